@@ -17,8 +17,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
-// attachedRows: a signal that none of 50 patterns on its sink reads, beside the same without
-// patterns. With unique names, no answer about a name is known before.
+// attachedRows measure a signal that matches none of 50 patterns on its sink, beside a sink
+// without patterns. With unique names, no answer about a name is cached.
 func attachedRows() []Row {
 	list := uniqueNames(small)
 	next := 0
@@ -47,7 +47,7 @@ func crowded(sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
 }
 
 // attach lets 50 patterns listen to the sink: breakers, detectors, watchers, bridges, and
-// coordinators with gates. It returns the end of all.
+// coordinators with gates. It returns a function that ends all of them.
 func attach(s *core.Sink) (end func()) {
 	var closers []io.Closer
 	for i := range 50 {

@@ -14,11 +14,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
-// breakerOf has a breaker of a library that opens after five failures in 30 seconds or, by
-// rate, when half of at least 20 calls of the last 30 seconds have failed.
+// breakerOf is a breaker of a library. It opens after five failures in 30 seconds. With a
+// rate, it opens when half of at least 20 calls in 30 seconds have failed.
 type breakerOf struct {
-	check func() bool         // whether a call would be allowed
-	call  func() (int, error) // of a function that succeeds
+	check func() bool         // reports whether a call would be allowed
+	call  func() (int, error) // calls a function that succeeds
 }
 
 func seven() (int, error) { return 7, nil }
@@ -72,8 +72,8 @@ var breakers = []struct {
 	}},
 }
 
-// breakerRows: whether a call would be allowed, and a call that succeeds. Beside the first,
-// gobreaker makes a call, because it has no other way to ask.
+// breakerRows measure the question whether a call is allowed, and a call that succeeds. In
+// the first row gobreaker makes a call, because it has no other way to ask.
 func breakerRows() []Row {
 	var rows []Row
 	add := func(op string, byRate, open bool, goals map[string]float64, maxAllocs float64, once func(breakerOf)) {
@@ -107,6 +107,6 @@ func breakerRows() []Row {
 	add("check", false, false, map[string]float64{"gobreaker": 0.1, "failsafe": 1.0}, 0, checkOnce)
 	add("success", false, false, map[string]float64{"gobreaker": 0.3}, 0, callOnce)
 	add("success-by-rate", true, false, map[string]float64{"gobreaker": 0.6}, 0, callOnce)
-	add("refused", false, true, nil, 3, refusedOnce) // the error says how long
+	add("refused", false, true, nil, 3, refusedOnce) // the error has the remaining time
 	return rows
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// What every cache gets. No entry expires while it is measured, but every cache reads the
-// clock and keeps account as if entries did.
+// Settings for every cache. No entry expires during the measurement, but every cache reads
+// the clock and does the work of expiry.
 const cacheTTL = 5 * time.Minute
 
 var cacheSize = 1 << 15 // entries; tests make it smaller
 
-// cacheKeys is the number of keys that are requested, by Zipf's law.
+// cacheKeys is the number of different keys in the requests, which follow Zipf's law.
 func cacheKeys() int { return 16 * cacheSize }
 
-// cacheRequests is the number of requests that are repeated, a power of two.
+// cacheRequests is the number of requests in the repeated list, a power of two.
 func cacheRequests() int { return 64 * cacheSize }
 
 // cache has the methods that all libraries have.
@@ -61,8 +61,7 @@ func oursCache(capacity int) cache {
 	return cache{get: c.Get, set: c.Set}
 }
 
-// A read of otter prolongs the life of the entry, but only if that gains more than a
-// second.
+// A read of otter extends the life of the entry, but only by more than a second.
 func otterCache(capacity int) cache {
 	c := otter.Must(&otter.Options[string, int]{
 		MaximumSize:      capacity,
@@ -75,7 +74,7 @@ func otterCache(capacity int) cache {
 	}
 }
 
-// A read of ristretto does not prolong the life of the entry.
+// A read of ristretto does not extend the life of the entry.
 func ristrettoCache(capacity int) cache {
 	c, err := ristretto.NewCache(&ristretto.Config[string, int]{
 		NumCounters:        int64(10 * capacity),
@@ -91,7 +90,7 @@ func ristrettoCache(capacity int) cache {
 	}
 }
 
-// A read of expirable does not prolong the life of the entry. Its goroutine cannot be
+// A read of expirable does not extend the life of the entry. Its goroutine cannot be
 // stopped.
 func expirableCache(capacity int) cache {
 	c := expirable.NewLRU[string, int](capacity, nil, cacheTTL)
@@ -111,7 +110,7 @@ func ttlcacheCache(capacity int) cache {
 	}
 }
 
-// cacheRows: requests by Zipf's law to a full cache.
+// cacheRows measure requests by Zipf's law to a full cache.
 func cacheRows() []Row {
 	goals := map[string]float64{"otter": 0.9}
 	requests := sync.OnceValue(zipfRequests)

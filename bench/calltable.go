@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// callTable only dispatches, like kelindar/event: an event has a number instead of a
-// name, and its subscribers are found by binary search in an immutable table. It calls
-// them directly; kelindar/event has a queue and a goroutine for each. It has no window,
-// no patterns, no cancellation and no handling of panics. It shows the cost of the call
-// alone.
+// callTable only dispatches, like kelindar/event. An event has a number instead of a
+// name, and a binary search in an immutable table finds its subscribers. It calls them
+// directly; kelindar/event has a queue and a goroutine for each subscriber. It has no
+// window, no patterns, no cancellation and no handling of panics. It shows the cost of
+// the call alone.
 type callTable struct{ table atomic.Pointer[table] }
 
 type table struct {

@@ -1,10 +1,10 @@
 // Package bench measures the library beside other libraries and beside plain code.
 //
 // Measurements are data: a [Group] has [Row] values, and a row has sides that do the same
-// thing. The first side is ours. Each other side may have a goal: the highest ratio of
-// our time to its time. The benchmarks of this package run every side alone. The program
-// compare runs the sides of a group in turns, in many rounds, and computes the ratios of
-// each round.
+// thing. The first side is this library. Each other side may have a goal: the highest
+// ratio of our time to its time. The benchmarks of this package run every side alone. The
+// program compare runs the sides of a group in turns, in many rounds, and computes the
+// ratios of each round.
 //
 // The rules, the same for every side:
 //

@@ -19,8 +19,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// PostgresDSN is the variable of the environment that has the address of the server for the
-// group durable.
+// PostgresDSN is the environment variable with the address of the server for the group
+// durable.
 const PostgresDSN = "EPHEMERAL_POSTGRES_DSN"
 
 const (
@@ -28,8 +28,8 @@ const (
 	handBatch = 50
 )
 
-// durableRows: items in PostgreSQL whose bodies do nothing. Items are there before a row with
-// op=run is measured, which includes that the queue starts and stops.
+// durableRows measure items in PostgreSQL whose bodies do nothing. Rows with op=run measure
+// the start of a queue, the run of stored items, and its stop.
 func durableRows() []Row {
 	if os.Getenv(PostgresDSN) == "" {
 		return nil
@@ -43,7 +43,7 @@ func durableRows() []Row {
 			{"river", 0.8, func() Body { return throughRiver(1).enqueue() }},
 		}},
 	}
-	goals := map[int]float64{1: 1.2, 10: 1.5, 100: 1.5, 500: 1.3} // items a second, beside River
+	goals := map[int]float64{1: 1.2, 10: 1.5, 100: 1.5, 500: 1.3} // goals in items a second, beside River
 	for _, workers := range []int{1, 10, 100, 500} {
 		batch, goal := min(workers, handBatch), 0.0
 		if workers == 500 {
@@ -64,7 +64,8 @@ func durableRows() []Row {
 	return rows
 }
 
-// Written returns how many transactions have written in the cluster, and its bytes of WAL.
+// Written returns the number of writing transactions in the cluster, and the bytes of its
+// WAL.
 func Written() (commits, wal float64) {
 	ctx := context.Background()
 	conn := core.Must(pgx.Connect(ctx, os.Getenv(PostgresDSN)))
@@ -96,12 +97,12 @@ func newParcels(n int) []parcel {
 	return list
 }
 
-// A workTable is a queue in a schema of its own.
+// A workTable is a queue in its own schema.
 type workTable struct {
 	*pgxpool.Pool
 	schema string
 	insert func([]parcel) error // one transaction
-	run    func(n int)          // and end n items
+	run    func(n int)          // runs and ends n items
 	close  func()
 }
 
@@ -175,8 +176,8 @@ func oursDurable(key func(parcel) string, slots int) *workTable {
 	return t
 }
 
-// byHand is what a program would write: no order, no retries, no limits. A claim lives as long
-// as its transaction.
+// byHand is the code that a program would write itself: without order, retries and limits. A
+// claim lives as long as its transaction.
 func byHand(batch int) *workTable {
 	t, ctx := openWorkTable(), context.Background()
 	t.exec("create table " + t.schema + ".hand (id bigserial primary key, state smallint not null default 0, run_at timestamptz not null default now(), data jsonb not null)")

@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// failoverRows: an item that does nothing, processed by a primary with a backup. Beside
-// it is the call of the function itself. The benchmark in atoms/priorityprocessor shows
-// how long a failover takes at p99.
+// failoverRows measure an item that does nothing, with a primary and a backup, beside a
+// direct call of the function. The benchmark in atoms/priorityprocessor shows how long
+// a failover takes at p99.
 func failoverRows() []Row {
 	var (
 		works core.Work[int] = func(context.Context, int) error { return nil }
@@ -22,7 +22,7 @@ func failoverRows() []Row {
 	return []Row{
 		{Name: "primary=works", Sides: []Side{throughFailover("ours", works, works, false, 0), direct}},
 		{Name: "primary=unhealthy", Sides: []Side{throughFailover("ours", fails, works, true, 0), direct}},
-		// The primary fails each item, which raises two signals. The backup does it.
+		// The primary fails each item, which raises two signals. The backup does the item.
 		{Name: "primary=fails", MaxAllocs: 8, Sides: []Side{
 			throughFailover("ours", fails, works, false, 0),
 			throughFailover("ours-age=none", fails, works, false, -1),

@@ -11,9 +11,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// hedgeRows: a call that is not hedged. With a quantile, ours waits at least a millisecond; the
-// quantile of the other library is that of calls that take no time, so it makes second calls,
-// and is only shown.
+// hedgeRows measure a call that is not hedged. With a quantile, our side waits at least a
+// millisecond. The other library learns a quantile from calls that take no time. So it makes
+// second calls, and is only shown.
 func hedgeRows() []Row {
 	ours := func(opts hedge.Options) Side {
 		return Side{"ours", 0, func() Body {

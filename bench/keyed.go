@@ -11,7 +11,7 @@ import (
 
 const (
 	keyCount = 10_000
-	perKey   = 10 // items of a key in a block
+	perKey   = 10 // number of items of a key in a block
 	coldKeys = 1000
 	hotItems = 10_000
 	slow     = 100 * time.Microsecond
@@ -25,10 +25,10 @@ var keyNames = func() []string {
 	return names
 }()
 
-// keyedRows: the same operations that do nothing, with order per key.
+// keyedRows measure operations that do nothing, with order per key.
 func keyedRows() []Row {
 	return []Row{
-		{Name: "keys=10k/items=10/order=turns", MaxAllocs: -1, Sides: []Side{ // a key has no operation left when its next item comes
+		{Name: "keys=10k/items=10/order=turns", MaxAllocs: -1, Sides: []Side{ // a key is idle when its next item comes
 			keyedRun("ours", 0, inTurns),
 			oursRun("ours-unkeyed", 2.0, 1, nothing),
 		}},
@@ -43,7 +43,7 @@ func keyedRows() []Row {
 	}
 }
 
-// inTurns gives every key one item before any has its second.
+// inTurns enqueues one item of every key before the second item of any key.
 func inTurns(i int) int { return i % keyCount }
 
 func keyed(work core.Work[int], queue int) *core.Coordinator[int] {
@@ -68,7 +68,7 @@ func keyedRun(name string, goal float64, key func(i int) int) Side {
 	}}
 }
 
-// coldRun runs items of many keys, and waits for them, while one more key has a long
+// coldRun runs items of many keys and waits for them. Meanwhile one more key has a long
 // queue of slow items.
 func coldRun(name string, goal float64, hot int) Side {
 	const hotKey = keyCount - 1

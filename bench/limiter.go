@@ -20,8 +20,8 @@ import (
 // limiterKeys is the number of keys that have a limit each.
 const limiterKeys = 1 << 12
 
-// limiterGoals are the same for every row: a refusal must not cost more than a
-// permission, and neither may cost more when more goroutines ask.
+// limiterGoals are the same for every row: a refusal must not cost more than a permission,
+// and more goroutines must not raise either cost.
 var limiterGoals = map[string]float64{"x-time-rate": 0.4}
 
 // asker is one way to ask for permission.
@@ -30,8 +30,8 @@ type asker struct {
 	new  func(deny bool) (ask func(i int) bool)
 }
 
-// The rate of every limiter is one request per nanosecond, so that it never refuses; or,
-// to measure refusals, one request per hour, which has been used.
+// The rate of every limiter is one request per nanosecond, so that it never refuses. To
+// measure refusals, it is one request per hour, and the first token has been used.
 var allowAskers = []asker{
 	{"ours", func(deny bool) func(int) bool {
 		per := ratelimit.MaxRate
@@ -118,7 +118,7 @@ func throttledAsk(interval time.Duration, burst, keys int) func(key string) bool
 	}
 }
 
-// limiterRows: a permission that is given, one that is refused, one that is waited for.
+// limiterRows measure a granted request, a refused one, and one that waits.
 func limiterRows() []Row {
 	var rows []Row
 	for _, kind := range []struct {

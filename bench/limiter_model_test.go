@@ -50,7 +50,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 					theirs.SetLimit(rate.Limit(per))
-				case what == 1 && ours.Stats().Queued == 0: // the two differ for requests that wait
+				case what == 1 && ours.Stats().Queued == 0: // the two libraries differ for requests that wait
 					burst = 1 + random.IntN(20)
 					if err := ours.SetBurst(burst); err != nil {
 						t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 }
 
 // Our limiter gives the answers of throttled's GCRA, to the nanosecond, for rates whose
-// interval is a whole number of nanoseconds. throttled has no others.
+// interval is a whole number of nanoseconds. throttled has no other rates.
 func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 	steps := 50_000
 	if testing.Short() {
@@ -123,7 +123,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 					if got := ours.AllowN(n); got == limited {
 						t.Fatalf("%d per second, burst %d, step %d: allow %d: %v, throttled says %v", per, burst, i, n, got, !limited)
 					}
-					if got := time.Until(ours.TAT()); n <= burst && got != result.ResetAfter { // else throttled returns no time
+					if got := time.Until(ours.TAT()); n <= burst && got != result.ResetAfter { // otherwise throttled returns no time
 						t.Fatalf("%d per second, burst %d, step %d: full in %v, throttled says %v", per, burst, i, got, result.ResetAfter)
 					}
 					if !limited {

@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
-// loggingRows: a record below the level, and one that becomes a signal. Beside it is a
-// handler of slog that writes the same record to nowhere.
+// loggingRows measure a record below the level, and a record that becomes a signal, beside
+// a handler of slog that discards the same record.
 func loggingRows() []Row {
 	return []Row{
 		{Name: "op=below", Sides: []Side{logged("ours", 0, slog.LevelDebug, signals), logged("slog-text", 1.2, slog.LevelDebug, text)}},
@@ -25,7 +25,7 @@ func signals() slog.Handler {
 
 func text() slog.Handler { return slog.NewTextHandler(io.Discard, nil) }
 
-// logged logs with a logger of one attribute records of three.
+// logged logs records with three attributes, with a logger with one attribute.
 func logged(name string, goal float64, level slog.Level, handler func() slog.Handler) Side {
 	err := errors.New("connection refused")
 	return Side{name, goal, func() Body {

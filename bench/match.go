@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A matchCase asks the same question about names in several ways, ours first.
+// A matchCase answers the same question about names in several ways, our way first.
 type matchCase struct {
 	row   string
 	names [16]string
@@ -23,10 +23,10 @@ type matchWay struct {
 
 const resizeCommand = "window.size.set" // a command
 
-// matchCases have no goals, because those are in nanoseconds and depend on the machine:
-// 12 for an exact name, a prefix and a suffix, 25 for inner stars, 6 for a command. Beside
-// ours are the plain function of package strings and path.Match, whose star does not match
-// a slash. No name has one.
+// matchCases have no goals as ratios. The goals in nanoseconds depend on the machine: 12
+// for an exact name, a prefix and a suffix, 25 for inner stars, 6 for a command. The other
+// sides are the plain function of package strings, and path.Match. Its star does not match
+// a slash, but no name has a slash.
 var matchCases = []matchCase{
 	{"op=match/pattern=exact", names, []matchWay{
 		{"ours", core.Match, "file.saved.7"},
@@ -92,7 +92,7 @@ func parses(text, name string) bool {
 	return ok
 }
 
-// commands are names that carry the command resizeCommand.
+// commands are names with the command resizeCommand.
 func commands(scope string) (list [16]string) {
 	for i, payload := range names {
 		list[i] = scope + resizeCommand + ":" + payload
@@ -100,7 +100,7 @@ func commands(scope string) (list [16]string) {
 	return list
 }
 
-// matchRows: whether a name matches a pattern, or carries a command.
+// matchRows measure whether a name matches a pattern, or has a command.
 func matchRows() []Row {
 	var rows []Row
 	for _, c := range matchCases {

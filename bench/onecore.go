@@ -4,9 +4,9 @@ import (
 	"runtime"
 )
 
-// oneCoreRows: the cost of an operation that does nothing, on one core, so that the time
-// does not depend on how a second core takes part. The other libraries have no signals,
-// lanes and keys: the plain conc pool is beside every row.
+// oneCoreRows measure an operation that does nothing, on one core, so that the time does
+// not depend on a second core. The other libraries have no signals, lanes and keys, so
+// every row is beside a plain conc pool.
 func oneCoreRows() []Row {
 	rows := []Row{
 		{Name: "op=plain", MaxAllocs: 1, Sides: []Side{

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A sinkCase does something with a sink, which is made with that MaxAge.
+// A sinkCase does something with a sink that has the given MaxAge.
 type sinkCase struct {
 	row    string
 	allocs float64
@@ -20,8 +20,8 @@ type sinkCase struct {
 	run    func(s *core.Sink, n int)
 }
 
-// originalSinkCases are benchmarks that the original has for signals. README.md maps its
-// names to these.
+// originalSinkCases are the benchmarks of the original (the C# library) for signals.
+// README.md has a table of the original's names and these names.
 var originalSinkCases = []sinkCase{
 	{"raise/listeners=0", 0, sinkWith(small, 0), raiseNames},
 	{"raise/listeners=1", 0, sinkWith(small, 1), raiseNames},
@@ -49,10 +49,10 @@ var originalSinkCases = []sinkCase{
 	{"retract/size=5000", -1, sinkWith(10_000, 0), retracting(5000)},
 }
 
-// originalRows: the benchmarks that the original has for itself, so that both programs
-// can be run and compared. Sinks and coordinators have default options, apart from the
-// size or the limit in the name of the row. Beside a sink are time.Now and a sink without
-// a limit of age, beside a coordinator is conc.
+// originalRows are the benchmarks of the original, so that both programs can be run and
+// compared. Sinks and coordinators have default options, apart from the size or the limit
+// in the name of the row. A sink is beside time.Now and a sink without a limit of age. A
+// coordinator is beside conc.
 func originalRows() []Row {
 	var rows []Row
 	for _, c := range originalSinkCases {
@@ -84,7 +84,7 @@ func originalRows() []Row {
 	}...)
 }
 
-// originalMatches are the rows of group match that the original has too, with their names
+// originalMatches are the rows of group match that the original also has, with their names
 // in this group.
 var originalMatches = map[string]string{
 	"op=match/pattern=prefix":      "pattern/simple",

@@ -6,8 +6,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// parallelRows: the same from several goroutines at once. The time is that of all
-// divided by the number of operations. The same done by one goroutine is beside it.
+// parallelRows measure the same work from several goroutines at once, beside one goroutine.
+// The time is the total time divided by the number of operations.
 func parallelRows() []Row {
 	var rows []Row
 	for _, goroutines := range []int{8, 64} {
@@ -32,7 +32,7 @@ func parallelRows() []Row {
 	return rows
 }
 
-// onThreads divides what run does among so many goroutines.
+// onThreads divides the operations of run among goroutines.
 func onThreads(threads int, run func(s *core.Sink, n int)) func(s *core.Sink, n int) {
 	return func(s *core.Sink, n int) { spread(threads, n, func(n int) { run(s, n) }) }
 }

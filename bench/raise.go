@@ -14,7 +14,7 @@ const small = 1_000
 
 var large = 1_000_000 // tests make it smaller
 
-// size is the capacity of a window as rows name it.
+// size returns the capacity of a window as text for names of rows.
 func size(capacity int) string {
 	if capacity == small {
 		return "1k"
@@ -48,7 +48,7 @@ func sharedSink(capacity int, age time.Duration) func() *core.Sink {
 	})
 }
 
-// now is the yardstick of raising and sensing: a raise reads the clock.
+// now is the reference for raising and sensing: a raise reads the clock.
 func now(goal float64) Side {
 	return loop("time.Now", goal, func(n int) {
 		for range n {
@@ -57,8 +57,8 @@ func now(goal float64) Side {
 	})
 }
 
-// clockAndLock is the least that a raise needs: one lock, and one reading of the clock,
-// as an offset rather than a date.
+// clockAndLock is the least that a raise needs: one lock, and one reading of the clock as
+// an offset, not as a date.
 func clockAndLock() Side {
 	return Side{"clock-and-lock", 0, func() Body {
 		var mu sync.Mutex
@@ -75,7 +75,7 @@ func clockAndLock() Side {
 	}}
 }
 
-// onSink is a side that uses a sink made when it is needed.
+// onSink is a side with a sink that is made at its first use.
 func onSink(name string, goal float64, sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
 	return Side{name, goal, func() Body {
 		s := sink()
@@ -95,14 +95,14 @@ func raiseFirst(s *core.Sink, n int) {
 	}
 }
 
-// ages are the values of MaxAge that windows are measured with: none, and the default.
+// ages are the values of MaxAge in measurements: none, and the default.
 var ages = []struct {
-	name  string // as rows name it
+	name  string // the name in rows
 	age   time.Duration
 	raise float64 // the goal of a raise beside time.Now
 }{{"age=none", -1, 0.8}, {"age=default", 0, 1.25}}
 
-// without is a goal for windows without a limit of age only.
+// without is a goal that applies only to windows without a limit of age.
 func without(age time.Duration, goal float64) float64 {
 	if age < 0 {
 		return goal
@@ -110,9 +110,9 @@ func without(age time.Duration, goal float64) float64 {
 	return 0
 }
 
-// raiseRows: repeated names in full windows, without a limit of age and with the default.
-// There is no subscriber; one for exactly that name; that one and a hundred more whose
-// patterns do not match.
+// raiseRows measure repeated names in full windows, without a limit of age and with the
+// default. There is no subscriber, or one for exactly that name, or that one and a
+// hundred more whose patterns do not match.
 func raiseRows() []Row {
 	var rows []Row
 	for _, age := range ages {
@@ -173,8 +173,8 @@ func calls(others int) Side {
 	}}
 }
 
-// uniqueRows: no name is in the window twice. The names are made before. There are so
-// many of them that each has left the window when it is raised again.
+// uniqueRows measure names that are never in the window twice. The names are made before.
+// There are so many that each name has left the window when it is raised again.
 func uniqueRows() []Row {
 	fresh := func(capacity int, age time.Duration) func() func(int) {
 		return sync.OnceValue(func() func(int) {

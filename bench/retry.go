@@ -43,7 +43,8 @@ var retriers = []struct {
 	}},
 }
 
-// retryRows: a call that succeeds at once, and one that succeeds when it is made again.
+// retryRows measure a call that succeeds at once, and a call that succeeds at the second
+// attempt.
 func retryRows() []Row {
 	errAgain := errors.New("again")
 	success := Row{Name: "op=success"}

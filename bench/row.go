@@ -5,11 +5,12 @@ import "sync"
 // Ballast is on the heap in every measurement.
 var Ballast = make([]byte, 64<<20)
 
-// A Group is a list of rows that are measured together. Rows may share a full window, for
-// example. The first row that needs it makes it, and it is released with the rows.
+// A Group is a list of rows that are measured together. Rows may share something, for
+// example a full window. The first row that uses it makes it. It is released with the rows
+// of the group.
 type Group struct {
 	Name  string
-	Cores int // 1: its sides set GOMAXPROCS to 1 while they run; 0: they use what there is
+	Cores int // 1: the sides set GOMAXPROCS to 1 while they run; 0: they use all cores
 	Rows  func() []Row
 }
 
@@ -54,7 +55,7 @@ type Row struct {
 // A Side is one way to do the task of the row.
 type Side struct {
 	Name string
-	Goal float64 // our time should be at most so many times this side's; 0: it is only shown
+	Goal float64 // highest ratio of our time to the time of this side; 0: the side is only shown
 	New  func() Body
 }
 

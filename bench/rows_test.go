@@ -58,7 +58,7 @@ func testRow(t *testing.T, row Row) {
 				n = 1_000
 			}
 			got := testing.AllocsPerRun(5, func() { body.Run(n) }) / float64(n)
-			if got > row.MaxAllocs+0.05 { // goroutines come and go
+			if got > row.MaxAllocs+0.05 { // goroutines of the runtime may allocate
 				t.Errorf("%s: %.3f allocations per operation, %g are allowed", row.Name, got, row.MaxAllocs)
 			}
 		}
@@ -123,7 +123,7 @@ func TestStagesRunEverything(t *testing.T) {
 	}
 }
 
-// Sides of rows for one core have one core while they run, and only then.
+// Sides of rows for one core run with one core. After that GOMAXPROCS is restored.
 func TestOnOneCore(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	inside := 0
@@ -231,7 +231,7 @@ func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 	coretest.Check(t, calls == 3001, "the call table called %d", calls)
 }
 
-// The 50 patterns listen, read none of the names that the rows raise, and end.
+// The 50 patterns listen, match none of the raised names, and end.
 func TestAttachedPatternsListen(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	coretest.NothingLeft(t, s, func() {
@@ -295,7 +295,7 @@ func TestHitRatios(t *testing.T) {
 			t.Fatalf("%d ratios of %d caches", len(ratios), len(CacheNames()))
 		}
 		for i, ratio := range ratios {
-			hits := ratio > 0 || CacheNames()[i] == "ristretto" // which drops what it is given while the machine is busy
+			hits := ratio > 0 || CacheNames()[i] == "ristretto" // ristretto drops entries while the machine is busy
 			if ratio < 0 || ratio > 97 || !hits && trace.Name == "zipf 0.99" {
 				t.Errorf("%s, %s: %.1f hits of a hundred", trace.Name, CacheNames()[i], ratio)
 			}

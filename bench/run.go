@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What every side gets, where its library has such a setting.
+// Settings for every side, if its library has such a setting.
 const (
 	limit  = 8    // operations at once
 	queue  = 1024 // operations waiting
@@ -22,7 +22,7 @@ const (
 
 func noop() {}
 
-// runRows: operations whose bodies do nothing, so that only the overhead is measured.
+// runRows measure operations whose bodies do nothing, so that only the overhead counts.
 func runRows() []Row {
 	rows := []Row{
 		{Name: "producers=1", MaxAllocs: 1, Sides: []Side{
@@ -75,7 +75,7 @@ func runRows() []Row {
 	return append(append(rows, interactiveRow()), stageRows(noop)...)
 }
 
-// nothing is noop as work of a coordinator.
+// nothing is work of a coordinator that does nothing.
 func nothing(context.Context, int) error { return nil }
 
 // raising raises one signal that belongs to the operation.
@@ -134,7 +134,7 @@ func lanesRun() Side {
 	}}
 }
 
-// A conc pool ends with Wait, so every run has a pool of its own.
+// A conc pool ends with Wait, so every run has its own pool.
 func concRun(goal float64, producers int, work func()) Side {
 	return concRunOf(limit, goal, producers, work)
 }
@@ -196,7 +196,7 @@ func pondRun(name string, goal float64, producers int, work func(), submit func(
 	}}
 }
 
-// produce calls put n times in all, from that number of goroutines.
+// produce calls put n times in all, from the given number of goroutines.
 func produce(producers, n int, put func()) {
 	many := func(n int) {
 		for range n {
@@ -211,8 +211,8 @@ func produce(producers, n int, put func()) {
 }
 
 // One operation at a time: submit it, wait until it has ended, submit the next. Our
-// coordinator exists and is idle before each operation, and so are the pools beside it.
-// Their users wait at a channel.
+// coordinator exists and is idle before each operation, and so do the other pools.
+// Users of these pools wait at a channel.
 
 func oursOne() Side {
 	return Side{"ours", 0, func() Body {
@@ -246,7 +246,7 @@ func concOne(goal float64) Side {
 	}}
 }
 
-// concOneEach is the way that conc itself offers: a pool for each operation.
+// concOneEach uses conc as intended: a pool for each operation.
 func concOneEach() Side {
 	return loop("conc-new-pool", 0, func(n int) {
 		for range n {

@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// senseRows: questions to full windows. The limit of age is none, the default, or an
-// hour, which no signal reaches during the measurement.
+// senseRows measure questions to full windows. There is no limit of age, the default, or an
+// hour: no signal is that old during the measurement.
 func senseRows() []Row {
 	type window struct {
 		sink    func() *core.Sink
@@ -18,7 +18,7 @@ func senseRows() []Row {
 		once := sharedSink(capacity, age)
 		sink := func() *core.Sink {
 			s := once()
-			for i := 0; s.Stats().Stored < capacity; i++ { // some may have expired since
+			for i := 0; s.Stats().Stored < capacity; i++ { // some signals may have expired meanwhile
 				s.Raise(name(i))
 			}
 			return s
@@ -63,7 +63,7 @@ func senseRows() []Row {
 	return rows
 }
 
-// equal is the goal where both sides should cost the same. It allows for noise.
+// equal is the goal if both sides should cost the same. It allows for noise.
 const equal = 1.1
 
 func hasNames(s *core.Sink, n int) {

@@ -67,7 +67,7 @@ func otterLoading(capacity int) loading {
 	}
 }
 
-// singleflightLoading is what a program writes with singleflight and expirable.
+// singleflightLoading is the code that a program writes with singleflight and expirable.
 func singleflightLoading(capacity int) loading {
 	c := expirable.NewLRU[string, int](capacity, nil, cacheTTL)
 	var group singleflight.Group
@@ -114,7 +114,7 @@ func ttlcacheLoading(capacity int) loading {
 	}
 }
 
-// slidingcacheRows: requests by Zipf's law to caches that can load.
+// slidingcacheRows measure requests by Zipf's law to caches that can load.
 func slidingcacheRows() []Row {
 	many := sync.OnceValue(zipfRequests)
 	few := sync.OnceValue(residentRequests)
@@ -180,7 +180,7 @@ func loadingSide(
 	}}
 }
 
-// residentRequests are for so few keys that the cache has room for all.
+// residentRequests have so few keys that the cache has room for all.
 func residentRequests() []string {
 	n := cacheSize / 2
 	keys := make([]string, n)

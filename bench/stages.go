@@ -12,11 +12,11 @@ const (
 	stageQueue = 16 // short, so that stages wait for room in the next
 )
 
-// stageRows: an item goes through four stages. In the first row each stage has a coordinator
-// of its own. A body enqueues into the next stage, and waits there if the queue is full.
-// It does so with its own context, which tells the library that an operation waits, or
-// with the background context. In the second row all stages share a coordinator. A body
-// waits until the next stage has run; in the flat form it enqueues the next stage and ends.
+// stageRows measure an item that goes through four stages. In the first row each stage has
+// its own coordinator. A body enqueues into the next stage, and waits if the queue is full.
+// It passes its own context, which tells the library that an operation waits, or the
+// background context. In the second row all stages share a coordinator. A body waits until
+// the next stage has run; in the flat form it enqueues the next stage and ends.
 func stageRows(work func()) []Row {
 	return []Row{
 		{Name: "stages=4", MaxAllocs: -1, Sides: []Side{
@@ -37,8 +37,8 @@ func stage(work core.Work[int]) *core.Coordinator[int] {
 	return core.Must(core.NewCoordinator(work, core.Options{MaxConcurrency: stageLimit, MaxQueued: stageQueue}))
 }
 
-// stagesRun is a pipeline of coordinators. A body enqueues with the context that from
-// returns for its own.
+// stagesRun is a pipeline of coordinators. From returns the context with which a body
+// enqueues.
 func stagesRun(name string, goal float64, work func(), from func(context.Context) context.Context) Side {
 	return Side{name, goal, func() Body {
 		var stages [stageCount]*core.Coordinator[int]

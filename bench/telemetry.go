@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
-// telemetryRows: nothing exports spans. A span in the body of an operation, beside one that
-// the body starts itself; and an operation without a span, whose coordinator is observed,
-// beside one without telemetry.
+// telemetryRows measure telemetry without an exporter of spans. One row is a span in the
+// body of an operation, beside a span that the body starts itself. The other is an
+// operation of an observed coordinator, beside one without telemetry.
 func telemetryRows() []Row {
 	tracer := otel.Tracer("bench")
 	bare := core.Work[int](nothing)

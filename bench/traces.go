@@ -21,7 +21,7 @@ func Traces() []Trace {
 	return []Trace{
 		{"zipf 0.99", skewed},
 		{"zipf 0.8", func(capacity int) func() int { return zipf(16*capacity, 0.8, 1) }},
-		{"zipf and scans", func(capacity int) func() int { // of keys that never come again
+		{"zipf and scans", func(capacity int) func() int { // scans of keys that never come again
 			popular, i := skewed(capacity), 0
 			return func() int {
 				if i++; i%(4*capacity) >= 2*capacity {
@@ -30,7 +30,7 @@ func Traces() []Trace {
 				return popular()
 			}
 		}},
-		{"drifting zipf", func(capacity int) func() int { // each key is the most popular one, for eight requests
+		{"drifting zipf", func(capacity int) func() int { // each key in turn is the most popular one for eight requests
 			popular, i := skewed(capacity), 0
 			return func() int { i++; return popular() + i/8 }
 		}},
@@ -77,8 +77,8 @@ func loopOf(capacities float64) func(capacity int) func() int {
 	}
 }
 
-// zipf returns a source of numbers below n, of which the k-th most frequent one is
-// 1/k^s times as frequent as the first.
+// zipf returns a source of numbers below n. The k-th most frequent number is 1/k^s times as
+// frequent as the first.
 func zipf(n int, s float64, seed uint64) func() int {
 	sums := make([]float64, n)
 	sum := 0.0

@@ -14,9 +14,8 @@ import (
 
 const wavesEach = 100 // waves, or workers, of an execution
 
-// waveRows: in the first rows an operation is a wave of workers that do nothing, without an
-// interval between waves. In the last one an operation is a worker that is skipped because
-// its breaker is open.
+// waveRows measure waves of workers that do nothing, without an interval between waves. In
+// the last row an operation is a worker that is skipped because its breaker is open.
 func waveRows() []Row {
 	return []Row{
 		{Name: "transition/workers=1", MaxAllocs: 30, Sides: []Side{
@@ -37,7 +36,7 @@ func waveRows() []Row {
 	}
 }
 
-// oursWaves raises all signals, counts everything and shows all operations.
+// oursWaves raises all signals, counts all results and shows all operations.
 func oursWaves(name string, workers int, age time.Duration) Side {
 	idle := func(context.Context, int) (int, error) { return 0, nil }
 	return Side{name, 0, func() Body {
@@ -68,8 +67,9 @@ func waves(n, workers int, do core.ResultWork[int, int], opts waveorchestrator.O
 	return core.Must(waveorchestrator.New(list, opts))
 }
 
-// executing executes many, which has wavesEach waves or workers, and then one, which has
-// a single wave or worker, for the rest of n.
+// executing executes the orchestrator many, with wavesEach waves or workers. If n is not a
+// multiple of wavesEach, it executes the orchestrator one, with one wave or worker, for the
+// rest.
 func executing(many, one *waveorchestrator.Orchestrator[int, int]) Body {
 	execute := func(o *waveorchestrator.Orchestrator[int, int], times int) {
 		for range times {
@@ -87,9 +87,9 @@ func executing(many, one *waveorchestrator.Orchestrator[int, int]) Body {
 	}}
 }
 
-// errgroupWaves is what a program writes by hand: a group for each wave, with a limit and
-// a timeout. It has no breakers, signals and counters, and a worker that does not return
-// blocks everything.
+// errgroupWaves is the code that a program writes itself: a group for each wave, with a
+// limit and a timeout. It has no breakers, signals and counters, and a worker that does
+// not return blocks everything.
 func errgroupWaves(workers int) Side {
 	return loop("errgroup", 0, func(n int) {
 		results := make([]int, workers)
@@ -109,7 +109,7 @@ func errgroupWaves(workers int) Side {
 	})
 }
 
-// spin takes a fixed time, to compare with a promise in absolute terms.
+// spin takes a fixed time, to compare with a limit in nanoseconds.
 func spin(name string, goal float64, d time.Duration) Side {
 	return loop(name, goal, func(n int) {
 		for range n {

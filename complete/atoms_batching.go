@@ -55,8 +55,8 @@ const BatcherSignalFailed = batching.SignalFailed
 const BatcherSignalBisected = batching.SignalBisected
 
 // BatcherSignalDropped is [batching.SignalDropped]: SignalDropped is raised on the
-// sink, with the batcher's name as key, when items begin to be dropped: again after an
-// item for which there was room.
+// sink, with the batcher's name as key, when a new item drops an old one, and the new
+// item before it dropped none.
 const BatcherSignalDropped = batching.SignalDropped
 
 // BatcherFlushed is [batching.Flushed].

@@ -95,15 +95,15 @@ const RunnerSignalCompensated = molecules.SignalCompensated
 // if a signal starts no run because the queue is full or When panicked: see Event.Err.
 const RunnerSignalDropped = molecules.SignalDropped
 
-// RunnerSignalStepStarted is [molecules.SignalStepStarted]: after the awaited signal
-// has come
+// RunnerSignalStepStarted is [molecules.SignalStepStarted]: raised after the awaited
+// signal has come
 const RunnerSignalStepStarted = molecules.SignalStepStarted
 
 // RunnerSignalStepCompleted is [molecules.SignalStepCompleted].
 const RunnerSignalStepCompleted = molecules.SignalStepCompleted
 
-// RunnerSignalStepFailed is [molecules.SignalStepFailed]: also if the awaited signal
-// did not come; then there is no SignalStepStarted
+// RunnerSignalStepFailed is [molecules.SignalStepFailed]: raised also if the awaited
+// signal did not come; then there is no SignalStepStarted
 const RunnerSignalStepFailed = molecules.SignalStepFailed
 
 // RunnerSignalStepCancelled is [molecules.SignalStepCancelled]: the run was cancelled

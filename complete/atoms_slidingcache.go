@@ -63,7 +63,7 @@ const CacheSignalStale = slidingcache.SignalStale
 const CacheSignalInvalidated = slidingcache.SignalInvalidated
 
 // CacheSignalCleared is [slidingcache.SignalCleared]: everything was removed by Clear
-// or InvalidateOn; no key
+// or InvalidateOn; has no key
 const CacheSignalCleared = slidingcache.SignalCleared
 
 // CacheSignalExpired is [slidingcache.SignalExpired]: an expired record was removed;

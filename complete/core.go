@@ -119,8 +119,8 @@ func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
 }
 
-// RefusedError is [core.RefusedError]: A RefusedError has the signal because of which
-// an item was not accepted, or did not start.
+// RefusedError is [core.RefusedError]: A RefusedError has the signal that kept an item
+// from being accepted or started.
 type RefusedError = core.RefusedError
 
 // Forced is [core.Forced]: Forced is the kind of SignalForced.
@@ -196,14 +196,16 @@ const ReasonPaused = core.ReasonPaused
 // Holder
 const ReasonLimit = core.ReasonLimit
 
-// ReasonLane is [core.ReasonLane]: the same for its lane: Lane, Running, Limit, Holder
+// ReasonLane is [core.ReasonLane]: the Limit of its lane is reached: Lane, Running,
+// Limit, Holder
 const ReasonLane = core.ReasonLane
 
-// ReasonClass is [core.ReasonClass]: the same for its class: Class, Running, Limit,
-// Holder
+// ReasonClass is [core.ReasonClass]: the limit of its class is reached: Class, Running,
+// Limit, Holder
 const ReasonClass = core.ReasonClass
 
-// ReasonKey is [core.ReasonKey]: the same for its key: Key, Running, Limit, Holder
+// ReasonKey is [core.ReasonKey]: MaxPerKey is reached for its key: Key, Running, Limit,
+// Holder
 const ReasonKey = core.ReasonKey
 
 // ReasonRefused is [core.ReasonRefused]: it will not run because of CancelOn: Signal,
@@ -230,7 +232,7 @@ const ReasonNested = core.ReasonNested
 const ReasonBody = core.ReasonBody
 
 // ReasonRate is [core.ReasonRate]: its class or its key lacks tokens; fields Class or
-// Key, and Expires: when the next item of that has its tokens
+// Key, and Expires: when its next item has its tokens
 const ReasonRate = core.ReasonRate
 
 // ReasonTrial is [core.ReasonTrial]: fewer items of its class may run because of
@@ -241,8 +243,8 @@ const ReasonTrial = core.ReasonTrial
 // MaxSuspended is reached: Ahead, Limit
 const ReasonSuspended = core.ReasonSuspended
 
-// ReasonResuming is [core.ReasonResuming]: it was suspended, and needs a slot to go on:
-// other reasons say why it has none
+// ReasonResuming is [core.ReasonResuming]: it was suspended and needs a slot to go on;
+// other reasons say why there is no slot
 const ReasonResuming = core.ReasonResuming
 
 // ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
@@ -519,9 +521,7 @@ type Monitor = core.Monitor
 // of a Monitor is exact.
 const MonitorCap = core.MonitorCap
 
-// Sensor is [core.Sensor]: A Sensor shows signals: a Sink shows the signals that all
-// code has raised on it, and a coordinator those that the operations in its window have
-// raised.
+// Sensor is [core.Sensor]: A Sensor shows signals.
 type Sensor = core.Sensor
 
 // Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by

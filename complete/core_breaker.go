@@ -30,11 +30,11 @@ type BreakerRuleResult = breaker.Result
 // BreakerRuleSuccess is [breaker.Success]: Success: the call did what it should.
 const BreakerRuleSuccess = breaker.Success
 
-// BreakerRuleFailure is [breaker.Failure]: Failure: it did not.
+// BreakerRuleFailure is [breaker.Failure]: Failure: the call did not.
 const BreakerRuleFailure = breaker.Failure
 
-// BreakerRuleNeutral is [breaker.Neutral]: Neutral: it has shown nothing, because it
-// was cancelled for example.
+// BreakerRuleNeutral is [breaker.Neutral]: Neutral: the call has shown nothing, for
+// example because it was cancelled.
 const BreakerRuleNeutral = breaker.Neutral
 
 // BreakerRulePermit is [breaker.Permit]: A Permit is what Breaker.Allow gives to a call
@@ -58,17 +58,16 @@ var ErrBreakerRuleOpen = breaker.ErrOpen
 // no call.
 type BreakerRuleOpenError = breaker.OpenError
 
-// BreakerRuleResultOf is [breaker.ResultOf]: ResultOf is the result of a call with that
-// error.
+// BreakerRuleResultOf is [breaker.ResultOf]: ResultOf returns the result of a call with
+// that error.
 func BreakerRuleResultOf(err error, countIf func(error) bool) breaker.Result {
 	return breaker.ResultOf(err, countIf)
 }
 
-// BreakerRuleShared is [breaker.Shared]: A Shared is a Breaker that many goroutines
-// use, by the time of package time.
+// BreakerRuleShared is [breaker.Shared]: A Shared is a Breaker for many goroutines.
 type BreakerRuleShared = breaker.Shared
 
-// BreakerRuleCall is [breaker.Call]: A Call is one that was allowed.
+// BreakerRuleCall is [breaker.Call]: A Call is a call that was allowed.
 type BreakerRuleCall = breaker.Call
 
 // NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed breaker, or

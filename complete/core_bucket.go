@@ -22,8 +22,8 @@ const BucketMaxBurst = bucket.MaxBurst
 // BucketNever is [bucket.Never]: Never is the time of an event that will not happen.
 const BucketNever = bucket.Never
 
-// BucketRateRule is [bucket.RateRule]: RateRule returns the rule that a rate breaks,
-// which may not be Unlimited; "" if none.
+// BucketRateRule is [bucket.RateRule]: RateRule returns the rule that a rate breaks, or
+// "".
 func BucketRateRule(rate float64) string {
 	return bucket.RateRule(rate)
 }

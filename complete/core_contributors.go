@@ -23,7 +23,7 @@ var ErrTrackerUnknown = contributors.ErrUnknown
 var ErrTrackerSettled = contributors.ErrSettled
 
 // ErrTrackerFailed is [contributors.ErrFailed]: ErrFailed is the error of a contributor
-// that failed without one.
+// that failed with a nil error.
 var ErrTrackerFailed = contributors.ErrFailed
 
 // TrackerOptions is [contributors.Options]: Options configure a Tracker.
@@ -44,6 +44,6 @@ func NewTracker[R any](names []string, opts contributors.Options) (*contributors
 type TrackerSnapshot[R any] = contributors.Snapshot[R]
 
 // TrackerUnreachableError is [contributors.UnreachableError]: An UnreachableError is
-// returned by Tracker.Wait when so many contributors have failed that fewer than
-// Required of those Expected can complete.
+// returned by Tracker.Wait when too many contributors have failed: fewer than Required
+// of Expected can complete.
 type TrackerUnreachableError = contributors.UnreachableError

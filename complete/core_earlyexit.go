@@ -16,8 +16,8 @@ type CollectorOutcome[Out any] = earlyexit.Outcome[Out]
 type Collector[In, Out any] = earlyexit.Collector[In, Out]
 
 // NewCollector is [earlyexit.New]: New makes a collector that does work for each item
-// until a signal matching exitOn is raised on its sink, by an operation of its own or
-// by others.
+// until a signal that matches exitOn is raised on its sink, by its own operations or by
+// other code.
 func NewCollector[In, Out any](work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options) (*earlyexit.Collector[In, Out], error) {
 	return earlyexit.New[In, Out](work, exitOn, combine, opts)
 }

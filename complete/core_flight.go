@@ -15,8 +15,7 @@ type FlightGroup[K comparable, V any] = flight.Group[K, V]
 // for it.
 type FlightCall[V any] = flight.Call[V]
 
-// FlightRun is [flight.Run]: Run calls load, and then land with its result; with the
-// zero value if there is an error.
+// FlightRun is [flight.Run]: Run calls load, and then land with the result.
 func FlightRun[V any](load func() (V, error), land func(value V, err error)) {
 	flight.Run[V](load, land)
 }
@@ -24,8 +23,8 @@ func FlightRun[V any](load func() (V, error), land func(value V, err error)) {
 // FlightLoad is [flight.Load]: A Load stands for one run of a load function.
 type FlightLoad = flight.Load
 
-// NewFlightLoad is [flight.NewLoad]: NewLoad makes the load that is begun for a caller
-// with that context.
+// NewFlightLoad is [flight.NewLoad]: NewLoad makes a load for a first caller with that
+// context.
 func NewFlightLoad(caller context.Context) *flight.Load {
 	return flight.NewLoad(caller)
 }

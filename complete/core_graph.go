@@ -19,8 +19,8 @@ const GraphSignalCompleted = graph.SignalCompleted
 const GraphSignalFailed = graph.SignalFailed
 
 // GraphSignalSkipped is [graph.SignalSkipped]: SignalSkipped is raised for a node that
-// does not run because a node it depends on has failed; the payload is the name of the
-// failed node.
+// does not run because one of its dependencies has failed; the payload is the name of
+// the failed node.
 const GraphSignalSkipped = graph.SignalSkipped
 
 // GraphSignalCancelled is [graph.SignalCancelled]: SignalCancelled is raised when a
@@ -35,8 +35,8 @@ var GraphFailures = graph.Failures
 // the failed node.
 var GraphSkips = graph.Skips
 
-// Graph is [graph.Graph]: A Graph is a set of named nodes, each with an item to work on
-// and the names of the nodes it depends on.
+// Graph is [graph.Graph]: A Graph is a set of named nodes, each with an item and the
+// names of its dependencies.
 type Graph[T any] = graph.Graph[T]
 
 // NewGraph is [graph.New]: New makes an empty graph.
@@ -61,8 +61,8 @@ const GraphStatusSucceeded = graph.StatusSucceeded
 // core.Options refused the node
 const GraphStatusFailed = graph.StatusFailed
 
-// GraphStatusSkipped is [graph.StatusSkipped]: a node it depends on, over however many
-// steps, has failed
+// GraphStatusSkipped is [graph.StatusSkipped]: a direct or indirect dependency has
+// failed
 const GraphStatusSkipped = graph.StatusSkipped
 
 // GraphStatusCancelled is [graph.StatusCancelled]: the run was cancelled before the

@@ -7,7 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
-// JournalSource is [lastwords.Source]: A Source is what a Relay needs of a coordinator.
+// JournalSource is [lastwords.Source]: A Source is the part of a coordinator that a
+// Relay needs.
 type JournalSource = lastwords.Source
 
 // Journal is [lastwords.Journal]: A Journal stores notes of operations that leave a
@@ -44,7 +45,7 @@ type JournalFailure[T any] = lastwords.Failure[T]
 type JournalRelay[T any] = lastwords.Relay[T]
 
 // NewJournalRelay is [lastwords.NewRelay]: NewRelay makes a relay for the operations
-// that leave c from now on, or says what is wrong.
+// that leave c from now on, or returns an error.
 func NewJournalRelay[T any](c lastwords.Source, value func(core.Snapshot) (T, bool), deliver core.Work[T], opts core.Options) (*lastwords.Relay[T], error) {
 	return lastwords.NewRelay[T](c, value, deliver, opts)
 }

@@ -36,7 +36,7 @@ const LRUReasonReplaced = lru.ReasonReplaced
 // LRUSignalHit is [lru.SignalHit]: a value was found; sampled
 const LRUSignalHit = lru.SignalHit
 
-// LRUSignalHot is [lru.SignalHot]: the same, and the entry is hot; sampled
+// LRUSignalHot is [lru.SignalHot]: a value was found, and its entry is hot; sampled
 const LRUSignalHot = lru.SignalHot
 
 // LRUSignalMiss is [lru.SignalMiss]: no value was found; sampled
@@ -51,7 +51,8 @@ const LRUSignalExpired = lru.SignalExpired
 // LRUSignalInvalidated is [lru.SignalInvalidated]: an entry was removed by Remove
 const LRUSignalInvalidated = lru.SignalInvalidated
 
-// LRUSignalCleared is [lru.SignalCleared]: all entries were removed by Clear; no key
+// LRUSignalCleared is [lru.SignalCleared]: all entries were removed by Clear; has no
+// key
 const LRUSignalCleared = lru.SignalCleared
 
 // LRUStats is [lru.Stats]: Stats are the counters of a cache.

@@ -26,7 +26,7 @@ const ReporterSignalProgress = progress.SignalProgress
 // ReporterReports is [progress.Reports]: Reports are the signals of all reporters.
 var ReporterReports = progress.Reports
 
-// ReporterReport is [progress.Report]: A Report says how far a piece of work is.
+// ReporterReport is [progress.Report]: A Report is the progress of a piece of work.
 type ReporterReport = progress.Report
 
 // ReporterLatest is [progress.Latest]: Latest returns the newest report of the reporter

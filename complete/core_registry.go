@@ -25,8 +25,8 @@ func RegistryRegister[C core.Inspector](r *registry.Registry, name string, creat
 	return registry.Register[C](r, name, create)
 }
 
-// RegistryRegisterScoped is [registry.RegisterScoped]: RegisterScoped is Register for a
-// coordinator of which each Registry.Scope has its own.
+// RegistryRegisterScoped is [registry.RegisterScoped]: RegisterScoped is Register, but
+// each Registry.Scope gets its own coordinator.
 func RegistryRegisterScoped[C core.Inspector](r *registry.Registry, name string, create func(scope *registry.Registry) (C, error)) error {
 	return registry.RegisterScoped[C](r, name, create)
 }

@@ -14,12 +14,12 @@ const KeeperSignalKept = responsibility.SignalKept
 // cause is the acknowledgement, if there was one
 const KeeperSignalReleased = responsibility.SignalReleased
 
-// KeeperSignalExpired is [responsibility.SignalExpired]: it was not acknowledged within
-// its MaxPin
+// KeeperSignalExpired is [responsibility.SignalExpired]: the promise was not
+// acknowledged within its MaxPin
 const KeeperSignalExpired = responsibility.SignalExpired
 
-// KeeperPinner is [responsibility.Pinner]: A Pinner is what a Keeper needs of a
-// coordinator.
+// KeeperPinner is [responsibility.Pinner]: A Pinner is the part of a coordinator that a
+// Keeper needs.
 type KeeperPinner = responsibility.Pinner
 
 // KeeperOptions is [responsibility.Options]: Options configure a Keeper.

@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
-// ExecutorStage is [waves.Stage]: A Stage is a piece of work and the signals that set
-// it off.
+// ExecutorStage is [waves.Stage]: A Stage is a piece of work and the signals that start
+// it.
 type ExecutorStage = waves.Stage
 
 // ExecutorEvent is [waves.Event]: An Event is the payload of the signals that an
@@ -16,7 +16,7 @@ type ExecutorStage = waves.Stage
 type ExecutorEvent = waves.Event
 
 // ExecutorSignalFailed is [waves.SignalFailed]: SignalFailed is raised when the work of
-// a stage has failed: it returned an error, also one of a time limit, or panicked.
+// a stage has failed: it returned an error, exceeded a time limit, or panicked.
 const ExecutorSignalFailed = waves.SignalFailed
 
 // ExecutorSignalCancelled is [waves.SignalCancelled]: SignalCancelled is raised when a
@@ -33,7 +33,7 @@ var ExecutorCancelled = waves.Cancelled
 // core.Value, by which the operations of an executor say which stage they run.
 const ExecutorValueStage = waves.ValueStage
 
-// Executor is [waves.Executor]: An Executor runs stages when signals set them off.
+// Executor is [waves.Executor]: An Executor runs stages when signals start them.
 type Executor = waves.Executor
 
 // NewExecutor is [waves.New]: New makes an executor of stages, or says what is wrong

@@ -1,7 +1,7 @@
-// Package complete is all of Ephemeral with one import. It has no code of its own:
-// every type, constant and error is that of the package it comes from, and every
-// function calls the one it comes from, so values made here and values made there are
-// the same.
+// Package complete is all of Ephemeral with one import. It has no other code. Every
+// type, constant and error is an alias for the original in its package, and every
+// function calls the original. So values made here and values made there are the
+// same.
 //
 //	uploads, err := complete.NewCoordinator(save, complete.Options{MaxConcurrency: 8})
 //	retrier, err := complete.NewRetrier(complete.RetrierOptions{Attempts: 5})

@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/complete"
 )
 
-// Calls of an API: no more than so many at once and so many a second, tried again when
-// they fail, and not made at all while the API is down.
+// Calls of an API have a limit at once and a limit a second. Failed calls are tried again,
+// and there are no calls while the API is down.
 func Example() {
 	sink := complete.NewSink(complete.SinkOptions{})
 	retrier := complete.Must(complete.NewRetrier(complete.RetrierOptions{

@@ -15,7 +15,7 @@ type DetectorOptions = anomalydetector.Options
 type Detector = anomalydetector.Detector
 
 // NewDetector is [anomalydetector.New]: New makes a detector for the signals of a sink,
-// or for those that the operations of a coordinator raise.
+// or for the signals that the operations of a coordinator raise.
 func NewDetector(on core.Sensor, opts anomalydetector.Options) (*anomalydetector.Detector, error) {
 	return anomalydetector.New(on, opts)
 }

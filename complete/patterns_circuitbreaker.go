@@ -20,7 +20,7 @@ const BreakerSignalHalfOpen = circuitbreaker.SignalHalfOpen
 const BreakerSignalOpened = circuitbreaker.SignalOpened
 
 // BreakerSignalClosed is [circuitbreaker.SignalClosed]: SignalClosed is raised when the
-// breaker allows all calls again, also by Close.
+// breaker allows all calls again, or is closed by Close.
 const BreakerSignalClosed = circuitbreaker.SignalClosed
 
 // BreakerChanges is [circuitbreaker.Changes]: Changes are the signals of all breakers

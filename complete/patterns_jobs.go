@@ -68,7 +68,7 @@ const JobSignalRetry = jobs.SignalRetry
 
 // JobSignalFailed is [jobs.SignalFailed]: SignalFailed is raised as
 // SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed;
-// Failure.Reason says why there is no other one.
+// Failure.Reason says why there is no other attempt.
 const JobSignalFailed = jobs.SignalFailed
 
 // JobSignalRejected is [jobs.SignalRejected]: SignalRejected is raised as

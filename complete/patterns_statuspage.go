@@ -25,8 +25,7 @@ var PageRefused = statuspage.Refused
 // PageAction is [statuspage.Action]: An Action is a change that a request asks for.
 type PageAction = statuspage.Action
 
-// PageStats is [statuspage.Stats]: Stats count requests for actions by what became of
-// them.
+// PageStats is [statuspage.Stats]: Stats count requests for actions by result.
 type PageStats = statuspage.Stats
 
 // PageLoopback is [statuspage.Loopback]: Loopback is an Options.View for requests from
@@ -35,7 +34,7 @@ func PageLoopback(r *http.Request) bool {
 	return statuspage.Loopback(r)
 }
 
-// PageToken is [statuspage.Token]: Token returns an Options.View for those that know a
+// PageToken is [statuspage.Token]: Token returns an Options.View for people who know a
 // secret, such as the text of crypto/rand.Text.
 func PageToken(secret string) (func(*http.Request) bool, error) {
 	return statuspage.Token(secret)

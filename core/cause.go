@@ -2,10 +2,10 @@ package core
 
 import "context"
 
-// Keys of what the nearest context knows that has it.
+// Keys of context values. The value of the nearest context counts.
 type (
 	causeKey  struct{} // the causedContext
-	parentKey struct{} // the operation that enqueues, by its id
+	parentKey struct{} // the id of the operation that enqueues
 )
 
 // causedContext is a context made by CausedBy.

@@ -18,16 +18,16 @@ type Class struct {
 	// Name is how [Coordinator.Class] finds it; case matters.
 	Name string
 	// Limit is how many operations of the class run at once; they also count for
-	// [Options.MaxConcurrency]. 0 means no limit of its own.
+	// [Options.MaxConcurrency]. 0 means no limit for the class.
 	Limit int
 	// Depth is how many of its items may be pending in each lane before Enqueue waits and
 	// TryEnqueue refuses; 0 means [Lane].Depth or, without lanes, [Options.MaxQueued];
-	// negative means no queue. Each class has a queue of its own in each lane.
+	// negative means no queue. Each class has its own queue in each lane.
 	Depth int
 
 	// Rate is how many operations of the class start each second. The zero Rate means no
 	// limit. When tokens come, the item that is next in the highest lane gets them. While it
-	// lacks tokens, items of the class in lower lanes do not start, also if they need less;
+	// lacks tokens, items of the class in lower lanes do not start, even if they need less;
 	// [Options.Ageing] bounds that. An item takes its tokens when it starts, and gives none
 	// back when it ends.
 	Rate Rate
@@ -37,8 +37,8 @@ type Class struct {
 	// tokens pay.
 	CostRate Rate
 
-	// CancelOn refuses items of this class, and DeferOn defers them, as those of a [Lane]
-	// do. [Options.ResumeOn] also ends the deferral by the DeferOn of the class.
+	// CancelOn refuses items of this class, and DeferOn defers them, as in a [Lane].
+	// [Options.ResumeOn] also ends the deferral by the DeferOn of the class.
 	CancelOn, DeferOn string
 	// MaxDefer is the longest time that raised signals defer an item of this class; 0
 	// means [Options.MaxDefer], negative no limit.
@@ -57,11 +57,11 @@ type ClassStats struct {
 	Name    string `json:"name"`
 	Pending int    `json:"pending"`
 	Running int    `json:"running"`
-	Limit   int    `json:"limit"` // how many may run at once, on trial perhaps fewer than Class.Limit; 0: no limit of its own
+	Limit   int    `json:"limit"` // how many may run at once; during a trial it can be lower than Class.Limit; 0: no limit
 
 	Calls RateStats `json:"calls,omitzero"` // of Class.Rate
 	Cost  RateStats `json:"cost,omitzero"`  // of Class.CostRate
-	Next  time.Time `json:"next,omitzero"`  // when the item that is next in the class has its tokens; zero: none waits for tokens
+	Next  time.Time `json:"next,omitzero"`  // when the next item of the class has its tokens; zero: no item waits for tokens
 }
 
 // LogValue groups the counters by their JSON names.
@@ -76,7 +76,7 @@ type RateStats struct {
 	PerSecond float64 `json:"perSecond"`
 	Burst     int     `json:"burst"`
 	Used      int64   `json:"used"` // tokens taken since the rate was set, without those given back
-	Debt      float64 `json:"debt"` // tokens that have been taken and have still to come; 0: none
+	Debt      float64 `json:"debt"` // tokens that were taken before they came; 0: none
 }
 
 // LogValue groups the counters by their JSON names.
@@ -90,16 +90,16 @@ func (s RateStats) String() string { return StatsString(s) }
 type ClassChange struct {
 	Coordinator string    `json:"coordinator"`
 	Class       string    `json:"class"`
-	Next        time.Time `json:"next,omitzero"` // of Throttled: when the next tokens are there
+	Next        time.Time `json:"next,omitzero"` // for Throttled: when the next tokens are there
 }
 
-// Throttled is the kind of [SignalThrottled], and Free that of [SignalFree].
+// Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
 var (
 	Throttled = NewKind[ClassChange](SignalThrottled)
 	Free      = NewKind[ClassChange](SignalFree)
 )
 
-// rateOf returns a rate with the default burst; the zero Rate is none.
+// rateOf returns a rate with the default burst; the zero Rate means no rate.
 func rateOf(r Rate, what string) (Rate, error) {
 	if r == (Rate{}) {
 		return r, nil
@@ -114,7 +114,7 @@ func rateOf(r Rate, what string) (Rate, error) {
 	return resolved, nil
 }
 
-// resolved returns the class with defaults, or says what is wrong besides its name and limit.
+// resolved returns the class with defaults, or an error. It does not check the name and the limit.
 func (c Class) resolved(what string, maxDefer time.Duration) (Class, error) {
 	var err, costErr, deferErr, trialErr error
 	c.Rate, err = rateOf(c.Rate, what+": Rate")
@@ -132,8 +132,8 @@ func (c Class) resolved(what string, maxDefer time.Duration) (Class, error) {
 	return c, errors.Join(err, costErr, deferErr, trialErr)
 }
 
-// changed returns the class with the limit and the rates of to, of which the rest is zero or
-// as in c, or an error.
+// changed returns c with the limit and the rates of to. Each other field of to must be zero or
+// equal the field of c. Otherwise changed returns an error.
 func (c Class) changed(to Class) (Class, error) {
 	what := fmt.Sprintf("SetClass of %q", c.Name)
 	rest := Class{Name: c.Name, Depth: c.Depth, CancelOn: c.CancelOn, DeferOn: c.DeferOn, MaxDefer: c.MaxDefer, TrialOn: c.TrialOn, Trials: c.Trials}
@@ -155,10 +155,10 @@ func (c Class) changed(to Class) (Class, error) {
 	return rest, errors.Join(errs[:]...)
 }
 
-// clampTokens is a number of tokens that a bucket can take at once.
+// clampTokens returns n, or the nearest number of tokens that a bucket can take at once.
 func clampTokens(n int) int64 { return max(-bucket.MaxBurst, min(int64(n), bucket.MaxBurst)) }
 
-// checkCost says what is wrong with a cost.
+// checkCost returns an error if a cost is not valid.
 func checkCost(n int64) error {
 	if n < 0 || n > bucket.MaxBurst {
 		return fmt.Errorf("core: cost is %d, but must be from 0 to 2^40", n)

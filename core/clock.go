@@ -11,10 +11,10 @@ type alarm struct {
 	timer *time.Timer
 	at    int64
 	armed bool
-	last  int64 // when it last rang
+	last  int64 // when it rang last
 }
 
-// set lets the alarm ring at that time, or earlier if it is set to earlier.
+// set makes the alarm ring at that time, unless it already rings earlier.
 func (a *alarm) set(c clock, at int64, ring func()) {
 	if a.armed && a.at <= at {
 		return
@@ -35,19 +35,19 @@ func (a *alarm) stop() {
 	a.armed = false
 }
 
-// clock measures time as nanoseconds since a base of its own, which costs one
-// monotonic reading instead of the two of time.Now. The first reading is 1, so
-// that 0 is free to mean "not yet".
+// clock measures time in nanoseconds since a base. That costs one monotonic
+// reading; time.Now costs two readings. The first reading is 1, so 0 can mean
+// "not yet".
 type clock struct{ base time.Time }
 
 func newClock() clock { return clock{base: time.Now().Add(-1)} }
 
 func (c clock) now() int64 { return int64(time.Since(c.base)) }
 
-// never is the offset of what does not come.
+// never is the offset of an event that does not come.
 const never = math.MaxInt64
 
-// wall is the time at offset, for the edge of the library.
+// wall converts an offset to a time for users.
 func (c clock) wall(offset int64) time.Time {
 	if offset == 0 || offset == never {
 		return time.Time{}
@@ -55,7 +55,7 @@ func (c clock) wall(offset int64) time.Time {
 	return c.base.Add(time.Duration(offset))
 }
 
-// later is the offset that lies span after at, or never.
+// later returns at plus span, or never.
 func later(at, span int64) int64 {
 	if end := at + span; span != never && end >= at {
 		return end
@@ -67,16 +67,15 @@ func later(at, span int64) int64 {
 func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
 
 // spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
-// locked looks again after pauses in which the holder, and others on the same
-// processor, get dozens of sections done; it queues only after the last. See
-// docs/adr/0009.
+// locked tries again after short pauses. In one pause, others can finish dozens of sections. It
+// queues only after the last pause. See docs/adr/0009.
 type spinMutex struct{ sync.Mutex }
 
-// All pauses together take some 40 microseconds, about as long as a goroutine takes to
-// park and to be woken under load. The first is as long as dozens of raises.
+// All pauses together take some 40 microseconds. To park a goroutine and to wake it takes about as
+// long under load. The first pause is as long as dozens of raises.
 const (
 	spinTries = 4
-	spinPause = 8000 // rounds of an empty loop; each pause is twice as long as the one before
+	spinPause = 8000 // rounds of an empty loop; each pause is twice as long as the previous pause
 )
 
 // Lock locks the mutex.

@@ -10,8 +10,8 @@ import (
 // returns the payload: all text after the colon, unchanged. So
 // ParseCommand("window.size.set:100", "window.size.set") returns "100". Other text may
 // come before the command if it ends in a dot or a colon ("app.window.size.set:200"). If
-// command occurs several times, the first place counts. A payload may be empty. An empty
-// command is never found.
+// command occurs several times, the first occurrence counts. A payload may be empty. An
+// empty command is never found.
 func ParseCommand(name, command string) (payload string, ok bool) {
 	for colon := len(command); command != "" && colon < len(name); colon++ {
 		start := colon - len(command)

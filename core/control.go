@@ -32,8 +32,8 @@ var (
 	_ Sensor    = (*Sink)(nil)
 )
 
-// Inside reports whether the caller is an operation of this coordinator: by its context,
-// or by its goroutine, as at [ErrWouldDeadlock].
+// Inside reports whether the caller is an operation of this coordinator. It recognises the
+// operation's context and goroutine, as [ErrWouldDeadlock] says.
 func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
 // Raised reports whether s was raised by an operation of this coordinator that is in the

@@ -28,10 +28,10 @@ func (c Control) Explain(id OperationID) (Explanation, bool) {
 // explainer collects the reasons of an explanation.
 type explainer struct {
 	Explanation
-	holders []*Operation // that an operation waits for
+	holders []*Operation // the operations that an operation waits for
 }
 
-// add adds a reason of o, which is another operation, if holder is not nil.
+// add adds a reason of o. If holder is not nil, it is the operation that o waits for.
 func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
 	r.Operation = o.id
 	if holder != nil {
@@ -41,7 +41,7 @@ func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
 	x.Reasons = append(x.Reasons, r)
 }
 
-// explain adds why one operation waits. That of the first one is explained.
+// explain adds why one operation waits.
 func (x *explainer) explain(o *Operation) {
 	e := o.engine
 	e.lockFresh()
@@ -62,7 +62,7 @@ func (x *explainer) explain(o *Operation) {
 	}
 }
 
-// pending adds why a pending operation waits. The mu of its engine is held.
+// pending adds why a pending operation waits. mu of its engine is held.
 func (x *explainer) pending(o *Operation, now int64) {
 	e := o.engine
 	if e.paused {
@@ -113,7 +113,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 	switch t := o.turn; {
 	case t == nil:
-	case t.up == o: // behind those of other keys
+	case t.up == o: // other keys take their turns first
 		ahead = 0
 	case t.up != nil:
 		ahead++
@@ -123,7 +123,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 }
 
-// rates adds when there are tokens for o. The mu of its engine is held.
+// rates adds when there are tokens for o. mu of its engine is held.
 func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
 	class := &e.classes[o.class]
@@ -140,7 +140,7 @@ func (x *explainer) rates(o *Operation, now int64) {
 	}
 }
 
-// slots adds why there is no slot for o. The mu of its engine is held.
+// slots adds why there is no slot for o. mu of its engine is held.
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
 	running := e.running.appendTo(nil)
@@ -150,8 +150,8 @@ func (x *explainer) slots(o *Operation) {
 	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.classes[o.class].limit, running, func(other *Operation) bool { return other.class == o.class })
 }
 
-// taken adds a reason if the operations that use what it is about are as many as limit.
-// The holder is the one that started first. The mu of the engine is held.
+// taken adds a reason if as many operations as limit use a resource. The holder is the operation
+// that started first. mu of the engine is held.
 func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Operation, uses func(*Operation) bool) {
 	var first *Operation
 	for _, other := range operations {
@@ -177,7 +177,7 @@ func (x *explainer) body(o *Operation) {
 	var waits []*bodyWait
 	o.engine.mu.Lock()
 	if d := o.rest.Load(); d != nil && d.suspension != nil {
-		waits = slices.Clone(d.waits) // what they are for does not change
+		waits = slices.Clone(d.waits) // the waits change, what they wait for does not
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {

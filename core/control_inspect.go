@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// classStats returns the counters of the classes, if there are any. mu and the
-// intake's are held.
+// classStats returns the counters of the classes, if there are any. mu and the intake's lock are
+// held.
 func (e *engine) classStats() (stats []ClassStats) {
 	for i, c := range e.opts.Classes {
 		pending := 0
@@ -26,26 +26,26 @@ func (e *engine) classStats() (stats []ClassStats) {
 	return stats
 }
 
-// A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. The patterns
-// of a lane and of a class are gates of their own.
+// A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. Each pattern
+// of a lane or of a class is a separate gate.
 type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`            // ReasonRefused for CancelOn, ReasonDeferred for DeferOn, ReasonTrial for TrialOn
-	Lane    string     `json:"lane,omitempty"`  // the gate is for items of this lane only; "": of all
-	Class   string     `json:"class,omitempty"` // the gate is for items of this class only; "": of all
+	Lane    string     `json:"lane,omitempty"`  // the gate is for items of this lane only; "": for all lanes
+	Class   string     `json:"class,omitempty"` // the gate is for items of this class only; "": for all classes
 	Pattern string     `json:"pattern"`
-	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one that matches ResumeOn
+	Closed  bool       `json:"closed"`          // a matching signal is present; for DeferOn, no newer signal matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
 
-	// Matches is how many signals have ever matched the pattern: those that were present when
-	// the coordinator was made, and all that were raised or held since, also those that have
-	// gone. 0 means that the gate has never closed: its pattern may be misspelt. The count
-	// ends when the coordinator is drained or closed.
+	// Matches is how many signals have ever matched the pattern: signals that were present
+	// when the coordinator was made, and signals that were raised or held since. Signals that
+	// have gone are included. 0 means that the gate has never closed: its pattern may be
+	// misspelt. The count ends when the coordinator is drained or closed.
 	Matches uint64 `json:"matches"`
 }
 
-// Gates returns the coordinator's gates: first those for all items, then those of its
-// lanes, and those of its classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
-// held signal closes it.
+// Gates returns the coordinator's gates: first the gates for all items, then the gates of lanes, then the gates
+// of classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a held signal closes
+// it.
 func (c Control) Gates() []GateStatus {
 	e := c.made()
 	e.lockFresh()
@@ -59,7 +59,7 @@ func (c Control) Gates() []GateStatus {
 		}
 		g := GateStatus{Kind: kind, Lane: lane, Class: class, Pattern: pattern}
 		e.sink.mu.Lock()
-		g.Matches = on.shared.ever // also of those that operations have raised
+		g.Matches = on.shared.ever // includes the signals that operations have raised
 		e.sink.mu.Unlock()
 		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
 			g.Closed, g.Signal = true, v.signal
@@ -122,8 +122,7 @@ func (c Control) Stats() Stats {
 	}
 }
 
-// laneStats returns the counters of the lanes, if there are any. mu and the
-// intake's are held.
+// laneStats returns the counters of the lanes, if there are any. mu and the intake's lock are held.
 func (e *engine) laneStats() (stats []LaneStats) {
 	for i, l := range e.opts.Lanes {
 		pending := 0
@@ -160,8 +159,7 @@ func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 	return e.operations(q, func(*Operation) {})
 }
 
-// operations is Operations, and calls visit with the lock held whenever it has
-// taken a snapshot.
+// operations does the work of Operations. After each snapshot it calls visit with the lock held.
 func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
 		n := 0
@@ -185,14 +183,14 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 	}
 }
 
-// walk yields the operations in the index by id, as of the start of the loop: all, or those
-// that come after one.
+// walk yields the operations of the index in the order of their ids: all that exist when the loop
+// starts, or only those after one id.
 func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 	return func(yield func(*Operation) bool) {
 		e.lockFresh()
 		from, to := after+1, e.index.newest
 		if back {
-			from, to = 1, min(to, after-1) // all if after is 0
+			from, to = 1, min(to, after-1) // after 0: all operations
 		}
 		for {
 			p, found := e.index.some(from, to, back)
@@ -256,12 +254,12 @@ func (c Control) Evict(id OperationID) bool {
 }
 
 // OnFinalized calls fn exactly once for every operation that leaves the window, with its
-// last snapshot, also when the coordinator is closed. It calls fn on the goroutine that
-// evicts the operation, without a lock. That goroutine may be a worker, which runs
-// nothing else while fn blocks. The calls of one goroutine are in the order of eviction.
-// Several goroutines may call fn at once, whatever MaxConcurrency is. Flush and Drain may
-// return before these calls, Close does not. A panic of fn is counted in [Stats]. For
-// cancel see [Sink.Subscribe].
+// last snapshot. Close calls it for the operations that are still in the window. It calls
+// fn on the goroutine that evicts the operation, without a lock. That goroutine may be a
+// worker, which runs nothing else while fn blocks. The calls of one goroutine are in the
+// order of eviction. Several goroutines may call fn at once, whatever MaxConcurrency is.
+// Flush and Drain may return before these calls, Close does not. A panic of fn is counted
+// in [Stats]. For cancel see [Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
@@ -270,8 +268,8 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 
 // Echoes yields the echoes of operations that have left the window, oldest first.
 // Operation, Key and Source of q are compared with the operation. Pattern selects
-// operations that have a matching signal. Within is how long ago the operation left, at
-// most.
+// operations that have a matching signal. Within is the longest time since the
+// operation left.
 func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {
@@ -366,7 +364,7 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
-// changed is when the status of the operation last changed.
+// changed returns when the status of the operation changed last.
 func (o *Operation) changed() int64 {
 	if o.status&StatusFinished != 0 {
 		return o.finished
@@ -374,8 +372,7 @@ func (o *Operation) changed() int64 {
 	return max(o.enqueued, o.started)
 }
 
-// selects reports whether q selects o, as far as that does not depend on its signals.
-// engine.mu is held.
+// selects reports whether q selects o; it does not look at signals. engine.mu is held.
 func (q *OperationQuery) selects(o *Operation, now int64) bool {
 	e := o.engine
 	return (q.Status == 0 || q.Status&o.status != 0) &&

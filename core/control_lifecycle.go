@@ -37,7 +37,7 @@ func (c Control) Drain(ctx context.Context) error { return c.drain(ctx, false) }
 // Then it waits, as Flush does, until the operations that have started are finished.
 func (c Control) Stop(ctx context.Context) error { return c.drain(ctx, true) }
 
-// drain is Stop, or Drain, which does not cancel.
+// drain does the work of Stop and of Drain; Drain does not cancel.
 func (c Control) drain(ctx context.Context, cancels bool) error {
 	if c.Inside(ctx) {
 		return ErrWouldDeadlock
@@ -49,16 +49,16 @@ func (c Control) drain(ctx context.Context, cancels bool) error {
 	return c.Flush(ctx)
 }
 
-// Abort cancels all pending, running and suspended operations, each as by Cancel. The
-// intake stays open.
+// Abort cancels all pending, running and suspended operations, as Cancel does. The intake stays
+// open.
 func (c Control) Abort(cause error) {
 	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
 }
 
-// Close ends the intake, cancels pending and running operations with the cause
-// [ErrClosed], waits for the bodies to return and empties the window: list what failed
-// before. It has no deadline: it waits as long as a body ignores the end of its context. It
-// returns nil.
+// Close ends the intake, cancels pending and running operations with the cause [ErrClosed],
+// waits for the bodies to return and empties the window. So call [Control.Operations]
+// before Close if you need the failed operations. It has no deadline: it waits as long as a
+// body ignores the end of its context. It returns nil.
 //
 // Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;
@@ -102,11 +102,11 @@ func (c Control) SetMaxConcurrency(n int) error {
 	return nil
 }
 
-// SetClass changes Limit, Rate and CostRate of the class with that name, to those of class; 0
-// means none, as in [Options.Classes]. The other fields of class must be zero, or as they are. After a
-// change, a bucket has as many tokens as before, but not more than the new burst. A rate that
-// is new starts with a full bucket. Operations that run go on. SetClass returns an error that
-// matches [ErrUnknownClass], or says what is wrong, and then it changes nothing.
+// SetClass changes Limit, Rate and CostRate of the class with that name, to the values in class; 0
+// means none, as in [Options.Classes]. The other fields of class must be zero or unchanged. After a
+// change, a bucket has as many tokens as before, but not more than the new burst. A new rate starts
+// with a full bucket. Running operations go on. If SetClass returns an error, it has changed
+// nothing. If there is no such class, the error matches [ErrUnknownClass].
 func (c Control) SetClass(class Class) error {
 	e := c.made()
 	i, err := find(e.opts.Classes, class.Name, ErrUnknownClass, e.name)

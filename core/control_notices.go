@@ -2,15 +2,14 @@ package core
 
 import "context"
 
-// OnPending calls fn(true) when the number of pending operations in all lanes reaches
-// high, and fn(false) when it has fallen to low. If it is high already, OnPending calls
-// fn(true) at once. The calls alternate, starting with true, and never overlap. The last
-// call has the current state. A short change may be left out: one that is over before fn
-// can be called. Fn is called on the goroutine that enqueues, or on that of a worker,
-// without a lock. A slow fn delays that goroutine, and all others that enqueue items or finish
-// operations meanwhile. Panics of fn are counted in [Stats].
-// For cancel see [Sink.Subscribe]. OnPending panics if fn is nil, if low is negative, or
-// if high is not greater than low.
+// OnPending calls fn(true) when the number of pending operations in all lanes reaches high,
+// and fn(false) when it has fallen to low. If the number is high already, OnPending calls
+// fn(true) at once. The calls alternate, starting with true, and never overlap. The last call
+// has the current state. A change that is over before fn can be called may be left out. Fn is
+// called without a lock, on the goroutine that enqueues or on a worker's goroutine. A slow fn
+// delays that goroutine, and all goroutines that enqueue items or finish operations meanwhile.
+// Panics of fn are counted in [Stats]. For cancel see [Sink.Subscribe]. OnPending panics if fn
+// is nil, if low is negative, or if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)
@@ -29,11 +28,11 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	}
 }
 
-// OnClosed calls fn once, when nothing will start any more: when Close begins, or when
-// the intake has ended and all accepted items are done. Drain and Stop return after fn.
-// If that time has passed, OnClosed calls fn at once. Use it, for example, to end
-// subscriptions. Fn runs without a lock; its panics are counted in [Stats]. For cancel
-// see [Sink.Subscribe]. OnClosed panics if fn is nil.
+// OnClosed calls fn once, when no operation will start any more: when Close begins, or
+// when the intake has ended and all accepted items are done. Drain and Stop return
+// after fn. If one of these has happened already, OnClosed calls fn at once. Use it,
+// for example, to end subscriptions. Fn runs without a lock; its panics are counted in
+// [Stats]. For cancel see [Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	need(fn != nil, "OnClosed needs a function")
 	e := c.made()

@@ -47,8 +47,8 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 // order in which they were enqueued. Keys take turns: a key with many items, or with slow
 // items, does not delay another key. Keys without operations cost nothing.
 //
-// An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it.
-// It takes its turn as if it had a key of its own.
+// An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it. It
+// takes its turn like an item with a key that no other item has.
 //
 // Enqueue calls key once for each item, on the caller's goroutine. The result is the Key
 // of the operation, and of the signals that it raises.
@@ -60,7 +60,7 @@ func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Opt
 	return newCoordinator(text, work, opts)
 }
 
-// keyText is key with its result as a string.
+// keyText returns a function that gives the result of key as a string.
 func keyText[T any, K ~string](key func(T) K) (func(T) string, error) {
 	if key == nil {
 		return nil, errNoKey
@@ -112,7 +112,7 @@ func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.costing(c.engine, n)}}
 }
 
-// source is where the operations of a coordinator come from.
+// source makes the operations of a coordinator.
 type source[In, Out any] struct {
 	key  func(In) string // nil: none
 	door door
@@ -127,7 +127,7 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 	return t
 }
 
-// submit enqueues an item and returns what keeps its result.
+// submit enqueues an item and returns the task that keeps its result.
 func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future[Out], error) {
 	t := s.newTask(in, watched)
 	if err := e.enqueue(ctx, &t.Operation, s.door, true); err != nil {
@@ -140,7 +140,7 @@ func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future
 // Enqueue.
 type task[In, Out any] struct {
 	Operation
-	out Out // written by the body; guarded by engine.mu once it has returned
+	out Out // written by the body; guarded by engine.mu after the body has returned
 	in  In
 }
 
@@ -178,9 +178,9 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 	return t.id, err
 }
 
-// Submit is Enqueue for callers that wait later. The [Future] keeps how the operation ended,
-// also after the operation has left the window. Waiting by id works only while the operation is
-// in the window. To wait for a set of items, use a [Group].
+// Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the
+// operation has left the window. Waiting by id works only while the operation is in the window.
+// To wait for a set of items, use a [Group].
 func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
 	return c.submit(ctx, c.engine, item)
 }
@@ -194,8 +194,8 @@ func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}],
 // [ErrWouldDeadlock] in three cases: a body of this coordinator calls Do with a context
 // that is not made from its own; the item has the key of the body's operation and
 // [Options.MaxPerKey] is 1; or operations wait in a circle, each for a key that another
-// one has (a suspended operation keeps its key). Circles over several coordinators are not
-// found; Explain shows them.
+// operation of the circle has (a suspended operation keeps its key). Circles over several
+// coordinators are not found; Explain shows them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -28,13 +28,13 @@ type Dispatcher struct {
 	signals *Coordinator[Signal]
 
 	mu        sync.Mutex
-	reactions atomic.Pointer[[]*reaction] // by registration; replaced, not changed, with mu held
+	reactions atomic.Pointer[[]*reaction] // in the order of registration; mu is held while the list is replaced; a list does not change
 }
 
 var _ Inspector = (*Dispatcher)(nil)
 
-// reaction is a handler of a dispatcher. Of the hook it uses the pattern and the
-// barrier: the caller is not a delivery.
+// reaction is a handler of a dispatcher. It uses only the pattern and the barrier of the hook,
+// because a dispatcher does not call it in a delivery.
 type reaction struct {
 	*hook[Signal]
 	handler Handler
@@ -98,7 +98,7 @@ func (d *Dispatcher) Dispatch(s Signal) {
 	}
 }
 
-// react is the body of the operations.
+// react is the body of a dispatcher's operations.
 func (d *Dispatcher) react(ctx context.Context, s Signal) error {
 	var errs []error
 	for _, r := range *d.reactions.Load() {
@@ -128,8 +128,7 @@ func (r *reaction) call(ctx context.Context, s Signal) error {
 	return r.handler.call(ctx, s)
 }
 
-// isCancelled reports whether the context has ended, at no cost if no code has asked for
-// its Done.
+// isCancelled reports whether the context has ended. It costs nothing if no code has called Done.
 func (o *Operation) isCancelled() bool {
 	real := o.context.Load()
 	return real != nil && real.Err() != nil

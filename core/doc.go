@@ -1,7 +1,7 @@
 // Package core runs concurrent work that is bounded, tracked, observable and
 // self-cleaning. Parts of a program coordinate through signals. A signal is a small fact
-// on a sink, which keeps a bounded number of them for a limited time. Every part looks at
-// the sink when it chooses to.
+// on a sink, which keeps a bounded number of them for a limited time. Every part decides
+// when it looks at the sink.
 //
 // # Operations
 //
@@ -18,7 +18,7 @@
 // operation. With the id, anybody can look an operation up, wait for it, pin it or
 // cancel it. The window is the list of the operations that a coordinator knows. A
 // finished operation stays in it for a while, and is then evicted: removed. With a
-// [Future] from Submit, code can wait for the operation also after that. Every
+// [Future] from Submit, code can wait for the operation even after its eviction. Every
 // accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
@@ -76,7 +76,7 @@
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
 // raised it, and a time. Operations raise signals. Other code can raise them directly on
 // a [Sink], which parts of a program share. Raising a signal starts nothing by itself.
-// Other code looks when it chooses to:
+// Other code decides when it looks:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
@@ -123,25 +123,25 @@
 //
 //   - Order. Operations start in the order in which their items were accepted. With lanes,
 //     this holds within each lane. With keys, it holds for the items of one key in one
-//     lane. While a class is full, other items pass its items, which keep their places. An
-//     item that waits for room takes its turn among other keys and classes from when it
-//     came.
-//   - Bounds. If as many operations run as the limit allows, no other one starts. The
-//     queue, the window, the echoes, the sink and the signals of one operation are bounded.
-//     What is dropped is counted. There are three exceptions: held signals, items that an
-//     operation enqueues into its own coordinator ([Stats].Overflow), and operations that
-//     wait for others of their coordinator, because these give up their slots.
+//     lane. While a class is full, items of other classes pass its items, which keep their
+//     places. The turn of an item that waits for room, among other keys and classes,
+//     counts from the time at which it came.
+//   - Bounds. No operation starts while the limit is reached. The queue, the window, the
+//     echoes, the sink and the signals of one operation are bounded. Whatever they drop
+//     is counted. There are three exceptions: held signals, items that an operation
+//     enqueues into its own coordinator ([Stats].Overflow), and operations that wait for
+//     others of their coordinator, because these give up their slots.
 //   - Running operations are never evicted. [Options.OnDone] is called exactly once for each
 //     operation, when it ends. [Control.OnFinalized] is called exactly once for each
 //     operation, when it leaves the window or the coordinator is closed.
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
-//     may call any method, also Close on their own coordinator. Close does not wait there.
+//     may call any method, even Close on their own coordinator. Close does not wait there.
 //     Other calls that would wait for their own operation return [ErrWouldDeadlock]. Circles
 //     of waits over several coordinators are not detected; Explain shows them.
 //   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
 //     handler or callback is counted. Nothing else recovers panics.
-//   - An idle coordinator or sink owns no goroutine. It may own a timer, for what will
-//     expire.
+//   - An idle coordinator or sink owns no goroutine. It may own a timer for things that
+//     will expire.
 //
 // # Handlers
 //

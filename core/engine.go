@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// engine runs operations: it accepts them, asks the scheduler what is next,
-// watches limits and signals, keeps the accounts and shuts down. It is the same for
-// every coordinator; they differ in the scheduler and in what a body is.
+// engine runs operations: it accepts them, asks the scheduler what is next, watches
+// limits and signals, keeps the accounts and shuts down. All coordinators have the
+// same engine. They differ in the scheduler and in the kind of body.
 //
-// The two locks are small. Producers take the intake's. Workers take mu once per
-// operation, to finish one and to choose the next; its end is the next one's
-// start, so the clock is read once. What follows for others, such as callbacks
-// and wakings, is collected in out and done by unlock.
+// The two locks are small. Producers take the intake's lock. Workers take mu
+// once per operation, to finish one operation and to choose the next. The end of
+// one is the start of the next, so the clock is read once. Callbacks and
+// wake-ups are collected in out, and unlock runs them.
 //
-// Locks are taken in this order; the holder of one takes only those below it:
+// Locks are taken in this order; the holder of one takes only locks below it:
 //
 //	engine.mu    the scheduler, the window and the accounts
 //	intake.mu    what has arrived
@@ -25,22 +25,22 @@ import (
 //
 // The locks of a watermark, a Dispatcher, a Follow and of waits for ends are taken alone.
 type engine struct {
-	number         uint64 // of this engine in the process: see runningOn
+	number         uint64 // number of this engine in the process: see runningOn
 	name           string
 	sink           *Sink
 	clock          clock
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
-	lanes          []laneState       // one without a name if there are none
-	classes        []classState      // the first, without a name and a limit, is that of operations without one
+	lanes          []laneState       // without Options.Lanes, one lane without a name
+	classes        []classState      // the first, without a name and a limit, is for operations without a class
 	rules          rule              // for all lanes
 	ruled          bool              // there are rules
-	partRuled      bool              // a lane or a class has one
+	partRuled      bool              // a lane or a class has a rule
 	tries          bool              // a class has TrialOn
 	resumeOn       *condition        // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
-	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
-	undrain        func()            // ends the watching of DrainOn; may be nil
+	keepsSignals   bool              // at the end, the signals of operations in the window stay on the sink
+	undrain        func()            // stops watching DrainOn; may be nil
 	loop           func()            // e.work, made once
 	errClosed      error             // ErrClosed and ErrFull with the name
 	errFull        error
@@ -49,7 +49,7 @@ type engine struct {
 	token          atomic.Uint32 // see worker.go
 	watchesPending atomic.Bool   // there are pendingMarks
 
-	_ cacheLine // producers and workers do not share any from here on
+	_ cacheLine // producers and workers share no cache line from here on
 
 	intake intake
 
@@ -57,34 +57,34 @@ type engine struct {
 
 	mu           sync.Mutex
 	running      opList // have a slot
-	suspended    opList // have given it up while they wait
-	lent         int    // of the suspended ones, how many count against maxSuspended
+	suspended    opList // operations that have given up their slots while they wait
+	lent         int    // how many of the suspended operations count against maxSuspended
 	waits        uint64 // number of the newest wait for an operation of this engine
 	limit        int
 	paused       bool
 	closing      bool
 	detached     bool
 	finalized    bool   // closed, and the window is empty
-	finalizing   int    // operations that OnFinalized is being called for
-	telling      int    // ended operations that OnDone is being called for
+	finalizing   int    // operations for which OnFinalized is being called
+	telling      int    // ended operations for which OnDone is being called
 	overflow     uint64 // operations that were accepted without room
 	scheduler    board
-	queues       []waitingRoom  // by place in the intake
-	only         [1]waitingRoom // these, of a coordinator with one
+	queues       []waitingRoom  // index: the number of the room in the intake
+	only         [1]waitingRoom // the array behind queues if there is one queue
 	window       window
 	index        index
 	echoes       echoes
-	outcomes     [len(statusNames)]uint64    // how many ended with a status
+	outcomes     [len(statusNames)]uint64    // how many operations ended with each status
 	awaited      map[*Operation]*[]*bodyWait // see awaitedBy
 	forced       uint64
 	flushes      []*flush
-	final        []*hook[Snapshot] // of OnFinalized; replaced, not changed
+	final        []*hook[Snapshot] // hooks of OnFinalized; the list is replaced, not changed
 	onClosed     []*hook[struct{}] // likewise
 	pendingMarks []*watermark
-	alarm        alarm // wakes when a deferral may be over
-	sweeper      alarm // evicts what is too old
+	alarm        alarm // wakes workers when a deferral may be over
+	sweeper      alarm // evicts operations that are too old
 	ledger       ledger
-	out          engineEffects // of what the holder of mu has done; empty while nobody has it
+	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
 }
 
 var engines atomic.Uint64
@@ -168,7 +168,7 @@ var (
 	errStopOnError = errors.New("core: Options.StopOnError is for ForEach and Map, not for a coordinator")
 )
 
-// made panics if there is no engine.
+// made panics if the engine is nil.
 func (e *engine) made() *engine {
 	if e == nil {
 		panic("core: the zero value is no coordinator: use NewCoordinator, NewResultCoordinator, NewDispatcher or NewProcessor")
@@ -176,13 +176,13 @@ func (e *engine) made() *engine {
 	return e
 }
 
-// laneState is what the engine knows of a lane.
+// laneState is what the engine knows about a lane.
 type laneState struct {
 	Lane // resolved
 	rule
 }
 
-// classState is what the engine knows of a class.
+// classState is what the engine knows about a class.
 type classState struct {
 	Class // resolved; its limit and rates are guarded by mu
 	rule

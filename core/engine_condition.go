@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// condition is a pattern that an engine watches wherever its facts are: raised by
-// its own operations, as long as those are in the window, or on the sink.
+// condition is a pattern that an engine watches in two places: among the facts of its own
+// operations in the window, and on the sink.
 type condition struct {
 	own, shared gate
 	ledger      *ledger
@@ -27,7 +27,7 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 	return c
 }
 
-// detach ends the watching.
+// detach stops watching.
 func (c *condition) detach() {
 	if c == nil {
 		return
@@ -51,17 +51,17 @@ func (c *condition) detach() {
 // holds reports whether a matching fact may be present. It costs two atomic loads.
 func (c *condition) holds() bool { return c != nil && (c.own.shut() || c.shared.shut()) }
 
-// verdict is what a condition comes to at some instant.
+// verdict is the state of a condition at one moment.
 type verdict struct {
 	holds   bool
 	signal  Signal // the newest
-	held    bool   // because of a fact that is held
-	since   int64  // if not, since when it holds
-	expires int64  // when that may change by itself, or never
+	held    bool   // a held fact matches
+	since   int64  // if held is false: since when the condition holds
+	expires int64  // the next time at which the state may change without a new event; the constant never if there is none
 }
 
-// look returns the state of the condition. Its fields held and since are about facts newer
-// than beyond. It wakes nothing for facts that have expired: see gate.leave.
+// look returns the state of the condition. Fields held and since count only facts newer than
+// beyond. It wakes nothing for facts that have expired: see gate.leave.
 func (c *condition) look(now int64, beyond uint64) (v verdict) {
 	if !c.holds() {
 		return v
@@ -93,14 +93,14 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 	return v
 }
 
-// standing is a fact that a condition holds because of.
+// standing is a fact that makes a condition hold.
 type standing struct {
 	signal Signal
-	until  int64 // or never: until removed
+	until  int64 // never: until it is removed
 }
 
-// standing lists the facts that the condition holds because of, newest first, as
-// many as an explanation names.
+// standing lists the facts that make the condition hold, newest first, as many as an explanation
+// names.
 func (c *condition) standing(now int64) (all []standing) {
 	if !c.holds() {
 		return nil
@@ -122,7 +122,7 @@ func (c *condition) standing(now int64) (all []standing) {
 	return all
 }
 
-// rule is which signals hold up the items of a lane, or of all.
+// rule says which signals hold up the items of a lane or class, or all items.
 type rule struct {
 	cancelOn *condition // nil: none
 	deferOn  *condition // nil: none
@@ -136,7 +136,7 @@ func (r *rule) detach() {
 	r.deferOn.detach()
 }
 
-// deferral returns whether DeferOn holds, and until when it can defer o at most, or never.
+// deferral returns whether DeferOn holds, and the latest time until which it can defer o, or never.
 // Resumed is the Seq of the newest signal that matches ResumeOn.
 func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
 	v, due = r.deferOn.look(now, resumed), never

@@ -2,59 +2,59 @@ package core
 
 import "fmt"
 
-// engineEffects are what a change under the engine's lock entails for others. They are
-// done when it is released.
+// engineEffects are the effects that a change under the engine's lock has on others. They
+// run after the lock is released.
 type engineEffects struct {
-	cancels []cancelled     // contexts to be cancelled
-	closing []chan struct{} // to be closed, for those that wait for it
-	after   effects         // of signals that have left with their operations
-	done    []told          // that OnDone is to be called for
-	final   []told          // the same of OnFinalized
-	classes []classTold     // that are throttled, or are not any more
-	ends    []chan struct{} // to be closed after all that: of flushes, and of Close
+	cancels []cancelled     // contexts to cancel
+	closing []chan struct{} // channels to close, for goroutines that wait
+	after   effects         // effects of signals that have left with their operations
+	done    []told          // operations for which OnDone is to be called
+	final   []told          // operations for which OnFinalized is to be called
+	classes []classTold     // classes that are throttled, or no longer are
+	ends    []chan struct{} // channels of flushes and of Close, to close after all of the above
 }
 
 func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
 
-// empty reports whether there is nothing to settle, as after most changes.
+// empty reports whether there is nothing to settle. That is so after most changes.
 func (out *engineEffects) empty() bool {
 	return len(out.cancels)+len(out.closing)+len(out.ends)+len(out.after.wakes) == 0 && !out.foreign()
 }
 
-// foreign reports whether settling it runs foreign code.
+// foreign reports whether settle runs foreign code.
 func (out *engineEffects) foreign() bool {
 	return len(out.final)+len(out.done)+len(out.classes) > 0 || out.after.foreign()
 }
 
-// cancelled is an operation or a group whose context is to be cancelled with that cause.
+// cancelled is an operation or a group whose context is to be cancelled, and the cause.
 type cancelled struct {
 	context interface{ cancelWith(cause error) }
 	cause   error
 }
 
-// classTold is a class that is throttled, or is not any more, which a signal tells.
+// classTold is a class for which a signal is to say that it is throttled, or no longer is.
 type classTold struct {
 	kind   Kind[ClassChange]
 	change ClassChange
 }
 
-// told is an operation that has ended, before its waiters are answered, or has left the
-// window, and the hooks to call.
+// told is an operation that has ended or has left the window, with the hooks to call. Its
+// waiters are answered after that.
 type told struct {
 	operation *Operation
 	snapshot  Snapshot
 	hooks     []*hook[Snapshot]
 }
 
-// settleRest is settle as a deferred function.
+// settleRest is settle, to be deferred.
 func (e *engine) settleRest(out *engineEffects) {
 	endProcess(recover())
 	e.settle(out)
 }
 
-// endProcess ends the process if a function of the engine has panicked, which has been
-// recovered. The engine may be locked, and its state is not known: whoever locked it would
-// wait for ever. The panic is on a goroutine of its own, so that nobody recovers it.
+// endProcess ends the process after a function of the engine has panicked and the panic
+// was recovered. The engine may be locked, and its state is not known: its next user would
+// wait for ever. It panics on a new goroutine, so that nobody recovers the panic.
 func endProcess(panicked any) {
 	if panicked != nil {
 		go panic(fmt.Sprintf("core: a fault of this library, please report it: %v\n\n%s", panicked, stackTrace()))
@@ -62,13 +62,14 @@ func endProcess(panicked any) {
 	}
 }
 
-// unlock releases mu and does what follows for others from what has been changed.
+// unlock releases mu and settles the effects of what has changed.
 func (e *engine) unlock() {
 	var out engineEffects
 	e.unlockTo(&out)
 }
 
-// unlockTo is unlock with effects that are empty but may have room, and are left so.
+// unlockTo is unlock with a buffer for effects. The buffer is empty before and after the
+// call.
 func (e *engine) unlockTo(out *engineEffects) {
 	if e.out.empty() {
 		e.mu.Unlock()
@@ -79,19 +80,19 @@ func (e *engine) unlockTo(out *engineEffects) {
 	e.settle(out)
 }
 
-// settle does what effects entail, which are left empty. No lock is held. The order is:
+// settle runs the effects and leaves them empty. No lock is held. The order is:
 //
 //  1. cancels: bodies see at once that they are cancelled.
-//  2. closing: waiters that need nothing of what follows go on.
-//  3. after, without its tells: what waited for signals that have left goes on.
-//  4. done: OnDone, and then the waits for these operations end.
+//  2. closing: waiters that need none of the following steps go on.
+//  3. after, without its tells: work that waited for signals to leave goes on.
+//  4. done: OnDone is called, and then the waits for these operations end.
 //  5. the tells in after: watermarks, and handlers of signals that have been released.
-//  6. classes: signals that say that they are throttled, or free.
+//  6. classes: signals say that classes are throttled, or free.
 //  7. final: OnFinalized.
-//  8. ends: flushes, and Close, which wait for all of that.
+//  8. ends: flushes and Close, which wait for all of this, return.
 //
-// From 4 on, foreign code runs. It may end the goroutine, so each of these has a call of its
-// own, and a deferred call does the rest.
+// From 4 on, foreign code runs. It may end the goroutine. So each of these steps runs in its
+// own call, and a deferred call does the rest.
 func (e *engine) settle(out *engineEffects) {
 	for _, c := range out.cancels {
 		c.context.cancelWith(c.cause)
@@ -111,7 +112,7 @@ func (e *engine) settle(out *engineEffects) {
 		return
 	}
 	if len(out.ends) > 0 {
-		defer func() { // also if a function of OnClosed ends the goroutine
+		defer func() { // even if a function of OnClosed ends the goroutine
 			for _, c := range out.ends {
 				close(c)
 			}
@@ -121,14 +122,14 @@ func (e *engine) settle(out *engineEffects) {
 	}
 }
 
-// settleForeign does what runs foreign code, and then the rest, even if that ends
-// the goroutine.
+// settleForeign runs the steps with foreign code, and then the rest, even if foreign code
+// ends the goroutine.
 func (e *engine) settleForeign(out *engineEffects) {
 	defer e.settleRest(out)
 	if ended := out.done; len(ended) > 0 {
 		out.done = nil
 		defer e.toldAll(out, &e.telling, ended)
-		engineFrame(e.number, func() { e.tell(ended) }) // for waits, OnDone counts as an operation of this engine
+		engineFrame(e.number, func() { e.tell(ended) }) // a wait inside OnDone counts as a wait inside an operation of this engine
 		return
 	}
 	if tells := out.after.tells; len(tells) > 0 {
@@ -155,35 +156,36 @@ func (e *engine) tell(all []told) {
 	})
 }
 
-// toldAll ends what counts these operations: that OnFinalized is called, which Close waits
-// for, or that OnDone is. Then the waits for the operations end.
+// toldAll lowers the counter of operations for which OnFinalized or OnDone is being called.
+// Close waits for the first. Then the waits for the operations end.
 func (e *engine) toldAll(out *engineEffects, counter *int, all []told) {
 	e.mu.Lock()
-	e.out, *out = *out, e.out // what is left to do, and what answer adds
+	e.out, *out = *out, e.out // the remaining effects, and those that answer adds
 	*counter -= len(all)
 	if counter == &e.telling {
 		for _, t := range all {
 			t.operation.marks &^= untold
 			e.answer(t.operation)
 		}
-		e.breakCircle(e.clock.now()) // which is not looked for meanwhile
+		e.breakCircle(e.clock.now()) // nothing has looked for circles while OnDone ran
 	}
 	e.endClose()
 	e.unlockTo(out)
 }
 
-// endClose lets Close return once the window is empty and all have been told. mu is held.
+// endClose lets Close return when the window is empty and all callbacks have returned. mu
+// is held.
 func (e *engine) endClose() {
 	if e.finalized && e.finalizing+e.telling == 0 {
 		e.out.ends = append(e.out.ends, e.closed)
 	}
 }
 
-// detachIfDone removes the gates when nothing will start any more, after which the sink
-// does not refer to the engine.
+// detachIfDone removes the gates when no operation will start any more. After that, the
+// sink does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // closed with mu held
+	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
 	e.detached = e.detached || detach
 	hooks := e.onClosed
 	e.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// cancelAll cancels the operations of a status that belong to g, if that is not nil.
+// cancelAll cancels the operations with a status: the operations of g, or all if g is nil.
 func (e *engine) cancelAll(status Status, g *group, cause error) {
 	e.mu.Lock()
 	e.cancelLocked(status, g, cause)
@@ -26,21 +26,21 @@ func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	}
 }
 
-// cancel cancels an operation that has not ended: one that has started returns then,
-// others do not start. mu is held.
+// cancel cancels an operation that has not ended. If it has started, its context ends; else it does
+// not start. mu is held.
 func (e *engine) cancel(o *Operation, cause error) {
 	if o.status == StatusPending {
 		e.withdraw(o, StatusCancelled, cause, e.clock.now())
 		return
 	}
-	if d := o.details(); d.cause == nil { // the first one counts
+	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
 	}
 	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
 
-// snapshot copies what can be seen of the operation. engine.mu is held. The parent
-// is not filled in, because finding it runs foreign code.
+// snapshot copies the visible state of the operation. engine.mu is held. It does not set the
+// parent, because finding it runs foreign code.
 func (e *engine) snapshot(o *Operation) Snapshot {
 	c := e.clock
 	s := Snapshot{
@@ -120,7 +120,7 @@ func (e *engine) answer(o *Operation) {
 	})
 }
 
-// sweep evicts what the window need not show any more. mu is held.
+// sweep evicts operations that are too old for the window, or too many. mu is held.
 func (e *engine) sweep(now int64) {
 	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
 		e.forget(o, now)
@@ -129,8 +129,8 @@ func (e *engine) sweep(now int64) {
 		return
 	}
 	if oldest, ok := e.window.oldest(); ok {
-		// Reading sweeps as well, so where no signal is waited to go, a busy
-		// window has a few dozen sweeps per MaxAge, not one per operation.
+		// Reading sweeps as well. So if nobody waits for a signal to go, a busy window is swept a
+		// few dozen times per MaxAge, not once per operation.
 		at := later(oldest, e.window.maxAge)
 		if !e.ruled {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
@@ -139,7 +139,7 @@ func (e *engine) sweep(now int64) {
 	}
 }
 
-// tidy is the sweeper's alarm.
+// tidy is called by the sweeper's alarm.
 func (e *engine) tidy() {
 	e.mu.Lock()
 	now := e.clock.now()
@@ -152,7 +152,7 @@ func (e *engine) tidy() {
 func (e *engine) forget(o *Operation, now int64) {
 	e.index.remove(o)
 	if o.status != StatusSucceeded {
-		o.body.discard() // has been shown until now
+		o.body.discard() // the item was visible until now
 	}
 	if o.marks&watched == 0 {
 		o.body.forget()
@@ -169,8 +169,8 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o, now)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
-	// The next of its key may not have to wait for that, or may need less; and behind an item
-	// that is deferred there may be one that its class refuses.
+	// The next item of its key may be able to start now. And the next item behind a deferred one
+	// may be refused by its class.
 	if o.class > 0 || e.scheduler.rated != nil || e.partRuled {
 		e.wakeLocked()
 	}
@@ -188,7 +188,7 @@ func (e *engine) finalize(now int64) {
 	e.endClose()
 }
 
-// end accounts for an operation whose body has returned, and returns the time,
+// end records the end of an operation whose body has returned, and returns the time. It returns
 // with mu held.
 func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.now()
@@ -217,7 +217,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		e.ledger.releaseAll(o, &e.out.after)
 	}
 	e.retire(o, status, err, now)
-	if o.context.Load() != nil { // one that outlives its body neither runs on nor keeps anything alive
+	if o.context.Load() != nil { // a context that outlives its body has no timer and keeps nothing alive
 		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
 	}
 	if e.closing && e.alive() == 0 {
@@ -226,7 +226,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	return now
 }
 
-// shut is Close without the waiting. It reports whether it was the first.
+// shut is Close without waiting. It reports whether it was the first call.
 func (e *engine) shut(cause error) bool {
 	e.made().mu.Lock()
 	if e.closing {

@@ -2,20 +2,20 @@ package core
 
 import "sync"
 
-// ends are the engines whose end is waited for in bodies, even if the contexts of the
-// bodies end: by Close, or by the ForEach or Map that it is the engine of.
+// ends has the engines for whose end bodies wait, even if the contexts of the bodies end: in Close,
+// or in ForEach or Map.
 var ends awaitedEnds
 
 type awaitedEnds struct {
 	mu    sync.Mutex
-	waits map[endWait]int // how often; there is no circle of these
+	waits map[endWait]int // number of such waits; they never form a circle
 }
 
 // endWait is a wait of a body of engine by for the end of engine of.
 type endWait struct{ by, of uint64 }
 
-// await notes that a body of engine by is about to wait for the end of engine of. It
-// reports false, and notes nothing, if that would be waiting for itself.
+// await records that a body of engine by is about to wait for the end of engine of. If the body
+// would wait for itself, it records nothing and returns false.
 func (a *awaitedEnds) await(by, of uint64) bool {
 	if by == 0 {
 		return true
@@ -29,8 +29,8 @@ func (a *awaitedEnds) await(by, of uint64) bool {
 	return true
 }
 
-// waitsFor reports whether an engine is another one, or waits for its end, directly or not.
-// mu is held.
+// waitsFor reports whether two engines are the same, or the first waits for the end of the second,
+// directly or not. mu is held.
 func (a *awaitedEnds) waitsFor(by, of uint64) bool {
 	found := by == of
 	for w := range a.waits {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// enqueue gives an operation to the engine. Unless wait is set it does not wait
-// for room.
+// enqueue gives an operation to the engine. It waits for room only if wait is set.
 func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) error {
 	e.made()
 	if ctx == nil {
@@ -25,7 +24,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	}
 	o.enqueued = e.clock.now()
 	if e.ruled && e.refuses(o.lane, o.class) {
-		e.lockFresh() // with operations that have to leave their signals go
+		e.lockFresh() // when operations leave the window, their signals leave too
 		e.mu.Unlock()
 		if err := e.refusal(o.lane, o.class, o.enqueued); err != nil {
 			return e.reject(err)
@@ -55,7 +54,7 @@ func (e *engine) reject(err error) error {
 	defer in.mu.Unlock()
 	in.rejected++
 	switch {
-	case in.closed: // goes before anything else
+	case in.closed: // is checked before anything else
 		return e.errClosed
 	case err == ErrFull:
 		return e.errFull
@@ -63,7 +62,7 @@ func (e *engine) reject(err error) error {
 	return err
 }
 
-// enqueueFull goes on when there seems to be no room.
+// enqueueFull continues enqueue when the queue seems to be full.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
 	beyond := wait && e.isOwn(ctx)
 	var settled chan struct{}
@@ -82,7 +81,7 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		settled = make(chan struct{})
 		o.done = settled
 		e.waitForRoom(o)
-		e.wakeLocked() // it may be able to start
+		e.wakeLocked() // the operation may be able to start
 	default:
 		err = e.squeeze(o)
 	}
@@ -94,7 +93,7 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		e.mu.Lock()
 		defer e.unlock()
 		if e.giveUpRoom(o) {
-			e.wakeLocked() // the next of its key may be able to start
+			e.wakeLocked() // the next operation of its key may be able to start
 			return err
 		}
 	}
@@ -111,8 +110,8 @@ func (e *engine) acceptBeyond(o *Operation) {
 	e.intake.mu.Unlock()
 }
 
-// squeeze accepts an operation if there is room once all that can start has been
-// started, or if it can start itself, or in place of the oldest. mu is held.
+// squeeze starts all that can start. Then it accepts an operation if there is room, if the
+// operation can start, or in place of the oldest. mu is held.
 func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
 	e.waitForRoom(o)
@@ -128,13 +127,13 @@ func (e *engine) squeeze(o *Operation) error {
 		return ErrFull
 	}
 	e.acceptBeyond(o)
-	e.collect() // so that a key of both keeps its turn
+	e.collect() // before withdraw: if both have the same key, the key keeps its turn
 	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	return nil
 }
 
-// oldest returns the operation of a lane and class that has been pending longest, or nil.
-// mu is held. Each operation is passed once, as ids come in ascending order.
+// oldest returns the operation of a lane and class that has been pending longest, or nil. mu is
+// held. Ids ascend, so each operation is passed only once.
 func (e *engine) oldest(lane, class uint8) *Operation {
 	e.collect()
 	q := &e.queues[e.intake.place(lane, class)]
@@ -152,7 +151,8 @@ func (e *engine) oldest(lane, class uint8) *Operation {
 	return nil
 }
 
-// door is where items enter: a lane, and perhaps a class, or none if there is no such one. It says what they cost.
+// door is where items enter: a lane, perhaps a class, and what the items cost. If there is no such lane or class,
+// it holds the error.
 type door struct {
 	lane, class uint8 // 0: no class
 	cost        int64
@@ -178,7 +178,7 @@ func (d door) costing(e *engine, n int) door {
 	return d
 }
 
-// front is the door for items without a lane of their own.
+// front is the door for items that name no lane.
 func (e *engine) front() door {
 	if d := (door{}).inLane(e, "normal"); d.err == nil {
 		return d
@@ -186,19 +186,19 @@ func (e *engine) front() door {
 	return door{lane: uint8(len(e.lanes) - 1)}
 }
 
-// waitingRoom is what the engine knows of the room of a class in a lane: what has left it,
-// and which Enqueues wait for it. These are in the scheduler as well, which starts what can
-// start without room. So an item that cannot start keeps no other one waiting, and what is
-// paid for a waiter is paid when it comes and goes. Guarded by engine.mu.
+// waitingRoom is what the engine knows about the room of a class in a lane: how many
+// operations have left it, and which calls of Enqueue wait for it. The scheduler has the
+// waiting operations as well, and starts those that need no room. So an item that cannot
+// start keeps no other item waiting. Guarded by engine.mu.
 type waitingRoom struct {
-	left    uint64            // operations that were pending and are not any more
-	oldest  OperationID       // none with a lower id is pending
+	left    uint64            // operations that are no longer pending
+	oldest  OperationID       // no operation with a lower id is pending
 	n       int               // how many wait
-	waiters queue[*Operation] // in the order in which they came; those that are not roomless have gone
+	waiters queue[*Operation] // in the order in which they came; an operation that is not roomless has gone
 }
 
-// waitForRoom lets an operation wait for room. Its done, if any, is closed when it waits no
-// more: it was accepted, or the intake has ended. mu is held.
+// waitForRoom lets an operation wait for room. When the wait is over, because it was accepted or
+// the intake has ended, its channel done is closed, if it has one. mu is held.
 func (e *engine) waitForRoom(o *Operation) {
 	o.marks |= roomless
 	q := &e.queues[e.intake.place(o.lane, o.class)]
@@ -207,8 +207,7 @@ func (e *engine) waitForRoom(o *Operation) {
 	e.scheduler.push(o)
 }
 
-// giveUpRoom ends a wait for room without room. It reports false if that has ended by now.
-// mu is held.
+// giveUpRoom gives up a wait for room. It returns false if the wait has ended already. mu is held.
 func (e *engine) giveUpRoom(o *Operation) bool {
 	if o.marks&roomless == 0 {
 		return false
@@ -218,8 +217,7 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 	return true
 }
 
-// endRoomWait ends the wait of an operation that the scheduler does not have any more. mu is
-// held.
+// endRoomWait ends the wait of an operation that has left the scheduler. mu is held.
 func (e *engine) endRoomWait(o *Operation) {
 	o.marks &^= roomless
 	if o.done != nil {
@@ -227,7 +225,7 @@ func (e *engine) endRoomWait(o *Operation) {
 		o.done = nil
 	}
 	q := &e.queues[e.intake.place(o.lane, o.class)]
-	if q.n--; q.waiters.n > 2*q.n { // rarely, because that looks at all of them
+	if q.n--; q.waiters.n > 2*q.n { // rarely, because this looks at all waiters
 		for range q.waiters.n {
 			if o := q.take(); o.marks&roomless != 0 {
 				*q.waiters.push() = o
@@ -242,8 +240,8 @@ func (q *waitingRoom) take() *Operation {
 	return o
 }
 
-// letIn accepts the operations that wait for the room at that place, first come first served,
-// as many as there is room for. mu is held.
+// letIn accepts operations that wait for that room, first come first served, until it is full. mu
+// is held.
 func (e *engine) letIn(place int) {
 	in, q := &e.intake, &e.queues[place]
 	in.mu.Lock()
@@ -260,8 +258,9 @@ func (e *engine) letIn(place int) {
 	}
 }
 
-// admit accepts an operation that waits for room, because it leaves the queue at once. If
-// something has arrived, which may go first, it collects that and reports false. mu is held.
+// admit accepts an operation that waits for room, because it leaves the queue at once. If other
+// operations have arrived, they may go first: then admit collects them and returns false. mu is
+// held.
 func (e *engine) admit(o *Operation) bool {
 	in := &e.intake
 	in.mu.Lock()
@@ -271,14 +270,14 @@ func (e *engine) admit(o *Operation) bool {
 		e.index.put(o)
 	}
 	in.mu.Unlock()
-	if !first { // else what has come since must not come between
+	if !first { // no other arrival may come between
 		e.collect()
 	}
 	return first
 }
 
-// closeIntake ends the intake, and the waits for room with [ErrClosed]. It reports whether it
-// was open. mu is held.
+// closeIntake ends the intake, and ends the waits for room with [ErrClosed]. It reports whether the
+// intake was open. mu is held.
 func (e *engine) closeIntake() (first bool) {
 	e.intake.mu.Lock()
 	first = !e.intake.closed
@@ -292,7 +291,7 @@ func (e *engine) closeIntake() (first bool) {
 	return first
 }
 
-// pendingIn is the number of pending operations of a class in a lane. mu and the intake's are
+// pendingIn is the number of pending operations of a class in a lane. mu and the intake's lock are
 // held.
 func (e *engine) pendingIn(lane, class int) int {
 	place := e.intake.place(uint8(lane), uint8(class))

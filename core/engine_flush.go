@@ -4,12 +4,12 @@ import "context"
 
 // flush waits for some operations, or until there are none.
 type flush struct {
-	includes func(*Operation) bool // which ones, of those that have not ended; nil: all, until there are none
+	includes func(*Operation) bool // selects operations that have not ended; nil: all, until none is left
 	left     int                   // 0: done
 	done     chan struct{}
 }
 
-// ended notes that o has ended, and reports whether the wait is over. o.engine.mu is held.
+// ended records that o has ended, and reports whether the wait is over. o.engine.mu is held.
 func (f *flush) ended(o *Operation) (over bool) {
 	switch {
 	case f.includes == nil:
@@ -20,15 +20,15 @@ func (f *flush) ended(o *Operation) (over bool) {
 	return f.left == 0
 }
 
-// startFlush begins to wait for what has been accepted so far; nil if that is
-// finished. mu is held.
+// startFlush begins to wait for all operations accepted so far; nil if they have finished. mu is
+// held.
 func (e *engine) startFlush() *flush {
 	left := e.unfinished() // collects
 	newest := e.index.newest
 	return e.expect(left, func(o *Operation) bool { return o.id <= newest })
 }
 
-// expect begins to wait for so many operations; nil if there are none. mu is held.
+// expect begins to wait for n operations; nil if n is 0. mu is held.
 func (e *engine) expect(left int, includes func(*Operation) bool) *flush {
 	if left == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (e *engine) expect(left int, includes func(*Operation) bool) *flush {
 	return f
 }
 
-// waitForAll waits until what start has begun with mu held is done.
+// waitForAll calls start with mu held, and then waits for the flush that start returns.
 func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
 	if e.isOwn(ctx) {
 		return ErrWouldDeadlock
@@ -62,17 +62,17 @@ func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
 	return err
 }
 
-// awaited is what is waited for in an engine, namely
+// awaited is what a wait in an engine is for. One field is set.
 type awaited struct {
 	engine *engine
-	on     *Operation // the end of this one,
-	flush  *flush     // or of these,
-	group  *group     // or of these,
-	room   *Operation // or room in a queue for this one
+	on     *Operation // the end of this operation
+	flush  *flush     // the end of these operations
+	group  *group     // the end of these operations
+	room   *Operation // room in a queue for this operation
 }
 
-// wait waits until done is closed. When ctx ends first it returns its cause. If ctx
-// is an operation's, Explain shows the wait.
+// wait waits until done is closed. If ctx ends first, it returns the cause of ctx. If ctx belongs
+// to an operation, Explain shows the wait.
 func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
 	if by := OperationFrom(ctx); by != nil {
 		w := &bodyWait{by: by, on: a}

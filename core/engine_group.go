@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// group is what does not depend on the items.
+// group is the part of a Group that does not depend on the type of the items.
 type group struct {
 	engine *engine
 	parent context.Context
@@ -17,21 +17,21 @@ type group struct {
 	cancel context.CancelCauseFunc
 	after  func() bool
 	stops  bool
-	halted error // why it has stopped; guarded by the engine's mu
+	halted error // why the group has stopped; guarded by the engine's mu
 
-	idle    []chan struct{} // of those that wait; likewise
-	awaited []*bodyWait     // the same, by operations of the engine
+	idle    []chan struct{} // channels of goroutines that wait for the group; guarded likewise
+	awaited []*bodyWait     // waits of operations of the engine for the group; guarded likewise
 
 	mu   sync.Mutex // taken last
 	left int
 	over bool // Wait has returned
 	cut  bool // something was cancelled because the context has ended
 	errs []error
-	more int     // errors that are only counted
-	late []error // of operations that were cancelled: mostly they say just that
+	more int     // how many errors are only counted
+	late []error // errors of cancelled operations; most say only that the operation was cancelled
 }
 
-// groupOf is the group of an operation, or nil.
+// groupOf returns the group of an operation, or nil.
 func groupOf(o *Operation) *group {
 	if o.marks&grouped == 0 {
 		return nil
@@ -39,8 +39,8 @@ func groupOf(o *Operation) *group {
 	return o.body.(interface{ of() *group }).of()
 }
 
-// err joins the errors, and those late ones that say more than that the operation was
-// cancelled with that reason.
+// err joins the errors. It leaves out late errors that only say that the operation was cancelled
+// with that reason.
 func (g *group) err(reason error) error {
 	g.mu.Lock()
 	errs, late, more, cut := slices.Clone(g.errs), g.late, g.more, g.cut
@@ -59,7 +59,7 @@ func (g *group) err(reason error) error {
 	return errors.Join(errs...)
 }
 
-// parentCause is why the context that the group was made with has ended, or nil.
+// parentCause returns the cause of the context with which the group was made, or nil.
 func (g *group) parentCause() error {
 	if g.parent.Err() == nil {
 		return nil
@@ -73,7 +73,7 @@ func (g *group) end() {
 	g.cancel(ErrCancelled)
 }
 
-// noteCut notes that the end of the context has kept something from being done.
+// noteCut records that the end of the context has cancelled something.
 func (g *group) noteCut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +90,8 @@ func (g *group) fail(err error) {
 	}
 }
 
-// maxErrors is how many errors a group joins; the others are counted. People read the
-// first few, and a million items may fail.
+// maxErrors is how many errors a group joins; the others are counted. People read only the first
+// few, and a million items can fail.
 const maxErrors = 100
 
 // add adds an error. mu is held.
@@ -103,7 +103,7 @@ func (g *group) add(err error) {
 	}
 }
 
-// halt starts nothing more of the group, and cancels what runs with that cause.
+// halt lets no more operations of the group start, and cancels the running ones with that cause.
 func (g *group) halt(cause error) {
 	g.engine.mu.Lock()
 	g.halted = cmp.Or(g.halted, cause)
@@ -146,7 +146,7 @@ func (g *group) enter() error {
 	return nil
 }
 
-// leave counts an item that is not waited for any more. The engine's mu and mu are held.
+// leave counts an item for which the group no longer waits. The engine's mu and mu are held.
 func (g *group) leave() {
 	if g.left--; g.left > 0 {
 		return
@@ -159,7 +159,7 @@ func (g *group) leave() {
 	g.engine.endWaits(&g.awaited)
 }
 
-// ended notes the end of an operation of the group. The engine's mu is held.
+// ended records the end of an operation of the group. The engine's mu is held.
 func (g *group) ended(o *Operation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -184,7 +184,7 @@ func (g *group) ended(o *Operation) {
 
 func (g *group) cancelWith(cause error) { g.cancel(cause) }
 
-// abort cancels what the group has enqueued.
+// abort cancels the operations of the group.
 func (g *group) abort() {
 	g.engine.cancelAll(StatusAlive, g, context.Cause(g.ctx))
 }

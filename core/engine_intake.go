@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// intake is where producers leave operations, behind a small lock of its own, so
-// that they do not contend with workers. A worker moves all of it to the scheduler
-// at once when it runs out of work.
+// intake is where producers put operations. It has a small lock, so that producers
+// do not contend with workers. A worker without work moves all operations to the
+// scheduler at once.
 //
-// Each class has a room in each lane. How much of it is free follows from what was
-// accepted and what has left since. The latter is counted by the engine; the intake
-// knows it as of its last refresh, which errs on the side of "full", and then the
-// engine is asked. That lets Enqueues wait; while one waits, its room is full.
+// Each class has a room in each lane. Its free part follows from how many
+// operations were accepted and how many have left. The engine counts those that
+// have left; the intake has the count of its last refresh. So a room may look full
+// when it is not: then the engine is asked. While an Enqueue waits for a room, the
+// room is full.
 type intake struct {
 	fresh atomic.Bool // arrived is not empty; changed with mu held
 
@@ -21,21 +22,21 @@ type intake struct {
 
 	mu       sync.Mutex
 	arrived  opList
-	id       OperationID // of the newest operation
-	lastID   OperationID // of the block of ids that it is of
+	id       OperationID // id of the newest operation
+	lastID   OperationID // last id of its block of ids
 	closed   bool
-	rooms    []room  // by lane and class
-	only     [1]room // these, of a coordinator with one
+	rooms    []room  // by lane, then by class
+	only     [1]room // the array behind rooms if there is one room
 	classes  int
 	rejected uint64
 }
 
-// room is what the intake knows of the pending operations of a class in a lane, here and
-// in the scheduler.
+// room is what the intake knows about the pending operations of a class in a lane, both
+// here and in the scheduler.
 type room struct {
 	limit    uint64
 	accepted uint64
-	left     uint64 // of these, how many are known to be pending no more
+	left     uint64 // how many of the accepted are known to be no longer pending
 }
 
 func (r *room) full() bool { return r.accepted-r.left >= r.limit }
@@ -48,7 +49,7 @@ func (in *intake) init(lanes []Lane, classes []Class) {
 	}
 }
 
-// place is where the room of a lane and class is.
+// place is the index of the room of a lane and class.
 func (in *intake) place(lane, class uint8) int { return int(lane)*in.classes + int(class) }
 
 // accepted is the number of operations ever accepted. mu is held.
@@ -70,7 +71,7 @@ func (in *intake) accept(o *Operation) {
 	}
 }
 
-// number makes an operation an accepted one. mu is held.
+// number gives an accepted operation its id and counts it. mu is held.
 func (in *intake) number(o *Operation) {
 	if in.id == in.lastID {
 		in.lastID = OperationID(operationIDs.Add(idBlock))

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// ledger is a coordinator's own view of the signals its operations raised, which
-// lasts exactly as long as the operations are in its window. The facts themselves
-// are with the operations; the ledger counts their names and notifies those that
-// watch them. Every fact goes to the sink as well, under the same Seq, and the
-// sink's lock guards both: an operation's signal enters and leaves both at once.
+// ledger is a coordinator's view of the signals that its operations raised. A
+// signal is in it exactly as long as its operation is in the window. The
+// operations keep the facts themselves; the ledger counts their names and
+// notifies the watchers. Every fact goes to the sink as well, under the same Seq,
+// and the sink's lock guards both: an operation's signal enters and leaves both
+// at once.
 type ledger struct {
 	sink   *Sink
 	source string // name of the coordinator
@@ -23,7 +24,7 @@ type ledger struct {
 
 	// Guarded by Sink.mu.
 	names   names
-	gated   map[*Operation]struct{} // those that have, or had, facts that gates of names count
+	gated   map[*Operation]struct{} // operations that have, or had, facts that gates count
 	dropped uint64
 }
 
@@ -78,8 +79,8 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	return true
 }
 
-// add enters a fact of o that the sink has recorded; h if it is held. Each knows its
-// name by an entry of its own.
+// add enters a fact of o that the sink has recorded. If the fact is held, h is not nil. The
+// ledger and the sink have separate entries for the name.
 func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	own := ownFact{seq: seq, name: l.names.recall(f.name.text), key: f.key, at: f.at, more: f.more}
 	if own.name == nil {
@@ -98,7 +99,7 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	case h != nil:
 		put(&o.details().holds, seq, h)
 	case o.first == nil && len(d.facts) == d.from:
-		first := own // so that own itself stays off the heap
+		first := own // a copy, so that own stays off the heap
 		o.first = &first
 	default:
 		d = o.details()
@@ -113,20 +114,20 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	}
 }
 
-// fact is an operation's own fact as others know it.
+// fact returns an operation's fact in the form that a sink has.
 func (l *ledger) fact(id OperationID, f *ownFact) fact {
 	return fact{name: f.name, key: f.key, operation: id, source: &l.source, at: f.at, more: f.more}
 }
 
-// dropOldest drops the oldest fact that an operation raised, as if the sink's window
-// had no room for it: gates keep it there.
+// dropOldest drops the oldest fact that an operation raised. The sink still keeps it for
+// gates, as when its window is full.
 func (l *ledger) dropOldest(o *Operation, d *details) {
 	var oldest ownFact
 	if o.first != nil {
 		oldest, o.first = *o.first, nil
 	} else {
 		oldest, d.facts[d.from] = d.facts[d.from], oldest
-		if d.from++; d.from == maxFacts/4 { // rarely, because that moves the others
+		if d.from++; d.from == maxFacts/4 { // rarely, because this moves the others
 			d.facts, d.from = slices.Delete(d.facts, 0, d.from), 0
 		}
 	}
@@ -143,8 +144,8 @@ func (l *ledger) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 	}
 }
 
-// eachOf visits all facts of an operation: those that were raised newest first, until
-// visit wants no older ones, and those that are held.
+// eachOf visits all facts of an operation: raised facts, newest first, until visit returns
+// false; then held facts.
 func (l *ledger) eachOf(o *Operation, visit func(seq uint64, f *fact) (older bool)) {
 	raised := func(own *ownFact) bool {
 		f := l.fact(o.id, own)
@@ -167,14 +168,14 @@ func (l *ledger) eachOf(o *Operation, visit func(seq uint64, f *fact) (older boo
 	}
 }
 
-// leave lets an operation's own fact go. mu is held.
+// leave removes a fact of an operation. mu is held.
 func (l *ledger) leave(id OperationID, own *ownFact) {
 	f := l.fact(id, own)
 	l.names.leave(&f, own.seq)
 }
 
-// hold records a held fact of o, here and on the sink, if o is running, which it does not
-// end to be while its engine's mu is held.
+// hold records a held fact of o, here and on the sink, if o is running or suspended. Mu is
+// the engine's; while it is held, o cannot end.
 func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Duration) (release func()) {
 	s := l.sink
 	n := note{name: name}
@@ -206,8 +207,8 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 	return func() { s.release(h) }
 }
 
-// releaseAll ends what o holds, when it has finished, so that it comes to hold nothing
-// more. Others get their turn at the lock in between.
+// releaseAll ends the held facts of o, which has finished and so can hold no more. It
+// unlocks now and then, so that others get the lock.
 func (l *ledger) releaseAll(o *Operation, after *effects) {
 	s := l.sink
 	s.lockAt(s.names.clock.now())
@@ -236,8 +237,8 @@ func (l *ledger) endLeases() {
 	}
 }
 
-// retract takes back the facts of o that match says, newest first; held facts are
-// released, not retracted. It returns how many there were.
+// retract takes back the facts of o that match selects, newest first; held facts are
+// released, not retracted. It returns their number.
 func (l *ledger) retract(o *Operation, by string, match func(name string) bool) int {
 	var gone []Signal
 	s := l.sink
@@ -278,19 +279,20 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		}
 	}
 	s.unlock()
-	slices.Reverse(gone) // handlers are called in the order they were raised
+	slices.Reverse(gone) // handlers are called in the order in which the signals were raised
 	l.tellRetracted(gone, by)
 	return len(gone)
 }
 
 func (l *ledger) tellRetracted(gone []Signal, by string) {
 	each(gone, func(signal Signal) {
-		defer l.sink.tellRetracted(signal, by) // also if a function of OnRetract ends the goroutine
+		defer l.sink.tellRetracted(signal, by) // runs even if a function of OnRetract ends the goroutine
 		l.sink.tell(l.onRetract, signal, by, &l.panics)
 	})
 }
 
-// keptOf lists what gates keep of the facts that an operation shows no more. mu is held.
+// keptOf lists the facts that the sink keeps for gates and the operation no longer shows.
+// mu is held.
 func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 	if d.dropped {
 		for _, k := range s.kept {
@@ -305,10 +307,10 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // evictSignals takes the signals of an evicted operation from the coordinator and,
 // unless keep is set, from the sink. engine.mu is held, so that the window and the
 // signals of its operations agree at every instant. It returns the facts that the
-// operation had; from now on its key does not change.
+// operation had. From now on the operation's key does not change.
 func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
-		return ownFacts{id: o.id} // it never had any
+		return ownFacts{id: o.id} // it never raised a signal
 	}
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
@@ -336,7 +338,7 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 	return last
 }
 
-// signals shows the facts of an operation, oldest first. mu is held.
+// signals returns the facts of an operation as signals, oldest first. mu is held.
 func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	l.endLeases()
 	d := facts.rest

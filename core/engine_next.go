@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// collect moves what has arrived to the scheduler. mu is held.
+// collect moves arrived operations to the scheduler. mu is held.
 func (e *engine) collect() {
 	in := &e.intake
 	if !in.fresh.Load() {
@@ -27,8 +27,8 @@ func (e *engine) collect() {
 	}
 }
 
-// next takes the operation that is to start now, or nil; blocked says that there
-// may be one but something other than arrivals has to happen first. mu is held.
+// next takes the operation that is to start now, or nil. Blocked says that pending
+// operations wait for an event, and arrivals do not help. mu is held.
 func (e *engine) next(now int64) (o *Operation, blocked bool) {
 	var barred *bars // by DeferOn
 	for {
@@ -40,7 +40,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.collect()
 		}
 		o = e.ask(now, barred)
-		if o == nil || o.marks&roomless != 0 { // what has arrived goes before that
+		if o == nil || o.marks&roomless != 0 { // arrived operations go before an operation without room
 			e.collect()
 			if o = e.ask(now, barred); o == nil {
 				if e.scheduler.backs > 0 {
@@ -57,7 +57,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 		var refused error
 		overdue := false
 		if e.ruled {
-			e.sweep(now) // with operations that have to leave their signals go
+			e.sweep(now) // when operations leave the window, their signals leave too
 			if e.refuses(o.lane, o.class) {
 				refused = e.refusal(o.lane, o.class, now)
 			}
@@ -71,7 +71,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			}
 		}
 		if o.marks&roomless != 0 && !e.admit(o) {
-			continue // with what has arrived
+			continue // admit has collected arrivals: ask again
 		}
 		if refused != nil {
 			e.withdraw(o, StatusRefused, refused, now)
@@ -119,8 +119,8 @@ func (e *engine) askBoard(now int64, barred *bars) *Operation {
 	return o
 }
 
-// awaitTokens sets the alarm for what lacked tokens when the scheduler was last asked. mu is
-// held.
+// awaitTokens sets the alarm for operations that lacked tokens when the scheduler was last
+// asked. mu is held.
 func (e *engine) awaitTokens() {
 	at := e.scheduler.asked.soonest
 	if keys := e.scheduler.rated; keys != nil {
@@ -131,8 +131,8 @@ func (e *engine) awaitTokens() {
 	}
 }
 
-// noteThrottled notes that a class is throttled if it is among those that lack tokens, and
-// that it is not any more if nothing of it waits. mu is held.
+// noteThrottled records that a class is throttled if it is in dry, and that it no longer is
+// if no item of it waits. mu is held.
 func (e *engine) noteThrottled(class uint8, dry classSet) {
 	c := &e.scheduler.classes[class]
 	lacks := dry&setOf(class) != 0
@@ -143,7 +143,7 @@ func (e *engine) noteThrottled(class uint8, dry classSet) {
 	e.tellClass(class)
 }
 
-// tellClass lets a signal tell whether a class is throttled. mu is held.
+// tellClass makes a signal say whether a class is throttled. mu is held.
 func (e *engine) tellClass(class uint8) {
 	c := &e.scheduler.classes[class]
 	told := classTold{Free, ClassChange{Coordinator: e.name, Class: e.classes[class].Name}}
@@ -153,8 +153,8 @@ func (e *engine) tellClass(class uint8) {
 	e.out.classes = append(e.out.classes, told)
 }
 
-// nextTokens returns when the operation that is next in a class has its tokens, or 0 if none
-// waits for tokens. mu is held.
+// nextTokens returns when the next operation of a class has its tokens, or 0 if it does not
+// wait for tokens. mu is held.
 func (e *engine) nextTokens(class uint8) int64 {
 	b := &e.scheduler
 	c, now := &b.classes[class], e.clock.now()
@@ -169,8 +169,8 @@ func (e *engine) nextTokens(class uint8) int64 {
 	return 0
 }
 
-// limitTrials sets the limits of classes for which TrialOn may hold, and sets the alarm for its end. mu
-// is held.
+// limitTrials sets the limits of classes with TrialOn, and sets the alarm for the end of a trial. mu is
+// held.
 func (e *engine) limitTrials(now int64) {
 	for i := range e.classes {
 		c := &e.classes[i]
@@ -190,10 +190,10 @@ func (e *engine) limitTrials(now int64) {
 	}
 }
 
-// stopped reports whether nothing that is pending may start. mu is held.
+// stopped reports whether no pending operation may start. mu is held.
 func (e *engine) stopped() bool { return e.full() || e.paused || e.closing }
 
-// full reports whether there is no slot for what is pending. mu is held.
+// full reports whether there is no slot for pending operations. mu is held.
 func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // started lists the operations that have started and not ended. mu is held.
@@ -214,7 +214,7 @@ func (e *engine) unfinished() int {
 	return e.alive() + e.telling + e.scheduler.pending()
 }
 
-// leaveQueue counts that o is not pending any more. mu is held.
+// leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
 	place := e.intake.place(o.lane, o.class)
 	q := &e.queues[place]
@@ -237,8 +237,8 @@ func (e *engine) find(id OperationID) *Operation {
 	return e.index.get(id)
 }
 
-// lockFresh locks the engine with everything accepted at hand and nothing in the
-// window whose time is over.
+// lockFresh locks the engine, moves accepted operations to the scheduler, and evicts
+// operations that are too old for the window.
 func (e *engine) lockFresh() {
 	e.made().mu.Lock()
 	e.collect()
@@ -280,14 +280,13 @@ func (e *engine) rulesOf(lane, class uint8) [3]*rule {
 	return [...]*rule{&e.rules, &e.lanes[lane].rule, &e.classes[class].rule}
 }
 
-// refuses reports whether a signal may keep items of a class in a lane from being accepted
-// and started; refusal says for certain.
+// refuses reports whether a signal may refuse items of a class in a lane; refusal says for
+// certain.
 func (e *engine) refuses(lane, class uint8) bool {
 	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds() || e.classes[class].cancelOn.holds()
 }
 
-// refusal is the error of an item of a class in a lane that a signal keeps from being
-// accepted or started, or nil.
+// refusal returns the error if a signal refuses items of a class in a lane, or nil.
 func (e *engine) refusal(lane, class uint8, now int64) error {
 	for _, r := range e.rulesOf(lane, class) {
 		if v := r.cancelOn.look(now, 0); v.holds {
@@ -303,11 +302,11 @@ func (e *engine) defers(lane, class uint8) bool {
 	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds() || e.classes[class].deferOn.holds()
 }
 
-// undeferred returns the operation that is to start although DeferOn may hold for o, which is
-// next: o itself if it does not. Else, if raised facts alone have deferred it for MaxDefer,
-// which overdue says, it is the earliest of the lane, or, if only its class is deferred, the
-// earliest of the class in the lane. If there is none, undeferred sets the alarm, bars the lane,
-// or the class in it, and returns nil. mu is held.
+// undeferred returns the operation that is to start when o is next and DeferOn may hold. If no
+// rule defers o, it returns o. If raised facts have deferred the lane for MaxDefer, it returns
+// the earliest operation of the lane, and overdue is true. If only the class was deferred for so
+// long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
+// lane, or the class in the lane, and returns nil. mu is held.
 func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
 	lane := o.lane
@@ -345,8 +344,8 @@ const (
 	deferredTooLong
 )
 
-// deferred returns whether a rule defers an operation. It sets the alarm for the end of that,
-// and for what waits for tokens. mu is held.
+// deferred returns whether a rule defers an operation. If it does, the alarm is set for the
+// end of the deferral and for the next tokens. mu is held.
 func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) deferral {
 	v, due := r.deferral(o, now, resumed)
 	switch {
@@ -361,8 +360,8 @@ func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) defe
 	return deferred
 }
 
-// A RefusedError has the signal because of which an item was not accepted, or did not
-// start. The signal matches [Options.CancelOn].
+// A RefusedError has the signal that kept an item from being accepted or started. The
+// signal matches [Options.CancelOn].
 type RefusedError struct{ Signal Signal }
 
 func (e *RefusedError) Error() string {
@@ -376,7 +375,7 @@ func (e *RefusedError) Error() string {
 func (e *engine) begin(o *Operation, now int64) {
 	o.status, o.started = StatusRunning, now
 	e.running.push(o)
-	e.grant() // it may have been the last that may start
+	e.grant() // o may have been the last pending operation that can start
 }
 
 // refresh tells the intake how much room there is. Both locks are held.
@@ -397,9 +396,9 @@ func (e *engine) setPaused(paused bool, signal string) {
 	}
 }
 
-// next returns the operation to run next, marked as running. If there is none, it
-// lets others run a few times, in case one comes, and then returns nil with mu
-// released. mu is held otherwise.
+// next returns the operation to run next, marked as running; mu is held then. If
+// there is none, next yields the processor a few times, in case one comes. Then
+// it releases mu and returns nil.
 func (w *worker) next(now int64) *Operation {
 	e := w.engine
 	for turns := 0; ; now = e.clock.now() {
@@ -425,13 +424,13 @@ func (w *worker) next(now int64) *Operation {
 			e.unlockTo(&w.spare)
 			return nil
 		}
-		if !w.searches { // while it does, producers need not start another one
+		if !w.searches { // while it searches, producers start no other worker
 			if token := e.token.Load(); token != tokenTaken {
 				w.searches = e.token.CompareAndSwap(token, tokenTaken)
 			}
 		}
 		foreign := e.out.foreign()
-		if w.searches && (turns == idleYields || foreign) { // handlers take what time they like
+		if w.searches && (turns == idleYields || foreign) { // handlers may take long
 			w.searches = false
 			e.token.Store(tokenParked)
 			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
@@ -441,7 +440,7 @@ func (w *worker) next(now int64) *Operation {
 		}
 		e.unlockTo(&w.spare)
 		switch {
-		case foreign: // look again, and search if nobody else does
+		case foreign: // look again, and search if no other worker does
 			e.mu.Lock()
 			continue
 		case turns == idleYields:
@@ -454,8 +453,8 @@ func (w *worker) next(now int64) *Operation {
 	}
 }
 
-// passToken is called by a worker that had the token and has found work: if there
-// is more, another worker goes on searching. mu is held.
+// passToken is called by a worker that had the token and has found work. If there may be
+// more work, it starts another worker, which searches. mu is held.
 func (e *engine) passToken(now int64) {
 	if e.full() {
 		e.token.Store(tokenNone)
@@ -470,8 +469,9 @@ func (e *engine) passToken(now int64) {
 	go engineFrame(e.number, e.loop)
 }
 
-// startable reports whether something that has been collected, or that waits for
-// room, may be able to start, or a resuming operation to have its slot. mu is held.
+// startable reports whether an operation may be able to start, or a resuming operation can
+// get its slot. It looks at collected operations and at operations that wait for room. mu
+// is held.
 func (e *engine) startable(now int64) bool {
 	if e.ask(now, nil) != nil {
 		return true
@@ -483,7 +483,7 @@ func (e *engine) startable(now int64) bool {
 	return o != nil
 }
 
-// startAll starts all that can start now, each with a worker of its own. mu is held.
+// startAll starts all operations that can start now, each on a new worker. mu is held.
 func (e *engine) startAll(now int64) {
 	for o, _ := e.next(now); o != nil; o, _ = e.next(now) {
 		e.begin(o, now)

@@ -15,7 +15,7 @@ func (w *bodyWait) start() {
 	e.unlock()
 }
 
-// end undoes start, and returns when the body may go on.
+// end ends the wait, and returns when the body may go on.
 func (w *bodyWait) end() {
 	e := w.by.engine
 	e.mu.Lock()
@@ -26,7 +26,7 @@ func (w *bodyWait) end() {
 	}
 }
 
-// startWait is bodyWait.start with mu held.
+// startWait does the work of bodyWait.start with mu held.
 func (e *engine) startWait(w *bodyWait) {
 	o := w.by
 	if o.status&StatusAlive == 0 {
@@ -46,27 +46,27 @@ func (e *engine) startWait(w *bodyWait) {
 			e.running.remove(o)
 			e.scheduler.suspend(o)
 			o.status = StatusSuspended
-		} else { // resuming; the goroutine that waits for the slot goes on without one
+		} else { // it is resuming: the goroutine that waits for the slot goes on without a slot
 			e.unsuspend(o)
 		}
 		e.suspended.push(o)
 		e.grant()
 	}
 	if e.full() {
-		return // the slot has gone to a resuming operation, or is not lent
+		return // a resuming operation has got the slot, or MaxSuspended is reached
 	}
 	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.scheduler.backs == 0 {
 		e.wakeLocked()
 		return
 	}
 	e.token.CompareAndSwap(tokenNone, tokenParked)
-	if e.intake.fresh.Load() { // looked at after parking, as a worker does
+	if e.intake.fresh.Load() { // checked after parking, as in a worker
 		e.wakeLocked()
 	}
 }
 
-// endWait takes a wait out, if it is in, and with the last one that gave up the slot
-// gets that back, or sets ready. mu is held.
+// endWait removes a wait, if it is listed. If it was the last wait that gave up the slot,
+// the operation gets a slot back, or ready is set. mu is held.
 func (e *engine) endWait(w *bodyWait) {
 	o := w.by
 	d := o.rest.Load()
@@ -101,7 +101,7 @@ func (e *engine) endWait(w *bodyWait) {
 	w.ready = d.ready
 	d.wanted = e.clock.now()
 	e.scheduler.want(o)
-	if free { // what is pending in higher lanes may not be able to start
+	if free { // pending operations of higher lanes may not be able to start
 		e.wakeLocked()
 	}
 }
@@ -114,7 +114,7 @@ func (e *engine) regain(o *Operation) {
 	o.status = StatusRunning
 }
 
-// unsuspend takes an operation that gives up its slot no longer out of its list. mu is held.
+// unsuspend removes an operation that no longer gives up its slot from its list. mu is held.
 func (e *engine) unsuspend(o *Operation) {
 	d := o.rest.Load()
 	if d.ready == nil {
@@ -127,10 +127,10 @@ func (e *engine) unsuspend(o *Operation) {
 	e.lend(d)
 }
 
-// grant gives free slots back to resuming operations that nothing pending in a higher lane
-// comes before. It is called wherever a slot becomes free. The others are for next to
-// decide, so that while mu is free none of them waits for a slot that it could have, unless
-// a worker is about to call next. mu is held.
+// grant gives free slots back to resuming operations, if no operation is pending in a
+// higher lane. It is called wherever a slot becomes free. About the other resuming
+// operations, next decides. So while mu is free, none of them waits for a slot that it
+// could have, unless a worker is about to call next. mu is held.
 func (e *engine) grant() {
 	if e.scheduler.backs > 0 {
 		e.grantSome()
@@ -158,8 +158,8 @@ func (e *engine) giveBack(now int64, before uint8) (given bool) {
 	return given
 }
 
-// undisputed is the lowest lane of which an operation gets its slot back without regard to
-// what is pending. mu is held.
+// undisputed is the lowest lane whose operations get their slots back whatever is pending.
+// mu is held.
 func (e *engine) undisputed() uint8 {
 	last := uint8(len(e.lanes) - 1)
 	if last == 0 || e.stopped() {
@@ -169,9 +169,9 @@ func (e *engine) undisputed() uint8 {
 	return e.scheduler.highest()
 }
 
-// lend counts an operation that has given up its slot against MaxSuspended, until it has it
-// back, unless it waits for the end of another one of its engine, which could not start
-// otherwise. mu is held.
+// lend counts an operation without its slot against MaxSuspended, until it has a slot
+// again. It does not count an operation that waits for another one of its engine, because
+// that one could not start otherwise. mu is held.
 func (e *engine) lend(d *details) {
 	lends := d.giving > 0 && d.own == 0
 	if lends == d.lends {
@@ -184,8 +184,8 @@ func (e *engine) lend(d *details) {
 	}
 }
 
-// abandonWaits forgets the waits of an operation whose body has returned while other
-// goroutines of its wait. mu is held.
+// abandonWaits forgets the waits of an operation whose body has returned while goroutines
+// of the body still wait. mu is held.
 func (e *engine) abandonWaits(o *Operation) {
 	d := o.rest.Load()
 	d.waits, d.giving, d.own = nil, 0, 0
@@ -193,7 +193,7 @@ func (e *engine) abandonWaits(o *Operation) {
 }
 
 // caller returns the operation of this engine that ctx belongs to, or nil. Foreign says
-// that the goroutine is one of its operations', but ctx is not.
+// that the goroutine belongs to an operation of this engine, but ctx does not.
 func (e *engine) caller(ctx context.Context) (by *Operation, foreign bool) {
 	by = OperationFrom(ctx)
 	e.made().mu.Lock()
@@ -213,9 +213,9 @@ func (e *engine) isOwn(ctx context.Context) bool {
 	return by != nil || foreign
 }
 
-// await waits for an operation to end and returns its error. When ctx ends first it
-// returns its cause, after cancelling the operation if cancels is set. By is the
-// operation of this engine that waits, or nil.
+// await waits for an operation to end and returns its error. If ctx ends first, it
+// returns the cause of ctx; if cancels is set, it cancels the operation before. By
+// is the operation of this engine that waits, or nil.
 func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) error {
 	e.mu.Lock()
 	if o.answered() {
@@ -245,8 +245,8 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 }
 
 // awaitedBy is the list of the waits of other operations of the engine for the end of o.
-// It is not with the details, because these go when o leaves the window, and that may be
-// before its waits end. mu is held.
+// The list is not part of the details, because o may leave the window, and lose its
+// details, before these waits end. mu is held.
 func (e *engine) awaitedBy(o *Operation) *[]*bodyWait {
 	list := e.awaited[o]
 	if list == nil {
@@ -257,9 +257,10 @@ func (e *engine) awaitedBy(o *Operation) *[]*bodyWait {
 	return list
 }
 
-// awaitOwn waits for an operation or a group, of which list has the waits. By is the
-// operation of this engine that waits, which is suspended meanwhile. If cancels is set
-// and ctx ends first, what it waited for is cancelled. mu is held, and released.
+// awaitOwn waits for an operation or a group; list has the waits for it. By is the
+// operation of this engine that waits; it is suspended meanwhile. If cancels is set
+// and ctx ends first, the operation or the group is cancelled. mu is held, and
+// released.
 func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *[]*bodyWait, cancels bool) error {
 	e.waits++
 	w := &bodyWait{by: by, on: on, gives: true, number: e.waits, done: make(chan struct{}), list: list}
@@ -275,7 +276,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *
 		e.unlock()
 	}
 	if cancels && w.err != nil {
-		e.cancelByID(on.on.id, w.err) // it may have the slot that is wanted back
+		e.cancelByID(on.on.id, w.err) // the cancelled operation may have the slot that by needs
 	}
 	if w.ready != nil {
 		<-w.ready
@@ -301,8 +302,8 @@ func (e *engine) refuse(w *bodyWait, err error) {
 	e.out.close(w.done)
 }
 
-// endWaits ends waits for operations that have ended, so that those that wait get their
-// slots back. mu is held.
+// endWaits ends waits for operations that have ended, so that the waiting operations get
+// their slots back. mu is held.
 func (e *engine) endWaits(list *[]*bodyWait) {
 	for _, w := range *list {
 		e.endWait(w)
@@ -311,9 +312,9 @@ func (e *engine) endWaits(list *[]*bodyWait) {
 	*list = nil
 }
 
-// breakCircle refuses the newest wait for an operation of this engine if none of these
-// waits can end otherwise: nothing runs, nothing can start, also not when tokens come, and all that is suspended
-// waits for operations of this engine. That happens with keys. mu is held.
+// breakCircle refuses the newest wait for an operation of this engine if none of these waits can end otherwise:
+// nothing runs, nothing can start even with tokens, and all suspended operations wait for operations of this
+// engine. That happens with keys. mu is held.
 func (e *engine) breakCircle(now int64) {
 	for e.suspended.n > 0 && e.running.n+e.scheduler.backs+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.stuck(now) {
 		var newest *bodyWait
@@ -334,7 +335,7 @@ func (e *engine) breakCircle(now int64) {
 }
 
 // unknown is the error for an id that is not in the window, where newest is the highest id
-// so far. A lower one may be of another coordinator.
+// so far. A lower id may belong to another coordinator.
 func (e *engine) unknown(id, newest OperationID) error {
 	text := fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)
 	if 0 < id && id <= newest {
@@ -346,7 +347,7 @@ func (e *engine) unknown(id, newest OperationID) error {
 
 var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no limit", "h0m0s", "h", "m0s", "m")
 
-// wait waits for an operation by id, whose result is then kept with it.
+// wait waits for an operation by id. The operation then keeps its result.
 func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	e.lockFresh()
 	o := e.index.get(id)
@@ -361,7 +362,7 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	return o, e.waitFor(ctx, o)
 }
 
-// waitFor waits for an operation, unless it would wait for itself.
+// waitFor waits for an operation, unless the caller is that operation.
 func (e *engine) waitFor(ctx context.Context, o *Operation) error {
 	by, foreign := e.caller(ctx)
 	if foreign && !e.ended(o) {
@@ -390,7 +391,7 @@ func (e *engine) do(ctx context.Context, o *Operation, d door) error {
 	return e.await(ctx, o, by, true)
 }
 
-// ended reports whether an operation has ended, after which neither its result nor its
+// ended reports whether an operation has ended. After its end, neither its result nor its
 // error changes.
 func (e *engine) ended(o *Operation) bool {
 	e.mu.Lock()

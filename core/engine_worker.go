@@ -9,14 +9,13 @@ type ForcedStart struct {
 }
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
-// The token says which:
-// a worker that searches has taken it; with no work left it parks the token, and
-// the producer that finds it parked starts a worker with it. While the limit is
-// reached, or all items wait for a signal, no goroutine need look and there is no token;
-// whatever changes that, brings it back.
+// The token says which: a worker that searches has taken it; with no work left it parks
+// the token, and the producer that finds it parked starts a worker with it. While the
+// limit is reached, or all items wait for a signal, no goroutine has to look, and there is
+// no token. The change that ends this state brings the token back.
 //
-// A worker parks the token before it looks for the last time, so that an arrival
-// is seen either by that look or by its producer.
+// A worker parks the token before it looks for the last time, so that either the worker or
+// the producer sees an arrival.
 const (
 	tokenNone uint32 = iota
 	tokenParked
@@ -33,8 +32,8 @@ func (e *engine) wakeForArrival() {
 	}
 }
 
-// wakeLocked starts a worker where something other than an arrival may have made work.
-// mu is held.
+// wakeLocked starts a worker because something may be able to start. It is not for
+// arrivals. mu is held.
 func (e *engine) wakeLocked() {
 	if token := e.token.Load(); token != tokenTaken && !e.full() && e.token.CompareAndSwap(token, tokenTaken) {
 		go engineFrame(e.number, e.loop)
@@ -65,7 +64,7 @@ func (e *engine) work() {
 	w.goOn(e.clock.now())
 }
 
-// start lets a worker with a current operation begin, on a goroutine of its own.
+// start starts a worker with a current operation, on a new goroutine.
 func (w worker) start() {
 	go engineFrame(w.engine.number, func() { w.goOn(0) })
 }
@@ -103,31 +102,31 @@ func (w *worker) take(o *Operation) {
 	}
 }
 
-// worker is what a worker knows while it works.
+// worker is the state of a worker.
 type worker struct {
 	engine   *engine
 	searches bool          // has the token
-	done     bool          // leaves as it should
+	done     bool          // the worker leaves in the normal way
 	current  *Operation    // being run
-	phase    phase         // of the current one
-	err      error         // of its body, which has returned
-	spare    engineEffects // empty, with room: see unlockTo
+	phase    phase         // phase of the current operation
+	err      error         // error of its body, which has returned
+	spare    engineEffects // empty, but with capacity: see unlockTo
 }
 
-// phase is how far a worker has got with an operation.
+// phase says which step of an operation a worker has reached.
 type phase uint8
 
 const (
-	forcing  phase = iota // it is to raise that it is forced,
-	starting              // and that it starts
-	started               // which it has raised
-	entered               // its body runs, or has ended the goroutine
+	forcing  phase = iota // SignalForced is to be raised
+	starting              // SignalStarted is to be raised
+	started               // these signals were raised
+	entered               // the body runs, or has ended the goroutine
 	returned
 )
 
-// replace ends a worker whose body, or a handler it called, has ended the
-// goroutine: the operation is accounted for and another worker takes over. A body
-// that has not begun is not to blame, and runs there.
+// replace is for a worker whose goroutine was ended by a body or by a handler. It
+// records the end of the operation, and another worker takes over. If the body
+// has not begun, the other worker runs it.
 func (w *worker) replace() {
 	endProcess(recover())
 	e := w.engine
@@ -141,7 +140,7 @@ func (w *worker) replace() {
 		return
 	case w.phase < returned:
 		w.phase, w.err = returned, &PanicError{Stack: stackTrace()}
-		defer w.replace() // even if a handler does it once more
+		defer w.replace() // even if a handler ends the goroutine again
 		e.stopping(w.current)
 		return
 	default:
@@ -176,14 +175,14 @@ func (w *worker) call(o *Operation) (err error) {
 	return o.body.run((*operationContext)(o))
 }
 
-// stopping tells that a body has returned.
+// stopping raises the signals for a body that has returned.
 func (e *engine) stopping(o *Operation) {
 	if e.announces() {
 		e.ledger.raise(o, note{name: SignalStopped})
 	}
 }
 
-// announces reports whether operations raise lifecycle signals. Those that handle
-// signals do not: two dispatchers that listen to everything on one sink would have
-// each other's operations to handle for ever.
+// announces reports whether operations raise lifecycle signals. Operations of
+// dispatchers do not: two dispatchers that handle all signals of one sink would
+// handle each other's operations for ever.
 func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }

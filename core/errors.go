@@ -43,8 +43,8 @@ var (
 	ErrCancelled = errors.New("core: operation was cancelled")
 )
 
-// namedError is an error that names the coordinator it is about. Each coordinator makes
-// those for refused items once, so that these allocate nothing.
+// namedError is an error that names the coordinator it is about. Each coordinator makes the
+// errors for refused items once, so refusing allocates nothing.
 type namedError struct {
 	error
 	text string
@@ -70,7 +70,7 @@ func (timeoutError) Is(target error) bool { return target == context.DeadlineExc
 // goroutine with [runtime.Goexit].
 type PanicError struct {
 	Value any    // what was passed to panic; nil for Goexit
-	Stack []byte // where, as formatted by [runtime/debug.Stack]
+	Stack []byte // the stack of the panic, as formatted by [runtime/debug.Stack]
 }
 
 func (e *PanicError) Error() string {

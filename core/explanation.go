@@ -21,16 +21,16 @@ type Explanation struct {
 // set.
 type Reason struct {
 	Kind      ReasonKind  `json:"kind"`
-	Operation OperationID `json:"operation"` // the one that waits
+	Operation OperationID `json:"operation"` // the operation that waits
 
-	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; of several, the first that started
+	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; if there are several, the first that started
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
 	Key     string      `json:"key,omitempty"`     // the busy key
-	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority its own, for ReasonNested the one without room
-	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the one without tokens, for ReasonNested the one without room
+	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority the lane of the operation, for ReasonNested the lane without room
+	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the class without tokens, for ReasonNested the class without room
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
-	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
+	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first; for ReasonNested, how many it waits for
 	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
 	Signal  Signal      `json:"signal,omitzero"`   // the signal that refuses or defers it
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state
@@ -44,9 +44,9 @@ type ReasonKind string
 const (
 	ReasonPaused   ReasonKind = "paused"   // the coordinator is paused
 	ReasonLimit    ReasonKind = "limit"    // MaxConcurrency is reached; fields Running, Limit, Holder
-	ReasonLane     ReasonKind = "lane"     // the same for its lane: Lane, Running, Limit, Holder
-	ReasonClass    ReasonKind = "class"    // the same for its class: Class, Running, Limit, Holder
-	ReasonKey      ReasonKind = "key"      // the same for its key: Key, Running, Limit, Holder
+	ReasonLane     ReasonKind = "lane"     // the Limit of its lane is reached: Lane, Running, Limit, Holder
+	ReasonClass    ReasonKind = "class"    // the limit of its class is reached: Class, Running, Limit, Holder
+	ReasonKey      ReasonKind = "key"      // MaxPerKey is reached for its key: Key, Running, Limit, Holder
 	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
@@ -54,11 +54,11 @@ const (
 	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
-	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, and Expires: when the next item of that has its tokens
+	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, and Expires: when its next item has its tokens
 	ReasonTrial ReasonKind = "trial" // fewer items of its class may run because of TrialOn: Class, Limit, Signal, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
-	ReasonResuming  ReasonKind = "resuming"  // it was suspended, and needs a slot to go on: other reasons say why it has none
+	ReasonResuming  ReasonKind = "resuming"  // it was suspended and needs a slot to go on; other reasons say why there is no slot
 )
 
 // String is the explanation in one line, the reasons separated by semicolons.
@@ -81,7 +81,7 @@ func (x Explanation) String() string {
 	return b.String()
 }
 
-// phrase is the status as the end of a sentence.
+// phrase returns the status as the end of a sentence.
 func (s Status) phrase() string {
 	switch s {
 	case StatusSucceeded, StatusFailed:
@@ -95,7 +95,8 @@ func (s Status) phrase() string {
 // String is the reason in words.
 func (r Reason) String() string { return r.text(time.Time{}) }
 
-// text is the reason in words, with how long things last if now is given.
+// text is the reason in words. If now is set, it says how long things have lasted and will
+// last.
 func (r Reason) text(now time.Time) string {
 	span := func(format string, t time.Time) string {
 		if now.IsZero() || t.IsZero() {
@@ -208,5 +209,5 @@ func (x Explanation) LogValue() slog.Value {
 }
 
 // maxExplained is how many signals an explanation names for one rule, and how many
-// operations it follows: as many as a person reads at a glance.
+// operations it follows: as many as a person can read quickly.
 const maxExplained = 16

@@ -56,7 +56,7 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 	defer r.close()
 	for item := range seq {
 		_, err := r.group.enqueue(r.group.ctx, item)
-		if r.group.ctx.Err() != nil { // there may be items that were not taken
+		if r.group.ctx.Err() != nil { // some items may not have been taken
 			r.group.noteCut()
 			break
 		}
@@ -72,11 +72,11 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 
 var errNoSeq = errors.New("core: there must be a sequence of items, not a nil function")
 
-// run is a coordinator for the time of one call, and the group of all its items.
+// run is a coordinator for one call of ForEach or Map, with the group of all its items.
 type run[T any] struct {
 	*Coordinator[T]
 	group  *Group[T]
-	inside uint64 // number of the engine of the body it is called by, or 0
+	inside uint64 // number of the engine whose body has called it, or 0
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {

@@ -81,7 +81,7 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 		return nil, err
 	}
 	if g.ctx.Err() != nil {
-		g.abort() // it may have come too late for the first one
+		g.abort() // the first abort may have come before this item was counted
 	}
 	return &t.Operation, nil
 }

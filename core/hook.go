@@ -5,44 +5,45 @@ import (
 	"sync/atomic"
 )
 
-// A raise from inside a delivery that raises again from inside its delivery is
-// legal until it is endless. While few calls of a handler run there is nothing to
-// find out; with crowd of them, a raise looks at the stack for the deliveries its
-// own goroutine is inside of, and is refused when they are that many.
+// A handler may raise a signal whose handler raises again, and so on: that is
+// legal unless it is an endless loop. While few calls of a handler run, there is
+// no loop. When crowd calls run, a raise looks at the stack and counts the
+// deliveries on its own goroutine. If there are crowd of them, the raise is
+// refused.
 //
-// Refusing the deepest raise ends a loop only if no handler raises again on the way
-// back: two handlers that do would be called 2 to the power of crowd times. So the
-// goroutine is a runaway until it is out of the handlers it was in, and does not
-// get to handlers that are suspects meanwhile.
+// To refuse the deepest raise is not enough if handlers raise again when their
+// first raise returns: two such handlers would be called 2 to the power of crowd
+// times. So the goroutine is a runaway until it has returned from its handlers.
+// Until then, its raises do not call handlers that are suspects.
 //
-// Crowd is beyond the depth of any sensible chain of handlers, and a stack of that many
-// deliveries is small. A sink that remembers maxRunaways has as many endless loops at once.
+// Crowd is more than the depth of any sensible chain of handlers, and a stack of that many
+// deliveries is small. A sink can have maxRunaways endless loops at once.
 const (
 	crowd       = 64
 	maxRunaways = 256
 )
 
-// hook is a user's function that is called for events, and the barrier its
-// cancellation waits at.
+// hook is a user's function that is called for events, with the barrier at which its
+// cancellation waits.
 //
 // A delivery calls several hooks, one after the other. Each is entered right before
-// its call and left after it; the first may be entered already when the hooks are
-// collected, under the lock that guards their list, which saves an atomic
-// operation where there is just one.
+// its call and left after it. The first may be entered earlier, when the hooks are
+// collected under the lock of their list. If there is just one, this saves an
+// atomic operation.
 type hook[E any] struct {
 	fn        func(E)
-	early     int64        // entered with the lock of the list held, which guards it
-	late      atomic.Int64 // entered without
+	early     int64        // calls entered with the lock of the list held; guarded by that lock
+	late      atomic.Int64 // calls entered without the lock
 	left      atomic.Int64
 	cancelled atomic.Int64 // 0, or 1 more than early when it was cancelled
 	released  atomic.Bool
-	limit     int32         // with so many running calls a loop is suspected; guarded like early
+	limit     int32         // the number of running calls that suggests a loop; guarded like early
 	idle      chan struct{} // closed by the last call that leaves after cancel
-	pattern                 // which events, where that is a matter of a name
+	pattern                 // selects events by name, if they have names
 }
 
-// newHook makes a hook. The deliveries it is made inside of count as calls of it
-// until a loop is suspected, because a loop may make a new handler in every round.
+// newHook makes a hook. If it is made inside deliveries, these count as calls of it until a
+// loop is suspected, because a loop may make a new handler in every round.
 func newHook[E any](p pattern, fn func(E)) *hook[E] {
 	limit := int32(crowd - deliveries(crowd))
 	return &hook[E]{pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
@@ -58,12 +59,12 @@ func (h *hook[E]) leave() {
 	}
 }
 
-// cancel lets no more calls start. The lock of the list is held.
+// cancel keeps further calls from starting. The lock of the list is held.
 func (h *hook[E]) cancel() { h.cancelled.CompareAndSwap(0, h.early+1) }
 
 // wait waits, without the lock, until the calls that have started before cancel
-// have ended. From inside a delivery it does not wait, because that may be one of
-// them.
+// have ended. Inside a delivery it does not wait, because that delivery may be
+// one of these calls.
 func (h *hook[E]) wait() {
 	late := h.late.Load()
 	if h.left.Load() == h.cancelled.Load()-1+late || deliveries(1) > 0 {
@@ -102,9 +103,9 @@ func enterFirst[E any](hooks []*hook[E]) {
 	}
 }
 
-// deliver calls every hook with e, in order, on this goroutine. A panic ends only
-// the call it happens in and is counted, and so does the end of the goroutine. The first
-// hook has been entered if entered says so.
+// deliver calls every hook with e, in order, on this goroutine. A panic ends only its
+// own call and is counted. The same holds for the end of the goroutine. Entered says
+// that the first hook has been entered already.
 func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64) {
 	for i := 0; i < len(hooks); entered = false {
 		i = deliverSome(hooks, i, entered, e, panics)
@@ -112,7 +113,7 @@ func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64)
 }
 
 // deliverSome calls the hooks from i on and returns where to go on after a panic.
-// There is one deferred frame for all of them, not one for each. Its frames on
+// There is one deferred frame for all hooks, not one for each hook. Its frames on
 // the stack show how deep deliveries are nested; see deliveries.
 func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *atomic.Uint64) (next int) {
 	defer func() {
@@ -141,13 +142,13 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 	return i
 }
 
-// Three questions have no other answer in Go than the goroutine's own stack: "how
-// many deliveries am I inside of?", asked by a cancellation that would otherwise
-// wait for itself, by a new handler and by a raise that may be part of an endless
-// loop; "which goroutine is this?", asked by such a raise; and "which coordinator's operation runs
-// here?", asked by Close, Drain and friends, which have no context to find it in.
-// All are asked rarely, and never by a raise that is not part of a suspected loop.
+// Only the goroutine's own stack answers three questions in Go. "How many deliveries is this
+// goroutine inside?" is asked by a cancellation that would otherwise wait for itself, by a new
+// handler, and by a raise that may be part of an endless loop. "Which goroutine is this?" is asked
+// by such a raise. "Which coordinator's operation runs here?" is asked by Close, Drain and similar
+// calls, which have no context. All are asked rarely, and never by a raise outside a suspected
+// loop.
 
-// deliveries counts the deliveries that this goroutine is inside of, up to most.
-// That deliverSome is never inlined, because it defers, makes it cheap.
+// deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
+// because deliverSome, which defers, is never inlined.
 func deliveries(most int) int { return framesOf(deliverFunction, most) }

@@ -43,8 +43,8 @@ func (k Kind[P]) Hold(on *Sink, key string, payload P, lease time.Duration) (rel
 }
 
 // From returns the payload of s if s is of this kind: if its payload has the type and its
-// name is the kind's. A prefix that a [Raiser.Scoped] view has put before the name is
-// allowed.
+// name is the name of the kind. A prefix that a [Raiser.Scoped] view has put before the
+// name is allowed.
 func (k Kind[P]) From(s Signal) (P, bool) {
 	prefix, found := strings.CutSuffix(s.Name, k.name)
 	p, ok := s.payload.(P)
@@ -64,7 +64,7 @@ func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
 	return subscribed(on, k.name, k.From, fn)
 }
 
-// sensed walks the signals that q selects and from accepts.
+// sensed yields the signals that q selects and from accepts.
 func sensed[P any](on Sensor, q Query, from func(Signal) (P, bool)) iter.Seq2[Signal, P] {
 	return func(yield func(Signal, P) bool) {
 		for s := range on.Sense(q) {

@@ -17,11 +17,11 @@ type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
 	Name string
 	// Limit is how many operations of the lane run at once; they also count for
-	// [Options.MaxConcurrency]. 0 means no limit of its own.
+	// [Options.MaxConcurrency]. 0 means no limit for the lane.
 	Limit int
 	// Depth is how many of its items may be pending before Enqueue waits and TryEnqueue
-	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of
-	// its own. So has each class in the lane: see [Class].
+	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has its own
+	// queue. Each class has its own queue in each lane: see [Class].
 	Depth int
 	// CancelOn refuses items of this lane, and DeferOn defers them. [Options.CancelOn] and
 	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the
@@ -38,8 +38,8 @@ type LaneStats struct {
 	Name    string `json:"name"`
 	Pending int    `json:"pending"`
 	Running int    `json:"running"`
-	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
-	Depth   int    `json:"depth"` // how many may be pending, without a class; negative: none
+	Limit   int    `json:"limit"` // how many may run at once; 0: no limit
+	Depth   int    `json:"depth"` // how many items without a class may be pending; negative: none
 }
 
 // LogValue groups the counters by their JSON names.
@@ -96,8 +96,8 @@ func (l Lane) place() (string, int) { return l.Name, l.Limit }
 
 func (c Class) place() (string, int) { return c.Name, c.Limit }
 
-// checkNames says what is wrong with the names and limits of lanes or classes, which
-// were found in where.
+// checkNames returns an error if names or limits of lanes or classes are not valid. Where
+// says in which option they are.
 func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	wrong := func(i int, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("core: %s %d of %s: %s", kind, i+1, where, fmt.Sprintf(format, args...)))
@@ -124,7 +124,7 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	return errs
 }
 
-// find returns the place of the lane or class of that name.
+// find returns the index of the lane or class of that name.
 func find[N bounded](list []N, name string, unknown error, coordinator string) (int, error) {
 	names := make([]string, len(list))
 	for i := range list {
@@ -147,13 +147,14 @@ func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
 
 func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
 
-// classSet is a set of classes, by number. That of operations without a class is in none.
+// classSet is a set of classes, by number. The class 0, of operations without a class, is
+// in no set.
 type classSet uint64
 
 func setOf(class uint8) classSet { return 1 << (class - 1) }
 
-// bars are which operations may not start for now, though they could: those of a lane, or of a
-// class in a lane. Nil is none.
+// bars are the lanes, and the classes in a lane, whose operations may not start for now. Nil
+// bars nothing.
 type bars struct {
 	lanes   laneSet
 	classes []classSet // by lane
@@ -161,7 +162,7 @@ type bars struct {
 
 func (s *bars) has(lane int) bool { return s != nil && s.lanes.has(uint8(lane)) }
 
-// in returns the classes that are barred in a lane that is not.
+// in returns the classes that are barred in a lane that is not barred as a whole.
 func (s *bars) in(lane int) classSet {
 	if s == nil || s.classes == nil {
 		return 0

@@ -50,7 +50,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 				return yield(s.out, nil)
 			}
 			if cause := r.group.parentCause(); cause != nil {
-				yield(none, cause) // the body may still be at s.out
+				yield(none, cause) // the body may still write s.out
 				return false
 			}
 			out := none
@@ -91,7 +91,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 type slot[In, Out any] struct {
 	in        In
 	out       Out
-	err       error // it was not accepted
+	err       error // why it was not accepted
 	operation *Operation
 }
 

@@ -19,83 +19,82 @@ type Operation struct {
 	id     OperationID
 	engine *engine
 	body   body
-	base   context.Context // of the Enqueue: values only
+	base   context.Context // context of the Enqueue: values only
 
 	// Guarded by engine.mu.
-	next, prev                  *Operation // of the list it is in
-	enqueued, started, finished int64      // finished: before its end, what it costs
+	next, prev                  *Operation // neighbours in the list it is in
+	enqueued, started, finished int64      // finished: before the end, the cost
 	err                         error
-	done                        chan struct{} // closed at its end, if somebody waits for that
-	turnNumber                  uint32        // with lanes, keys or classes: when it is its turn in its lane
+	done                        chan struct{} // closed at its end, if somebody waits for the end
+	turnNumber                  uint32        // with lanes, keys or classes: its place in the order of its lane
 	status                      Status
 	marks                       marks
 	lane                        uint8
 	class                       uint8 // 0: none
-	turn                        *turn // with a key, while pending, running or suspended: see board
+	turn                        *turn // with a key, while it is pending, running or suspended: see board
 
 	key     string                       // guarded by Sink.mu
-	first   *ownFact                     // likewise; older than those in rest, nil: none
-	rest    atomic.Pointer[details]      // what few operations have; evicted once it has left the window
-	context atomic.Pointer[cancellation] // the real context, once needed; made with engine.mu held
+	first   *ownFact                     // guarded likewise; older than the facts in rest; nil: none
+	rest    atomic.Pointer[details]      // what few operations need; the value evicted after it has left the window
+	context atomic.Pointer[cancellation] // the real context, if it was needed; made with engine.mu held
 }
 
-// cost is what it costs, in tokens of cost. It has not ended.
+// cost is what the operation costs, in tokens. It has not ended.
 func (o *Operation) cost() int64 { return o.finished }
 
 // takes is what an operation takes when it starts.
 func (o *Operation) takes() tokens { return tokens{1, o.cost()} }
 
-// asOf is the time since when the tokens that come are for o, which could have started if it
-// had them.
+// asOf is the time from which tokens that come are for o: o could have started with them.
 func (o *Operation) asOf(now int64) int64 { return max(now-maxLate, o.enqueued) }
 
-// body is the item and what to do with it; implemented by task.
+// body is the item and the function to run; implemented by task.
 type body interface {
 	run(ctx context.Context) error
 	item() any
-	discard() // the item is not needed any more
-	forget()  // the result is not needed any more
+	discard() // the item is no longer needed
+	forget()  // the result is no longer needed
 }
 
-// marks are what else the engine notes about an operation.
+// marks are flags of the engine about an operation.
 type marks uint8
 
 const (
-	watched    marks = 1 << iota // somebody waits for its end, or will ask for its result
+	watched    marks = 1 << iota // some code waits for its end, or will ask for its result
 	forced                       // started in spite of a deferral
 	aside                        // moved aside by the window because it is pinned
-	holding                      // has held facts, or had
-	awaitedOwn                   // an operation of the same engine waits for its end, or did
+	holding                      // has or had held facts
+	awaitedOwn                   // an operation of the same engine waits for its end, or has waited
 	untold                       // has ended, and OnDone is being called
 	grouped                      // belongs to a Group
 	roomless                     // has not been accepted: its Enqueue waits for room
 )
 
-// details are what an operation has once it has raised a second signal, held or stored
-// something, or been waited for. Guarded by Sink.mu, except pins and what
-// follows, by engine.mu.
+// details exist after an operation has raised a second signal, has held or stored
+// something, or was waited for. Guarded by Sink.mu; pins and the fields below it by
+// engine.mu.
 type details struct {
-	facts   []ownFact // raised after first, oldest first; what is before from has been dropped
+	facts   []ownFact // raised after first, oldest first; facts before index from have been dropped
 	from    int
 	dropped bool
 	holds   map[uint64]*heldFact // by Seq
 	values  map[string]any
 
 	pins  int
-	cause error // of its cancellation, once cancelled while running
+	cause error // cause of its cancellation, if it was cancelled while running
 	*suspension
 }
 
-// Values of Operation.rest that are compared, not changed.
+// Values of Operation.rest that are only compared, never changed.
 var (
-	firstOnly = new(details) // has raised one signal, and nothing else
+	firstOnly = new(details) // has raised one signal; has no other details
 	evicted   = new(details)
 )
 
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
 
-// details returns what the operation has besides itself, making it if need be;
-// evicted once it has left the window.
+// details returns the operation's details, and makes them if there are none. After the
+// operation has left the window, it returns evicted.
 func (o *Operation) details() *details {
 	for {
 		d := o.rest.Load()
@@ -119,7 +118,7 @@ func (o *Operation) cause() error {
 	return nil
 }
 
-// waitedFor is something in an engine.
+// waitedFor is something in an engine for which a body waits.
 type waitedFor interface {
 	// reason returns why it is waited for, unless the wait is about to end.
 	reason() (r Reason, holder *Operation, waits bool)
@@ -136,8 +135,8 @@ type cancellation struct {
 	cancel context.CancelCauseFunc
 }
 
-// opList is a list of operations, linked through the operations themselves: an
-// operation is in one list at a time.
+// opList is a list that links the operations themselves. So an operation is in one list at
+// a time.
 type opList struct {
 	head, tail *Operation
 	n          int
@@ -183,7 +182,7 @@ func (l *opList) appendTo(all []*Operation) []*Operation {
 	return all
 }
 
-// line is a list in which those that wait for room are last.
+// line is a list in which the operations that wait for room come last.
 type line struct {
 	opList
 	waits *Operation // the first that waits for room, or nil
@@ -207,7 +206,7 @@ func (l *line) remove(o *Operation) {
 	l.opList.remove(o)
 }
 
-// unshift puts o in front of all, none of which comes before it.
+// unshift puts o in front of all others; none of them may come before it.
 func (l *line) unshift(o *Operation) {
 	if o.marks&roomless != 0 {
 		l.waits = o
@@ -215,10 +214,11 @@ func (l *line) unshift(o *Operation) {
 	l.insert(o, l.head)
 }
 
-// before reports whether it is the turn of o before that of other, in the same lane.
+// before reports whether the turn of o comes before the turn of other, in the same lane.
 func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
 
-// ownFact is a fact that an operation has raised, without what the operation knows.
+// ownFact is a fact that an operation has raised, without the fields that the operation
+// has.
 type ownFact struct {
 	seq  uint64
 	name *name // the ledger's
@@ -248,41 +248,41 @@ func (f ownFacts) raised(visit func(*ownFact)) {
 
 func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
 
-// maxFacts is how many of the signals it raised an operation shows; of more, the
-// newest. What it holds it shows besides. That is the default capacity of a sink.
+// maxFacts is how many of its raised signals an operation shows: the newest. It shows all
+// held ones in addition. It is the default capacity of a sink.
 const maxFacts = 1000
 
-// suspension is what an operation's body waits for. Guarded by engine.mu.
+// suspension has the waits of an operation's body. Guarded by engine.mu.
 //
 // An operation is suspended from the start of the first wait that gives up its slot
 // to the end of the last one. Then it is resuming until it has a slot again, which
 // it takes before anything that is pending in its lane and in lower ones.
 type suspension struct {
 	waits  []*bodyWait
-	giving int           // of these, waits that give up the slot
-	own    int           // of these in turn, waits for operations of the same engine
-	lends  bool          // counts in engine.lent; for a resuming operation, if it did before
-	ready  chan struct{} // of a resuming operation: closed when it has its slot
-	wanted int64         // likewise: when it began to want its slot
+	giving int           // how many of the waits give up the slot
+	own    int           // how many of the giving waits are for operations of the same engine
+	lends  bool          // counts in engine.lent; does not change while the operation is resuming
+	ready  chan struct{} // while resuming: closed when it has its slot
+	wanted int64         // while resuming: since when it needs its slot
 }
 
-// bodyWait is a wait of an operation's body: for what it says, or for something in
-// an engine. Guarded by the mu of the operation's engine.
+// bodyWait is a wait of an operation's body: for something that the body names, or for
+// something in an engine. Guarded by mu of the operation's engine.
 type bodyWait struct {
 	by           *Operation
 	what         string
-	on           waitedFor // nil: what it says
+	on           waitedFor // nil: the wait is for what the text says
 	since, until time.Time
 
 	gives  bool          // gives up the slot
-	number uint64        // of a wait for operations of the same engine, in the order in which they began
-	list   *[]*bodyWait  // that such a wait is in until they have ended
-	done   chan struct{} // closed when that wait has ended, unless its context has
-	err    error         // why it has ended if not by the end of the operation
-	ready  chan struct{} // set when it has ended: closed when the body may go on; nil means at once
+	number uint64        // numbers the waits for operations of the same engine, in the order in which they began
+	list   *[]*bodyWait  // the list of such a wait, until those operations have ended
+	done   chan struct{} // closed when such a wait has ended, unless its context ended first
+	err    error         // why the wait has ended, if not by the end of the operation
+	ready  chan struct{} // set at the end of the wait: closed when the body may go on; nil: at once
 }
 
-// suspending returns the details of an operation that has not ended, with suspension.
+// suspending returns the details of an operation that has not ended; suspension is set.
 // engine.mu is held.
 func (o *Operation) suspending() *details {
 	d := o.details()
@@ -292,7 +292,7 @@ func (o *Operation) suspending() *details {
 	return d
 }
 
-// whenDone is the channel that is closed when the operation is answered. engine.mu is
+// whenDone returns the channel that is closed when the operation is answered. engine.mu is
 // held.
 func (o *Operation) whenDone() chan struct{} {
 	if o.done == nil {
@@ -304,7 +304,8 @@ func (o *Operation) whenDone() chan struct{} {
 	return o.done
 }
 
-// addCause adds because of what the operation runs, unless n has a cause.
+// addCause sets the signal that caused the operation as the cause of n, unless n has a
+// cause.
 func (o *Operation) addCause(n *note) {
 	if n.cause != nil || o.base == context.Background() {
 		return
@@ -314,5 +315,5 @@ func (o *Operation) addCause(n *note) {
 	}
 }
 
-// nobody is what a nil Operation says it is.
+// nobody is what a nil Operation prints.
 var nobody = &Operation{engine: new(engine), base: context.Background()}

@@ -6,32 +6,32 @@ import (
 )
 
 // board decides what runs next. It is a plain data structure without lock, goroutine or
-// clock; the engine steps it under its own lock. The engine knows how many run and whether
-// any may start; the board knows in which order, and which pending operations must wait
-// for others, because of their key, lane or class.
+// clock; the engine uses it under its own lock. The engine knows how many operations run
+// and whether more may start. The board knows the order, and which pending operations must
+// wait because of their key, lane or class.
 //
-// Higher lanes go first; within a lane the keys take turns, and operations without a
-// key as if each had one of its own; within a key, operations start in order of arrival.
-// An operation can start when its lane and its class run less than their limits and its
-// key less than perKey. One that waits for its class keeps its turn, and its key's.
+// Higher lanes go first. Within a lane the keys take turns; an operation without a key
+// counts as a key. Within a key, operations start in the order of arrival. An operation
+// can start when its lane and its class run less than their limits and its key less than
+// perKey. An operation that waits for its class keeps its turn, and the turn of its key.
 //
 // A class may have rates, and so may keys. Then an operation also needs tokens, which it takes
-// when it starts. An operation that is next in its lane and lacks tokens of its class keeps those
-// of its class in lower lanes waiting: else many that need little would starve one that
-// needs much. See ready, and advance for keys.
+// when it starts. While the next operation of a lane lacks tokens of its class, operations of the
+// class in lower lanes wait. Otherwise many operations that need few tokens would take all tokens
+// from an operation that needs many. See ready, and advance for keys.
 //
 // An operation whose Enqueue waits for room is here as well, because it needs no room if it
-// can start. In its key, and in its lane and class, it comes after those that are pending.
+// can start. It comes after the pending operations of its key, and of its lane and class.
 //
-// So that lower lanes do not starve, of the operations whose turn it is in their
-// lanes and that have waited for the time of ageing the one that has waited longest
-// goes first, whatever its lane, but only every agedTurn-th time: else a backlog,
-// once aged, would take the higher lanes' priority away.
+// So that lower lanes do not starve, every agedTurn-th start is for ageing. It
+// looks at the next operation of each lane. Of those that have waited for at least
+// ageing, the one that has waited longest starts, whatever its lane. If every start
+// did this, an old backlog would take away the priority of higher lanes.
 type board struct {
 	lanes   []lane
-	classes []classBound // the first is that of operations without one
-	n       int          // pending, or without room
-	waiting int          // of these, how many wait for room
+	classes []classBound // the first is for operations without a class
+	n       int          // pending, or waiting for room
+	waiting int          // how many of these n wait for room
 	perKey  int
 	keys    keyTable
 	backs   int // suspended operations that want their slots back
@@ -41,8 +41,8 @@ type board struct {
 
 	rated *ratedKeys // nil: keys have no rates
 
-	aged     bool // next, when last asked, favoured a lane for the age of its first
-	sinceAge int  // starts since that was followed
+	aged     bool // the last call of next chose a lane because of ageing
+	sinceAge int  // starts since the last start because of ageing
 	asked    question
 	parked   parking
 }
@@ -54,44 +54,45 @@ type parking struct {
 	until   int64
 }
 
-// question is what next, when last asked, knew and found out about classes.
+// question has the arguments of the last call of next, and what this call has found out
+// about classes.
 type question struct {
 	now     int64
 	barred  *bars
 	soonest int64    // when an operation that lacks tokens gets them
-	seen    classSet // have rates, and their first lane has been looked at
-	dry     classSet // their next operation lacks tokens
-	free    classSet // no operation of theirs keeps others waiting
+	seen    classSet // classes with rates whose first lane was looked at
+	dry     classSet // classes whose next operation lacks tokens
+	free    classSet // classes in which no operation keeps others waiting
 }
 
-// agedTurn is the share of starts that ageing may take: one in so many. A quarter leaves
-// most starts to the higher lanes.
+// agedTurn is the share of starts for ageing: one in agedTurn. A quarter leaves most starts
+// to the higher lanes.
 const agedTurn = 4
 
-// bound is how many operations of a lane, or of a class, run and may run.
+// bound says how many operations of a lane, or of a class, run and may run.
 type bound struct {
 	limit   int // 0: none
 	running int
-	n       int // pending, or without room
+	n       int // pending, or waiting for room
 }
 
 func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
 
-// classRates are the rates of a class, and what became of its tokens.
+// classRates are the rates of a class, with the state of its tokens.
 type classRates struct {
 	meters
 	buckets
 	used      tokens
-	older     *Operation // whose turn it is because of its age: see board.ready
-	sinceAge  int        // starts since the last one for its age
-	throttled bool       // as was told
+	older     *Operation // has the turn because of its age: see board.ready
+	sinceAge  int        // starts since the last start because of age
+	throttled bool       // what the last signal said
 }
 
-// classBound is what the board knows of a class.
+// classBound is what the board knows about a class.
 type classBound struct {
 	bound
 	rates *classRates // nil: none
-	asked *Operation  // of the class, that has its tokens at due; nil: none is known
+	asked *Operation  // an operation of the class that has its tokens at due; nil: none is known
 	due   int64
 }
 
@@ -135,7 +136,7 @@ func (r *classRates) stats(i int, now int64) (s RateStats) {
 	return s
 }
 
-// lane is what the board knows of a lane.
+// lane is what the board knows about a lane.
 type lane struct {
 	bound
 	lines   []classLine
@@ -188,9 +189,9 @@ func (b *board) push(o *Operation) {
 	o.turn = &k.turns[o.lane]
 	b.keyChanged(k)
 	if up := o.turn.up; up != nil && up.marks&roomless > o.marks&roomless {
-		l.put(o.turn) // it comes after o
+		l.put(o.turn) // t.up comes after o
 	}
-	if k.running < b.perKey && o.turn.up == nil && b.rated == nil { // so none that comes before o is in its queue
+	if k.running < b.perKey && o.turn.up == nil && b.rated == nil { // so the queue has no operation that comes before o
 		o.turn.up = o
 		l.join(o)
 	} else {
@@ -245,8 +246,8 @@ func (l *lane) put(t *turn) {
 	}
 }
 
-// next returns the operation to start next, one that is not barred, or nil if none can start. It
-// may be asked many times and says the same. Before, advance has been told the time.
+// next returns the next operation to start that is not barred, or nil if none can start. It
+// changes nothing: a second call returns the same. The caller has called advance before.
 func (b *board) next(now int64, barred *bars) *Operation {
 	b.asked = question{now: now, barred: barred, soonest: never}
 	b.unpark()
@@ -267,7 +268,7 @@ func (b *board) next(now int64, barred *bars) *Operation {
 func (b *board) choose() *Operation {
 	now := b.asked.now
 	var first, aged *Operation
-	var dry classSet // when aged was found
+	var dry classSet // the value when aged was found
 	b.aged = false
 	for i := range b.lanes {
 		l := &b.lanes[i]
@@ -330,7 +331,8 @@ func (b *board) open(lane int) bool {
 	return l.n > 0 && !l.full() && !b.asked.barred.has(lane)
 }
 
-// first returns the operation of the lane whose turn is next, of a class that is not full.
+// first returns the operation of the lane that has the next turn, of the classes that are
+// not full.
 func (b *board) first(lane int) *Operation {
 	l := &b.lanes[lane]
 	first := l.lines[0].head
@@ -348,13 +350,13 @@ func (b *board) first(lane int) *Operation {
 	return first
 }
 
-// ready reports whether o, which is next of its class in a lane, has its tokens and may have
-// them. The lanes above have been asked before.
+// ready reports whether o, the next operation of its class in a lane, has its tokens and may
+// take them. The lanes above have been asked before.
 //
-// The operation of the highest lane is first. While it lacks tokens, those of lower lanes do not
-// start, though they may need less. Every agedTurn-th time it is that of a lower lane that
-// has waited for the time of ageing, and longest. While that one lacks tokens, no other one
-// of the class starts.
+// The operation of the highest lane comes first. While it lacks tokens, operations of lower
+// lanes do not start, even if they need fewer. Every agedTurn-th time, the operation of a lower
+// lane comes first that has waited longest, and at least ageing. While it lacks tokens, no other
+// operation of the class starts.
 func (b *board) ready(lane int, o *Operation) bool {
 	q, c, set := &b.asked, &b.classes[o.class], setOf(o.class)
 	if q.seen&set == 0 {
@@ -390,8 +392,8 @@ func (b *board) has(o *Operation) bool {
 	return true
 }
 
-// older returns, of those that are next of the class of first in the lanes below, the one that
-// has waited for the time of ageing, and longest, if longer than first.
+// older looks at the next operations of the same class in the lanes below first. It returns
+// the one that has waited longest, if that is at least ageing, and longer than first.
 func (b *board) older(lane int, first *Operation) (older *Operation) {
 	for i := lane + 1; i < len(b.lanes); i++ {
 		o := b.lanes[i].lines[first.class].head
@@ -402,11 +404,11 @@ func (b *board) older(lane int, first *Operation) (older *Operation) {
 	return older
 }
 
-// fits reports whether one more may run in the lane and the class of o.
+// fits reports whether one more operation may run in the lane and the class of o.
 func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
 
-// earliest returns, of the lane of o, which next has just returned, the operation that was
-// enqueued first among those that could start. If sameClass is set, it is one of the class of o.
+// earliest returns the operation of the lane of o that was enqueued first, among those that
+// could start. If sameClass is set, it looks only at the class of o. Next has just returned o.
 func (b *board) earliest(o *Operation, sameClass bool) *Operation {
 	if !b.keyed {
 		return o
@@ -426,9 +428,9 @@ func (b *board) earliest(o *Operation, sameClass bool) *Operation {
 	return first
 }
 
-// start takes o out of those that have not started, and takes its tokens: what next returned
-// when it was last asked, or the earliest of that one's lane. It reports whether the class of o
-// is not throttled any more.
+// start removes o from the operations that have not started, and takes its tokens. Call it
+// right after next or earliest, with the operation that it returned. It reports whether the
+// class of o is no longer throttled.
 func (b *board) start(o *Operation, now int64) (freed bool) {
 	b.advance(now)
 	if b.aged {
@@ -451,7 +453,7 @@ func (b *board) start(o *Operation, now int64) (freed bool) {
 	b.keyChanged(k)
 	if k.running++; k.running < b.perKey {
 		if b.rated == nil {
-			l.take(o.turn) // after the others' turn
+			l.take(o.turn) // the key's next turn comes after the turns of others
 		}
 		b.advance(now)
 		return freed
@@ -463,13 +465,13 @@ func (b *board) start(o *Operation, now int64) (freed bool) {
 	return freed
 }
 
-// stuck reports whether nothing can start before something ends, not even when tokens come.
+// stuck reports whether no operation can start, even with tokens, before another one ends.
 func (b *board) stuck(now int64) bool {
 	return (b.rated == nil || len(b.rated.fresh) == 0) && b.next(now, nil) == nil && b.asked.soonest == never
 }
 
-// take takes the tokens of an operation that starts, and reports whether its class is not
-// throttled any more: nothing of it waits, or there were tokens left.
+// take takes the tokens of an operation that starts. It reports whether its class is no
+// longer throttled: no item of it waits, or tokens were left.
 func (b *board) take(o *Operation, c *classBound, now int64) (freed bool) {
 	from, n := o.asOf(now), o.takes()
 	at := from
@@ -529,13 +531,13 @@ func (b *board) remove(o *Operation, now int64) {
 		return
 	case t.up != o:
 		t.queue.remove(o)
-	case t.queue.head == t.queue.waits: // of its key nothing else is pending
+	case t.queue.head == t.queue.waits: // no other operation of its key is pending
 		if l.leave(o); b.rated == nil {
 			l.take(t)
 		} else {
 			t.up = nil
 		}
-	default: // it is still the key's turn
+	default: // the key keeps its turn
 		t.up = t.queue.head
 		t.queue.remove(t.up)
 		l.replace(o, t.up)
@@ -584,8 +586,8 @@ func (b *board) finish(o *Operation, now int64) {
 	b.advance(now)
 }
 
-// suspend takes the slots of its lane and class from a running operation, but not its
-// key's, so that the order within the key holds.
+// suspend frees the slots of a running operation in its lane and class. It keeps the slot
+// in its key, so that the order within the key holds.
 func (b *board) suspend(o *Operation) { b.occupy(o, -1) }
 
 // resume gives these slots back.
@@ -597,15 +599,15 @@ func (b *board) want(o *Operation) {
 	b.backs++
 }
 
-// unwant takes it out.
+// unwant undoes want.
 func (b *board) unwant(o *Operation) {
 	b.lanes[o.lane].back.remove(o)
 	b.backs--
 }
 
-// back returns the operation that gets its slots back before anything pending of that lane
-// starts, or nil: that of the highest lane. One of a lower lane goes first for its age, but
-// only in the turns of ageing, which aged says.
+// back returns the suspended operation that gets its slots back before pending operations
+// of that lane start, or nil. The highest lane comes first. In turns of ageing, one of a
+// lower lane goes first; aged says so.
 func (b *board) back(now int64, before uint8) (first *Operation, aged bool) {
 	for i := range b.lanes {
 		o := b.lanes[i].back.head

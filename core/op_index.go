@@ -6,14 +6,14 @@ import (
 )
 
 // index finds operations by id, and walks them in that order. Ids come in ascending
-// order and in blocks, so the live ones are close together: they are kept in pages of a
-// block each, which go when they are empty.
+// order and in blocks, so the live ones are close together: they are kept in pages of
+// one block each, which are dropped when they are empty.
 type index struct {
-	pages  []*page     // ascending; behind them, in the slice's room, are empty ones
-	newest OperationID // that was ever put
+	pages  []*page     // ascending; the slice's spare capacity has empty pages
+	newest OperationID // highest id that was ever put
 }
 
-// page has the operations of a block of ids.
+// page holds the operations of a block of ids.
 type page struct {
 	first      OperationID // of the block
 	n          int
@@ -23,9 +23,10 @@ type page struct {
 // pageOf returns the first id of the page of id.
 func pageOf(id OperationID) OperationID { return id - (id-1)%idBlock }
 
-// find returns the place of the page of id, or that of the next one if it is not there.
+// find returns the place of the page of id, or the place of the next page if it is not
+// there.
 func (x *index) find(id OperationID) (at int, found bool) {
-	if last := len(x.pages) - 1; last >= 0 { // most often no page is missing behind it
+	if last := len(x.pages) - 1; last >= 0 { // usually no page is missing before the last
 		at = last - int((x.pages[last].first-pageOf(id))/idBlock)
 		if uint(at) <= uint(last) && x.pages[at].first == pageOf(id) { // int may have 32 bits
 			return at, true
@@ -77,11 +78,11 @@ func (x *index) remove(o *Operation) {
 	}
 }
 
-// keptPages is how many an index keeps at most when it has become almost empty. These
-// are at most 34 KB, and need not be allocated again when operations come in bursts.
+// keptPages is how many empty pages an almost empty index keeps at most. They take at most
+// 34 KB. With bursts of operations, they are not allocated again.
 const keptPages = 64
 
-// some returns the first page that has ids from one to another, or with back the last one.
+// some returns the first page with an id in a range; with back set, the last one.
 func (x *index) some(from, to OperationID, back bool) (p page, found bool) {
 	at, _ := x.find(from)
 	if back {
@@ -95,6 +96,6 @@ func (x *index) some(from, to OperationID, back bool) (p page, found bool) {
 	return *x.pages[at], true
 }
 
-// Coordinators take ids in blocks, so that they do not contend: each takes one block for
-// one page of its index.
+// Coordinators take ids in blocks, so that they do not contend. A block of ids fills one
+// page of an index.
 const idBlock = 64

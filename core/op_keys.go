@@ -5,29 +5,29 @@ import (
 	"maps"
 )
 
-// keyState is a key with operations that are pending or running. A key without
-// any is forgotten.
+// keyState is a key with operations that are pending or running. A key without operations
+// is forgotten.
 type keyState struct {
 	text    string
 	running int
 	pending int
 	turns   []turn // by lane
 	only    [1]turn
-	spare   *keyState // the next one that is not used
+	spare   *keyState // the next unused keyState
 }
 
-// turn is the pending operations of a key in a lane.
+// turn has the pending operations of a key in a lane.
 type turn struct {
 	key   *keyState
-	up    *Operation // the first one, in the lane's line, if one of the key may start
+	up    *Operation // the first operation, in the lane's line, if the key may start one
 	queue line       // the others
 }
 
-// keyTable finds the keys that are live.
+// keyTable finds the live keys.
 type keyTable struct {
 	live  map[string]*keyState
-	spare *keyState // were used, while any are live
-	peak  int       // of len(live) since the map was made, which never shrinks
+	spare *keyState // unused keyStates to reuse, while any key is live
+	peak  int       // highest len(live) since the map was made; a map never shrinks
 }
 
 func (t *keyTable) obtain(text string, lanes int) *keyState {
@@ -38,7 +38,7 @@ func (t *keyTable) obtain(text string, lanes int) *keyState {
 	if k == nil {
 		k = newKeyState(lanes)
 	}
-	t.spare, k.spare = k.spare, nil // a new one has no spare behind it
+	t.spare, k.spare = k.spare, nil // a new keyState has no next spare
 	k.text = text
 	put(&t.live, text, k)
 	t.peak = max(t.peak, len(t.live))
@@ -56,7 +56,7 @@ func newKeyState(lanes int) *keyState {
 	return k
 }
 
-// release forgets a key that has nothing left.
+// release forgets a key that has no operations left.
 func (t *keyTable) release(k *keyState) {
 	if k.running+k.pending > 0 {
 		return
@@ -64,7 +64,7 @@ func (t *keyTable) release(k *keyState) {
 	delete(t.live, k.text)
 	k.text, k.spare, t.spare = "", t.spare, k
 	if len(t.live) == 0 {
-		k.spare = nil // an idle table keeps one
+		k.spare = nil // an idle table keeps one keyState
 	}
 	if t.peak > 64 && len(t.live) < t.peak/8 {
 		fewer := make(map[string]*keyState, 2*len(t.live))
@@ -73,9 +73,9 @@ func (t *keyTable) release(k *keyState) {
 	}
 }
 
-// keyChanged says that what may start of a key may have changed, if keys have rates. Whatever
-// changes the board calls advance before and after, so that keys get their turns in the order of
-// time, and not when somebody asks.
+// keyChanged records that other operations of a key may be able to start, if keys have rates.
+// Every change of the board calls advance before and after it. So keys get their turns in the
+// order of time, and not when next is called.
 func (b *board) keyChanged(k *keyState) {
 	if b.rated != nil {
 		b.ratedChanged(k)

@@ -2,24 +2,23 @@ package core
 
 import "maps"
 
-// ratedKeys are the buckets of keys. A key is here while it has operations, and then until its
-// buckets are full. So nothing is kept for a key whose buckets are full. What decides the order
-// of keys stays in the keyTable, which costs nothing more for this.
+// ratedKeys are the buckets of keys. A key is here while it has operations, and after that
+// until its buckets are full. The order of keys stays in the keyTable.
 type ratedKeys struct {
 	meters
 	known  map[string]*ratedKey
-	peak   int         // of len(known) since the map was made
-	fresh  []*ratedKey // something has changed since they were settled
-	parked keyHeap     // have operations, and lack tokens
-	idle   keyHeap     // have none, and are not full
-	swept  int64       // when the idle ones were last looked at
+	peak   int         // highest len(known) since the map was made
+	fresh  []*ratedKey // keys that have changed since they were settled
+	parked keyHeap     // keys that have operations and lack tokens
+	idle   keyHeap     // keys without operations whose buckets are not full
+	swept  int64       // when the idle keys were last checked
 }
 
-// ratedKey is the buckets of a key.
+// ratedKey has the buckets of a key.
 type ratedKey struct {
 	buckets
 	text  string
-	at    int64    // when it is to be settled, if it is in a heap
+	at    int64    // when the key is to be settled, if it is in a heap
 	in    *keyHeap // nil: none
 	place int
 	fresh bool
@@ -45,7 +44,7 @@ func (r *ratedKeys) change(text string) *ratedKey {
 	return k
 }
 
-// wait lets a key wait in a heap.
+// wait puts a key into a heap.
 func (k *ratedKey) wait(in *keyHeap, at int64) {
 	if k.in != in || k.at != at {
 		k.leave()
@@ -79,7 +78,7 @@ const (
 	sweepMost  = 256
 )
 
-// sweep forgets idle keys that are full.
+// sweep forgets idle keys with full buckets.
 func (r *ratedKeys) sweep(now int64) {
 	r.swept = now
 	for range sweepMost {
@@ -91,7 +90,7 @@ func (r *ratedKeys) sweep(now int64) {
 	r.swept = now - sweepEvery + 1e6 // go on soon
 }
 
-// nextSweep returns when there is something to forget.
+// nextSweep returns when sweep can forget a key.
 func (r *ratedKeys) nextSweep() int64 { return max(r.idle.first(), r.swept+sweepEvery) }
 
 // keyHeap is a heap of keys, the earliest first.

@@ -11,13 +11,13 @@ import (
 // rate would not be reached.
 const maxLate = int64(20 * time.Millisecond)
 
-// tokens are those of calls and of costs.
+// tokens are numbers of tokens, for calls and for costs.
 type tokens [2]int64
 
-// meters are the rates of calls and of costs; a zero Meter is no limit.
+// meters are the rates of calls and of costs; a zero Meter means no limit.
 type meters [2]bucket.Meter
 
-// buckets are those of a class or of a key. The zero value is full ones.
+// buckets are the buckets of a class or of a key. The zero value is full buckets.
 type buckets [2]bucket.Mark
 
 func startMeters(now int64, calls, cost Rate) (m meters) {
@@ -25,8 +25,8 @@ func startMeters(now int64, calls, cost Rate) (m meters) {
 	return m
 }
 
-// set sets the rates, which have been checked. The tokens in the buckets stay, as far as there
-// is room.
+// set sets the rates, which have been checked. The tokens in the buckets stay, up to the new
+// bursts.
 func (m *meters) set(b *buckets, now int64, rates ...Rate) {
 	for i, r := range rates {
 		burst := int64(r.Burst)
@@ -50,7 +50,7 @@ func (m *meters) set(b *buckets, now int64, rates ...Rate) {
 // limited reports whether there is a rate.
 func (m *meters) limited() bool { return m[0].Burst()+m[1].Burst() > 0 }
 
-// due returns when the tokens are there, not before from.
+// due returns the first time from from on at which the tokens are there.
 func (m *meters) due(b *buckets, n tokens, from int64) int64 {
 	at := from
 	for i := range m {
@@ -61,7 +61,7 @@ func (m *meters) due(b *buckets, n tokens, from int64) int64 {
 	return at
 }
 
-// book takes tokens as of the time at, which due has returned for from, or a later one.
+// book takes tokens as of the time at. Due has returned that time for from, or at is later.
 func (m *meters) book(b *buckets, n tokens, from, at int64) {
 	for i := range m {
 		if n[i] > 0 && m[i].Burst() > 0 {
@@ -70,7 +70,7 @@ func (m *meters) book(b *buckets, n tokens, from, at int64) {
 	}
 }
 
-// charge takes tokens whether they are there or not, or gives them back if negative.
+// charge takes tokens even if they are not there. Negative numbers give tokens back.
 func (m *meters) charge(b *buckets, n tokens, now int64) {
 	for i := range m {
 		switch {

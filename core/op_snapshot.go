@@ -79,7 +79,7 @@ type Snapshot struct {
 	Item     any            `json:"-"`                // nil after success, except in OnDone; not in JSON and logs
 	Key      string         `json:"key,omitempty"`
 	Lane     string         `json:"lane,omitempty"`  // "" if the coordinator has no lanes
-	Class    string         `json:"class,omitempty"` // "" if it has none
+	Class    string         `json:"class,omitempty"` // "" if the operation has no class
 	Status   Status         `json:"status"`
 	Enqueued time.Time      `json:"enqueued"`
 	Started  time.Time      `json:"started,omitzero"`  // zero while pending
@@ -157,11 +157,11 @@ type OperationQuery struct {
 	Key     string        // "" = any
 	Lane    string        // "" = any
 	Class   string        // "" = any
-	Within  time.Duration // its last change of status is not older than this; 0 = any
+	Within  time.Duration // the last change of status is not older than this; 0 = any
 
 	NewestFirst bool        // from the newest to the oldest
-	After       OperationID // only those that come after this one, which may have left the window; 0 = from the start
-	Limit       int         // at most so many; 0 = all
+	After       OperationID // only operations that come after this id, which may have left the window; 0 = from the start
+	Limit       int         // how many at most; 0 = all
 }
 
 // An Echo is a short record of an operation that has left the window. It is kept for a
@@ -171,6 +171,6 @@ type Echo struct {
 	Key       string
 	Status    Status
 	Err       error
-	Signals   []Signal  // those that the operation showed when it left
+	Signals   []Signal  // the signals that the operation showed when it left
 	Time      time.Time // when it left
 }

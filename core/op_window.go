@@ -1,27 +1,27 @@
 package core
 
-// window remembers the newest finished operations, bounded by count and by age
-// since they finished. Failed ones have a bound of their own, so that others do not
-// push them out. It is a plain data structure: the caller says what time it is and does
-// what follows from an eviction.
+// window remembers the newest finished operations, bounded by count and by age since
+// they finished. Failed operations have a separate bound, so that others do not push
+// them out. It is a plain data structure: the caller passes the time and handles
+// evictions.
 //
-// A pinned operation is not evicted. When its turn comes it is moved aside, so
-// that it is looked at once, and is evicted when its last pin goes.
+// A pinned operation is not evicted. When its turn comes it is moved aside, so that it is
+// looked at only once. It is evicted when its last pin goes.
 type window struct {
 	maxAge   int64 // 0: no limit
-	finished share // but for failed ones
+	finished share // all but the failed ones
 	failed   share
-	aside    opList // would have been evicted but for a pin
+	aside    opList // operations that only a pin keeps
 	pinned   int    // operations with pins, of any status
 }
 
-// share is a part of the window with a bound of its own.
+// share is a part of the window with its own bound.
 type share struct {
 	limit int // operations kept, pinned ones aside
 	opList
 }
 
-// of is the share that an operation is in, unless it is aside.
+// of returns the share of an operation that is not aside.
 func (w *window) of(o *Operation) *share {
 	if o.status == StatusFailed {
 		return &w.failed
@@ -32,7 +32,7 @@ func (w *window) of(o *Operation) *share {
 // add takes in an operation that has just finished.
 func (w *window) add(o *Operation) { w.of(o).push(o) }
 
-// oldest is when the first operation finished that is not aside.
+// oldest returns when the oldest operation that is not aside finished.
 func (w *window) oldest() (at int64, ok bool) {
 	for _, s := range [...]*share{&w.finished, &w.failed} {
 		if o := s.head; o != nil && (!ok || o.finished < at) {
@@ -42,7 +42,7 @@ func (w *window) oldest() (at int64, ok bool) {
 	return at, ok
 }
 
-// evict removes and returns an operation whose time is over, or nil.
+// evict removes and returns an operation that is too old or one too many, or nil.
 func (w *window) evict(now int64) *Operation {
 	for _, s := range [...]*share{&w.finished, &w.failed} {
 		for o := s.head; o != nil && (s.n > s.limit || w.maxAge > 0 && o.finished <= now-w.maxAge); o = s.head {
@@ -82,7 +82,7 @@ func (w *window) any() *Operation {
 // len is the number of finished operations in the window.
 func (w *window) len() int { return w.finished.n + w.failed.n + w.aside.n }
 
-// pin adds a pin to an operation, unless as many as limit are pinned already.
+// pin adds a pin to an operation, unless limit operations are pinned already.
 func (w *window) pin(o *Operation, limit int) bool {
 	d := o.details()
 	if d.pins == 0 {

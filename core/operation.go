@@ -60,7 +60,7 @@ func (o *Operation) Set(name string, v any) {
 // window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
-// RaiseKey is Raise with another key than that of the operation.
+// RaiseKey is Raise with a key in place of the operation's key.
 func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
 
 // Because returns a view of the operation. The signals that are raised on the view have
@@ -152,17 +152,16 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 }
 
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
-// slot, and that of its lane, so that others can run. It keeps its key: the next item of
-// the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
+// slot, and its slot in its lane, so that others can run. It keeps its key: the next item
+// of the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
 // completes the sentence "it waits for", for example "approval of order 7". If ctx has a
 // deadline, Explain shows it as the latest end of the wait.
 //
-// Suspend returns when the operation has a slot again. If all slots are taken after wait has
-// returned, Suspend waits until a running operation ends. Then pending operations of higher
-// lanes go first, and those of its own and of lower lanes come after it; [Options.Ageing]
-// limits how long it waits for higher lanes. A cancellation or Close does not shorten this. If wait panics or calls
-// runtime.Goexit, the operation first gets a slot again; then the panic or the exit
-// continues.
+// Suspend returns when the operation has a slot again. If all slots are taken after wait has returned, Suspend
+// waits until a running operation ends. Pending operations of higher lanes go before it. Pending operations of its
+// own lane and of lower lanes come after it. [Options.Ageing] limits how long it waits for higher lanes. A
+// cancellation or Close does not shorten this. If wait panics or calls runtime.Goexit, the operation first gets a
+// slot again; then the panic or the exit continues.
 //
 // If several goroutines of a body wait, the operation is suspended from the start of the
 // first wait to the end of the last one. Goroutines whose waits end earlier go on without
@@ -184,12 +183,12 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 	return wait(ctx)
 }
 
-// Charge corrects what the operation has taken of the rates of its class ([Class].Rate and
-// CostRate) and of its key ([Options.KeyRate] and KeyCostRate): so many calls and so much cost
-// more. Use it when the body knows more than its Enqueue, for example how many bytes an
-// answer had, or that it has made a second call. Charge does not wait: what is not there
-// is a debt, which the next tokens pay. Negative numbers give tokens back. A bucket never has more than its
-// burst. Charge does nothing where there is no rate, before the start and after the end of the operation.
+// Charge takes further calls and cost from the rates of the operation's class ([Class].Rate and CostRate)
+// and key ([Options.KeyRate] and KeyCostRate). Use it when the body knows more than its Enqueue, for
+// example how many bytes an answer had, or that it has made a second call. Charge does not wait: a bucket
+// without enough tokens gets a debt, which its next tokens pay. Negative numbers give tokens back. A
+// bucket never has more than its burst. Charge does nothing where there is no rate, before the start and
+// after the end of the operation.
 func (o *Operation) Charge(calls, cost int) {
 	if o == nil {
 		return
@@ -202,7 +201,7 @@ func (o *Operation) Charge(calls, cost int) {
 	}
 	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
 	if e.scheduler.n > 0 && min(calls, cost) < 0 {
-		e.wakeLocked() // some may have their tokens earlier
+		e.wakeLocked() // some operations may get their tokens earlier
 	}
 }
 

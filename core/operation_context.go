@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// operationContext is an Operation in its role as the context of its body: the
-// same memory with another set of methods. It has the values of the context the
-// item was enqueued with, but not its end: it is cancelled only by Cancel,
-// Close and Options.Timeout. A real cancellable context is made when somebody first asks for Done.
+// operationContext is an Operation as the context of its body: the same memory with other methods.
+// It has the values of the Enqueue's context, but does not end with it: only Cancel, Close and
+// Options.Timeout cancel it. A real cancellable context is made at the first call of Done.
 type operationContext Operation
 
-// origin is what an operation needs of the context it was enqueued with, where that is
-// more than the values: the operation that it belongs to, of which nothing else is kept,
-// or operations that each enqueue the next would keep all of their ancestors alive; and
-// the deadline, if the end of that context cancels the operation.
+// origin is what an operation keeps of its Enqueue's context besides the values: the id
+// of the operation that the context belongs to, and the deadline, if the end of that
+// context cancels the operation. It does not keep that operation, because in a chain of
+// operations, each would keep all its ancestors alive.
 type origin struct {
 	context.Context
 	parent   OperationID
 	deadline time.Time // zero: none
 }
 
-// baseOf is the context that gives an operation enqueued with ctx its values, and its
-// deadline unless that is zero. It asks ctx for nothing, because callers may hold locks.
+// baseOf returns the context with the values of ctx, and with the deadline unless that is
+// zero. It calls no method of ctx, because callers may hold locks.
 func baseOf(ctx context.Context, deadline time.Time) context.Context {
 	parent, ok := ctx.(*operationContext)
 	switch {
@@ -41,16 +40,16 @@ func baseOf(ctx context.Context, deadline time.Time) context.Context {
 	return &origin{base, parent.id, deadline}
 }
 
-// ended is the context of an operation that has ended before it needed one.
+// ended is the context of an operation that has ended before it needed a real one.
 var ended = func() *cancellation {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(context.Canceled)
 	return &cancellation{ctx, cancel}
 }()
 
-// real returns the real context, making it if need be. One that is made is
-// cancelled when the body has returned, so that a context that outlives its body
-// neither runs on nor keeps anything alive.
+// real returns the real context, and makes it if there is none. It is cancelled
+// when the body has returned, so that a context that outlives its body has no
+// timer and keeps nothing alive.
 func (c *operationContext) real() *cancellation {
 	if real := c.context.Load(); real != nil {
 		return real
@@ -79,8 +78,8 @@ func (c *operationContext) real() *cancellation {
 
 func (o *Operation) cancelWith(cause error) { (*operationContext)(o).real().cancel(cause) }
 
-// Deadline is when the context ends by itself, that of [Options.Timeout] or the
-// enqueuer's, if that cancels the operation.
+// Deadline is when the context ends by itself: at the end of [Options.Timeout], or at the
+// deadline of the enqueuer's context if that cancels the operation.
 func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 	if from, is := c.base.(*origin); is {
 		deadline = from.deadline
@@ -93,12 +92,12 @@ func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 	return deadline, !deadline.IsZero()
 }
 
-// timeout is when Options.Timeout is over. The body has started.
+// timeout returns when Options.Timeout is over. The body has started.
 func (c *operationContext) timeout() time.Time {
 	return c.engine.clock.wall(later(c.started, int64(c.engine.opts.Timeout)))
 }
 
-// timedOut is the error of a body, which is another one after a timeout.
+// timedOut returns the error of a body, joined with ErrTimeout after a timeout.
 func (o *Operation) timedOut(err error) error {
 	real := o.context.Load()
 	switch {
@@ -123,7 +122,7 @@ func (c *operationContext) Value(key any) any {
 	}
 	real := c.context.Load()
 	if real == nil {
-		return context.WithoutCancel(c.base).Value(key) // Cause must not find the enqueuer's
+		return context.WithoutCancel(c.base).Value(key) // context.Cause must not find the enqueuer's context
 	}
 	return real.Value(key)
 }

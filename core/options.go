@@ -12,7 +12,7 @@ import (
 // Options configure a coordinator. For numbers and durations, 0 means the stated default.
 // Each field says what a negative value means; MaxConcurrency and MaxPerKey must not be
 // negative. Options are copied and may be shared by coordinators of different item types.
-// Patterns are those of [Match]. The body is the function that the coordinator runs for
+// [Match] says what patterns mean. The body is the function that the coordinator runs for
 // each item.
 type Options struct {
 	// Name is the Source of the signals that the operations raise; "" means
@@ -38,8 +38,8 @@ type Options struct {
 	// ForEach and Map as many as run at once. Negative means no queue: an item is accepted
 	// only if it can start at once.
 	//
-	// Each lane has a queue of its own, and in each lane so has each class; items without a
-	// class have one, too. Together they bound the memory: with 3 lanes and 2 classes, at
+	// Each lane has its own queue. In each lane, each class has its own queue, and so have
+	// items without a class. Together they bound the memory: with 3 lanes and 2 classes, at
 	// most 3 * (2 + 1) * MaxQueued items are pending, besides those in Stats.Overflow. See
 	// [Lane] and [Class] for other numbers.
 	MaxQueued int
@@ -69,17 +69,17 @@ type Options struct {
 	Classes []Class
 	// KeyRate is how many operations of each key start each second, and KeyCostRate how much
 	// they may cost each second; see [Class]. The zero Rate means no limit. Items of a key
-	// that has no tokens wait, and delay no other key. Within a key, an item of a higher lane
-	// that lacks tokens keeps those of lower lanes waiting, whatever Ageing is. Items whose
+	// that has no tokens wait, and delay no other key. Within a key, while an item of a
+	// higher lane lacks tokens, items of lower lanes wait, whatever Ageing is. Items whose
 	// key is "" have no limit. Nothing is kept for keys whose buckets are full again.
 	// Coordinators without keys do not accept these rates.
 	KeyRate, KeyCostRate Rate
-	// Ageing keeps lower lanes from starving. When an operation that could start has
-	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. Of each class with a rate, every fourth start does so, too, also if the
-	// operation still lacks tokens. A suspended operation that has waited for its slot for this
-	// long goes before higher lanes in the same way. With keys, Ageing looks in each lane only
-	// at the operation whose turn is next. 0 means 10 seconds, negative never. Without Lanes, it is an error.
+	// Ageing keeps lower lanes from starving. When an operation that could start has waited for this long,
+	// every fourth start goes to the operation that has waited longest. Of each class with a rate, every
+	// fourth start does so, too, even if the operation still lacks tokens. A suspended operation that has
+	// waited for its slot for this long goes before higher lanes in the same way. With keys, Ageing looks in
+	// each lane only at the operation whose turn is next. 0 means 10 seconds, negative never. Without Lanes,
+	// it is an error.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -98,7 +98,7 @@ type Options struct {
 	EchoAge      time.Duration
 
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
-	// DrainOn look at its signals. Nil means a sink of its own.
+	// DrainOn look at its signals. Nil means a new sink.
 	Sink *Sink
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
 	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
@@ -119,14 +119,14 @@ type Options struct {
 	// is a pattern, such as "mail*": the signal is for the coordinators whose Name matches it.
 	DrainOn string
 
-	// OnDone is called once for every operation that ends, also for one that was refused,
-	// dropped or cancelled before it ran. The snapshot shows the last state, with the
-	// item. Calls that wait for the operation return after OnDone: Wait, Do, Flush,
-	// WaitIdle, WaitRunning, Drain, Stop and Close. OnDone is called on the goroutine that
-	// ends the operation, with no lock held, for several operations at once. While OnDone
-	// blocks, that goroutine runs nothing else. Inside OnDone, a call that would wait for
-	// this coordinator returns [ErrWouldDeadlock]. Enqueue does not wait there: as in a body,
-	// it accepts items beyond MaxQueued. A panic is counted in Stats.
+	// OnDone is called once for every operation that ends, even if it was refused, dropped or
+	// cancelled before it ran. The snapshot shows the last state, with the item. Calls that
+	// wait for the operation return after OnDone: Wait, Do, Flush, WaitIdle, WaitRunning,
+	// Drain, Stop and Close. OnDone is called on the goroutine that ends the operation, with
+	// no lock held, for several operations at once. While OnDone blocks, that goroutine runs
+	// nothing else. Inside OnDone, a call that would wait for this coordinator returns
+	// [ErrWouldDeadlock]. Enqueue does not wait there: as in a body, it accepts items beyond
+	// MaxQueued. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
@@ -141,8 +141,8 @@ type Options struct {
 	StopOnError bool
 }
 
-// resolved returns the options with defaults in place of zeroes and 0 in place of
-// "none", or says what is wrong with them.
+// resolved returns the options with defaults in place of zeroes and 0 in place of "none",
+// or an error.
 func (o Options) resolved() (Options, error) {
 	var errs []error
 	positive := func(field string, value *int, normally int) {

@@ -35,8 +35,8 @@ func Match(pattern, name string) bool {
 }
 
 // matchFirst matches the first term of a list, which ends at end; a negative end says
-// that it takes trim and walk. It looks for the literal after a star as a whole, and
-// only for its first place, which leaves most to what follows.
+// that trim and walk are needed. It searches the whole literal after a star, and
+// takes its first place: that leaves most for the rest of the term.
 func matchFirst(list, name string) (matches bool, end int) {
 	if list == "" || !isGraph(list[0]) {
 		return false, -1
@@ -82,7 +82,7 @@ func matchFirst(list, name string) (matches bool, end int) {
 	}
 }
 
-// termEnd returns where the term that reaches up to from at least ends.
+// termEnd returns the end of a term that does not end before from.
 func termEnd(list string, from int) int {
 	if i := strings.IndexByte(list[from:], ','); i >= 0 {
 		return from + i
@@ -90,14 +90,14 @@ func termEnd(list string, from int) int {
 	return len(list)
 }
 
-// isGraph reports whether c is not a blank, nor part of one.
+// isGraph reports whether c is neither a blank nor a byte of one.
 func isGraph(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
 
 // special returns the index of the first "*", "?" or "," in s, or its length. It
 // looks at eight bytes at a time, by the test for a zero byte of "Bit Twiddling
-// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). That
-// may mark a byte above a zero one too, but the lowest it marks is right. The last
-// word overlaps the one before, in which there was none.
+// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). The
+// test may also mark a byte above a zero byte, but the lowest mark is right. The
+// last word overlaps the previous one, which had no match.
 func special(s string) int {
 	const ones = 0x0101010101010101
 	if last := len(s) - 8; last >= 0 {
@@ -121,10 +121,9 @@ func special(s string) int {
 	return len(s)
 }
 
-// walk matches a single alternative of any kind, character by character. On a
-// mismatch it goes back to the newest star and lets that take one character more;
-// older stars never need to be reconsidered. The star is looked for before the literal, because a name may
-// contain stars of its own.
+// walk matches a single alternative of any kind, character by character. On a mismatch it goes back to the
+// newest star, which then takes one more character; older stars need no second look. It checks for a star
+// before a literal, because a name may contain stars.
 func walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0
@@ -160,7 +159,7 @@ type pattern struct {
 // term is a single alternative.
 type term struct {
 	text   string
-	prefix string // what is before the first wildcard; all of text if there is none
+	prefix string // the text before the first wildcard; all of text if there is none
 }
 
 func compile(text string) pattern {

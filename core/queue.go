@@ -2,7 +2,7 @@ package core
 
 import "slices"
 
-// queue is a list that grows at its end and loses its oldest elements, in place.
+// queue is a ring: it grows at its end and drops its oldest elements, in place.
 type queue[E any] struct {
 	ring  []E // length is the capacity
 	first int

@@ -30,15 +30,15 @@ type Raiser interface {
 	raise(note) bool
 }
 
-// note is what a raiser says; the rest of a Signal is the recorder's to add.
+// note is what a raiser says; the recorder adds the rest of a Signal.
 type note struct {
 	name, key string
 	payload   any
 	cause     *link
-	copied    *Signal // what it is a copy of, or the start of a hold; nil: nothing
+	copied    *Signal // the signal that it copies, or the start of a hold; nil: neither
 }
 
-// more is the rest of the fact that it becomes.
+// more returns the rest of the fact that the note becomes.
 func (n *note) more() *more {
 	m := &more{payload: n.payload, cause: n.cause}
 	if from := n.copied; from != nil {
@@ -71,7 +71,7 @@ func (v *view) raise(n note) bool {
 		return false
 	}
 	n.name = v.prefix + n.name
-	if n.cause == nil { // the innermost cause is the nearest one
+	if n.cause == nil { // the cause of the innermost view counts
 		n.cause = v.cause
 	}
 	return v.to.raise(n)

@@ -15,8 +15,8 @@ type Rate struct {
 	// PerSecond is how many tokens come in each second, from 1e-9 to 1e9. 0 means what the
 	// comment of the option says. It must not be negative, infinite or NaN.
 	PerSecond float64
-	// Burst is how many tokens there are after a quiet time: so many calls may begin at once.
-	// 0 means 20. It must not be negative or more than 2^40.
+	// Burst is how many tokens there are after a quiet time. This number of calls may begin
+	// at once. 0 means 20. It must not be negative or more than 2^40.
 	Burst int
 }
 
@@ -24,7 +24,7 @@ type Rate struct {
 // later.
 func PerMinute(n float64) Rate {
 	rate := n / 60
-	if math.FMA(rate, 60, -n) < 0 { // rounded down, it would be late
+	if math.FMA(rate, 60, -n) < 0 { // the rate was rounded down: tokens would come late
 		rate = math.Nextafter(rate, bucket.Unlimited)
 	}
 	return Rate{PerSecond: rate}

@@ -16,8 +16,8 @@ import (
 // handler enqueues with its context; see [CausedBy]. So a loop of handlers comes to an
 // end; see [Propagation]. A signal that a handler raises directly on a sink has no cause,
 // unless the handler names it ([Sink.Because]). If such signals lead back to the handler,
-// also through other handlers, the loop does not end: the bound of 64 nested calls is for
-// handlers of [Sink.Subscribe] only.
+// directly or through other handlers, the loop does not end: the bound of 64 nested calls
+// is only for handlers of [Sink.Subscribe].
 type Handler func(ctx context.Context, s Signal) error
 
 // call calls the handler.

@@ -80,7 +80,7 @@ func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (Ope
 }
 
 // Submit is Enqueue for callers that want the result later. The Future keeps the result,
-// also after the operation has left the window.
+// even after the operation has left the window.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
 	return c.submit(ctx, c.engine, in)
 }
@@ -92,7 +92,7 @@ func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error)
 	t := c.newTask(in, watched)
 	err := c.do(ctx, &t.Operation, c.door)
 	if err != nil && (ctx.Err() != nil || !c.ended(&t.Operation)) {
-		return *new(Out), err // the body may still be at t.out
+		return *new(Out), err // the body may still write t.out
 	}
 	return t.out, err
 }
@@ -107,8 +107,8 @@ func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (
 	return result(o, &o.body.(*task[In, Out]).out, err)
 }
 
-// result returns the result and the error of an operation, or, if it has not ended, why
-// the wait for it has.
+// result returns the result and the error of an operation. If the operation has not ended,
+// it returns why the wait has ended.
 func result[Out any](o *Operation, out *Out, err error) (Out, error) {
 	if err != nil && !o.engine.ended(o) {
 		return *new(Out), err

@@ -13,13 +13,13 @@ import (
 // what failed; Close would empty their windows.
 //
 // When ctx ends, Shutdown closes the parts that are not drained, without waiting for them.
-// So it returns although a body ignores its context. To wait for such bodies, call Close.
-// A part whose Drain returns another error is closed likewise, and the next part is drained.
+// So it returns even if a body ignores its context. To wait for such bodies, call Close. A
+// part whose Drain returns another error is closed likewise, and the next part is drained.
 // For a body that calls Shutdown, this is the part that the body belongs to.
 //
-// The error wraps those of Drain. It says what still ran and what was pending just before
-// Shutdown closed it, and why: for each part that is an [Inspector], what Explain says of up
-// to 16 operations that have started, and of up to 16 pending ones.
+// The error wraps the errors of Drain. It says what still ran and what was pending just
+// before Shutdown closed it, and why: for each part that is an [Inspector], what Explain
+// says about up to 16 operations that have started, and about up to 16 pending ones.
 func Shutdown(ctx context.Context, parts ...Lifecycle) error {
 	need(!slices.Contains(parts, nil), "Shutdown needs parts, not nil")
 	var errs []error
@@ -58,7 +58,7 @@ func undrained(part Lifecycle, err error) error {
 
 // InOrder makes one Lifecycle of the stages of a pipeline. The first argument is the
 // stage that gets items first. Each stage is flushed, drained, stopped or closed after
-// the stage before it, so that the stage before can still hand its items on.
+// the stage before it, so that the previous stage can still pass on its items.
 //
 // It is for types that consist of stages, and for Flush and Stop of a pipeline. To end a
 // program, use [Shutdown].

@@ -30,7 +30,7 @@ type Signal struct {
 	Operation OperationID `json:"operation,omitempty"` // the operation that raised it; 0 if it was raised directly on a sink
 	Source    string      `json:"source,omitempty"`    // name of that operation's coordinator; "" if it was raised directly
 	Time      time.Time   `json:"time"`                // when it was recorded
-	Seq       uint64      `json:"seq"`                 // position in its sink, from 1: later signals have higher ones
+	Seq       uint64      `json:"seq"`                 // position in its sink, from 1; later signals have higher numbers
 	Held      bool        `json:"held,omitempty"`      // see [Sink.Hold]
 
 	payload any
@@ -142,8 +142,8 @@ type Query struct {
 	AfterSeq  uint64        // only signals with a higher Seq
 }
 
-// filter is a Query prepared for many tests; the age is tested by whoever holds
-// the clock.
+// filter is a Query prepared for many tests. It does not test the age; the code with the
+// clock does.
 type filter struct {
 	Query
 	pattern pattern
@@ -197,12 +197,12 @@ const (
 	SignalFree      = "class.free"
 )
 
-// orNothing keeps an empty pattern, which matches nothing, from being an empty
-// Query.Pattern, which selects everything.
+// orNothing returns a pattern for a Query. An empty pattern matches nothing, but an empty
+// Query.Pattern selects everything.
 func orNothing(pattern string) string {
 	return cmp.Or(pattern, ",")
 }
 
-// Lifecycle signals are raised by coordinators about their operations, and only
-// while somebody listens: see [SignalStarted].
+// Coordinators raise lifecycle signals about their operations, but only while some code
+// listens: see [SignalStarted].
 func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }

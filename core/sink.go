@@ -31,10 +31,10 @@ type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
 	panics  atomic.Uint64
-	fresh   atomic.Int64 // until when no fact ends by time, 0: not known; see isFresh
-	ready   atomic.Bool  // not yet for the zero Sink
+	fresh   atomic.Int64 // no fact expires before this time; 0: not known; see isFresh
+	ready   atomic.Bool  // false for a zero Sink that was not used yet
 
-	_  cacheLine // a goroutine that waits for mu spins on its line, not on what it guards
+	_  cacheLine // a goroutine that waits for mu spins on its line, not on the lines of the guarded fields
 	mu spinMutex
 	_  cacheLine
 
@@ -42,10 +42,10 @@ type Sink struct {
 	ring    ring
 	held    map[uint64]*heldFact // by Seq
 	kept    []keptFact           // likewise
-	lease   int64                // when the first lease of held ends, or never
+	lease   int64                // when the first lease in held ends, or never
 	maxAge  int64                // or never
-	latest  int64                // newest time given to a fact: time follows Seq
-	after   effects              // of what has been changed since the lock was taken
+	latest  int64                // newest time given to a fact: times ascend with Seq
+	after   effects              // effects of changes since the lock was taken
 	raised  uint64
 	evicted uint64
 	expired uint64
@@ -79,8 +79,8 @@ func NewSink(opts SinkOptions) *Sink {
 	return s
 }
 
-// prepare does what NewSink does. The zero Sink is prepared by whatever has to do
-// with facts first, before it takes the lock or the time.
+// prepare does the work of NewSink. The first use of a zero Sink prepares it, before it
+// takes the lock or the time.
 func (s *Sink) prepare(opts SinkOptions) {
 	opts = opts.resolved()
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (o SinkOptions) resolved() SinkOptions {
 	return o
 }
 
-// ageLimit is Sink.maxAge for an age of which 0 means none.
+// ageLimit returns Sink.maxAge for an age; 0 means no limit.
 func ageLimit(maxAge time.Duration) int64 {
 	if maxAge == 0 {
 		return never
@@ -161,7 +161,7 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	s.ring, s.maxAge = s.ring.resized(capacity), ageLimit(maxAge)
 	s.fresh.Store(0)
 	for _, g := range s.names.gates {
-		s.after.wake(g.waker) // an alarm may have to be set again
+		s.after.wake(g.waker) // the waker may have to set its alarm again
 	}
 	for _, c := range s.names.counters {
 		s.after.wake(c.gone)
@@ -182,9 +182,9 @@ type SinkStats struct {
 	Kept     int           `json:"kept"`   // signals beyond Capacity that the sink keeps for gates
 	Capacity int           `json:"capacity"`
 	MaxAge   time.Duration `json:"maxAge"`   // 0: no limit
-	Raised   uint64        `json:"raised"`   // signals ever recorded, also held ones
+	Raised   uint64        `json:"raised"`   // signals ever recorded, held ones included
 	Evicted  uint64        `json:"evicted"`  // pushed out by newer ones
-	Expired  uint64        `json:"expired"`  // by age, or at the end of a lease
+	Expired  uint64        `json:"expired"`  // ended by age, or at the end of a lease
 	Blocked  uint64        `json:"blocked"`  // not recorded: see [Propagation]
 	Panics   uint64        `json:"panics"`   // of handlers
 	Handlers int           `json:"handlers"` // of signals and of retractions
@@ -220,7 +220,7 @@ func (s *Sink) Stats() SinkStats {
 	return stats
 }
 
-// enterCrowd is enter where there may be a loop.
+// enterCrowd is enter when there may be a loop.
 func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
 	s.names.release(entry)
 	s.mu.Unlock()

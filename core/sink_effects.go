@@ -2,21 +2,21 @@ package core
 
 import "slices"
 
-// A waker is woken, after the locks are released, when something it waits for may
-// have happened. It runs no foreign code.
+// A waker is woken after the locks are released, when an event that it waits for may have
+// happened. It runs no foreign code.
 type waker interface{ wake() }
 
 // A teller calls functions of users.
 type teller interface{ tell() }
 
-// An ending ends, under the lock of its sink, and adds what that entails.
+// An ending ends something under the lock of its sink, and adds the effects.
 type ending interface{ end(a *effects) }
 
-// effects collects what a change under a lock entails for others, to be done
-// once no lock is held.
+// effects collects the effects of a change under a lock. They are settled when no lock is
+// held.
 type effects struct {
 	wakes  []waker
-	copies []ending // of held facts, which end with these
+	copies []ending // copies of held facts, which end with the originals
 	tells  []teller
 }
 
@@ -25,21 +25,21 @@ func (a *effects) empty() bool { return len(a.wakes) == 0 && !a.foreign() }
 // foreign reports whether settling may run foreign code.
 func (a *effects) foreign() bool { return len(a.copies)+len(a.tells) > 0 }
 
-// wake notes that w has to be woken, if it is not nil.
+// wake records that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {
 	if w != nil && !slices.Contains(a.wakes, w) {
 		a.wakes = append(a.wakes, w)
 	}
 }
 
-// tell notes that t has to tell.
+// tell records that t has to be called.
 func (a *effects) tell(t teller) {
 	if !slices.Contains(a.tells, t) {
 		a.tells = append(a.tells, t)
 	}
 }
 
-// take adds those of from, which are empty then.
+// take moves the effects of from.
 func (a *effects) take(from *effects) {
 	for _, w := range from.wakes {
 		a.wake(w)
@@ -56,13 +56,14 @@ func (a *effects) clear() {
 	}
 }
 
-// settle does all of it. No lock may be held.
+// settle runs all effects. No lock may be held.
 func (a *effects) settle() {
 	a.settleOwn()
 	each(a.tells, teller.tell)
 }
 
-// settleOwn does what runs no foreign code: it ends the copies and wakes. Tells are left.
+// settleOwn runs the effects without foreign code: it ends copies and wakes wakers. The
+// tells stay.
 func (a *effects) settleOwn() {
 	for len(a.copies) > 0 {
 		c := a.copies[0]
@@ -76,7 +77,7 @@ func (a *effects) settleOwn() {
 	}
 }
 
-// each calls fn with all of them, even if a call ends the goroutine.
+// each calls fn with every element, even if a call ends the goroutine.
 func each[T any](all []T, fn func(T)) {
 	i := 0
 	defer func() {

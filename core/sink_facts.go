@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// keptFact is a fact that the window had no room for and gates keep.
+// keptFact is a fact that has been pushed out of the window and that gates keep.
 type keptFact struct {
 	seqFact
-	gates int // that keep it; it goes with the last
+	gates int // how many gates keep it; it goes with the last
 }
 
-// enter locks the sink and returns the entry of that name, or nil, unlocked, if
-// raising it is part of an endless loop through its handlers or those of own.
+// enter locks the sink and returns the entry of that name. If the raise is part of an
+// endless loop through handlers of the name or handlers in own, it unlocks the sink and
+// returns nil.
 func (s *Sink) enter(text string, own []*subscription) *name {
 	s.mu.Lock()
 	entry := s.names.recall(text)
@@ -41,8 +42,8 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 	return f, seq
 }
 
-// place makes room for a fact of that name at the end of the window; what it says is
-// left to the caller. The lock is held.
+// place adds a fact of that name at the end of the window; the caller fills it in. The lock
+// is held.
 func (s *Sink) place(entry *name) (*fact, uint64) {
 	r := &s.ring
 	if r.full() {
@@ -59,11 +60,11 @@ func (s *Sink) place(entry *name) (*fact, uint64) {
 // raising alone keeps the window within its age.
 func (s *Sink) advance(entry *name, now int64) int64 {
 	if now < s.latest {
-		now = s.latest // read before the lock, by a raiser that got the lock later
+		now = s.latest // the raiser read the clock before it got the lock
 	}
 	s.latest = now
 	switch {
-	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
+	case len(entry.route.gates) > 0: // a gate must know whether it was open until now
 		for s.expireSome(now, chunk) {
 		}
 	case s.maxAge != never:
@@ -72,8 +73,8 @@ func (s *Sink) advance(entry *name, now int64) int64 {
 	return now
 }
 
-// evict removes the oldest place of the window, a fact or a gap, and leaves it as it is,
-// because it is about to be written over.
+// evict removes the oldest place of the window, a fact or a gap. It does not clear the
+// place, because a new fact is about to overwrite it.
 func (s *Sink) evict() {
 	r := &s.ring
 	f := r.at(r.tail)
@@ -97,8 +98,8 @@ func (s *Sink) pushOut(seq uint64) {
 	}
 }
 
-// keep evicts a fact that the window does not show any more, unless it matters to
-// gates: each keeps the newest maxKept of these.
+// keep evicts a fact that has left the window, unless gates count it: each gate keeps its
+// newest maxKept facts.
 func (s *Sink) keep(f *fact, seq uint64) {
 	s.names.refresh(f.name)
 	gates := f.name.route.gates
@@ -118,7 +119,7 @@ func (s *Sink) keep(f *fact, seq uint64) {
 	}
 }
 
-// unkeep lets a gate keep its oldest fact no longer.
+// unkeep makes a gate give up its oldest kept fact.
 func (s *Sink) unkeep(g *gate) {
 	seq := g.kept[0]
 	g.kept = slices.Delete(g.kept, 0, 1)
@@ -129,12 +130,12 @@ func (s *Sink) unkeep(g *gate) {
 	}
 }
 
-// keptAt returns where in kept the fact of that Seq is, or would be.
+// keptAt returns the index of the fact of that Seq in kept, or where it would be.
 func (s *Sink) keptAt(seq uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(s.kept, seq, func(k keptFact, seq uint64) int { return cmp.Compare(k.seq, seq) })
 }
 
-// find returns the fact of that Seq, in the window, held or kept, or nil.
+// find returns the fact of that Seq if it is in the window, held or kept, or nil.
 func (s *Sink) find(seq uint64) *fact {
 	if s.ring.contains(seq) {
 		return s.ring.at(seq)
@@ -148,7 +149,7 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// remove takes a fact away, unless it has gone already.
+// remove removes a fact, unless it has gone already.
 func (s *Sink) remove(seq uint64, retracted bool) {
 	if s.find(seq) == nil {
 		return
@@ -160,8 +161,7 @@ func (s *Sink) remove(seq uint64, retracted bool) {
 	s.names.leave(&f, seq)
 }
 
-// cut takes a fact out of those that are kept, or out of the window, where it leaves a
-// gap.
+// cut removes a fact from the kept ones, or from the window, where it leaves a gap.
 func (s *Sink) cut(seq uint64) (f fact) {
 	if !s.ring.contains(seq) {
 		i, _ := s.keptAt(seq)
@@ -179,8 +179,8 @@ func (s *Sink) cut(seq uint64) (f fact) {
 	return f
 }
 
-// expireSome lets up to most places of the window, whose time is over, go, and
-// the leases that have ended. It reports whether there may be more of them.
+// expireSome removes up to most places of the window that are too old, and the facts whose
+// leases have ended. It reports whether there may be more.
 func (s *Sink) expireSome(now int64, most int) (more bool) {
 	if s.lease <= now {
 		s.expireLeases(now)
@@ -212,8 +212,8 @@ func (s *Sink) expireSome(now int64, most int) (more bool) {
 	return true
 }
 
-// lockAt locks the sink with nothing in it whose time is over by now. It wakes nothing:
-// see gate.leave.
+// lockAt locks the sink and expires all that is due at now. It wakes nothing: see
+// gate.leave.
 func (s *Sink) lockAt(now int64) {
 	s.mu.Lock()
 	for s.expireSome(now, chunk) {
@@ -224,11 +224,11 @@ func (s *Sink) lockAt(now int64) {
 	s.after.clear()
 }
 
-// lockFresh locks the sink with nothing in it whose time is over. Much to expire
-// is expired in chunks, so that raisers get their turn in between.
+// lockFresh locks the sink and expires all that is due. It does so in chunks, so that
+// raisers get the lock in between.
 func (s *Sink) lockFresh() (now int64) {
 	s.prepareZero()
-	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
+	s.mu.Mutex.Lock() // costs less than spinning; readers rarely contend in a loop
 	if s.maxAge == never && s.lease == never {
 		return 0
 	}
@@ -240,7 +240,7 @@ func (s *Sink) lockFresh() (now int64) {
 	return now
 }
 
-// unlock unlocks the sink and does what follows for others from what has been changed.
+// unlock unlocks the sink and settles the effects of the changes.
 func (s *Sink) unlock() {
 	if s.after.empty() {
 		s.mu.Unlock()
@@ -252,10 +252,10 @@ func (s *Sink) unlock() {
 	after.settle()
 }
 
-// chunk is how many facts are looked at while a lock is held once: some 50 microseconds.
+// chunk is how many facts are looked at under one lock: this takes some 50 microseconds.
 const chunk = 4096
 
-// addGate attaches a gate; what is present counts at once. The lock is held.
+// addGate attaches a gate; present facts count at once. The lock is held.
 func (s *Sink) addGate(g *gate) {
 	s.names.addGate(g)
 	g.since = s.names.clock.now()
@@ -277,8 +277,8 @@ func (s *Sink) addGate(g *gate) {
 	slices.Reverse(g.kept)
 }
 
-// end is when a fact will go by itself, for an operation's own coordinator or for
-// others.
+// end returns when a fact will expire. This may differ for the coordinator of its operation
+// (own).
 func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 	if h := s.held[seq]; h != nil {
 		return h.until
@@ -289,8 +289,8 @@ func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 	return later(f.at, s.maxAge)
 }
 
-// inherit makes the fact of an operation the sink's own, like one that was raised
-// on it directly, but what was waiting for the fact to go waits no more. mu is held.
+// inherit makes the fact of an operation a fact of the sink, as if it had been raised
+// directly. Those that wait for the fact to go are woken. mu is held.
 func (s *Sink) inherit(seq uint64, source string) {
 	f := s.ring.at(seq)
 	s.names.refresh(f.name)
@@ -303,9 +303,9 @@ func (s *Sink) inherit(seq uint64, source string) {
 	f.more, f.operation, f.source = &m, 0, nil
 }
 
-// each visits all matching facts: those of one name that are in the window newest
-// first, until visit wants no older ones; the same for those that are kept; and those
-// that are held. The lock is held.
+// each visits all matching facts. Those of one name in the window come newest first,
+// until visit returns false. The same holds for kept facts. Held facts come last. The
+// lock is held.
 func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 	for text, entry := range s.names.live {
 		if !p.matches(text) {
@@ -355,7 +355,7 @@ func (s *Sink) raise(n note) bool {
 	return true
 }
 
-// admits reports whether the rules let n be recorded, and reports it if not.
+// admits reports whether the rules allow n. If not, it counts n as blocked.
 func (s *Sink) admits(n *note, operation OperationID) bool {
 	if n.name == "" {
 		return false
@@ -371,7 +371,7 @@ func (s *Sink) admits(n *note, operation OperationID) bool {
 func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 	s.blocked.Add(1)
 	if s.rules.onBlocked == nil || blocking() {
-		return // what OnBlocked itself raises is counted, but not reported to it
+		return // signals that OnBlocked raises are counted, but not reported to it
 	}
 	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
 	s.tellBlocked(blocked, why)

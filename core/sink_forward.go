@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Forward copies signals from s to another sink: every signal that is raised on s from
-// now on, directly or by an operation, and whose name matches pattern. Signals that are on s
-// already, also held ones, are not copied. Forward raises the copy
-// on the raiser's goroutine, after the handlers of s and before Raise returns. So the
-// signals of one goroutine keep their order. Several forwards run in the order in which
-// they were made. No lock is held. While a handler of the other sink blocks, the raiser
-// waits.
+// Forward copies signals from s to another sink: every signal that is raised on s from now
+// on, directly or by an operation, and whose name matches pattern. Signals that are on s
+// already, held or raised, are not copied. Forward raises the copy on the raiser's
+// goroutine, after the handlers of s and before Raise returns. So the signals of one
+// goroutine keep their order. Several forwards run in the order in which they were made. No
+// lock is held. While a handler of the other sink blocks, the raiser waits.
 //
 // The copy keeps name, key, payload, operation, source and causes. It gets a Time and a
 // Seq of the other sink, and ages and is evicted there. If the signal is retracted on s,
@@ -21,10 +20,10 @@ import (
 // is released after the release on s, on the same goroutine. If the end of an operation
 // releases the signal, Flush may return before the copy is released; see [Sink.WaitGone].
 //
-// Sinks may forward to each other, also over other sinks: a signal gets to each sink only
-// once. Leaf signals of s, and signals that [Sink.Restore] puts back, are not forwarded.
-// If the [Propagation] of the other sink blocks a signal, the [SinkStats] of that sink
-// count it.
+// Sinks may forward to each other, even through other sinks: a signal gets to each sink
+// only once. Leaf signals of s, and signals that [Sink.Restore] puts back, are not
+// forwarded. If the [Propagation] of the other sink blocks a signal, the [SinkStats] of
+// that sink count it.
 //
 // For the coordinators on s, a forward is a handler with the same pattern: a forward of
 // "operation.*" makes them raise [SignalStarted] and [SignalStopped], a forward of "*" does
@@ -44,19 +43,19 @@ func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	}
 }
 
-// forward is one way from a sink to another.
+// forward is one connection from a sink to another.
 type forward = hook[passage]
 
 // passage is a signal on its way.
 type passage struct {
 	signal Signal
-	been   *journey // nil: it begins here
+	been   *journey // nil: the signal was raised here
 }
 
-// journey is which sinks a signal has been on.
+// journey is the list of sinks that a signal has passed.
 type journey []*Sink
 
-// visits reports whether s is new on the journey, which it is not from then on.
+// visits adds s to the journey, and reports whether it is new there.
 func (j *journey) visits(s *Sink) bool {
 	if slices.Contains(*j, s) {
 		return false
@@ -65,8 +64,8 @@ func (j *journey) visits(s *Sink) bool {
 	return true
 }
 
-// setForwarder makes the handler for the forwards of s. It is one, called last, for all of
-// them, so that they share what there is to know about a signal. The lock is held.
+// setForwarder makes the handler for all forwards of s. There is one handler, called last,
+// so that the forwards share their knowledge about a signal. The lock is held.
 func (s *Sink) setForwarder() {
 	forwards := s.forwards
 	s.names.forwarder = nil
@@ -75,8 +74,8 @@ func (s *Sink) setForwarder() {
 		for _, f := range forwards {
 			patterns.terms = append(patterns.terms, f.pattern.terms...)
 		}
-		// The limit of a handler that subscribes again in every round of a loop
-		// does not matter here: a loop leads through handlers as well.
+		// A forwarder needs no lower limit, as a handler made inside deliveries does: every
+		// loop leads through handlers as well.
 		s.names.forwarder = &subscription{limit: crowd, pattern: patterns, fn: func(signal Signal) {
 			s.send(forwards, passage{signal, &journey{s}})
 		}}
@@ -84,7 +83,7 @@ func (s *Sink) setForwarder() {
 	s.names.changed()
 }
 
-// send hands a signal of s on to those of forwards that it matches.
+// send passes a signal of s to the forwards that match it.
 func (s *Sink) send(forwards []*forward, p passage) {
 	if s.rules.leaf.matches(p.signal.Name) {
 		return
@@ -96,7 +95,7 @@ func (s *Sink) send(forwards []*forward, p passage) {
 	}
 }
 
-// carry takes a signal of s along f.
+// carry copies a signal of s to the sink of f.
 func (s *Sink) carry(f *forward, to *Sink, p passage) {
 	if !p.been.visits(to) {
 		return
@@ -113,9 +112,9 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 	}
 }
 
-// receive records a signal, of another sink or to be held, calls the handlers and sends it
-// on. It returns the held fact, if that is what the signal has become. Before its handlers
-// are called a copy is linked to the fact it is a copy of, and if that is gone already, does
+// receive records a signal that comes from another sink or is to be held, calls the handlers
+// and sends it on. It returns the held fact, if there is one. Before its handlers are
+// called, a copy is linked to the original. If the original has gone already, the copy does
 // not stay.
 func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact) {
 	s.prepareZero()
@@ -151,8 +150,8 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	return held
 }
 
-// leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
-// is released, and whether it does.
+// leaseLeft returns how long the held fact of that Seq will stand; 0 means until it is
+// released. Standing says whether there is such a fact.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 	now := s.lockFresh()
 	h := s.held[seq]
@@ -163,7 +162,7 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 	return left, h != nil
 }
 
-// link makes c end with the held fact of that Seq, unless that or the forward has
+// link makes c end with the held fact of that Seq, unless that fact or the forward has
 // ended already.
 func (s *Sink) link(seq uint64, c *heldFact) (linked bool) {
 	s.lockFresh()
@@ -175,7 +174,7 @@ func (s *Sink) link(seq uint64, c *heldFact) (linked bool) {
 	return linked
 }
 
-// releaseCopies releases what came to other sinks along f and is still held.
+// releaseCopies releases the copies that f has made and that are still held.
 func (s *Sink) releaseCopies(f *forward) {
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {

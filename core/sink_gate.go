@@ -5,11 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// gate is a standing match of a pattern: it is shut while a matching fact is present
-// where it watches, which is a number. That newer facts push one out of a window does
-// not open it, because the sink keeps the newest maxKept of these beside the window,
-// for each gate. Whoever is gated asks shut, one atomic load, and only then the rest,
-// under the lock of the table it watches.
+// gate counts the facts that match a pattern in one table. It is shut while the count
+// is not 0. Facts that are pushed out of the window do not open it, because the sink
+// keeps the newest maxKept of them for each gate. An engine first asks shut, which is
+// one atomic load. Only if it is shut, it asks more, under the lock of the table.
 type gate struct {
 	pattern
 	waker waker
@@ -18,14 +17,14 @@ type gate struct {
 		each(p pattern, visit func(seq uint64, f *fact) (older bool))
 	}
 
-	facts   atomic.Int64 // how many are present
-	ever    uint64       // how many have come
-	newest  seqFact      // of these; not known while its Seq is 0
-	relied  uint64       // Seq of the newest when somebody looked: until it goes, or its time is over, the gate stays shut
-	held    []uint64     // Seqs of those that are held, in order
-	since   int64        // when the first of the others came, or
-	resumed uint64       // if not 0, the first of the others after this Seq
-	kept    []uint64     // Seqs of what the sink keeps for it, in order
+	facts   atomic.Int64 // how many facts are present
+	ever    uint64       // how many facts have ever come
+	newest  seqFact      // newest present fact; not known while its Seq is 0
+	relied  uint64       // Seq of the newest fact at the last look: the gate stays shut until this fact goes or ends
+	held    []uint64     // Seqs of the held facts, in order
+	since   int64        // when the first raised fact came, or
+	resumed uint64       // if this is not 0, when the first raised fact after this Seq came
+	kept    []uint64     // Seqs of the facts that the sink keeps for the gate, in order
 }
 
 // maxKept bounds the memory of a gate to a quarter of a default window.
@@ -33,8 +32,8 @@ const maxKept = 256
 
 func (g *gate) shut() bool { return g.facts.Load() != 0 }
 
-// each visits the facts that the gate counts, those from one source newest first,
-// until visit wants no older ones from there.
+// each visits the facts that the gate counts. Facts of one source come newest first, until
+// visit returns false.
 func (g *gate) each(visit func(seq uint64, f *fact) (older bool)) {
 	g.of.each(g.pattern, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
 }
@@ -55,8 +54,8 @@ func (g *gate) enter(seq uint64, f *fact, after *effects) {
 	}
 }
 
-// leave counts a fact less. Whoever waits for one to go by time has an alarm, so that
-// nothing needs to be woken then.
+// leave counts one fact less. An engine that waits for a fact to go by time has an alarm,
+// so nothing needs to be woken then.
 func (g *gate) leave(seq uint64, after *effects) {
 	n := g.facts.Add(-1)
 	i, held := slices.BinarySearch(g.held, seq)
@@ -74,7 +73,7 @@ func (g *gate) leave(seq uint64, after *effects) {
 	}
 }
 
-// last is the newest fact. The gate is shut.
+// last returns the newest fact. The gate is shut.
 func (g *gate) last() *seqFact {
 	if g.newest.seq == 0 {
 		g.each(func(seq uint64, f *fact) bool {
@@ -87,8 +86,8 @@ func (g *gate) last() *seqFact {
 	return &g.newest
 }
 
-// begun is since when the gate is shut by raised facts newer than beyond, of which there
-// are some, while none of the held ones is.
+// begun returns since when raised facts newer than beyond have shut the gate. There are
+// such facts, and no held fact is newer.
 func (g *gate) begun(beyond uint64) int64 {
 	if beyond > g.resumed {
 		g.resumed, g.since = beyond, g.last().fact.at

@@ -2,20 +2,20 @@ package core
 
 import "time"
 
-// heldFact is a fact that stands outside the window.
+// heldFact is a fact that is kept outside the window.
 type heldFact struct {
 	seqFact
-	until int64  // or never: until released
+	until int64  // never: until it is released
 	owner holder // nil: none
 
 	copies []ending // on other sinks
-	by     *forward // of a copy: what has made it
-	on     *Sink    // likewise: where it is
+	by     *forward // for a copy: the forward that has made it
+	on     *Sink    // for a copy: the sink that it is on
 }
 
 // holder is the operation that holds a fact.
 type holder interface {
-	unhold(h *heldFact, released bool) // the sink has ended h; its lock is held
+	unhold(h *heldFact, released bool) // the sink calls it when h has ended; its lock is held
 	tellReleased(signal Signal)
 }
 
@@ -50,7 +50,7 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 		s.evict()
 	}
 	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: never}
-	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
+	*s.ring.push() = fact{at: f.at} // the Seq of a held fact is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
 		s.lease = min(s.lease, h.until)
@@ -80,7 +80,7 @@ func (s *Sink) releaseLocked(h *heldFact) {
 	s.unhold(h, true)
 }
 
-// released is a held fact whose release subscribers are to be told.
+// released is a held fact whose release is to be told to subscribers.
 type released struct {
 	on     *Sink
 	owner  holder
@@ -119,7 +119,7 @@ func (s *Sink) expireLeases(now int64) {
 			s.lease = min(s.lease, h.until)
 			continue
 		}
-		s.unhold(h, false) // the leases of its copies end as well
+		s.unhold(h, false) // copies have the same lease
 		s.expired++
 	}
 }

@@ -2,22 +2,23 @@ package core
 
 import "slices"
 
-// runaway is a goroutine of which a raise was refused, and the handlers that have
-// been running since, among which are those it is in.
+// runaway is a goroutine in an endless loop: one of its raises was refused. It has the
+// handlers that have been running since; the goroutine's own handlers are among them.
 type runaway struct {
 	goroutine uint64
 	inside    []suspect
 }
 
-// runaways are those of a sink, at most maxRunaways. Its lock guards them.
+// runaways are the runaway goroutines of a sink, at most maxRunaways. The sink's lock
+// guards them.
 type runaways []*runaway
 
-// suspect is a handler that a loop may lead through. Every raise that it is to
-// hear looks at the stack.
+// suspect is a handler that may be part of an endless loop. Every raise that would call it
+// looks at the stack.
 type suspect interface{ rests() bool }
 
-// crowded reports whether so many calls of a handler run that some may be nested.
-// The lock of the list is held.
+// crowded reports whether enough calls of a handler run that they may be a loop. The lock
+// of the list is held.
 func crowded[E any](hooks []*hook[E]) bool {
 	for _, h := range hooks {
 		if h.running() >= int64(h.limit) {
@@ -27,8 +28,8 @@ func crowded[E any](hooks []*hook[E]) bool {
 	return false
 }
 
-// endless decides whether a delivery to hooks, some of which are crowded, is not to
-// be. All makes suspects of all handlers of the sink that run. The lock is held.
+// endless reports whether a delivery to hooks is part of an endless loop. Some of the hooks
+// are crowded. All makes all running handlers of the sink suspects. The lock is held.
 func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[]*hook[E]) bool {
 	*known = slices.DeleteFunc(*known, func(r *runaway) bool {
 		r.inside = slices.DeleteFunc(r.inside, suspect.rests)
@@ -58,7 +59,7 @@ func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[
 	return refused
 }
 
-// appendRunning makes suspects of those of hooks that run, and appends them.
+// appendRunning makes the running hooks suspects, and appends them.
 func appendRunning[E any](to []suspect, hooks []*hook[E]) []suspect {
 	for _, h := range hooks {
 		if !h.rests() {
@@ -71,10 +72,10 @@ func appendRunning[E any](to []suspect, hooks []*hook[E]) []suspect {
 
 func (h *hook[E]) rests() bool { return h.running() == 0 }
 
-// witness is what a goroutine's stack shows about it.
+// witness is what a goroutine's stack says about the goroutine.
 type witness struct {
 	goroutine uint64
-	depth     int // deliveries it is inside of, up to crowd
+	depth     int // number of deliveries on its stack, up to crowd
 }
 
 func askStack() witness { return witness{goroutineID(), deliveries(crowd)} }

@@ -11,8 +11,8 @@ import (
 // there are, and reading it does not search the sink.
 //
 // The count goes down when a signal becomes older than the span, and when a signal is
-// retracted while it is present. The count does not change when newer signals push one
-// out of the sink, or when a lease ends. A signal exactly as old as the span counts. With a
+// retracted while it is present. The count does not change when newer signals push one out
+// of the sink, or when a lease ends. A signal exactly as old as the span counts. With a
 // span of 0 or less, signals count until they are retracted. To follow a held signal, use
 // [Sink.Has] or [Control.Gates] instead. Counts are exact up to [MonitorCap] signals within
 // the span; beyond that, only the newest MonitorCap signals count.
@@ -26,14 +26,14 @@ type Monitor struct {
 	span int64
 
 	// Guarded by names.mu.
-	stamps  queue[stamp] // within the span, oldest first; not used without a span
+	stamps  queue[stamp] // signals within the span, oldest first; not used without a span
 	total   int          // without a span
 	from    uint64       // without a span: signals from this Seq on are counted
-	made    uint64       // Seq when it was made: restored ones from there on do not count
+	made    uint64       // next Seq when the monitor was made: signals restored later do not count
 	last    seqFact      // newest signal seen
 	stopped bool
 	marks   []*watermark
-	ageing  alarm // rings when a count may be down to low
+	ageing  alarm // rings when the count may have fallen to low
 }
 
 // Up to MonitorCap signals within its span, the count of a [Monitor] is exact.
@@ -55,7 +55,7 @@ func (m *Monitor) record(seq uint64, f *fact) {
 	m.push(stamp{seq, f.at})
 }
 
-// push adds the newest, and drops the oldest of more than MonitorCap.
+// push adds the newest. Beyond MonitorCap, it drops the oldest.
 func (m *Monitor) push(s stamp) {
 	if m.stamps.n == MonitorCap {
 		m.stamps.drop()
@@ -98,7 +98,7 @@ func (m *Monitor) countLocked() int {
 
 // Count is the number of signals within the span.
 func (m *Monitor) Count() int {
-	m.names.mu.Mutex.Lock() // costs less; code that raises in a loop does not count in a loop
+	m.names.mu.Mutex.Lock() // costs less than spinning; counting rarely contends in a loop
 	n := m.countLocked()
 	m.names.mu.Unlock()
 	return n
@@ -128,7 +128,7 @@ func (m *Monitor) Below(n int) time.Duration {
 	case m.span <= 0 || n <= 0:
 		return maxDuration
 	}
-	leaving := m.stamps.get(count - n) // the newest of those that have to go
+	leaving := m.stamps.get(count - n) // the newest signal that has to go
 	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
 }
 
@@ -146,10 +146,10 @@ func (m *Monitor) Reset() {
 // OnCount calls fn(true) when Count reaches high, and fn(false) when Count has fallen to
 // low because signals were retracted or are too old. If Count is high already, OnCount
 // calls fn(true) at once. The calls alternate, starting with true, and never overlap. The
-// last call has the current state. A short change may be left out: one that is over before
-// fn can be called. Fn is called on the goroutine that raises or retracts, or on the
-// goroutine of a timer, without a lock. A slow fn delays that goroutine, and all others
-// that raise signals meanwhile. Panics of fn are counted in [SinkStats]. For cancel see
+// last call has the current state. A change that is over before fn can be called may be
+// left out. Fn is called without a lock, on the goroutine that raises or retracts, or on
+// the goroutine of a timer. A slow fn delays that goroutine, and all goroutines that raise
+// signals meanwhile. Panics of fn are counted in [SinkStats]. For cancel see
 // [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, if low is negative, or
 // if high is not greater than low.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
@@ -177,7 +177,7 @@ func (m *Monitor) check() {
 			m.names.after.tell(w)
 		}
 		if w.over.Load() && m.span > 0 {
-			last := m.stamps.get(n - w.low - 1) // of those that have to go
+			last := m.stamps.get(n - w.low - 1) // the newest signal that has to go
 			m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
 		}
 	}

@@ -8,57 +8,57 @@ import (
 	"time"
 )
 
-// names is the table of live names: those that at least one fact bears. A name
-// enters with its first fact and goes with its last, so that a million unique
-// names leave nothing behind. For each it keeps the number of facts and the
-// route: what watches it, found once per name and not once per raise.
+// names is the table of live names. A name is live while at least one fact has
+// it. So a million unique names leave nothing behind. For each name, the table
+// keeps the number of facts and the route: the watchers of the name, found
+// once per name and not once per raise.
 //
-// A sink has one and every coordinator has one. All methods are called with mu
-// held, except those that say so.
+// A sink has one table, and every coordinator has one. All methods are called with mu held,
+// except those that say so.
 type names struct {
 	base
 
 	live   map[string]*name
-	recent *[recentNames]*name // by content, in front of live; made on first use
-	peak   int                 // most names in live since it was made
+	recent *[recentNames]*name // a cache in front of live, by hash of the text; made on first use
+	peak   int                 // highest number of names in live since it was made
 
 	route                          // all watchers; the lists are replaced, never changed
-	generation uint64              // of the watchers; routes of older ones are stale
+	generation uint64              // changes with the watchers; a route of an older generation is stale
 	forwarder  *subscription       // called after subs; may be nil
-	interned   map[string]*counter // the counters of patterns asked for
-	asked      *counter            // the latest of them
-	last       *route              // newest route made, to be shared by equal ones
+	interned   map[string]*counter // counters of the patterns that were asked for
+	asked      *counter            // the counter asked last
+	last       *route              // newest route, shared by names with equal routes
 	scratch    route
 
 	listening atomic.Bool                                       // somebody listens to lifecycle signals; read without mu
-	known     atomic.Pointer[[recentNames]atomic.Pointer[name]] // by content; see knows
+	known     atomic.Pointer[[recentNames]atomic.Pointer[name]] // by hash of the text; see knows
 }
 
-// base is what a table of names has from its sink.
+// base is what a table of names shares with its sink.
 type base struct {
 	mu     *spinMutex // Sink.mu
-	unlock func()     // with what changes entail
+	unlock func()     // unlocks mu and settles effects
 	clock  clock
-	after  *effects // of changes, for unlock
+	after  *effects // effects of changes, for unlock
 	ring   *ring
 	panics *atomic.Uint64
 }
 
 const (
 	recentNames = 256 // 2 KiB of pointers; a program has some dozen names that it raises often
-	maxInterned = 64  // patterns that Count was asked for: a raise of a new name looks at each
+	maxInterned = 64  // patterns of Has and Count: a raise of a new name matches each
 )
 
 // name is a live name.
 type name struct {
 	text       string
-	newest     uint64 // Seq of its newest fact in the ring; older ones are chained to it
+	newest     uint64 // Seq of its newest fact in the ring; older facts are chained to it
 	generation uint64 // of route
 	route      *route
-	count      int // facts bearing it, held ones included
+	count      int // facts with this name, held ones included
 }
 
-// route lists what watches a name, or all names. That of a name is immutable.
+// route lists the watchers of a name, or of all names. The route of a name is immutable.
 type route struct {
 	subs     []*subscription
 	gates    []*gate
@@ -73,10 +73,10 @@ type subscription = hook[Signal]
 type counter struct {
 	pattern
 	n    int
-	gone waker // woken when n becomes less; may be nil
+	gone waker // woken when n falls; may be nil
 }
 
-// recall returns the entry of text if it is at hand and its route is fresh.
+// recall returns the entry of text if it is in recent and its route is fresh.
 func (t *names) recall(text string) *name {
 	if t.recent == nil {
 		return nil
@@ -88,14 +88,14 @@ func (t *names) recall(text string) *name {
 	return n
 }
 
-// place is where in recent a name belongs: a hash of its length and its last eight
-// bytes, in which names differ most.
+// place returns the place of a name in recent: a hash of its length and its last eight
+// bytes, because names differ most at their ends.
 func place(text string) uint8 {
 	var tail uint64
 	switch n := len(text); {
 	case n >= 8:
 		tail = binary.LittleEndian.Uint64([]byte(text[n-8:]))
-	case n >= 4: // first and last four, which may overlap
+	case n >= 4: // the first and the last four bytes, which may overlap
 		tail = uint64(binary.LittleEndian.Uint32([]byte(text[:4])))<<32 | uint64(binary.LittleEndian.Uint32([]byte(text[n-4:])))
 	case n > 0:
 		tail = uint64(text[0])<<16 | uint64(text[n/2])<<8 | uint64(text[n-1])
@@ -103,7 +103,7 @@ func place(text string) uint8 {
 	return uint8((tail ^ uint64(len(text))) * 0x9E3779B97F4A7C15 >> 56)
 }
 
-// intern returns the entry of text, entering it if need be, with a fresh route.
+// intern returns the entry of text with a fresh route. It makes the entry if there is none.
 func (t *names) intern(text string) *name {
 	if t.recent == nil {
 		t.recent = new([recentNames]*name)
@@ -149,14 +149,14 @@ func (r *route) countUp() {
 	}
 }
 
-// release forgets an entry if no fact bears it.
+// release forgets an entry if no fact has its name.
 func (t *names) release(n *name) {
 	if n.count == 0 {
 		t.forget(n)
 	}
 }
 
-// leave counts a fact less, and forgets its name with the last one.
+// leave counts one fact less. With the last fact, it forgets the name.
 func (t *names) leave(f *fact, seq uint64) {
 	if !t.leaveUnwatched(f.name) {
 		t.refresh(f.name)
@@ -164,8 +164,8 @@ func (t *names) leave(f *fact, seq uint64) {
 	}
 }
 
-// leaveUnwatched does so where nothing counts the name, which is usual, and reports whether it
-// has.
+// leaveUnwatched does the same if nothing counts the name, and reports whether that is so.
+// This is the usual case.
 func (t *names) leaveUnwatched(n *name) bool {
 	if n.count == 1 || n.generation != t.generation || len(n.route.counters)+len(n.route.gates) > 0 {
 		return false
@@ -174,7 +174,7 @@ func (t *names) leaveUnwatched(n *name) bool {
 	return true
 }
 
-// leaveWatched does so where the route is fresh.
+// leaveWatched does the same if the route is fresh.
 func (t *names) leaveWatched(f *fact, seq uint64) {
 	n := f.name
 	n.count--
@@ -186,7 +186,7 @@ func (t *names) leaveWatched(f *fact, seq uint64) {
 	t.release(n)
 }
 
-// leaveGates counts a fact less at gates. The route is fresh.
+// leaveGates counts one fact less at the gates. The route is fresh.
 func (t *names) leaveGates(f *fact, seq uint64) {
 	for _, g := range f.name.route.gates {
 		if f.notices() {
@@ -195,7 +195,7 @@ func (t *names) leaveGates(f *fact, seq uint64) {
 	}
 }
 
-// retracted removes a fact that is taken back from monitors.
+// retracted removes a fact from monitors that was taken back.
 func (t *names) retracted(f *fact, seq uint64) {
 	t.refresh(f.name)
 	for _, m := range f.name.route.monitors {
@@ -204,7 +204,7 @@ func (t *names) retracted(f *fact, seq uint64) {
 	}
 }
 
-// forget removes an entry that no fact bears.
+// forget removes an entry whose name no fact has.
 func (t *names) forget(n *name) {
 	delete(t.live, n.text)
 	at := place(n.text)
@@ -219,7 +219,7 @@ func (t *names) forget(n *name) {
 	}
 }
 
-// refresh finds out what watches n, if that may have changed.
+// refresh finds the watchers of n, if they may have changed.
 func (t *names) refresh(n *name) {
 	if n.generation == t.generation {
 		return
@@ -230,7 +230,7 @@ func (t *names) refresh(n *name) {
 	if f := t.forwarder; f != nil && f.matches(n.text) {
 		r.subs = append(r.subs, f)
 	}
-	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
+	if !isLifecycle(n.text) { // gates count signals of users, not lifecycle signals
 		appendMatching(&r.gates, t.gates, n.text)
 	}
 	appendMatching(&r.monitors, t.monitors, n.text)
@@ -241,7 +241,7 @@ func (t *names) refresh(n *name) {
 	n.route, n.generation = t.last, t.generation
 }
 
-// appendMatching appends those of all to the list whose patterns match a name.
+// appendMatching appends the watchers of all whose patterns match a name.
 func appendMatching[W interface{ matches(name string) bool }](list *[]W, all []W, name string) {
 	for _, w := range all {
 		if w.matches(name) {
@@ -259,8 +259,8 @@ func (r *route) clone() *route {
 	return &route{slices.Clone(r.subs), slices.Clone(r.gates), slices.Clone(r.monitors), slices.Clone(r.counters)}
 }
 
-// changed makes every route stale. The scratch is cleared so that it holds no
-// watcher that has gone.
+// changed makes every route stale. It clears the scratch, so that this holds no watcher
+// that has gone.
 func (t *names) changed() {
 	t.generation++
 	t.scratch, t.last = route{}, nil
@@ -282,7 +282,7 @@ func (t *names) count(text string) int {
 	if c == nil {
 		c = t.addCounter(compile(text), nil)
 		if len(t.interned) >= maxInterned {
-			for old, victim := range t.interned { // any: asking again only costs a recount
+			for old, victim := range t.interned { // any counter: asking again only costs a recount
 				delete(t.interned, old)
 				t.removeCounter(victim)
 				break
@@ -294,8 +294,8 @@ func (t *names) count(text string) int {
 	return c.n
 }
 
-// knows reports, without mu, whether text is a live name. When it says no, the name may not have been asked for
-// yet.
+// knows reports, without mu, whether text is a live name. It may return false for a live name that nobody has
+// asked for yet.
 func (t *names) knows(text string) bool {
 	known := t.known.Load()
 	if known == nil {
@@ -305,7 +305,7 @@ func (t *names) knows(text string) bool {
 	return n != nil && n.text == text
 }
 
-// learn lets knows know text, if it is a live name and a plain one.
+// learn makes text known to knows, if it is a live name without wildcards.
 func (t *names) learn(text string) {
 	n := t.lookup(text)
 	if n == nil || !isPlain(text) {
@@ -339,9 +339,9 @@ func (t *names) removeCounter(c *counter) {
 	t.changed()
 }
 
-// listens reports whether a handler, a forward or a monitor asks for lifecycle signals:
-// by a term that begins with "operation.". One that matches everything does not ask, because
-// these signals cost more than a short operation.
+// listens reports whether a handler, a forward or a monitor asks for lifecycle signals, with
+// a term that begins with "operation.". The pattern "*" does not ask, because these signals
+// cost more than a short operation.
 func (t *names) listens() bool {
 	hears := func(p pattern) bool {
 		return slices.ContainsFunc(p.terms, func(t term) bool {
@@ -353,7 +353,7 @@ func (t *names) listens() bool {
 		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
 }
 
-// addMonitor starts a monitor at Seq next, with what is known to be present.
+// addMonitor starts a monitor at Seq next. Known has the facts that are present.
 func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
 	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
 	m.backfill(known)

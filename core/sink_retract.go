@@ -23,8 +23,8 @@ func (s *Sink) Forget(q Query) int {
 // ForgetAll is Forget for all signals.
 func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 
-// take removes the facts in the window that q selects; as a retraction only those
-// raised directly on the sink, and calls the handlers.
+// take removes the facts in the window that q selects. As a retraction, it removes only
+// facts that were raised directly on the sink, and calls the handlers.
 func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	w := s.search(q)
 	var gone []Signal

@@ -6,11 +6,11 @@ import (
 	"sort"
 )
 
-// ring is the memory of a sink: the last facts raised, by Seq. A fact's place
-// follows from its Seq alone. Removing one leaves a gap, so the ring holds the
-// last capacity facts less the removed ones. Facts of one name are chained from
-// the newest to the oldest by Seq; a link below tail leads out of the window,
-// which is why removing and evicting need not unlink anything.
+// ring is the memory of a sink: the last raised facts, by Seq. A fact's place
+// follows from its Seq alone. A removed fact leaves a gap, so the ring holds
+// the last capacity facts without the removed ones. Facts of one name are
+// chained by Seq from the newest to the oldest. A link below tail leads out of
+// the window, so removing and evicting unlink nothing.
 //
 // The ring grows by segments, as facts arrive. It copies facts only while all of
 // them fit into a part of one segment.
@@ -24,7 +24,7 @@ type ring struct {
 }
 
 const (
-	maxSegment = 1024 // 64 KiB: so much may be allocated and never used
+	maxSegment = 1024 // 64 KiB: at most this much is allocated and not used
 	minSegment = 16   // 1 KiB: a sink with few facts stays small
 )
 
@@ -58,8 +58,8 @@ func (r *ring) push() *fact {
 	return &(*segment)[place]
 }
 
-// grow makes room for that place of a segment: for all of it, unless the window has
-// few facts.
+// grow allocates the segment for that place: the whole segment, unless the window has few
+// facts.
 func (r *ring) grow(segment *[]fact, place uint64) {
 	size := uint64(1) << r.shift
 	if r.head-r.tail < size {
@@ -70,9 +70,9 @@ func (r *ring) grow(segment *[]fact, place uint64) {
 	*segment = bigger
 }
 
-// resized returns a ring of another capacity that holds the same facts, which
-// must fit into it. Whole segments change hands; only what two blocks of Seqs
-// share is copied.
+// resized returns a ring of another capacity with the same facts, which must
+// fit into it. Whole segments move to the new ring. Only a segment that two
+// blocks of Seqs share is copied.
 func (r *ring) resized(capacity int) ring {
 	to := newRing(capacity, r.tail)
 	to.stored = r.stored
@@ -102,19 +102,19 @@ func (r *ring) since(cutoff int64) uint64 {
 	return r.tail + uint64(sort.Search(int(r.head-r.tail), newer))
 }
 
-// more is the rest of a fact.
+// more has the rarely used fields of a fact.
 type more struct {
 	payload any
 	cause   *link
 	held    bool
 
-	inherited bool // the sink's own since the loop that raised it is over
+	inherited bool // belongs to the sink since the ForEach or Map that raised it has returned
 	restored  bool
-	operation OperationID // that raised it long ago or on another sink, of a
-	source    string      // restored or forwarded fact, which is the sink's own
+	operation OperationID // the operation of the original, if this is a restored or forwarded fact
+	source    string      // the source of the original; the fact itself belongs to the sink
 }
 
-// signal is the fact as it is shown.
+// signal returns the fact as users see it.
 func (f *fact) signal(seq uint64, c clock) (s Signal) {
 	s.Name = f.name.text
 	s.Key = f.key
@@ -141,8 +141,8 @@ type seqFact struct {
 
 func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }
 
-// notices reports whether gates count a fact whose name matches: what users say, not
-// what the engine reports, nor what a loop that is over has left behind.
+// notices reports whether gates count a fact whose name matches. They do not count
+// lifecycle signals, nor facts that a finished ForEach or Map has left.
 func (f *fact) notices() bool {
 	return !isLifecycle(f.name.text) && (f.more == nil || !f.more.inherited)
 }
@@ -159,5 +159,5 @@ type fact struct {
 	source    *string
 	at        int64 // never decreases with Seq
 	previous  uint64
-	more      *more // what few facts have
+	more      *more // fields that few facts have
 }

@@ -22,24 +22,24 @@ func (s *Sink) Has(pattern string) bool {
 	return n > 0
 }
 
-// isFresh reports, without the lock, whether no fact can have ended by time since
-// somebody looked last with the lock held.
+// isFresh reports, without the lock, whether no fact can have ended by time since the last
+// look with the lock held.
 func (s *Sink) isFresh() bool {
 	until := s.fresh.Load()
 	return until == never || until != 0 && s.names.clock.now() < until
 }
 
-// refresh notes until when no fact ends by time, given that none is due. mu is
-// held. Facts to come end later than those that are there, and whatever else may
-// end one earlier sets fresh to 0.
+// refresh records until when no fact ends by time; none is due now. mu is held.
+// Later facts end later than present ones. Any other change that may end a fact
+// earlier sets fresh to 0.
 func (s *Sink) refresh(now int64) {
 	if until := s.nextEnd(now); s.fresh.Load() != until {
 		s.fresh.Store(until)
 	}
 }
 
-// nextEnd is when the next fact expires, by age or lease, or never. Another one that
-// ages may come at next. The lock is held.
+// nextEnd returns when the next fact expires, by age or lease, or never. A new fact may
+// come at next. The lock is held.
 func (s *Sink) nextEnd(next int64) int64 {
 	oldest := next
 	if s.ring.tail < s.ring.head {
@@ -59,8 +59,8 @@ func (s *Sink) Count(pattern string) int {
 	return n
 }
 
-// Monitor counts the signals that match pattern over the last span. It begins with those
-// that are present.
+// Monitor counts the signals that match pattern over the last span. It begins with the
+// present signals.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
@@ -74,11 +74,11 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
-// Sense yields the signals that q selects, also held ones, oldest first. A query for one
-// exact name looks only at signals of that name. Other queries look at every signal that
-// is not older than Within.
+// Sense yields the signals that q selects, held ones included, oldest first. A query for
+// one exact name looks only at signals of that name. Other queries look at every signal
+// that is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
-	const batch = 256 // copied under the lock, in some microseconds, and yielded without it
+	const batch = 256 // copied under the lock, in a few microseconds, and yielded without it
 	return func(yield func(Signal) bool) {
 		w := s.search(q)
 		var buffer []Signal
@@ -97,12 +97,12 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	}
 }
 
-// search goes through the facts that a query selects, oldest first, as of its start.
+// search yields the facts that a query selects and that exist at its start, oldest first.
 type search struct {
 	sink      *Sink
 	filter    filter
-	seqs      []uint64 // to look at, in order, and then
-	next, end uint64   // from the one to the other
+	seqs      []uint64 // facts to look at, in order, and then
+	next, end uint64   // the facts from next to end
 }
 
 // search starts a search.
@@ -128,12 +128,12 @@ func (s *Sink) search(q Query) *search {
 		outside(seq, &h.fact)
 	}
 	slices.Sort(w.seqs)
-	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
+	w.seqs = slices.Compact(w.seqs) // a fact may have moved from the window to the kept ones
 	return w
 }
 
-// some visits the next chunk of facts and their signals, with the lock held, until visit
-// returns false, and reports whether there may be more of them.
+// some visits the next chunk of facts and their signals with the lock held, until visit
+// returns false. It reports whether there may be more facts.
 func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
 	s := w.sink
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
 }
 
 // follow finds the facts of an exact name in the window by their chain. The lock is held,
-// except now and then.
+// but released now and then.
 func (w *search) follow(name string) {
 	s := w.sink
 	entry := s.names.lookup(name)
@@ -178,9 +178,9 @@ func (w *search) follow(name string) {
 	}
 }
 
-// A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
-// a coordinator those that the operations in its window have raised. A signal is present
-// while the Sensor shows it. All methods are safe for concurrent use.
+// A Sensor shows signals. A [Sink] shows all signals that were raised on it. A
+// coordinator shows the signals that the operations in its window have raised. A signal
+// is present while the Sensor shows it. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal that matches pattern is present. Its cost does not
 	// depend on the number of signals. There are two exceptions, in which Has looks at

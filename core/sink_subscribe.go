@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// blocking reports whether this goroutine is inside an OnBlocked already.
+// blocking reports whether this goroutine is inside a call of OnBlocked.
 func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 
 // A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
@@ -13,7 +13,7 @@ func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 type Retraction struct {
 	Signal  Signal
 	Time    time.Time // when it was taken back
-	Pattern string    // the pattern it was retracted by; "" if by its name or by its release
+	Pattern string    // the pattern that retracted it; "" if it was retracted by its name or by its release
 }
 
 // Subscribe calls fn for every signal that is recorded from now on and whose name matches
@@ -50,8 +50,7 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
 }
 
-// tellRetracted calls the subscribers to the retraction of such a signal. No
-// lock is held.
+// tellRetracted tells the subscribers that a signal was taken back. No lock is held.
 func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.mu.Lock()
 	hooks := s.retractions
@@ -59,8 +58,8 @@ func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.tell(hooks, signal, by, &s.panics)
 }
 
-// tell calls those of hooks, which s.mu guards, that want to know of a retraction,
-// unless that is part of an endless loop.
+// tell calls the hooks that match a retraction, unless the call is part of an endless loop.
+// s.mu guards hooks.
 func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
 	if len(hooks) == 0 {
 		return

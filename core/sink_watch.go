@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// watchBuffer is how many signals a Watch keeps for its consumer: at 10,000 raises a second
-// it may pause for 25 ms.
+// watchBuffer is how many signals a Watch keeps for its consumer. At 10,000 raises a
+// second, the consumer may pause for 25 ms.
 const watchBuffer = 256
 
 // Watch yields the signals that match pattern as they are raised, from the start of the
@@ -44,7 +44,7 @@ type watch struct {
 	mu     sync.Mutex
 	queue  queue[Signal]
 	missed int
-	news   chanWaker // has room for one: "look again"
+	news   chanWaker // has room for one notice, which says "look again"
 }
 
 func (w *watch) add(s Signal) {
@@ -129,7 +129,7 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	}
 }
 
-// chanWaker wakes whoever receives from it.
+// chanWaker wakes the goroutine that receives from it.
 type chanWaker chan struct{}
 
 func (c chanWaker) wake() {
@@ -140,9 +140,9 @@ func (c chanWaker) wake() {
 }
 
 // Follow calls fn once for every signal that matches pattern. Before Follow returns, it
-// calls fn for the signals that are present, also held ones, oldest first. After that it
-// calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while Follow
-// runs come after those present. It panics if fn is nil.
+// calls fn for the signals that are present, held ones included, oldest first. After
+// that it calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while
+// Follow runs come after those present. It panics if fn is nil.
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Follow needs a function")
 	p := compile(pattern)
@@ -150,7 +150,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		present []Signal
 		mu      sync.Mutex
 		behind  = true
-		queue   []Signal // what comes while those present are handed to fn
+		queue   []Signal // signals that come while fn is called for the present ones
 	)
 	hook := newHook(p, func(signal Signal) {
 		mu.Lock()
@@ -178,7 +178,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	mu.Lock()
 	behind = false
 	mu.Unlock()
-	for i := range queue { // to which nothing is added any more
+	for i := range queue { // nothing is added to queue any more
 		deliver(once, false, &queue[i], &s.panics)
 	}
 	return cancel

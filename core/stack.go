@@ -10,7 +10,7 @@ import (
 )
 
 // framesOf counts the frames on this goroutine's stack, up to most, of functions whose
-// names start so.
+// names have that prefix.
 func framesOf(function string, most int) (n int) {
 	walkStack(func(pc uintptr) bool {
 		if f := runtime.FuncForPC(pc - 1); f != nil && strings.HasPrefix(f.Name(), function) {
@@ -51,22 +51,22 @@ func goroutineID() uint64 {
 	return n
 }
 
-// runningOn returns the number of the engine whose worker this goroutine is, or whose
-// OnDone it calls, or 0; of several, the innermost.
+// runningOn returns the number of the engine for which this goroutine works or calls
+// OnDone, or 0. If there are several, it is the innermost.
 func runningOn() (number uint64) {
 	walkEngines(func(n uint64) bool { number = n; return false })
 	return number
 }
 
-// runsOn reports whether runningOn is that number, or one further out.
+// runsOn reports whether an engine with that number is anywhere on this goroutine's stack.
 func runsOn(number uint64) (found bool) {
 	walkEngines(func(n uint64) bool { found = n == number; return !found })
 	return found
 }
 
 // walkEngines calls visit with the numbers on this goroutine's stack, innermost first,
-// until visit returns false. A number is on the stack in base 4, one frame of
-// engineFrame0 to engineFrame3 each, the highest digit innermost, and engineFrame
+// until visit returns false. A number is on the stack in base 4. Each digit is a frame
+// of engineFrame0 to engineFrame3, the highest digit innermost. engineFrame is
 // outermost.
 func walkEngines(visit func(number uint64) bool) {
 	number := uint64(0)
@@ -88,12 +88,12 @@ func walkEngines(visit func(number uint64) bool) {
 	})
 }
 
-// stackTrace is the stack of this goroutine as [debug.Stack] has it, without the
-// frames that only encode the engine's number.
+// stackTrace is the stack of this goroutine as [debug.Stack] prints it, without the frames
+// that only encode the engine's number.
 func stackTrace() []byte {
 	encodes := false
 	lines := slices.DeleteFunc(bytes.SplitAfter(debug.Stack(), []byte("\n")), func(line []byte) bool {
-		file := encodes // the line below that of the function
+		file := encodes // the line below the function's line
 		encodes = bytes.HasPrefix(line, engineFrameLine)
 		return encodes || file
 	})
@@ -107,7 +107,7 @@ var (
 	engineFrameLine = []byte(packagePrefix + "engine")
 )
 
-// findPackagePrefix returns what the names of this package's functions start with.
+// findPackagePrefix returns the prefix of the names of this package's functions.
 func findPackagePrefix() string {
 	pc, _, _, _ := runtime.Caller(0)
 	name := runtime.FuncForPC(pc).Name()
@@ -127,9 +127,9 @@ func engineDigit(number uint64, run func()) {
 	engineFrames[number&3](number>>2, run)
 }
 
-// engineFrames are engineFrame0 to engineFrame3 and engineFrame, and frameCode is where
-// their code lies. Return addresses are told apart by it, because naming their functions would
-// cost much more. They are set in init because the functions refer to them.
+// engineFrames are engineFrame0 to engineFrame3 and engineFrame, and frameCode is the address
+// range of their code. It identifies return addresses; to look up the names of functions would
+// cost much more. Both are set in init because the functions refer to them.
 var (
 	engineFrames           [5]func(uint64, func())
 	frameCode              [5]frameSpan

@@ -6,7 +6,7 @@ import "log/slog"
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 type Stats struct {
-	// What became of the items that were accepted.
+	// Results of the accepted items.
 	Enqueued  uint64 `json:"enqueued"`
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`
@@ -15,7 +15,7 @@ type Stats struct {
 	Dropped   uint64 `json:"dropped"`
 	Pending   int    `json:"pending"`
 	Running   int    `json:"running"`
-	Suspended int    `json:"suspended"` // wait in their body, most without a slot: see [Operation.Suspend]
+	Suspended int    `json:"suspended"` // operations that wait in their bodies, most without a slot: see [Operation.Suspend]
 
 	Rejected uint64 `json:"rejected"` // items that were never accepted
 	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued
@@ -23,9 +23,9 @@ type Stats struct {
 	Tracked  int    `json:"tracked"`  // finished operations in the window
 	Pinned   int    `json:"pinned"`   // operations that pins keep in the window
 
-	Forced         uint64 `json:"forced"`         // started although DeferOn matched: see MaxDefer
+	Forced         uint64 `json:"forced"`         // operations that started although DeferOn matched: see MaxDefer
 	SignalsDropped uint64 `json:"signalsDropped"` // signals beyond the 1,000 that one operation shows
-	Panics         uint64 `json:"panics"`         // of callbacks, not of bodies
+	Panics         uint64 `json:"panics"`         // panics of callbacks, not of bodies
 
 	Paused bool `json:"paused"`
 	Closed bool `json:"closed"` // takes no more items

@@ -14,7 +14,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// groupWith is a group of attributes, and of more whose values are not zero.
+// groupWith returns a group of attributes. Those of more are left out if their values are
+// zero.
 func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 	for _, a := range more {
 		if !reflect.ValueOf(a.Value.Any()).IsZero() {

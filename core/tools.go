@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cacheLine keeps what is before it and what is after it from sharing one.
+// cacheLine keeps the fields before it and the fields after it on different cache lines.
 type cacheLine [64]byte
 
 func put[K comparable, V any](m *map[K]V, k K, v V) {
@@ -18,10 +18,10 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// orNone puts the default in place of 0, and 0 in place of a negative value.
+// orNone returns the default for 0, and 0 for a negative value.
 func orNone[N int | time.Duration](value *N, normally N) { *value = max(0, cmp.Or(*value, normally)) }
 
-// need panics, with what a caller needs, unless it has that.
+// need panics unless has is true. The message says what the caller needs.
 func need(has bool, what string) {
 	if !has {
 		panic("core: " + what)

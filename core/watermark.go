@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A watermark tells a function that a number has reached high, and that it is down to low
-// again. The owner of the number calls see; tell, without a lock, calls the function.
+// A watermark calls a function when a number has reached high, and when it has fallen to
+// low again. The owner of the number calls see, and then tell, without a lock, which calls
+// the function.
 type watermark struct {
 	high, low int
 	over      atomic.Bool // written by see
@@ -15,7 +16,7 @@ type watermark struct {
 	told   *hook[bool]
 	panics *atomic.Uint64
 
-	said atomic.Bool // by the newest call that has returned; written with mu held
+	said atomic.Bool // state told by the newest call that has returned; written with mu held
 	mu   sync.Mutex
 	busy bool // a call runs
 	idle sync.Cond
@@ -31,17 +32,18 @@ func newWatermark(caller string, high, low int, fn func(over bool), panics *atom
 	return w
 }
 
-// see notes the number, and reports whether tell has to be called. The lock of the number's
-// owner is held.
+// see records the number, and reports whether tell has to be called. The lock of the
+// number's owner is held.
 func (w *watermark) see(n int) bool {
 	over := n >= w.high || n > w.low && w.over.Load()
 	w.over.Store(over)
 	return over != w.said.Load()
 }
 
-// tell calls the function until it has been told what is so, or waits until another
-// goroutine has, so that a number is not far beyond its mark before the function knows.
-// Inside a handler, which may be the function, it does not wait.
+// tell calls the function until the function knows the current state, or waits while
+// another goroutine does so. The wait keeps the number from going far beyond its mark
+// before the function knows. Inside a handler, which may be the function, it does not
+// wait.
 func (w *watermark) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +52,7 @@ func (w *watermark) tell() {
 		case !w.busy:
 			w.call()
 		case deliveries(1) > 0:
-			return // the goroutine that is busy goes on
+			return // the goroutine that calls the function goes on
 		default:
 			w.idle.Wait()
 		}

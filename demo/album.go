@@ -13,7 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// album is a directory in memory: images, of which some are there twice or torn, and texts.
+// album is a directory in memory with images and texts. Some images are duplicates or
+// damaged.
 func album() fs.FS {
 	files := fstest.MapFS{}
 	for i := range 240 {
@@ -31,7 +32,7 @@ func album() fs.FS {
 	return slowFS{files}
 }
 
-// slowFS needs a while for each file, so that a person can watch.
+// slowFS needs some time for each file, so that a person can watch.
 type slowFS struct{ fs.FS }
 
 func (s slowFS) Open(name string) (fs.File, error) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A subcommand is what the first argument names.
+// A subcommand is a command that the first argument names.
 type subcommand struct {
 	name, args, does string
 	run              func(ctx context.Context, args []string, stdout, stderr *os.File) int
@@ -27,7 +27,7 @@ func commands() []subcommand {
 	}
 }
 
-// run finds the command. Without one, it is the file pipeline.
+// run finds the command. The default is the file pipeline.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return runPipeline(ctx, args, stdout, stderr)
@@ -48,7 +48,7 @@ func runHelp(_ context.Context, _ []string, stdout, _ *os.File) int {
 	return exitOK
 }
 
-// newFlags are those that every command has.
+// newFlags returns the flags that every command has.
 func newFlags(name string, stderr io.Writer) (fs *flag.FlagSet, drain *time.Duration) {
 	fs = flag.NewFlagSet("demo "+name, flag.ContinueOnError)
 	fs.SetOutput(stderr)

@@ -24,7 +24,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
-// A constructor that takes a part as an interface refuses a nil pointer in it, and does not panic.
+// A constructor that takes an interface refuses a nil pointer in it, and does not panic.
 func TestConstructorsRefuseNilPointers(t *testing.T) {
 	var (
 		sink    *core.Sink

@@ -26,7 +26,7 @@ type job struct {
 
 func (j job) key() string { return j.Key }
 
-// queueOptions are those of all processes.
+// queueOptions are the options of the queue in all processes.
 func queueOptions(node string) durable.Options {
 	return durable.Options{Name: "demo", Node: node, MaxConcurrency: 4, MaxAttempts: -1, Lease: time.Second, Poll: 200 * time.Millisecond, Backoff: 50 * time.Millisecond}
 }
@@ -94,11 +94,11 @@ func work(ctx context.Context, at, node string) (err error) {
 	return q.Run(ctx)
 }
 
-// killing enqueues items, kills one worker after the other until all items are done or ctx
-// ends, and says what is true then.
+// killing enqueues items, and kills one worker after the other until all items are done or
+// ctx ends. Then it returns the verdict.
 func killing(ctx context.Context, items int, stdout, stderr io.Writer) (v verdict, err error) {
 	interrupted := ctx.Done()
-	ctx = context.WithoutCancel(ctx) // what has begun is finished
+	ctx = context.WithoutCancel(ctx) // running work is finished
 	at, err := newPlace()
 	if err != nil {
 		return v, err
@@ -118,10 +118,10 @@ func killing(ctx context.Context, items int, stdout, stderr io.Writer) (v verdic
 		if team[i], err = startWorker(at, fmt.Sprint("worker-", i+1), stderr); err != nil {
 			return v, err
 		}
-		defer func() { team[i].end() }() // a second time, unless something fails
+		defer func() { team[i].end() }() // ends the workers if something has failed; otherwise they have ended already
 	}
 	fmt.Fprintf(stdout, "%d workers, %d items of %d keys, in %s\n", workers, items, keys, p.name)
-	for n := 0; n < items; n += keys { // one of each key
+	for n := 0; n < items; n += keys { // one item of each key
 		var some []job
 		for i := n; i < min(items, n+keys); i++ {
 			some = append(some, job{fmt.Sprint("key-", i%keys), i/keys + 1})

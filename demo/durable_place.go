@@ -21,9 +21,9 @@ import (
 type place struct {
 	name    string // for people
 	store   durable.Store
-	effect  func(ctx context.Context, j job) error   // in the transaction that ends the item
+	effect  func(ctx context.Context, j job) error   // called in the transaction that ends the item
 	effects func(ctx context.Context) ([]job, error) // in the order of commits
-	close   func(remove bool) error                  // remove: and all that is in it
+	close   func(remove bool) error                  // remove: removes its contents, too
 }
 
 // server is the address of a PostgreSQL; "" means a SQLite file.

@@ -31,7 +31,7 @@ func nothingLeft(t *testing.T, env []string) {
 	}
 }
 
-// Real processes are killed, and everything is done once and in order.
+// Real processes are killed, and every item is done once and in order.
 func TestDurable(t *testing.T) {
 	inPlaces(t, func(t *testing.T, env string) {
 		cmd := startDemo(t, "durable", "-items", "250")

@@ -12,9 +12,9 @@ import (
 type verdict struct {
 	done    int // items with an effect
 	waiting int // items that are not done yet
-	lost    int // items that were acknowledged, and are neither
-	twice   int // effects that are there already
-	late    int // effects that are not the next of their key
+	lost    int // acknowledged items that are neither done nor waiting
+	twice   int // second effects of an item
+	late    int // effects out of the order of their key
 	kills   int // of processes
 	cut     int // attempts that began and did not end
 }
@@ -39,7 +39,8 @@ func (v *verdict) read(ctx context.Context, q *durable.Queue[job], p *place, ack
 	return err
 }
 
-// judge compares the effects, in the order of their commits, with what was promised.
+// judge compares the effects, in the order of their commits, with the promises of the
+// queue.
 func (v *verdict) judge(effects []job, acknowledged int) {
 	seen, last := map[job]bool{}, map[string]int{}
 	for _, e := range effects {

@@ -33,7 +33,7 @@ func (w *worker) start() error {
 	return w.cmd.Start()
 }
 
-// killAndRestart kills the process in the middle of what it does.
+// killAndRestart kills the process in the middle of its work, and starts a new one.
 func (w *worker) killAndRestart() error {
 	w.cmd.Process.Kill()
 	if err := w.end(); err != nil {
@@ -42,11 +42,11 @@ func (w *worker) killAndRestart() error {
 	return w.start()
 }
 
-// end lets the process finish what it has begun, and waits for that.
+// end lets the process finish its running work, and waits for the end of the process.
 func (w *worker) end() error {
 	w.alive.Close()
 	if w.cmd.ProcessState == nil {
-		w.cmd.Wait() // a signal is no failure
+		w.cmd.Wait() // an end by a signal is no failure
 	}
 	if w.cmd.ProcessState.ExitCode() == exitUnusable {
 		return fmt.Errorf("%s has ended by itself", w.name)

@@ -24,7 +24,7 @@ type config struct {
 
 func flags(cfg *config) *flag.FlagSet {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // run prints errors and usage, each once
+	fs.SetOutput(io.Discard) // run prints errors and usage itself
 	fs.StringVar(&cfg.in, "in", "", "read every file below `DIR` (default $(go env GOROOT)/src/image)")
 	fs.StringVar(&cfg.out, "out", "", "write thumbs/ and metadata.db to `DIR`, which must not be inside -in;\n"+
 		"what an earlier run left there is replaced (default a fresh temporary directory)")
@@ -37,7 +37,7 @@ func flags(cfg *config) *flag.FlagSet {
 	return fs
 }
 
-// parse reads the command line. A limit that is given must be positive: zero means "default" to the library only.
+// parse reads the command line. A given limit must be positive: only in the library, zero means the default.
 func parse(ctx context.Context, args []string) (config, error) {
 	var cfg config
 	fs := flags(&cfg)
@@ -76,8 +76,8 @@ func parse(ctx context.Context, args []string) (config, error) {
 	return cfg, nil
 }
 
-// goImages is where Go keeps the images its own packages are tested with. It asks the go command, because the root a
-// binary was built with means nothing on another machine and is not recorded with -trimpath.
+// goImages returns the directory of the images that Go's own tests use. It asks the go command, because a binary
+// does not know GOROOT: it may run on another machine, or be built with -trimpath.
 func goImages(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 var errInterrupted = errors.New("interrupted")
 
-// interruptible returns a context that ends with the first Ctrl-C or SIGTERM: commands take
-// in no more work then, and finish what has begun. The second one ends the process.
+// interruptible returns a context that ends with the first Ctrl-C or SIGTERM. Then commands
+// accept no more work, and finish running work. The second Ctrl-C ends the process.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -29,12 +29,12 @@ func interruptible() context.Context {
 	return ctx
 }
 
-// drainFlag is how long what has begun may take after the first Ctrl-C.
+// drainFlag sets how long running work may take after the first Ctrl-C.
 func drainFlag(fs *flag.FlagSet) *time.Duration {
 	return fs.Duration("drain", 10*time.Second, "after Ctrl-C, wait for `DURATION` at most until what has begun is finished")
 }
 
-// exitAfter ends the process if it has not ended by itself d after the first Ctrl-C.
+// exitAfter ends the process if it has not ended by the time d after the first Ctrl-C.
 func exitAfter(ctx context.Context, d time.Duration, stderr io.Writer) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(d, func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// order is work of a customer. How long it takes, and whether it fails, is decided by a
-// fixed sequence.
+// order is work of a customer. A fixed sequence decides how long it takes, and whether it
+// fails.
 type order struct {
 	ID       int
 	Customer string
@@ -29,8 +29,8 @@ type mail struct {
 	Bounces bool
 }
 
-// load is work for the status page to show: orders of some customers in three lanes, mails
-// in a durable queue, and schedules that close gates of the orders now and then.
+// load is work that the status page shows: orders of some customers in three lanes, mails
+// in a durable queue, and schedules that sometimes close gates of the orders.
 type load struct {
 	orders *core.Coordinator[order]
 	plan   *scheduledtasks.Scheduler
@@ -91,8 +91,8 @@ func (l *load) send(ctx context.Context, m mail) error {
 	return sleep(ctx, 200*time.Millisecond)
 }
 
-// run produces orders until ctx ends: at times more than can be shipped, so that it waits for
-// room.
+// run produces orders until ctx ends. At times there are more than can be shipped, so that it
+// waits for room.
 func (l *load) run(ctx context.Context) {
 	go func() { l.served <- l.mails.Run(context.WithoutCancel(ctx)) }()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -113,7 +113,7 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// stop ends the mails, which have been there for the orders until now.
+// stop ends the mails. The orders have used them until now.
 func (l *load) stop(ctx context.Context) error {
 	return errors.Join(l.mails.Stop(ctx), <-l.served)
 }

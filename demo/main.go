@@ -30,15 +30,15 @@ import (
 const (
 	exitOK          = 0   // the pipeline finished
 	exitFailures    = 1   // with -strict: something failed
-	exitUnusable    = 2   // bad usage, or an input or output directory that does not serve
-	exitInterrupted = 130 // what had begun is finished and written
+	exitUnusable    = 2   // bad usage, or an input or output directory that cannot be used
+	exitInterrupted = 130 // running work is finished and written
 )
 
 func main() {
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// runPipeline is what the demo does without a command.
+// runPipeline is the default command.
 func runPipeline(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	cfg, err := parse(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -17,7 +17,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The tests run the command as a process of its own: the test binary, told by its environment to be the command.
+// The tests run the command as a separate process: the test binary, with an environment that makes it run the
+// command.
 const beCommand = "EPHEMERAL_TEST_DEMO"
 
 func TestMain(m *testing.M) {
@@ -111,7 +112,7 @@ func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// images makes a directory with one good image, and a torn one.
+// images makes a directory with one good image and one truncated image.
 func images(t *testing.T) (good, torn string) {
 	t.Helper()
 	var b bytes.Buffer

@@ -22,8 +22,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Interrupted for real: a process in the middle of more work than it can finish gets the signal, finishes what it has
-// begun, and says so.
+// A real process gets the signal in the middle of more work than it can finish. It finishes its running work, and
+// says so.
 func TestInterrupt(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestInterrupt(t *testing.T) {
 			dir := t.TempDir()
 			manyImages(t, dir, total)
 			out := filepath.Join(t.TempDir(), "out")
-			// One thumbnail after the other takes seconds, on a machine with however many processors.
+			// One thumbnail after the other takes seconds, on any number of processors.
 			cmd, stdout := start(t, "-in", dir, "-out", out, "-thumbnailers", "1")
 			waitForThumbnail(t, stdout, filepath.Join(out, "thumbs"))
 			if err := cmd.Process.Signal(sig); err != nil {
@@ -53,7 +53,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// manyImages makes big images of different contents that are quickly written, one encoded and the others with a tail.
+// manyImages makes big images with different contents quickly: it encodes one image, and appends different bytes to
+// copies.
 func manyImages(t *testing.T, dir string, n int) {
 	t.Helper()
 	var b bytes.Buffer
@@ -97,7 +98,7 @@ func waitForThumbnail(t *testing.T, stdout *bufio.Reader, dir string) {
 	}
 }
 
-// checkFinished makes sure that there are rows, but not all, and that every one of them is complete.
+// checkFinished checks that there are rows, but not all, and that each row is complete.
 func checkFinished(t *testing.T, out string, total int) {
 	t.Helper()
 	for _, left := range []string{"metadata.db-wal", "metadata.db-shm", "metadata.db-journal"} {
@@ -131,7 +132,7 @@ func checkFinished(t *testing.T, out string, total int) {
 	coretest.Check(t, n != 0 && n < total, "%d rows of %d images: nothing was interrupted", n, total)
 }
 
-// Interrupted, the workers finish what they have begun, and nothing stays behind.
+// After an interrupt, the workers finish their running work, and nothing stays behind.
 func TestInterruptDurable(t *testing.T) {
 	inPlaces(t, func(t *testing.T, env string) {
 		cmd := startDemo(t, "durable", "-items", "2000")

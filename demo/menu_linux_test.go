@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a pseudo terminal of 100 columns: the side of the keyboard, and that of the
-// program.
+// terminal opens a pseudo terminal of 100 columns. It returns the side of the keyboard, and
+// the side of the program.
 func terminal(t *testing.T) (keyboard, tty *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -42,7 +42,7 @@ func TestMenu(t *testing.T) {
 	for _, test := range []struct {
 		scenarios string
 		status    int
-		steps     [][2]string // wait for this, then press that
+		steps     [][2]string // a text to wait for, and the keys to press then
 	}{
 		{"1", exitOK, [][2]string{
 			{"q quit", "\r"}, {"=> 1 signal", ""}, {"press any key", "x"}, {"q quit", "j\r"},
@@ -80,7 +80,7 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// see reads what is drawn until text appears, or to the end.
+// see reads the output until text appears, or to the end.
 func see(t *testing.T, screen *bufio.Reader, text string) string {
 	t.Helper()
 	var drawn strings.Builder

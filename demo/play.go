@@ -54,7 +54,7 @@ func printList(w io.Writer) {
 	}
 }
 
-// play runs one scenario after the other, and prints a table in the end.
+// play runs one scenario after the other, and then prints a table.
 func play(ctx context.Context, w io.Writer, list []scenario.Scenario) (status int) {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 3, ' ', tabwriter.AlignRight)

@@ -17,11 +17,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
-// accounted matches the signals of which every file raises exactly one.
+// accounted matches these signals: every file raises exactly one of them.
 const accounted = "file.*"
 
-// showProgress shows on w how far the run behind sink is: a bar on a terminal, a line every few seconds elsewhere. The
-// pipeline knows nothing of it. The result ends the display.
+// showProgress shows the progress of the run on w: a bar on a terminal, otherwise a line every few seconds. It reads
+// only signals. The returned function ends the display.
 func showProgress(ctx context.Context, w *os.File, sink *core.Sink, in fs.FS) (stop func()) {
 	if term.IsTerminal(int(w.Fd())) {
 		return showBar(w, sink, filepipeline.Count(ctx, in))
@@ -29,7 +29,7 @@ func showProgress(ctx context.Context, w *os.File, sink *core.Sink, in fs.FS) (s
 	return showLines(w, sink, 2*time.Second)
 }
 
-// showBar needs the total; counting takes one walk ahead of the run, in which no file is opened.
+// showBar needs the total. To count, it walks the tree before the run; this opens no file.
 func showBar(w io.Writer, sink *core.Sink, total int64) (stop func()) {
 	bar := progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
@@ -47,7 +47,7 @@ func showBar(w io.Writer, sink *core.Sink, total int64) (stop func()) {
 	}
 }
 
-// showLines prints a line per interval and one at the end, if there is news.
+// showLines prints a line in each interval and one at the end, if there is news.
 func showLines(w io.Writer, sink *core.Sink, interval time.Duration) (stop func()) {
 	var done, failed atomic.Int64
 	cancels := []func(){

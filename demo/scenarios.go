@@ -19,7 +19,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario/viewer"
 )
 
-// scenarios are those of "scenario" and "menu", in the order of a first reading.
+// scenarios are the scenarios of "scenario" and "menu", in the order of a first reading.
 var scenarios = []scenario.Scenario{
 	notification.Scenario,
 	hint.Scenario,

@@ -45,8 +45,8 @@ func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	return exitOK
 }
 
-// serve runs everything until ctx ends. Then it drains, for a while at most, prints what has
-// become of the work, and ends.
+// serve runs everything until ctx ends. Then it drains, for a limited time, prints the
+// results of the work, and ends.
 func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Duration, w io.Writer) error {
 	pictures, shop := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	pipeline, remove, err := newRounds(pictures)
@@ -64,7 +64,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
 		Queues:       []inspect.StoredQueue{l.mails.Inspect()},
 		Schedules:    []inspect.Schedules{l.plan},
-		Sink:         shop, // shows the actions, too
+		Sink:         shop, // this sink also gets the signals of the page's actions
 	}
 	link := pageURL(listener.Addr())
 	if allow {
@@ -106,8 +106,8 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 	return err
 }
 
-// pageURL is the address of the page for a browser of this machine, also if the listener has
-// all addresses of it.
+// pageURL is the address of the page for a browser of this machine, even if it listens on
+// all addresses.
 func pageURL(at net.Addr) string {
 	host, port, _ := net.SplitHostPort(at.String())
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
@@ -117,7 +117,7 @@ func pageURL(at net.Addr) string {
 }
 
 // newRounds makes the coordinator whose operations are runs of the file pipeline, one at a
-// time. Each replaces the results of the one before.
+// time. Each replaces the results of the previous run.
 func newRounds(sink *core.Sink) (rounds *core.Coordinator[int], remove func() error, err error) {
 	images := album()
 	dir, err := os.MkdirTemp("", "ephemeral-demo-")
@@ -145,8 +145,8 @@ func round(ctx context.Context, images fs.FS, dir string, opts filepipeline.Opti
 	return err
 }
 
-// repeat runs one round after the other until ctx ends. The last one is finished nevertheless.
-// A round that fails is shown on the page.
+// repeat runs one round after the other until ctx ends. The last round is still finished. A
+// round that fails is shown on the page.
 func repeat(ctx context.Context, rounds *core.Coordinator[int]) {
 	for n := 1; sleep(ctx, time.Second) == nil; n++ {
 		if id, err := rounds.Enqueue(ctx, n); err == nil {
@@ -155,7 +155,7 @@ func repeat(ctx context.Context, rounds *core.Coordinator[int]) {
 	}
 }
 
-// printTotals prints what has become of everything that was accepted.
+// printTotals prints the results of all accepted work.
 func printTotals(w io.Writer, pipeline core.Inspector, l *load) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	defer t.Flush()

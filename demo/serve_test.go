@@ -15,7 +15,7 @@ import (
 )
 
 // The load shows what the page is for: gates that close, failures, dead items and waiting
-// orders. It does not grow with time, and what was accepted is finished in the end.
+// orders. The load does not grow with time, and accepted work is finished at the end.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -78,8 +78,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// Each round finds in the album all that there is to find, and replaces the results of the
-// one before. What is kept of rounds goes after five minutes.
+// Each round finds everything in the album, and replaces the results of the previous round.
+// Operations and signals of rounds go after five minutes.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
@@ -97,7 +97,7 @@ func TestRounds(t *testing.T) {
 		}
 		coretest.Check(t, heap[11] <= heap[3]+1<<20, "memory grows: %d", heap)
 		for name, n := range map[string]int{"file.saved": 18, "file.skipped": 2, "thumbnail.failed": 2, "duplicate.found": 6} {
-			if got := sink.Count(name); got != 2*n { // of the last five minutes
+			if got := sink.Count(name); got != 2*n { // signals of the last five minutes
 				t.Errorf("%d times %s in two rounds of %d", got, name, n)
 			}
 		}

@@ -52,7 +52,7 @@ func end(t *testing.T, cmd *exec.Cmd, out io.Reader, status int) string {
 	return string(rest)
 }
 
-// Served until Ctrl-C, the page shows work. Then that is finished, or not.
+// The page shows work until Ctrl-C. Then the work is finished, or not, as the case says.
 func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		drain    string
@@ -86,7 +86,7 @@ func TestServe(t *testing.T) {
 			for len(seen.Coordinators) == 0 || seen.Coordinators[1].Running == 0 {
 				get(t, url+"api/overview", token, &seen)
 			}
-			for test.finished && seen.Coordinators[0].Running == 0 { // a round is to be finished, too
+			for test.finished && seen.Coordinators[0].Running == 0 { // the running round must be finished, too
 				get(t, url+"api/overview", token, &seen)
 			}
 			if seen.ReadOnly == test.allow || len(seen.Coordinators) != 3 || len(seen.Queues) != 1 || len(seen.Schedules) != 2 || len(seen.Sinks) != 2 {
@@ -147,8 +147,8 @@ func get(t *testing.T, url, token string, v any) {
 	}
 }
 
-// A command that does not end after Ctrl-C ends with the second one, or when it may not drain
-// any longer. The handler is the same for all commands.
+// A command that does not end after Ctrl-C ends with the second Ctrl-C, or when the time for
+// draining is over. The handler is the same for all commands.
 func TestSecondInterrupt(t *testing.T) {
 	for _, test := range []struct {
 		drain, says string

@@ -28,10 +28,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// beScheduler is the directory of the files. A test binary that has it is one of the processes.
+// beScheduler is an environment variable with the directory of the files. A test binary with
+// this variable is one of the processes.
 const beScheduler = "EPHEMERAL_TEST_TICKS"
 
-// tickSchedules are what all processes run. Due says the same as Cron, of seconds since 1970.
+// tickSchedules are the schedules of all processes. Due says the same as Cron, for seconds
+// since 1970.
 var tickSchedules = []struct {
 	name, cron string
 	due        func(second int64) bool
@@ -60,20 +62,21 @@ func openTicking(dir string) *ticking {
 	return p
 }
 
-// run leaves a line, whatever happens afterwards, and a row together with the end of the item.
+// run writes a line, which stays whatever happens then. It writes a row in the transaction
+// that ends the item.
 func (p *ticking) run(ctx context.Context, task scheduledtasks.Task) error {
 	run := fmt.Sprintf("%s %d\n", task.ID(), durable.ClaimFrom(ctx).Token)
 	core.Must(p.runs.WriteString(run))
-	time.Sleep(rand.N(200 * time.Millisecond))       // some are killed here: they run again
-	defer time.Sleep(rand.N(200 * time.Millisecond)) // or here, after the end
+	time.Sleep(rand.N(200 * time.Millisecond))       // some processes are killed here: their items run again
+	defer time.Sleep(rand.N(200 * time.Millisecond)) // or here, after the item's end
 	return p.w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
 		core.Must(tx.Exec(ctx, "insert into effect values (?, ?)", task.Name, run))
 		return sqlite.Finish(ctx, tx)
 	})
 }
 
-// schedule starts the schedules, which go on from the last ticks of the store. A process that cannot hand a
-// tick over ends before it hands over a later one. So others hand it over.
+// schedule starts the schedules, which go on from the last ticks of the store. If a process cannot hand
+// over a tick, it ends before it hands over a later tick. So other processes hand over this tick.
 func (p *ticking) schedule() *scheduledtasks.Scheduler {
 	enqueue := scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
 		if _, err := p.queue.With(durable.ItemOptions{Unique: task.ID()}).Enqueue(ctx, task); err != nil {
@@ -98,7 +101,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 		p.schedule()
 		panic(p.queue.Run(context.Background()))
 	}
-	rounds := 1 // of 3 seconds; no process is alive at the end of a round
+	rounds := 1 // a round takes 3 seconds; at its end no process is alive
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		rounds = 20
 	}
@@ -107,7 +110,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 	defer p.runs.Close()
 	defer p.w.Close()
 	defer p.queue.Close()
-	for _, s := range tickSchedules { // they ran until 10 seconds ago
+	for _, s := range tickSchedules { // the processes ran until 10 seconds ago
 		if err := p.store.MarkTick(t.Context(), s.name, begin); err != nil {
 			t.Fatal(err)
 		}

@@ -54,8 +54,8 @@ func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 
 // NewResultBatcher is [New] for a function that returns one result for each item, in the
 // order of the items. If it returns another number of results and no error, all items fail.
-// If it returns [ItemErrors], it also returns a result for each item: those of failed items
-// are ignored.
+// If it returns [ItemErrors], it also returns a result for each item: the results of failed
+// items are ignored.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Options[In]) (*ResultBatcher[In, Out], error) {
 	x, err := newEngine(flush, opts)
 	if err != nil {
@@ -65,8 +65,8 @@ func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Opti
 }
 
 // Do enqueues an item like Enqueue, and waits until its batch has been flushed. It returns the
-// error of the item: that of the flush, or the reason why there was no flush. If ctx has a
-// deadline, the batch is due halfway to the deadline at the latest.
+// error of the item: the error of the flush, or the reason why there was no flush. If ctx has
+// a deadline, the batch is due halfway to the deadline at the latest.
 //
 // If ctx ends first, Do returns its cause. If the flush has not begun, the item leaves its
 // batch and counts as Cancelled. If the flush has begun, it goes on as long as a caller waits

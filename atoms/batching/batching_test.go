@@ -41,7 +41,7 @@ func TestLifecycle(t *testing.T) {
 					}
 				}
 				stats := items
-				if opts.MaxSize == 1 { // a batch is an item
+				if opts.MaxSize == 1 { // each batch is one item
 					stats = b.Stats
 				}
 				return coretest.Subject{Lifecycle: b, Submit: b.Enqueue, Pause: b.Pause, Resume: b.Resume, WaitIdle: b.WaitIdle, Sink: b.Sink(), Stats: stats}
@@ -75,8 +75,8 @@ func TestOptions(t *testing.T) {
 	assert.ErrorContains(t, err, "batching: ")
 }
 
-// The memory of many items that wait to be flushed is given back when they have been, not
-// when the batcher goes.
+// The memory of many waiting items is free after their flush, not only when the batcher is
+// gone.
 func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 	const items, allowed = 30_000, 160 << 10
 	heap := func() int {
@@ -95,7 +95,7 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 		opts.MaxQueued = items
 		hold := make(chan struct{}, items)
 		b := newBatcher(t, func(context.Context, []int) error { <-hold; return nil }, opts)
-		for i := range 1000 { // what a full window needs is there
+		for i := range 1000 { // fills the window first
 			hold <- struct{}{}
 			require.NoError(t, b.TryEnqueue(context.Background(), i))
 		}

@@ -13,7 +13,7 @@ type Counters struct {
 	Enqueued  uint64 `json:"enqueued"`  // items that Enqueue, TryEnqueue and Do accepted
 	Succeeded uint64 `json:"succeeded"` // items that were flushed
 	Failed    uint64 `json:"failed"`    // items whose flush failed
-	Cancelled uint64 `json:"cancelled"` // items that left before their flush, or whose batch was cancelled, also by Stop or Close
+	Cancelled uint64 `json:"cancelled"` // items that left before their flush, or whose batch was cancelled, for example by Stop or Close
 	Dropped   uint64 `json:"dropped"`   // items that made room for newer ones
 	Pending   int    `json:"pending"`   // items that wait to be flushed
 	Running   int    `json:"running"`   // items that are being flushed

@@ -22,7 +22,7 @@ import (
 
 var _ core.ResultWork[int, string] = (*batching.ResultBatcher[int, string])(nil).Do
 
-// What a function returns decides what each of two items gets.
+// The return value of the function decides the results of two items.
 func TestWhatAFlushReturns(t *testing.T) {
 	for name, c := range map[string]struct {
 		results []int
@@ -42,7 +42,7 @@ func TestWhatAFlushReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, err := batching.NewResultBatcher(func(_ context.Context, batch []int) ([]int, error) {
-					slices.Reverse(batch) // it is its own
+					slices.Reverse(batch) // the function owns the slice
 					return c.results, c.err
 				}, batching.Options[int]{Name: "rows", MaxSize: 2})
 				require.NoError(t, err)
@@ -81,8 +81,8 @@ func wrongNumber(n int) string {
 	return fmt.Sprintf(`batching: the function of "rows" returned %d results for 2 items`, n)
 }
 
-// However a flush fails, each caller gets an answer, and OnError the items that no caller
-// waits for.
+// However a flush fails, each caller gets an answer, and OnError gets the items for which
+// no caller waits.
 func TestAFailedFlushGivesItsItemsBack(t *testing.T) {
 	isPanic := func(err error) bool { _, ok := errors.AsType[*core.PanicError](err); return ok }
 	type row struct {
@@ -177,8 +177,7 @@ func TestBisect(t *testing.T) {
 	})
 }
 
-// A batch that is cancelled is not split any further, nor one whose function ends the
-// goroutine.
+// A batch is not split further if it is cancelled, or if its function ends the goroutine.
 func TestWhatEndsBisecting(t *testing.T) {
 	bad, goexit := errOnPurpose, &core.PanicError{}
 	closed := errors.New(`core: coordinator "batching" is closed`)
@@ -214,7 +213,7 @@ func TestWhatEndsBisecting(t *testing.T) {
 	})
 }
 
-// A caller that leaves before its batch is flushed takes its item along.
+// If a caller leaves before the flush of its batch, its item leaves, too.
 func TestACallerThatLeavesTakesItsItemAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(time.Minute)
@@ -222,7 +221,7 @@ func TestACallerThatLeavesTakesItsItemAlong(t *testing.T) {
 		assert.ErrorIs(t, b.Do(leaveAfter(t, time.Millisecond), 1), errOnPurpose)
 		play(t, b, "3 1s")
 
-		// Also from batches that wait for their turn, even if that leaves none.
+		// This also holds for batches that wait for their turn, even if no item is left.
 		ctx := leaveAfter(t, time.Second)
 		wait := begin(ctx, b, 4, 5, 6)
 		enqueue(t, b, 7)
@@ -266,7 +265,7 @@ func TestAnAbandonedFlushIsCancelled(t *testing.T) {
 	}
 }
 
-// A batch is flushed when half of the time has passed that the Do of one of its items has.
+// A batch is flushed halfway to the deadline of the Do of one of its items.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(0)
@@ -292,7 +291,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// longPast is a context of another make, which may have any deadline.
+// longPast is a foreign context, which may have any deadline.
 type longPast struct{ context.Context }
 
 func (longPast) Deadline() (time.Time, bool) { return time.Time{}, true }
@@ -328,8 +327,8 @@ func TestAFlushDoesNotWaitForItself(t *testing.T) {
 
 type contextKey struct{}
 
-// Do is work like any other: a coordinator can run it, and Explain tells what it waits
-// for. The flush has the values of no caller.
+// Do is work like any other: a coordinator can run it, and Explain says what it waits for.
+// The context of the flush has no values of callers.
 func TestDoIsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(0)

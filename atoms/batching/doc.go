@@ -28,9 +28,9 @@
 // By default one batch is flushed at a time, in the order in which the items came:
 // [Options.MaxConcurrency] allows more. While a batch waits for its turn, it takes more items
 // until it is full. So a slow function gets fuller batches, not more of them. With
-// [Options.Key] the items of each key, such as a table or a tenant, have batches of their
-// own. The batches of one key are flushed in order, one at a time. Batches of different keys
-// may be flushed side by side.
+// [Options.Key] the items of each key, such as a table or a tenant, have separate batches.
+// The batches of one key are flushed in order, one at a time. Batches of different keys may
+// be flushed side by side.
 //
 // # What becomes of an item
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// engine is what batchers have in common. It runs what its queue decides: it has the
+// engine is the common part of batchers. Its queue decides, and the engine acts: it has the
 // lock, the timers, and the coordinator whose operations are the batches.
 type engine[In, Out any] struct {
 	core.Control
@@ -47,7 +47,7 @@ func newEngine[In, Out any](work core.ResultWork[[]In, []Out], opts Options[In])
 		Name:           opts.Name,
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      math.MaxInt32, // there are no more batches than items, whose number is bounded here
+		MaxQueued:      math.MaxInt32, // there are at most as many batches as items, and the queue bounds the items
 		MaxTracked:     opts.MaxTracked,
 		MaxAge:         opts.MaxAge,
 	}
@@ -74,7 +74,7 @@ func (x *engine[In, Out]) begin(b *batch[In, Out]) {
 // submit makes a batch an operation of the coordinator. mu is held, so that operations
 // are in the order of the batches.
 func (x *engine[In, Out]) submit(b *batch[In, Out]) {
-	b.id = core.Must(x.inner.TryEnqueue(context.Background(), b)) // it has room, and is open while there are items
+	b.id = core.Must(x.inner.TryEnqueue(context.Background(), b)) // the coordinator has room, and is open while there are items
 }
 
 // enqueue submits a batch whose time has come.
@@ -89,13 +89,13 @@ func (x *engine[In, Out]) change(f func()) {
 	f()
 }
 
-// unlock unlocks mu, and then does what follows from the change.
+// unlock unlocks mu, and then runs the effects of the change.
 func (x *engine[In, Out]) unlock() {
 	e := x.queue.effects
 	x.queue.effects = effects[In, Out]{}
 	x.mu.Unlock()
 	if len(e.lost) > 0 && x.opts.OnError != nil {
-		defer x.opts.OnError(e.lost, e.cause) // also if a handler of a signal ends the goroutine
+		defer x.opts.OnError(e.lost, e.cause) // even if a handler of a signal ends the goroutine
 	}
 	if e.flood {
 		defer x.Sink().RaiseKey(SignalDropped, x.opts.Name)
@@ -232,7 +232,7 @@ func (x *engine[In, Out]) Flush(ctx context.Context) error {
 	return x.Control.Flush(ctx)
 }
 
-// WaitIdle flushes all items, also those that come meanwhile, and waits until the batcher has
+// WaitIdle flushes all items, even those that come meanwhile, and waits until the batcher has
 // none. If ctx ends first, WaitIdle returns the cause. If it is called from a flush, it returns
 // [core.ErrWouldDeadlock].
 func (x *engine[In, Out]) WaitIdle(ctx context.Context) error {
@@ -273,7 +273,7 @@ func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 	if x.Inside(ctx) {
 		return core.ErrWouldDeadlock
 	}
-	defer func() { err = x.Control.Stop(ctx) }() // also if OnError panics
+	defer func() { err = x.Control.Stop(ctx) }() // even if OnError panics
 	x.change(func() { x.queue.stop(core.ErrStopped) })
 	return nil
 }
@@ -282,7 +282,7 @@ func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 // waits until they return, unless it is called from a flush or from a handler of a signal. To
 // flush the items that wait, call Drain with a deadline first. Close returns nil.
 func (x *engine[In, Out]) Close() error {
-	defer x.Control.Close() // also if OnError panics
+	defer x.Control.Close() // even if OnError panics
 	x.change(func() { x.queue.stop(core.ErrClosed) })
 	return nil
 }
@@ -292,7 +292,7 @@ func (x *engine[In, Out]) Close() error {
 func (x *engine[In, Out]) Abort(cause error) {
 	cause = cmp.Or(cause, core.ErrCancelled)
 	running := slices.Collect(x.Operations(core.OperationQuery{Status: core.StatusRunning | core.StatusSuspended}))
-	defer func() { // also if OnError panics
+	defer func() { // even if OnError panics
 		for _, op := range running {
 			x.Control.Cancel(op.ID, cause)
 		}
@@ -314,8 +314,8 @@ func (x *engine[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	return withdrawn || x.Control.Cancel(id, cause)
 }
 
-// Counters returns the counters of items. Stats returns those of the operations, which are
-// batches.
+// Counters returns the counters of items. Stats returns the counters of operations, which
+// are batches.
 func (x *engine[In, Out]) Counters() Counters {
 	x.mu.Lock()
 	defer x.mu.Unlock()

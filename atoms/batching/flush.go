@@ -17,7 +17,7 @@ func (x *engine[In, Out]) run(ctx context.Context, b *batch[In, Out]) (err error
 	items := x.queue.start(b)
 	x.unlock()
 	if items == nil {
-		x.Control.Cancel(core.OperationFrom(ctx).ID(), nil) // so that it counts as cancelled
+		x.Control.Cancel(core.OperationFrom(ctx).ID(), nil) // so that the operation counts as cancelled
 		return core.ErrCancelled
 	}
 	f := &flush[In, Out]{
@@ -32,7 +32,7 @@ func (x *engine[In, Out]) run(ctx context.Context, b *batch[In, Out]) (err error
 	return nil
 }
 
-// flush is the flush of one batch.
+// flush is one flush of a batch.
 type flush[In, Out any] struct {
 	*engine[In, Out]
 	ctx   context.Context
@@ -102,7 +102,7 @@ func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 		wrongNumber = fmt.Errorf("batching: the function of %q returned %d results for %d items", f.opts.Name, len(out), n)
 	}
 	if each, ok := err.(ItemErrors); ok && each == nil {
-		err = nil // it is nil but for its type
+		err = nil // a nil ItemErrors in an error is not nil
 	}
 	each, ok := errors.AsType[ItemErrors](err)
 	switch {
@@ -173,7 +173,7 @@ func (f *flush[In, Out]) conclude() error {
 		if f.info.Calls > 1 {
 			f.info.Err = errorsOf(f.items)
 		}
-		defer f.report() // also if a handler of the signal ends the goroutine
+		defer f.report() // even if a handler of the signal ends the goroutine
 	}
 	op := core.OperationFrom(f.ctx)
 	op.Set(ValueBatch, f.info)
@@ -181,7 +181,7 @@ func (f *flush[In, Out]) conclude() error {
 	return f.info.Err
 }
 
-// report calls OnError with the failed items that no Do waits for.
+// report calls OnError with the failed items for which no Do waits.
 func (f *flush[In, Out]) report() {
 	answered := func(it *item[In, Out]) bool { return it.err == nil || it.done != nil }
 	lost := slices.DeleteFunc(slices.Clone(f.items), answered)

@@ -16,7 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Batches have exact sizes, are flushed one at a time, in order, and when they should be.
+// Batches have exact sizes. They are flushed one at a time, in order, at the right times.
 func TestWhenABatchIsFlushed(t *testing.T) {
 	size := func(i int) int { return i }
 	type row struct {
@@ -89,7 +89,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 		j := newJournal(time.Minute)
 		b := newBatcher(t, j.flush, batching.Options[int]{Name: "rows", MaxSize: 2, MaxQueued: 3})
 		enqueue(t, b, 1, 2)
-		synctest.Wait() // these are being flushed, and do not count any more
+		synctest.Wait() // these items are being flushed, and no longer count
 		enqueue(t, b, 3, 4, 5)
 		assert.Zero(t, time.Since(j.begun))
 		err := b.TryEnqueue(context.Background(), 6)
@@ -141,8 +141,8 @@ func TestTooLarge(t *testing.T) {
 	assert.Equal(t, uint64(2), drained(t, b).Rejected)
 }
 
-// Items of each key have batches of their own, one at a time. A slow key does not hold
-// up the others.
+// Items of each key have separate batches, one at a time. A slow key does not delay the
+// others.
 func TestKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(0)
@@ -243,7 +243,7 @@ func TestABatchCanBeSeenAndCancelled(t *testing.T) {
 	})
 }
 
-// What a status page shows and does is about batches; items are in the counters.
+// A status page shows and controls batches; the counters count items.
 func TestStatsAreOfBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(time.Second)

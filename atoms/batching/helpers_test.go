@@ -24,7 +24,7 @@ var (
 	errOther     = errors.New("failed on purpose, otherwise")
 )
 
-// journal is a flush that takes some time and records what it was given, and when.
+// journal is a flush that takes some time and records its items and its time.
 type journal struct {
 	takes time.Duration
 	fail  func(batch []int) error // may be nil
@@ -126,7 +126,7 @@ func begin(ctx context.Context, b *batching.Batcher[int], items ...int) func() [
 	return func() []error { all.Wait(); return errs }
 }
 
-// leaveAfter is a context that is cancelled, with errOnPurpose, after a while. It has no
+// leaveAfter returns a context that is cancelled with errOnPurpose after d. It has no
 // deadline.
 func leaveAfter(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -135,7 +135,7 @@ func leaveAfter(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// reasons are why the batches that have ended were flushed, in order.
+// reasons lists why the finished batches were flushed, in order.
 func reasons(b *batching.Batcher[int]) (reasons []batching.Reason) {
 	for op := range b.Operations(core.OperationQuery{Status: core.StatusFinished}) {
 		if info, ok := core.Value[batching.Batch](op, batching.ValueBatch); ok {

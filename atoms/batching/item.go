@@ -19,7 +19,7 @@ type item[In, Out any] struct {
 	out   Out             // set before done is closed
 	err   error           // set before done is closed
 
-	next, prev *item[In, Out] // in the list it is in
+	next, prev *item[In, Out] // neighbours in a list
 }
 
 type state uint8
@@ -68,11 +68,11 @@ type batch[In, Out any] struct {
 	key    string
 	began  time.Time
 	timer  *time.Timer      // ends MaxDelay; nil: none
-	items  []*item[In, Out] // in order, with withdrawn ones; nil when its flush has begun, or all were withdrawn
+	items  []*item[In, Out] // in order, withdrawn ones included; nil when the flush has begun or all were withdrawn
 	n      int              // items that were not withdrawn
 	bytes  int              // of these
-	reason Reason           // why it was submitted; "" until then
-	id     core.OperationID // once it is submitted
+	reason Reason           // why the batch was submitted; "" until then
+	id     core.OperationID // set when the batch is submitted
 	wanted int              // during its flush: items whose callers have not left
 }
 

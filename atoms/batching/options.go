@@ -18,7 +18,7 @@ type Options[T any] struct {
 	// Name is the Source of the signals that the batcher and its flushes raise. "" means
 	// "batching".
 	Name string
-	// Sink is where these signals are raised; nil means one of the batcher's own.
+	// Sink is where these signals are raised; nil means a new sink.
 	Sink *core.Sink
 
 	// MaxSize is the maximum number of items in a batch. A batch of this size is flushed. 0
@@ -47,9 +47,9 @@ type Options[T any] struct {
 	// item. Then Enqueue, Do and TryEnqueue accept the item at once.
 	DropOldest bool
 
-	// Key returns the key of an item; nil means no keys. The items of each key have batches
-	// of their own, which are flushed in order, one at a time. Keys without items take no
-	// memory. Key is called once for each item, on the goroutine that enqueues it.
+	// Key returns the key of an item; nil means no keys. The items of each key have
+	// separate batches, which are flushed in order, one at a time. Keys without items take
+	// no memory. Key is called once for each item, on the goroutine that enqueues it.
 	Key func(T) string
 	// MaxConcurrency is how many batches are flushed at once; 0 means 1. If it is more than
 	// 1, batches without a key may be flushed at the same time and end in another order.
@@ -74,7 +74,8 @@ type Options[T any] struct {
 	// MaxTracked is how many finished batches Operations shows. The last 200 failed ones are
 	// shown in addition. 0 means 200; negative means none, and no failed ones.
 	MaxTracked int
-	// MaxAge is how long Operations shows them; 0 means 5 minutes, negative no limit.
+	// MaxAge is how long Operations shows finished batches; 0 means 5 minutes, negative no
+	// limit.
 	MaxAge time.Duration
 }
 

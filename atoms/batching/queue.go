@@ -9,16 +9,16 @@ import (
 // queue decides which items make a batch, and when a batch is submitted to the
 // coordinator. It has no lock, goroutine or clock.
 //
-// A batch is submitted when it is full, when its time has come, when there is no room for an
-// item, or by Flush. The coordinator decides when its flush begins. Until then the batch
-// takes more items if it is not full.
+// A batch is submitted when it is full, when it is due, when there is no room for an item,
+// or by Flush. The coordinator decides when its flush begins. Until then the batch takes
+// more items if it is not full.
 type queue[In, Out any] struct {
 	opts   *Options[In]
-	begin  func(*batch[In, Out]) // notes the time, and sets the timer
+	begin  func(*batch[In, Out]) // stores the time, and sets the timer
 	submit func(*batch[In, Out]) // gives a batch to the coordinator
 
 	open     map[string]*batch[In, Out] // batches that take items, by key
-	mostOpen int                        // since the map was made
+	mostOpen int                        // highest len(open) since the map was made
 	pending  list[In, Out]              // accepted items whose flush has not begun
 	waiting  list[In, Out]              // items that wait for room
 	dropping bool                       // the last new item dropped another one
@@ -26,12 +26,12 @@ type queue[In, Out any] struct {
 	effects  effects[In, Out]
 }
 
-// effects are to be done after a change, when the lock is released.
+// effects run after a change, when the lock is released.
 type effects[In, Out any] struct {
-	lost     []In              // items that no Do waits for and that will not be flushed
+	lost     []In              // items without a waiting Do that will not be flushed
 	unwanted []*batch[In, Out] // submitted batches to cancel
 	cause    error             // why
-	flood    bool              // items begin to be dropped
+	flood    bool              // SignalDropped is to be raised
 }
 
 // accept puts an item into a batch. If there is no room and the item has the channel room, it
@@ -110,13 +110,13 @@ func (q *queue[In, Out]) seal(b *batch[In, Out], r Reason) {
 	q.enqueue(b, r)
 }
 
-// closeBatch lets a batch take no more items.
+// closeBatch closes a batch for further items.
 func (q *queue[In, Out]) closeBatch(b *batch[In, Out]) {
 	if q.open[b.key] != b {
 		return
 	}
 	delete(q.open, b.key)
-	if len(q.open) == 0 && q.mostOpen > 1024 { // a map does not shrink
+	if len(q.open) == 0 && q.mostOpen > 1024 { // a map never shrinks
 		q.open, q.mostOpen = make(map[string]*batch[In, Out]), 0
 	}
 }
@@ -175,7 +175,7 @@ func (q *queue[In, Out]) leave(it *item[In, Out], cause error) {
 	q.refill()
 }
 
-// abandon notes that the operation of a batch is to be cancelled.
+// abandon records that the operation of a batch is to be cancelled.
 func (q *queue[In, Out]) abandon(b *batch[In, Out], cause error) {
 	q.effects.unwanted, q.effects.cause = append(q.effects.unwanted, b), cause
 }
@@ -199,7 +199,7 @@ func (q *queue[In, Out]) withdraw(it *item[In, Out], cause error, counter *uint6
 		if b.reason != "" {
 			q.abandon(b, cause)
 		}
-	case len(b.items) > 2*b.n+16: // callers that come and leave do not fill the memory
+	case len(b.items) > 2*b.n+16: // so that callers who come and leave do not fill the memory
 		b.compact()
 	}
 }
@@ -227,7 +227,7 @@ func (q *queue[In, Out]) cancelAll(cause error) {
 	q.refill()
 }
 
-// complete closes the queue to new items, also to items that wait for room.
+// complete closes the queue to new items, and to items that wait for room.
 func (q *queue[In, Out]) complete() {
 	q.stats.Closed = true
 	for q.waiting.n > 0 {
@@ -235,7 +235,7 @@ func (q *queue[In, Out]) complete() {
 	}
 }
 
-// stop is complete, and withdraws all pending items.
+// stop does what complete does, and withdraws all pending items.
 func (q *queue[In, Out]) stop(cause error) {
 	q.complete()
 	q.cancelAll(cause)

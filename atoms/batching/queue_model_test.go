@@ -20,8 +20,8 @@ type (
 	testItem  = item[int, struct{}]
 )
 
-// model says what becomes of items, without batches. A queue is compared to it after
-// each step, and its batches are checked by what must always be true of them.
+// model computes the results of items, without batches. After each step, a queue is
+// compared with it, and the batches are checked for rules that always hold.
 type model struct {
 	*testing.T
 	*rand.Rand
@@ -34,8 +34,8 @@ type model struct {
 	dropping  bool
 	submitted []*testBatch
 	sent      map[*testBatch]bool // the same
-	left      map[*testItem]bool  // their callers have left while they were flushed
-	wanted    map[*testBatch]int  // by batch that is being flushed: items whose callers have not left
+	left      map[*testItem]bool  // items whose callers have left during the flush
+	wanted    map[*testBatch]int  // for each batch that is being flushed, the number of items whose callers have not left
 	lost      []int               // expected effects of the step
 	unwanted  []*testBatch
 	flood     bool
@@ -44,7 +44,7 @@ type model struct {
 
 var errLeft = errors.New("left")
 
-// TestQueueAgainstModel does the same at random to a queue and to a model of it.
+// TestQueueAgainstModel makes the same random calls to a queue and to its model.
 func TestQueueAgainstModel(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -94,7 +94,7 @@ func (m *model) submit(b *testBatch) {
 }
 
 func (m *model) step(keys int) {
-	var last *testItem // one of the last
+	var last *testItem // one of the last items
 	if len(m.all) > 0 {
 		last = m.all[len(m.all)-1-m.IntN(min(len(m.all), 20))]
 	}
@@ -282,7 +282,7 @@ func (m *model) do(what string, change, twin func()) {
 	m.checkBatches()
 }
 
-// checkBatches checks what must be true of the batches that wait to be flushed.
+// checkBatches checks the rules for batches that wait to be flushed.
 func (m *model) checkBatches() {
 	in := map[*testBatch][]*testItem{}
 	newest := map[string]*testBatch{}

@@ -17,16 +17,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// However a batcher ends, each item is accounted for, and OnError gets those that no
-// caller waits for and that were not flushed.
+// However a batcher ends, each item is counted. OnError gets the items that were not
+// flushed and for which no caller waits.
 func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 	type row struct {
 		end   func(b *batching.Batcher[int], ctx context.Context) error
 		takes time.Duration // until it returns
-		late  error         // of a call that waits for room
-		do    error         // of a call that waits for a result
+		late  error         // error of a call that waits for room
+		do    error         // error of a call that waits for a result
 		lost  []int
-		runs  error // what OnError gets for the batch that runs
+		runs  error // error of OnError for the running batch
 		stats batching.Counters
 	}
 	each(t, map[string]row{
@@ -43,7 +43,7 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 			late: core.ErrClosed, do: core.ErrClosed, lost: []int{3, 4, 5, 1, 2}, runs: core.ErrClosed,
 			stats: batching.Counters{Enqueued: 6, Cancelled: 6, Rejected: 1, Batches: 1, Calls: 1, Closed: true},
 		},
-		"Abort": { // the intake stays open, and calls that wait for room get it
+		"Abort": { // the intake stays open, and calls that wait for room get room
 			end: func(b *batching.Batcher[int], ctx context.Context) error {
 				b.Abort(errOnPurpose)
 				return b.WaitIdle(ctx)
@@ -55,7 +55,7 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 		j, l := newJournal(time.Minute), new(lost)
 		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2, MaxQueued: 4, OnError: l.onError})
 		enqueue(t, b, 1, 2)
-		synctest.Wait() // they are being flushed
+		synctest.Wait() // the items are being flushed
 		enqueue(t, b, 3, 4, 5)
 		wait := begin(t.Context(), b, 6)
 		late := make(chan error, 1)
@@ -94,7 +94,7 @@ func TestNoTimerIsLeftAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A panic of Key, SizeOf or OnError is that of its caller, and changes nothing else.
+// A panic of Key, SizeOf or OnError reaches its caller, and changes nothing else.
 func TestPanicsOfOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(time.Second)
@@ -119,7 +119,7 @@ func TestPanicsOfOptions(t *testing.T) {
 	})
 }
 
-// No item is lost in silence, not even if a handler ends the goroutine.
+// Each item is counted, even if a handler ends the goroutine.
 func TestOnErrorIsCalledEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lost
@@ -140,8 +140,8 @@ func TestOnErrorIsCalledEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 	})
 }
 
-// Whatever is done to a batcher meanwhile, each item that it has accepted is flushed or
-// given back, once, and callers get answers that fit the counters.
+// Whatever is done to a batcher meanwhile, each accepted item is flushed or given back
+// exactly once. The answers of callers agree with the counters.
 func TestEachItemIsFlushedOrGivenBack(t *testing.T) {
 	for name, end := range map[string]func(*batching.Batcher[int]) error{
 		"Drain": func(b *batching.Batcher[int]) error { return b.Drain(context.Background()) },
@@ -153,7 +153,7 @@ func TestEachItemIsFlushedOrGivenBack(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var (
 						mu       sync.Mutex
-						ended    = map[int]int{} // how often, by item
+						ended    = map[int]int{} // how often each item has ended
 						accepted atomic.Int64
 						all      sync.WaitGroup
 					)

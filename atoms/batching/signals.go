@@ -15,8 +15,8 @@ const (
 	SignalFailed = "batch.failed"
 	// SignalBisected: the flush of a batch failed, and its halves are flushed now.
 	SignalBisected = "batch.bisected"
-	// SignalDropped is raised on the sink, with the batcher's name as key, when items begin
-	// to be dropped: again after an item for which there was room.
+	// SignalDropped is raised on the sink, with the batcher's name as key, when a new item
+	// drops an old one, and the new item before it dropped none.
 	SignalDropped = "batch.dropped"
 )
 
@@ -34,11 +34,11 @@ const ValueBatch = "batch"
 // A Batch describes a batch whose flush has ended. In [Bisected] the flush is still going on.
 type Batch struct {
 	Items    int           `json:"items"`    // when the flush began
-	Bytes    int           `json:"bytes"`    // of these items, as SizeOf returns them
+	Bytes    int           `json:"bytes"`    // sum of SizeOf of these items
 	Reason   Reason        `json:"reason"`   // why it was flushed
-	Waited   time.Duration `json:"waited"`   // from the first item to the begin of the flush
-	Duration time.Duration `json:"duration"` // of all calls together
-	Calls    int           `json:"calls"`    // of the function; more than one only with Bisect
+	Waited   time.Duration `json:"waited"`   // time from the first item to the begin of the flush
+	Duration time.Duration `json:"duration"` // sum of the times of all calls
+	Calls    int           `json:"calls"`    // calls of the function; more than one only with Bisect
 	Failed   int           `json:"failed"`   // items that were not flushed
 	Err      error         `json:"-"`        // why items failed; if it is [ItemErrors], with an error or nil for each of Items
 }

@@ -22,7 +22,7 @@ type store[K ~string, V any] struct {
 
 	mu     sync.Mutex
 	closed bool
-	users  int // of the engine: the calls that run, and until Close the store
+	users  int // users of the engine: running calls and, until Close, the store itself
 }
 
 // New makes a store that keeps its values in engine. It returns an error if the options are
@@ -36,7 +36,7 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 	s.Coordinator, err = core.NewKeyedCoordinator(func(r request) string { return r.signal.Key }, s.serve, core.Options{
 		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: opts.MaxConcurrency, MaxQueued: opts.MaxQueued,
 		MaxTracked: -1, EchoCapacity: -1, // payloads may be large
-		OnDone: func(op core.Snapshot) { s.done(op.Item.(request), op.Err) }, // also of requests that never ran
+		OnDone: func(op core.Snapshot) { s.done(op.Item.(request), op.Err) }, // also called for requests that never ran
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -51,7 +51,7 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 	return s, nil
 }
 
-// call calls fn, which uses the engine, and makes an [Error] of its error. The key, or prefix,
+// call calls fn, which uses the engine, and wraps its error in an [Error]. The key, or prefix,
 // must have at least least bytes.
 func (s *store[K, V]) call(op, key string, least int, fn func() error) error {
 	s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *store[K, V]) call(op, key string, least int, fn func() error) error {
 	}
 	if err == nil {
 		s.users++
-		defer s.leave() // also if fn panics
+		defer s.leave() // even if fn panics
 	}
 	s.mu.Unlock()
 	if err == nil {
@@ -82,7 +82,7 @@ func (s *store[K, V]) leave() error {
 	return nil
 }
 
-// change is call for a change. After the change it raises kind.
+// change does what call does, for a change. After the change it raises kind.
 func (s *store[K, V]) change(on core.Raiser, kind core.Kind[struct{}], op, key string, least int, fn func() error) error {
 	return s.call(op, key, least, func() error {
 		err := fn()
@@ -100,7 +100,7 @@ func (s *store[K, V]) named(err error, op, key string) error {
 	return &Error{s.opts.Name, op, key, err}
 }
 
-// told raises the error, if there is one, and returns it.
+// told raises an error, if it is not nil, and returns it.
 func (s *store[K, V]) told(on core.Raiser, err error) error {
 	if err != nil {
 		Failed(s.opts.Name).Raise(on, err.(*Error).Key, err)
@@ -137,7 +137,7 @@ func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) erro
 // save saves entries in the order of their keys. The argument key is for errors.
 func (s *store[K, V]) save(ctx context.Context, on core.Raiser, key string, entries iter.Seq2[K, V]) error {
 	return s.call("save", key, 0, func() error {
-		last := map[string][]byte{} // of equal keys, the last counts
+		last := map[string][]byte{} // the last value of each key counts
 		for key, value := range entries {
 			encoded, err := s.encode(value, checkKey(string(key), 1))
 			if err != nil {

@@ -26,7 +26,7 @@ import (
 
 var errOnPurpose = errors.New("failed on purpose")
 
-// spy is an engine in memory that shows its calls, and does first what before says.
+// spy is an engine in memory. It records its calls, and calls before first.
 type spy struct {
 	data.Engine
 	before func(ctx context.Context, op string, items []data.Item) error
@@ -78,8 +78,8 @@ func load[V any](t testing.TB, s data.Store[string, V], key string) V {
 	return value
 }
 
-// Requests by signal are answered, because of them: with a value, or the error. A save without
-// a value, or with one of another type, is an error.
+// Requests by signal get an answer, with the request as its cause: a value or an error. A save
+// without a value, or with a value of another type, is an error.
 func TestRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -124,9 +124,9 @@ func TestRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-// Requests for a key are done one after the other, of different keys at once, and never more
-// than MaxConcurrency. What does not fit in the queue is answered and counted; so is what waits
-// or runs when the store is closed. No request is lost without an answer.
+// Requests for one key run one after the other. Requests for different keys run at once, at
+// most MaxConcurrency. A request that does not fit in the queue is answered and counted. So is
+// a request that waits or runs when the store is closed. Each request gets an answer.
 func TestRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
@@ -188,7 +188,7 @@ func TestRequestsAfterComplete(t *testing.T) {
 	assert.Equal(t, 2, load(t, s, "a"))
 }
 
-// Direct calls raise what has changed, after that, and not what has been read.
+// Direct calls raise signals about changes, after the change, and none about reads.
 func TestSignalsOfDirectCalls(t *testing.T) {
 	fails := false
 	e := newSpy(func(context.Context, string, []data.Item) error {
@@ -226,7 +226,7 @@ func TestSignalsOfDirectCalls(t *testing.T) {
 	fails = false
 }
 
-// A store has its own prefixes, and never takes an answer for a request.
+// A store can have its own prefixes, and never mistakes an answer for a request.
 func TestPrefixes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -265,7 +265,7 @@ func TestLifecycle(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		s := open(t, e, data.Options[int]{Sink: sink})
 		data.Failed("data").Subscribe(sink, func(signal core.Signal, err error) {
-			if _, waits := bodies.Load(signal.Key); waits && !errors.Is(err, core.ErrStopped) { // else it was accepted
+			if _, waits := bodies.Load(signal.Key); waits && !errors.Is(err, core.ErrStopped) { // otherwise the request was accepted
 				refused.Store(signal.Key, err)
 			}
 		})
@@ -285,7 +285,7 @@ func TestLifecycle(t *testing.T) {
 				}
 				_, err := s.Has(ctx, key) // after Close, nobody answers
 				if _, waits := bodies.Load(key); !waits {
-					return nil // Close came while it ran
+					return nil // Close came while the request ran
 				}
 				return err
 			},
@@ -293,8 +293,8 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// Close refuses what comes later. A call that has begun is finished, and then the engine is
-// closed, once.
+// After Close, calls are refused. A call that has begun is finished, and then the engine is
+// closed once.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newSpy(func(_ context.Context, op string, _ []data.Item) error {
@@ -347,7 +347,8 @@ func errorOf[T any](seq iter.Seq2[T, error]) (last error) {
 	return last
 }
 
-// Close can be called from everywhere. The call that it is called in is finished.
+// Close can be called from everywhere. If it is called inside another call, that call is
+// finished.
 func TestCloseInFunctionsOfCallers(t *testing.T) {
 	ctx := context.Background()
 	for name, call := range map[string]func(s data.Store[string, int], sink *core.Sink) error{
@@ -392,8 +393,8 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 	}
 }
 
-// SaveAll reads all entries first, and then makes one call with the last of equal keys, in
-// order. If an entry is wrong it saves none.
+// SaveAll first reads all entries. Then it makes one call, in the order of the keys; of
+// equal keys the last entry counts. If an entry is wrong, it saves none.
 func TestSaveAll(t *testing.T) {
 	var calls []string
 	e := newSpy(func(_ context.Context, op string, items []data.Item) error {
@@ -421,8 +422,8 @@ func TestSaveAll(t *testing.T) {
 	assert.Panics(t, func() { s.SaveAll(t.Context(), nil) })
 }
 
-// Update calls the function again if another call was faster, and ends with its error, with
-// that of the context, and with a panic. Then nothing changes.
+// Update calls the function again if another call was faster. It ends with an error of the
+// function or of the context, or with a panic. Then nothing changes.
 func TestUpdate(t *testing.T) {
 	s := open(t, datatest.Memory(), data.Options[int]{})
 	ctx, calls := t.Context(), 0
@@ -458,7 +459,7 @@ type raw struct{}
 func (raw) Encode(value []byte) ([]byte, error)   { return value, nil }
 func (raw) Decode(encoded []byte) ([]byte, error) { return encoded, nil }
 
-// Values that are missing, zero and not to be decoded differ, and errors say which they are of.
+// Missing values, zero values and undecodable values differ. Errors name the key.
 func TestLoad(t *testing.T) {
 	e := datatest.Memory()
 	s := open(t, e, data.Options[int]{Name: "orders"})
@@ -484,7 +485,7 @@ func TestLoad(t *testing.T) {
 	assert.ErrorIs(t, errorOf(cancelled), errOnPurpose)
 }
 
-// A call that has ended in any way does not keep the engine open.
+// However a call ends, it does not keep the engine open.
 func TestCloseAfterCalls(t *testing.T) {
 	e := newSpy(nil)
 	s := open(t, e, data.Options[int]{})

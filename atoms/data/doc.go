@@ -12,10 +12,10 @@
 //
 // Signals can do the same. [Save], [Load] and [Delete] are requests. [Saved], [Loaded], [Deleted]
 // and [Failed] are answers. Requests for one key run in order. The number of requests that wait is
-// bounded. Until the store is closed, each request gets an answer, also if it is dropped. A request
+// bounded. Until the store is closed, each request gets an answer, even if it is dropped. A request
 // waits in memory only. If a value must survive a crash, call Save, or wait for the answer.
 //
 // There are no expiry times and no transactions over several keys.
 //
-// To write an engine of your own, see [New], and test it with package datatest.
+// To write your own engine, see [New], and test it with package datatest.
 package data

@@ -18,8 +18,8 @@ type Engine interface {
 	// Has reports whether there is a value.
 	Has(ctx context.Context, key string) (bool, error)
 	// Swap compares the present value with old, and stores value if they are equal. If ok is
-	// false, it stores value if the key has no value. It reports whether it did. Old comes
-	// from Load.
+	// false, it stores value if the key has no value. It reports whether it has stored
+	// value. Old comes from Load.
 	Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (swapped bool, err error)
 	// Delete removes key, if it exists.
 	Delete(ctx context.Context, key string) error

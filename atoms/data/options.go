@@ -17,8 +17,8 @@ type Options[V any] struct {
 	// signals. It has 1 to 63 letters, digits and underscores, and no digit at the
 	// beginning. "" means "data".
 	Name string
-	// Sink is where the store raises its signals and reads requests; nil means a sink of its
-	// own: see Store.Sink.
+	// Sink is where the store raises its signals and reads requests; nil means a new sink:
+	// see Store.Sink.
 	Sink *core.Sink
 	// Codec encodes the values; nil means JSON.
 	Codec Codec[V]

@@ -5,8 +5,8 @@ import "github.com/ephemeralgo/ephemeral/core"
 // The key of all these signals is the storage key. The first three are requests to the store of
 // that name, if its options have the default prefixes. The others are answers. The request is the
 // cause of its answer: [core.Signal.Path] of the answer lists the names of both. Direct calls of
-// Save, SaveAll, Update, Delete and Clear raise answers as well, when the change is durable. Those
-// have no cause.
+// Save, SaveAll, Update, Delete and Clear raise answers as well, when the change is durable.
+// Answers to direct calls have no cause.
 
 // Save asks the store to save the payload: save.data.NAME. The answer is [Saved] or [Failed].
 func Save[V any](name string) core.Kind[V] { return kind[V]("save", name) }

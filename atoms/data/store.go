@@ -26,7 +26,7 @@ var ErrUndecided = errors.New("data: it is not known whether the change has been
 type Error struct {
 	Store string // name of the store
 	Op    string // "save", "load", "has", "delete", "update", "list", "len", "clear" or "close"
-	Key   string // or the prefix of a list; "" stands for several keys or all
+	Key   string // the key, or the prefix of a list; "" stands for several keys or for all
 	Err   error  // the reason
 }
 
@@ -42,13 +42,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // bytes. An encoded value has at most [MaxValue] bytes. All methods are safe for concurrent use.
 // Errors name the store and the key.
 //
-// The methods of [core.Lifecycle] are about requests by signals: Flush and Drain wait for them,
+// The methods of [core.Lifecycle] are for requests by signals: Flush and Drain wait for requests,
 // Close cancels them. After Close, all other methods return [core.ErrClosed]. Close does not wait
 // for direct calls that run, so it can be called everywhere. Such calls go on, and the last one
 // closes the engine. If no call runs, Close closes the engine and returns its error. An error of the
 // engine's Close is also raised as [Failed]. Every store must be closed.
 //
-// If a function of yours panics, the method that called it panics. This holds for a Codec, too.
+// If your own function panics, the method that called it panics. This holds for a Codec, too.
 type Store[K ~string, V any] interface {
 	// Save stores value under key. It replaces an earlier value. It returns when the value is
 	// durable.
@@ -80,7 +80,7 @@ type Store[K ~string, V any] interface {
 	Clear(ctx context.Context) error
 	// Name is Options.Name.
 	Name() string
-	// Sink is Options.Sink, or the sink of the store's own.
+	// Sink is Options.Sink, or the sink that was made in its place.
 	Sink() *core.Sink
 	// Stats returns the counters of requests by signals. Dropped requests are counted as
 	// Rejected. Direct calls are not counted.

@@ -13,7 +13,7 @@ import (
 )
 
 // A Source is a coordinator, for a [Recorder]. All coordinators, dispatchers and processors of
-// core are Sources, and so are atoms with these methods, such as fixedwork.Pool.
+// core are Sources, and so are types of atoms with these methods, such as fixedwork.Pool.
 type Source interface {
 	lastwords.Source
 	Sink() *core.Sink
@@ -28,7 +28,7 @@ type Options struct {
 	Sink *core.Sink
 
 	// Capture is the pattern of the signals that are captured. Their payload must have the
-	// type of the kind. "" means the name of the kind, also with a prefix that
+	// type of the kind. "" means the name of the kind, with or without a prefix that
 	// [core.Sink.Scoped] has added.
 	Capture string
 	// Activate is the pattern of the signals that start capturing, for each operation by
@@ -45,8 +45,8 @@ type Options struct {
 	// MaxAge leaves out signals that are older than this when the operation leaves the
 	// window. 0 and negative mean no limit.
 	MaxAge time.Duration
-	// MaxPerOperation is how many signals of an operation are captured, the newest ones. 0
-	// means 64, negative means no limit.
+	// MaxPerOperation is how many signals of an operation are captured: the newest. 0 means
+	// 64, negative means no limit.
 	MaxPerOperation int
 
 	// MaxQueued is how many entries may wait for delivery. If there are more, the oldest is
@@ -74,10 +74,10 @@ func (o Options) resolved(c Source, kind string) Options {
 // concurrent use. Inside the function that delivers, methods that would wait for this function
 // return [core.ErrWouldDeadlock].
 //
-// Flush, Drain and WaitIdle wait for the entries of operations that have left the window. If an
-// operation finishes and another one leaves because of that, a caller that waits for the first
-// one may return before the other one has its entry. After Close of the coordinator, all
-// operations have their entries.
+// Flush, Drain and WaitIdle wait for the entries of operations that have left the window. When
+// an operation finishes, it may push an older one out of the window. Then a caller that waits
+// for the first operation may return before the older one has its entry. After Close of the
+// coordinator, all operations have their entries.
 type Recorder[P any] struct {
 	*lastwords.Relay[Entry[P]]
 	opts   Options

@@ -25,13 +25,13 @@ var errOnPurpose = errors.New("failed on purpose")
 // said is the kind that the operations of these tests raise.
 var said = core.NewKind[string]("echo.said")
 
-// newOrders makes a coordinator that shows that many finished operations.
+// newOrders makes a coordinator whose window shows at most n finished operations.
 func newOrders(shown int) *core.Coordinator[coretest.Body] {
 	return core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxConcurrency: 1, MaxTracked: shown}))
 }
 
-// archive keeps entries. Nothing guards it but the promise that by default they are
-// delivered one at a time.
+// archive keeps entries. It has no lock, because by default entries are delivered one at a
+// time.
 type archive[P any] []echo.Entry[P]
 
 func (a *archive[P]) append(_ context.Context, e echo.Entry[P]) error {
@@ -39,7 +39,7 @@ func (a *archive[P]) append(_ context.Context, e echo.Entry[P]) error {
 	return nil
 }
 
-// words are the payloads, entry by entry.
+// words returns the payloads, entry by entry.
 func (a archive[P]) words() (words [][]P) {
 	for _, e := range a {
 		var of []P
@@ -51,13 +51,13 @@ func (a archive[P]) words() (words [][]P) {
 	return words
 }
 
-// say runs an operation that says so.
+// say runs an operation that raises these words.
 func say(t testing.TB, c *core.Coordinator[coretest.Body], word string) core.OperationID {
 	id := core.Must(c.Enqueue(t.Context(), func(ctx context.Context) error {
 		said.Raise(core.OperationFrom(ctx), "", word)
 		return nil
 	}))
-	synctest.Wait() // until it has pushed out the one before
+	synctest.Wait() // until this operation has pushed out the previous one
 	return id
 }
 
@@ -79,9 +79,9 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// An entry has what the operation itself raised and did not retract, and nothing else. With a
-// Kind[any] that is everything, signals without a payload too. Operations that are in the
-// window when the coordinator is closed have entries.
+// An entry has exactly the signals that the operation itself raised and did not retract. With
+// a Kind[any] these are all signals, even signals without a payload. Operations that are in
+// the window when the coordinator is closed have entries.
 func TestEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, a, all := newOrders(1), new(archive[string]), new(archive[any])
@@ -146,8 +146,8 @@ func TestFailed(t *testing.T) {
 	})
 }
 
-// What is captured is what a simple reading of the options says. Weak points of the original:
-// captures are bounded, and what is not captured takes no room.
+// The recorder captures what a simple model of the options says. Faults avoided: captures
+// without a bound, and memory for signals that are not captured.
 func TestCaptureLikeTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range 300 {

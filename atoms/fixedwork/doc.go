@@ -21,11 +21,11 @@
 // If each item needs another function, let the items be functions, and let the work call them.
 //
 // There are five ways to end a pool, the same as everywhere in this library. Complete ends the
-// intake. Flush waits for the items that were accepted. Drain does both, and is the usual one.
+// intake. Flush waits for the items that were accepted. Drain does both, and is the usual way.
 // Stop cancels items that wait, and waits for items that run. Close also cancels the contexts of
 // items that run, and returns when no work runs any more. An idle pool has no goroutine, so the
 // garbage collector can remove a pool that was not closed, unless a shared sink refers to it.
 //
-// A pool is a [core.Coordinator], and New takes the options of one: lanes, classes, and signals that
-// defer or refuse items, too.
+// A pool is a [core.Coordinator], and New takes all of its options, such as lanes, classes, and
+// signals that defer or refuse items.
 package fixedwork

@@ -49,7 +49,7 @@ func Example() {
 // A fallback is a value for a call that fails. It needs no module: the error decides.
 func ExampleDoValue_fallback() {
 	h := core.Must(hedge.New(hedge.Options{}))
-	last := map[string]int{"Dune": 20} // what was known before
+	last := map[string]int{"Dune": 20} // the values that were known before
 
 	price := func(ctx context.Context, book string) (int, error) {
 		p, err := hedge.DoValue(ctx, h, func(context.Context) (int, error) {

@@ -25,9 +25,9 @@ type Options struct {
 	// Delay is a fixed delay before a second attempt. It must not be negative. 0 means the
 	// 95th percentile of the last 100 calls, and at least 1 millisecond.
 	Delay time.Duration
-	// MaxExtra is how many second attempts there are at most, as a share of all calls. What is
-	// not used can be used later, but not more than that of 100 calls, or one. 0 means
-	// 0.05. It must not be above 1. Negative means no limit.
+	// MaxExtra is how many second attempts there are at most, as a share of all calls. Unused
+	// second attempts can be used later: at most the share of 100 calls, or one. 0 means 0.05.
+	// It must not be above 1. Negative means no limit.
 	MaxExtra float64
 	// MaxErrors is the share of the last 100 calls that may fail. If more have failed,
 	// there are no second attempts, until at most half as many have failed. 0 means 0.1. It
@@ -70,14 +70,14 @@ type Stats struct {
 	Calls     uint64 `json:"calls"`
 	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
-	Failed    uint64 `json:"failed"`    // also by a panic, and by a deadline
-	Cancelled uint64 `json:"cancelled"` // failed after the end of their context, which was no deadline
+	Failed    uint64 `json:"failed"`    // calls that failed, panics and deadlines included
+	Cancelled uint64 `json:"cancelled"` // calls that failed after their context ended, but not by a deadline
 
 	Hedged uint64        `json:"hedged"` // calls with a second attempt
 	Won    uint64        `json:"won"`    // calls in Succeeded with the result of the second attempt
 	Denied uint64        `json:"denied"` // calls without a second attempt because of MaxExtra or MaxErrors
 	Paused bool          `json:"paused"` // [SignalPaused] is held
-	Delay  time.Duration `json:"delay"`  // before the next second attempt; 0: not known yet
+	Delay  time.Duration `json:"delay"`  // delay before a second attempt; 0: not known yet
 }
 
 // LogValue groups the counters by their JSON names.
@@ -97,14 +97,14 @@ type Hedger struct {
 	mu      sync.Mutex
 	stats   Stats
 	history history
-	credit  int64 // for second attempts, in millionths
+	credit  int64 // credit for second attempts, in millionths
 }
 
 const (
 	unit     = 1_000_000        // the credit of a second attempt
 	window   = 100              // calls that are remembered: five of them are above the quantile
 	quantile = 0.95             // as in "The Tail at Scale" (Dean, Barroso, 2013)
-	minDelay = time.Millisecond // less than that is not worth a second call
+	minDelay = time.Millisecond // shorter delays are not worth a second call
 )
 
 func (o Options) resolved() (Options, error) {
@@ -207,7 +207,8 @@ func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) 
 	}
 }
 
-// pause begins or ends the pause because of errors, and reports whether it did.
+// pause begins or ends the pause for too many errors, and reports whether it has changed
+// anything.
 func (h *Hedger) pause() bool {
 	most := h.opts.MaxErrors * window
 	switch errs := float64(h.history.errs); {

@@ -40,7 +40,7 @@ func (a attempt) run(ctx context.Context) error {
 	}
 }
 
-// run makes a call whose attempts are these.
+// run makes a call with these attempts.
 func run(ctx context.Context, h *hedge.Hedger, attempts ...attempt) (took time.Duration, err error) {
 	begun := time.Now()
 	err = h.Do(ctx, func(ctx context.Context) error { return attempts[hedge.Attempt(ctx)-1].run(ctx) })
@@ -84,8 +84,8 @@ func TestTheFirstSuccessCounts(t *testing.T) {
 	}
 }
 
-// Do returns the result of the attempt that succeeded, after the other one, which gets to know why
-// it ends.
+// Do returns the result of the successful attempt after both have returned. The context of the
+// other one ends with a cause.
 func TestTheSlowerAttemptIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHedger(t, always)
@@ -144,7 +144,8 @@ func TestTheDelayIsAQuantile(t *testing.T) {
 	})
 }
 
-// At most 5 % more calls are made, if all are slow and also after a long time without slow calls.
+// At most 5 % more calls are made, even if all calls are slow, and even after a long time without
+// slow calls.
 func TestMaxExtra(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, fast := attempt{takes: time.Second}, attempt{}
@@ -168,7 +169,7 @@ func TestMaxExtra(t *testing.T) {
 	})
 }
 
-// There are no second attempts while calls fail, and that can be seen.
+// There are no second attempts while calls fail, and a signal says so.
 func TestPausedWhileCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -250,8 +251,8 @@ func TestTheContextEnds(t *testing.T) {
 	})
 }
 
-// A panic of the first attempt passes through, when the second has ended. That of the second is an
-// error.
+// A panic of the first attempt passes through, when the second has ended. A panic of the second
+// attempt is an error.
 func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHedger(t, always)
@@ -283,7 +284,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// What a second attempt enqueues is no second attempt.
+// An operation that a second attempt enqueues is no second attempt.
 func TestAttemptOfAnotherOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHedger(t, always)

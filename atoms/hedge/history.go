@@ -11,9 +11,9 @@ const failed time.Duration = -1
 
 // A history has the durations of the last calls. It is plain data.
 type history struct {
-	ring   []time.Duration // in the order of their ends; the oldest is at next
+	ring   []time.Duration // in the order in which the calls ended; the oldest is at next
 	next   int
-	sorted []time.Duration // of the calls that succeeded
+	sorted []time.Duration // durations of the calls that succeeded
 	errs   int             // how many failed
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A history is what the last calls say when they are sorted.
+// A history gives the answers of the sorted durations of the last calls.
 func TestHistoryModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	h := newHistory(37)

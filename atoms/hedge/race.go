@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Do calls work, and calls it a second time if the first call is slow; see [Hedger]. It returns
-// nil if one of them succeeds, and otherwise the error of the first. It returns when both have
+// Do calls work, and calls it a second time if the first call is slow; see [Hedger]. It returns nil
+// if one of them succeeds, and otherwise the error of the first. It returns when both calls have
 // returned. A panic of the first attempt passes through Do. A panic of the second attempt is an
 // error that matches [core.PanicError], and raises [core.SignalPanicked]. Do panics if work is nil.
 func (h *Hedger) Do(ctx context.Context, work func(context.Context) error) error {
@@ -72,7 +72,7 @@ type race[T any] struct {
 	mu     sync.Mutex
 	over   bool          // the first attempt has returned
 	second chan struct{} // closed when the second attempt has returned; nil: there is none
-	value  T             // of the second attempt
+	value  T             // result of the second attempt
 	err    error
 }
 
@@ -80,7 +80,7 @@ type race[T any] struct {
 func do[T any](ctx context.Context, h *Hedger, work func(context.Context) (T, error)) (value T, err error) {
 	delay, known := h.begin()
 	r := &race[T]{hedger: h, work: work, begun: time.Now()}
-	err = core.ErrCancelled // if work does not return
+	err = core.ErrCancelled // the error if work ends the goroutine
 	took, won := time.Duration(0), false
 	defer func() { h.end(ctx, took, err, won) }()
 	if !known {

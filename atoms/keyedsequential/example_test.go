@@ -30,7 +30,7 @@ func Example() {
 	for _, order := range []Order{
 		{"ada", "order 1"},
 		{"ada", "order 2"}, // waits for order 1
-		{"bob", "order 3"}, // waits for none of them
+		{"bob", "order 3"}, // waits for no other order
 	} {
 		if _, err := orders.Enqueue(ctx, order); err != nil {
 			panic(err)

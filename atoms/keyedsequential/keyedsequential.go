@@ -10,9 +10,9 @@ import (
 // A Sequencer runs items of one key one after the other, and items of different keys at the same
 // time. Make one with [New]. It is a [core.Coordinator] and has all its methods. They are safe for
 // concurrent use. Inside the work, methods that would wait for their caller return
-// [core.ErrWouldDeadlock]; so does Do with an item of the key that the work has, if MaxPerKey is 1.
-// SetMaxConcurrency does not change MaxPerKey. An idle sequencer has no goroutine and needs no
-// closing, unless its options name signals of a shared sink; see [core.Coordinator].
+// [core.ErrWouldDeadlock]; Do also returns it if the item has the key of the work's own item and
+// MaxPerKey is 1. SetMaxConcurrency does not change MaxPerKey. An idle sequencer has no goroutine
+// and needs no closing, unless its options name signals of a shared sink; see [core.Coordinator].
 type Sequencer[T any] struct{ *core.Coordinator[T] }
 
 // New makes a sequencer that calls work for each item, or says what is wrong with the options.

@@ -15,7 +15,7 @@ import (
 
 func itself(key string) string { return key }
 
-// Weak point of the original: an item that waits for its key took a slot from other keys.
+// Fault avoided: an item that waits for its key took a slot from other keys.
 func TestBusyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for given, want := range map[string]string{"": "keyedsequential", "orders": "orders"} {

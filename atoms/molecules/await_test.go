@@ -98,7 +98,7 @@ func TestAwaitedSignalsThatComeEarlyCount(t *testing.T) {
 			}
 			r := newRunner(sink, molecules.Options{MaxConcurrency: 1, Order: order}, ship(&j, time.Nanosecond, pay))
 			sink.RaiseKey("placed", "first")
-			synctest.Wait() // what its run raises does not take the room of what the handler raises
+			synctest.Wait() // the signals of its run do not push out the handler's signal
 			sink.RaiseKey("placed", "handler")
 			sink.RaiseKey("placed", "queued")
 			synctest.Wait()
@@ -135,7 +135,7 @@ func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 			go sink.RaiseKey("placed:held", "a")
 			synctest.Wait()
 			for op := range r.Operations(core.OperationQuery{Status: core.StatusPending}) {
-				r.Cancel(op.ID, nil) // does not change what the others receive
+				r.Cancel(op.ID, nil) // does not change which signals the others receive
 				break
 			}
 			sink.RaiseKey("settled", "a")
@@ -171,8 +171,8 @@ func TestASignalWithoutAKeyIsForAllRunsWithoutAKey(t *testing.T) {
 	})
 }
 
-// When the end of a run is signalled, the run has ended: signals that are raised then are for the
-// next run.
+// When the signal of a run's end is raised, the run has ended: later signals are for the next
+// run.
 func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -193,8 +193,8 @@ func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 	})
 }
 
-// Each way to end a runner ends its subscriptions first: signals start nothing, also while
-// the runner waits for runs. Afterwards the sink does not keep the runner alive. A run that has
+// Each way to end a runner ends its subscriptions first: signals start nothing, even while the
+// runner waits for runs. After that, the sink does not keep the runner alive. A run that has
 // begun still receives the signals that it awaits, except after Close.
 func TestEnds(t *testing.T) {
 	for name, end := range map[string]func(*molecules.Runner) error{
@@ -209,7 +209,7 @@ func TestEnds(t *testing.T) {
 				var j, ends journal
 				sink.Subscribe(terminal, func(s core.Signal) { ends.add("%s %s", s.Name, s.Key) })
 				asked := 0
-				b := ship(&j, -1, quick) // it awaits without a limit
+				b := ship(&j, -1, quick) // its steps await signals without a limit
 				b.When = func(core.Signal) bool { asked++; return true }
 				r := newRunner(sink, molecules.Options{MaxConcurrency: 1}, b)
 				var want []string
@@ -234,7 +234,7 @@ func TestEnds(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, <-ended)
 				got := ends.take()
-				if name == "Close" { // it cancels all at once, and each ends on its own goroutine
+				if name == "Close" { // Close cancels all runs at once, and each ends on its own goroutine
 					slices.Sort(got)
 					slices.Sort(want)
 				}

@@ -47,10 +47,11 @@ type Step struct {
 	// gets the newest such signal from [Run.Awaited].
 	//
 	// With [OrderPerKey] and [OrderSerial], the signal must also come after the end of the previous
-	// run of the same blueprint and key. So a run does not take the signal of another run. One case
-	// is different: a trigger is raised during the previous run, but another handler delays it
-	// until that run has ended. Then signals since the trigger count. With OrderPerKey, runs without
-	// a key overlap, and all of them receive the same signals.
+	// run of the same blueprint and key. So a run does not take the signal of another run. There is
+	// one exception: a trigger may be raised during the previous run, and reach the runner only
+	// after the end of that run, because another handler delays it. Then all signals after the
+	// trigger count. With OrderPerKey, runs without a key overlap, and all of them receive the same
+	// signals.
 	Await string
 	// AwaitTimeout is how long the step waits for the awaited signal; 0 means 1 minute, negative
 	// no limit. When the time is over, the step fails with an [AwaitError].

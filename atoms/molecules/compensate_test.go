@@ -165,7 +165,7 @@ func (w way) function(r **molecules.Runner, j *journal, what string) do {
 			runtime.Goexit()
 		case cancels:
 			(*r).Cancel(run.ID(), nil)
-			return ctx.Err() // nil in a compensation
+			return ctx.Err() // nil in a compensation, whose context has not ended
 		case ignores:
 			(*r).Cancel(run.ID(), nil)
 		}
@@ -238,7 +238,7 @@ func (p plan) expect() (lines []string) {
 	return lines
 }
 
-// fails returns how the first step that does not work ends. If all work, it returns works.
+// fails returns the end of the first step that fails. If no step fails, it returns works.
 func (p plan) fails() way {
 	for _, w := range p.do {
 		if w != works {

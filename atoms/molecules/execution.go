@@ -10,14 +10,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// execution is a run whose operation runs. Calls that must happen in any case are deferred,
-// because a step, or a handler of a signal, may end the goroutine.
+// execution is a run whose operation runs. A step, or a handler of a signal, may end the
+// goroutine. So calls that must always happen are deferred.
 type execution struct {
 	*Run
 	runner   *Runner
 	ctx      context.Context
 	returned bool    // the steps have ended, and the goroutine goes on
-	done     []*Step // completed, and not yet compensated
+	done     []*Step // completed steps that were not compensated yet
 	undone   int     // how many Compensate functions were called
 	err      error   // why the steps ended early; nil: all are done
 	undoErrs []error // of compensations
@@ -104,7 +104,7 @@ func (e *execution) await(i int) (core.Signal, error) {
 	}
 	defer e.op.WaitsFor(fmt.Sprintf("signal %q for %q", s.Await, e.Trigger.Key), until)()
 	for {
-		ended := ctx.Err() != nil // before the last look
+		ended := ctx.Err() != nil // read before the last look for the signal
 		if signal, ok := e.runner.runs.newest(e.Run, i); ok {
 			return signal, nil
 		}
@@ -120,7 +120,7 @@ func (e *execution) await(i int) (core.Signal, error) {
 
 // compensate undoes the steps that are done, the last one first, unless all are done.
 func (e *execution) compensate() {
-	if e.err == nil && !e.returned { // a handler has ended the goroutine
+	if e.err == nil && !e.returned { // a handler of a signal has ended the goroutine
 		e.err = &core.PanicError{Stack: debug.Stack()}
 	}
 	if e.err == nil {
@@ -165,7 +165,7 @@ func (e *execution) result() error {
 	return errors.Join(append([]error{e.err}, e.undoErrs...)...)
 }
 
-// raiseEnd raises how the run has ended.
+// raiseEnd raises the signal of the run's end.
 func (e *execution) raiseEnd() {
 	switch err := e.result(); {
 	case err == nil:
@@ -192,8 +192,8 @@ func (e *execution) call(ctx context.Context, limit time.Duration, fn func(conte
 }
 
 // guard calls fn and sets err. If fn panics, err is a PanicError, and guard raises
-// core.SignalPanicked as the coordinator would, but with a cause. If fn ends its goroutine, which
-// cannot be prevented, err is a PanicError too.
+// core.SignalPanicked as the coordinator would, but with a cause. If fn ends its goroutine, err
+// is a PanicError too.
 func guard(err *error, on core.Raiser, fn func() error) {
 	returned := false
 	defer func() {

@@ -25,7 +25,7 @@ func quick(context.Context, *molecules.Run) error { return nil }
 
 func fail(context.Context, *molecules.Run) error { return errOnPurpose }
 
-// takes runs for d, or until it is cancelled.
+// takes returns a function that runs for d, or until it is cancelled.
 func takes(d time.Duration) do {
 	return func(ctx context.Context, _ *molecules.Run) error {
 		select {
@@ -56,7 +56,7 @@ func (j *journal) take() (lines []string) {
 	return lines
 }
 
-// notes returns the function of a step, which notes what and returns err.
+// notes returns the function of a step, which adds what to the journal and returns err.
 func (j *journal) notes(what string, err error) do {
 	return func(context.Context, *molecules.Run) error { j.add("%s", what); return err }
 }

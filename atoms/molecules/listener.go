@@ -59,8 +59,9 @@ func (l *listener) stopListening() {
 }
 
 // ignores reports whether s must start nothing, because a pattern such as "*" would cause an
-// endless loop. Two kinds of signals are ignored: those that every operation of any coordinator
-// raises, and those that this coordinator, or one of its operations, raises without a cause.
+// endless loop. Two kinds of signals are ignored: signals that every operation of any
+// coordinator raises, and signals that this coordinator, or one of its operations, raises
+// without a cause.
 func (l *listener) ignores(s core.Signal) bool {
 	return s.Name == core.SignalStarted || s.Name == core.SignalStopped || s.Depth() == 0 && l.Raised(s)
 }

@@ -28,7 +28,7 @@ type chart string
 
 func (c chart) draw(b *Blueprint) string {
 	var steps, undos, flow, failures string
-	from, before := "on", "failed" // where a failure leads: to the last compensation before the step
+	from, before := "on", "failed" // before is where a failure leads: to the last compensation before the step
 	for i, s := range b.Steps {
 		step, undo, label := fmt.Sprint("s", i), fmt.Sprint("u", i), s.Await
 		if i == 0 && b.When != nil {

@@ -57,9 +57,9 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	config := opts.coordinator(sink)
 	config.OnDone = r.done
 	key := func(run *Run) string { return opts.key(run.Trigger) }
-	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are resolved
+	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are valid
 	r.listener = &listener{Control: r.coordinator.Control}
-	for _, b := range r.blueprints { // awaited signals first: a trigger may cause an awaited signal
+	for _, b := range r.blueprints { // subscribe to awaited signals first, because a trigger may cause one
 		for i := range b.Steps {
 			if pattern := b.Steps[i].Await; pattern != "" {
 				receive := func(s core.Signal) { r.runs.receive(group{b, s.Key}, i, s) }
@@ -125,7 +125,7 @@ func (r *Runner) catchUp(run *Run) {
 	}
 }
 
-// done is called after each run, also if the run was cancelled before it began.
+// done is called after each run, even if the run was cancelled before it began.
 func (r *Runner) done(s core.Snapshot) {
 	if run := s.Item.(*Run); run.op == nil { // it never began
 		r.runs.remove(run)

@@ -185,7 +185,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Finished runs do not pile up.
+// Finished runs take no memory.
 func TestFinishedRunsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -231,7 +231,7 @@ func TestABurstOfTriggersIsBounded(t *testing.T) {
 	})
 }
 
-// A step that raises its own trigger does not go on for ever.
+// A step that raises its own trigger does not loop for ever.
 func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		propagation core.Propagation
@@ -253,8 +253,8 @@ func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 	}
 }
 
-// Blueprints and triggers that start each other do not go on for ever: each signal has the depth
-// of its causes.
+// Blueprints and triggers that start each other do not loop for ever, because the chain of
+// causes is bounded.
 func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: 6}})

@@ -20,11 +20,11 @@ type Run struct {
 
 	blueprint *Blueprint
 	op        *core.Operation // nil until the run begins
-	wake      chan struct{}   // of capacity 1: it has a value when an awaited signal has come
+	wake      chan struct{}   // has room for one value, which says that an awaited signal has come
 
 	// Guarded by the mutex of runs.
 	after    uint64              // signals with a Seq up to this one are not for this run
-	received map[int]core.Signal // by step: the newest signal that has come for it
+	received map[int]core.Signal // for each step, the newest signal that has come
 
 	mu      sync.Mutex
 	state   State
@@ -76,7 +76,7 @@ func (r *Run) Awaited() (core.Signal, bool) {
 // the signal; see [core.Raiser].
 func (r *Run) Raise(name string) bool { return r.Raiser().RaiseKey(name, r.Trigger.Key) }
 
-// RaiseKey is Raise with another key.
+// RaiseKey is Raise with a key that you choose.
 func (r *Run) RaiseKey(name, key string) bool { return r.Raiser().RaiseKey(name, key) }
 
 // Raiser returns a raiser for signals that have a payload:

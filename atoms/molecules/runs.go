@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// runs are the runs that have not ended and have steps that await signals.
+// runs has the runs that have not ended and whose steps await signals.
 type runs struct {
 	order Order // says which runs of a group do not overlap
 
@@ -69,7 +69,7 @@ func (l *runs) receive(g group, step int, s core.Signal) {
 	for _, r := range receivers {
 		select {
 		case r.wake <- struct{}{}:
-		default: // it has a value already
+		default: // the channel has a value already
 		}
 	}
 }

@@ -22,9 +22,9 @@ const (
 	// full or When panicked: see Event.Err.
 	SignalDropped = "molecule.dropped"
 
-	SignalStepStarted     = "molecule.step.started" // after the awaited signal has come
+	SignalStepStarted     = "molecule.step.started" // raised after the awaited signal has come
 	SignalStepCompleted   = "molecule.step.completed"
-	SignalStepFailed      = "molecule.step.failed"    // also if the awaited signal did not come; then there is no SignalStepStarted
+	SignalStepFailed      = "molecule.step.failed"    // raised also if the awaited signal did not come; then there is no SignalStepStarted
 	SignalStepCancelled   = "molecule.step.cancelled" // the run was cancelled while the step ran
 	SignalStepCompensated = "molecule.step.compensated"
 	// SignalCompensationFailed: Compensate of a step has returned an error or panicked.

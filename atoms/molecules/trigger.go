@@ -76,7 +76,7 @@ func (t *Trigger) run(ctx context.Context, s core.Signal) (err error) {
 			return
 		}
 		if t.onError != nil {
-			defer t.onError(s, err) // deferred: a handler of the signal may end the goroutine
+			defer t.onError(s, err) // deferred, because a handler of the signal may end the goroutine
 		}
 		TriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()

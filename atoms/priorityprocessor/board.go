@@ -8,8 +8,8 @@ import (
 // board decides which processor tries an item next and which processors are healthy. It
 // has no lock and no clock: times are offsets from a base.
 type board struct {
-	members   []member // by priority, and in the order in which they were given
-	levels    []level  // of the members, highest priority first
+	members   []member // sorted by priority; members of equal priority in the order of New
+	levels    []level  // levels of the members, highest priority first
 	threshold int      // failures in a row that make a member unhealthy; negative: none
 	wait      time.Duration
 	maxWait   time.Duration
@@ -27,7 +27,7 @@ type level struct {
 
 type member struct {
 	ProcessorStatus
-	probed bool   // by a function; otherwise by items
+	probed bool   // probed by a function; otherwise by items
 	epoch  uint32 // counts the changes of health; a result counts only if it began in this epoch
 	since  time.Duration
 
@@ -46,8 +46,8 @@ type ticket struct {
 type outcome int
 
 const (
-	panicked  outcome = iota // or the goroutine was ended; both are failures
-	succeeded                // or the item is at fault
+	panicked  outcome = iota // panicked, or the goroutine was ended; both are failures
+	succeeded                // succeeded, or the item is at fault
 	failed
 	cancelled // the processor neither succeeded nor failed
 )
@@ -180,7 +180,8 @@ func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	return true
 }
 
-// mark is set for a caller of the Failover. Attempts and probes that began before do not count.
+// mark sets the health for a caller of the Failover. Attempts and probes that began before do
+// not count.
 func (b *board) mark(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
 	if m.Healthy {

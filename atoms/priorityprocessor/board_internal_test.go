@@ -14,7 +14,7 @@ func testMember(priority int, probed bool) member {
 	return member{ProcessorStatus: ProcessorStatus{Priority: priority}, probed: probed}
 }
 
-// model is what the board should do, as the documentation says it.
+// model does what the documentation says about the board.
 type model struct {
 	priorities  []int
 	probed      []bool
@@ -22,7 +22,7 @@ type model struct {
 	failures    []int
 	due, wait   []time.Duration
 	trying      []bool
-	turns       map[int][]int // members of a priority, the next one first
+	turns       map[int][]int // members of each priority, the next one first
 	threshold   int
 	after, most time.Duration
 	healthyOnly bool
@@ -195,7 +195,7 @@ func TestBoardLikeTheModel(t *testing.T) {
 	}
 }
 
-// Results of what began before the health changed do not count.
+// Results of attempts and probes that began before the health changed do not count.
 func TestBoardForgetsWhatBeganEarlier(t *testing.T) {
 	b := newBoard([]member{testMember(1, false), testMember(2, false)}, Options{Threshold: 1, ProbeAfter: 5, MaxProbeAfter: 60})
 	m := &b.members[0]

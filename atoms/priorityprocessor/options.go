@@ -74,7 +74,7 @@ type Options struct {
 	Verbose bool
 }
 
-// maxProcessors is how many fit into a set of members.
+// maxProcessors is how many members a set can have.
 const maxProcessors = 64
 
 // resolved returns the options with defaults in place of zeros, or says what is wrong

@@ -12,11 +12,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A Failover gives each item to the first healthy processor. If this one fails, it gives the
-// item to the next one. Make one with [New], and close it. Until then, the sink refers to it.
-// It has a goroutine only while a Probe runs, and a timer only while a processor with a Probe
-// is unhealthy. All methods are safe for concurrent use, also in processors, probes and
-// handlers.
+// A Failover gives each item to the first healthy processor. If that processor fails, it
+// gives the item to the next one. Make one with [New], and close it. Until then, the sink
+// refers to it. It has a goroutine only while a Probe runs, and a timer only while a
+// processor with a Probe is unhealthy. All methods are safe for concurrent use, also in
+// processors, probes and handlers.
 //
 // If the first processor does the item, Do costs two short locks and no allocation.
 type Failover[T any] struct{ *engine[T, struct{}] }
@@ -25,7 +25,7 @@ type Failover[T any] struct{ *engine[T, struct{}] }
 // [NewResult].
 type ResultFailover[In, Out any] struct{ *engine[In, Out] }
 
-// engine is the common part of both.
+// engine is the common part of a Failover and a ResultFailover.
 type engine[In, Out any] struct {
 	opts       Options
 	processors []ResultProcessor[In, Out] // in the order of the board's members
@@ -38,9 +38,9 @@ type engine[In, Out any] struct {
 
 	mu     sync.Mutex
 	board  board
-	route  int // of the last SignalRoute
+	route  int // priority in the last SignalRoute
 	closed bool
-	timers []*time.Timer // of the members with a Probe; else nil
+	timers []*time.Timer // timers of the members with a Probe; else nil
 	out    outbox.Outbox // signals about health
 }
 
@@ -73,7 +73,7 @@ func NewResult[In, Out any](processors []ResultProcessor[In, Out], opts Options)
 	return &ResultFailover[In, Out]{f}, nil
 }
 
-// newEngine makes an engine. It sorts processors, and keeps this slice.
+// newEngine makes an engine. It sorts the slice processors, and keeps it.
 func newEngine[In, Out any](processors []ResultProcessor[In, Out], opts Options) (*engine[In, Out], error) {
 	if err := checkProcessors(processors); err != nil {
 		return nil, err
@@ -129,9 +129,9 @@ func (f *Failover[T]) Do(ctx context.Context, item T) error {
 	return err
 }
 
-// Do is [Failover.Do] with a result: that of the processor that succeeded. If the item is at
-// fault (see [Options.FailoverIf]), it is the result that came with the error. Otherwise it is
-// the zero value. Do has the form of [core.ResultWork].
+// Do is [Failover.Do] with a result: the result of the processor that succeeded. If the item
+// is at fault (see [Options.FailoverIf]), Do returns the result that came with the error. In
+// other cases it returns the zero value. Do has the form of [core.ResultWork].
 func (f *ResultFailover[In, Out]) Do(ctx context.Context, item In) (Out, error) {
 	return f.do(ctx, item)
 }
@@ -237,7 +237,7 @@ func (f *engine[In, Out]) attempt(ctx context.Context, t ticket, r *run, item In
 		r.waits = o == failed
 		f.settle(ctx, t, o, err)
 	}()
-	o = cancelled // in case a handler ends the goroutine before Do is called
+	o = cancelled // the outcome if a handler ends the goroutine before Do is called
 	if n := len(r.failed); n > 0 {
 		f.raiseFailover(ctx, t.member, &r.failed[n-1])
 	}
@@ -268,8 +268,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// ended returns why ctx has ended, or nil. It also looks at the clock: a processor that has
-// passed on the deadline may return shortly before the context ends.
+// ended returns why ctx has ended, or nil. It also looks at the clock: a processor that
+// passes the deadline to other calls may return shortly before the context ends.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -300,7 +300,7 @@ func (f *engine[In, Out]) settle(ctx context.Context, t ticket, o outcome, err e
 	}
 	f.mu.Unlock()
 	if changed {
-		defer f.out.Run() // deferred: a handler may end the goroutine
+		defer f.out.Run() // deferred, because a handler may end the goroutine
 	}
 	switch {
 	case o == failed || o == panicked:

@@ -155,7 +155,8 @@ func TestUnhealthyPrimaryGetsNothing(t *testing.T) {
 	})
 }
 
-// When all are unhealthy they are the last resort, or, with HealthyOnly, nothing is.
+// When all are unhealthy, they are tried as the last resort. With HealthyOnly, none is
+// tried.
 func TestAllUnhealthy(t *testing.T) {
 	for _, healthyOnly := range []bool{false, true} {
 		var a, b fake
@@ -294,7 +295,7 @@ func TestProbesThatPanicOrHang(t *testing.T) {
 		expectAfter(t, signals, 80*time.Second, "probe.starting:pri1")
 		f.MarkHealthy("primary")
 		f.MarkUnhealthy("primary")
-		expectAfter(t, signals, time.Hour, "probe.starting:pri1", "probe.success:pri1") // it waits for the one that hangs
+		expectAfter(t, signals, time.Hour, "probe.starting:pri1", "probe.success:pri1") // the next probe waits for the one that hangs
 		assert.EqualValues(t, 1, most.Load())
 	})
 }
@@ -354,7 +355,7 @@ func TestCloseFromAnywhere(t *testing.T) {
 	}
 }
 
-// The end of the item's context is not a failure of the processor, and ends the item.
+// The end of the item's context ends the item, and is not a failure of the processor.
 func TestCancellationIsNeutral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var backup fake
@@ -381,8 +382,8 @@ func TestCancellationIsNeutral(t *testing.T) {
 	})
 }
 
-// Nor is it when the processor returns at the deadline of the item, whichever of the two
-// comes first.
+// If a processor returns at the deadline of the item, that is no failure either, whichever
+// of the two comes first.
 func TestTheDeadlineOfTheItem(t *testing.T) {
 	for _, timeout := range []time.Duration{-1, 0, time.Second} {
 		for range 100 {
@@ -533,8 +534,8 @@ func TestPriorityIsInTheName(t *testing.T) {
 	assert.NotZero(t, raised[5].Operation, "the operation of the item raises it")
 }
 
-// Another part of the program routes by signals on the sink alone: all items, or those of
-// a key.
+// Another part of the program routes all items, or the items of a key, only by signals on
+// the sink.
 func TestRouterFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried string
@@ -586,7 +587,7 @@ func TestRouterFromOutside(t *testing.T) {
 	})
 }
 
-// Another part of the program probes, by signals on the sink alone.
+// Another part of the program probes, and reports only by signals on the sink.
 func TestProberFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b, c fake
@@ -672,8 +673,8 @@ func TestMark(t *testing.T) {
 	})
 }
 
-// Signals about health come in the order in which it changed, also when a handler
-// changes it.
+// Signals about health come in the order of the changes, even when a handler changes the
+// health.
 func TestSignalsComeInOrder(t *testing.T) {
 	var a fake
 	f := newFailover(pp.Options{}, a.as("a", 1))
@@ -763,8 +764,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	assert.Equal(t, "priorityprocessor", f.Name())
 }
 
-// The result is that of the processor that succeeds, or whose error is the item's own
-// fault. Results of failed attempts are dropped.
+// Do returns the result of the processor that succeeds, or that blames the item. Results of
+// failed attempts are dropped.
 func TestTheResult(t *testing.T) {
 	errItem := errors.New("no such item")
 	answers := map[string]error{"a": errDown}

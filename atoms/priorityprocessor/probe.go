@@ -27,7 +27,7 @@ func (f *engine[In, Out]) probe(ctx context.Context, i int) (err error) {
 		f.addProbeSignal(i, SignalProbeStarting, Report{})
 	}
 	f.mu.Unlock()
-	if !ok { // its health has changed since the timer fired
+	if !ok { // the health has changed since the timer fired
 		return nil
 	}
 	o := panicked

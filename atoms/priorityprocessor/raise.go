@@ -92,8 +92,8 @@ func (f *engine[In, Out]) command(s core.Signal) {
 	}, name == CommandHealthy, f.opts.Sink.Because(s))
 }
 
-// start returns the level with which an item starts: that of the newest [CommandRoute] for the
-// item, or the highest.
+// start returns the level with which an item starts: the level of the newest [CommandRoute]
+// for the item, or the highest.
 func (f *engine[In, Out]) start(ctx context.Context) int {
 	if !f.routed.Load() {
 		return 0

@@ -37,9 +37,9 @@ const (
 	// [Options.Name].
 	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
 	SignalRestored = "restore.primary"
-	// SignalProbeStarting is raised before each call of a Probe function, and SignalProbeSuccess
-	// or SignalProbeFailed after it. If the health changes during the call, or on Close, there is no
-	// signal after it. The key is the name of the processor.
+	// SignalProbeStarting is raised before each call of a Probe function, and SignalProbeSuccess or
+	// SignalProbeFailed after it. If the health changes during the call, or if Close cancels the
+	// call, there is no signal after it. The key is the name of the processor.
 	SignalProbeStarting = "probe.starting" // probe.starting:pri1
 	SignalProbeSuccess  = "probe.success"  // probe.success:pri1
 	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1: a call of a Probe function has failed
@@ -56,10 +56,11 @@ const (
 	// CommandRoute with a priority, as in "route.priority.2", changes the route while the
 	// signal is on the sink. Items start with this priority, continue with lower ones, and
 	// try higher ones last. If the signal has a key, it applies to items whose operation
-	// has this key. Otherwise it applies to all items. If there are several, the newest
-	// one counts. A priority that no processor has is ignored. Hold the signal (see
-	// [core.Sink.Hold]), because a raised one is removed when it is too old or when there
-	// are too many newer ones. While it is there, each item costs a search on the sink.
+	// has this key. Otherwise it applies to all items. If there are several such signals,
+	// the newest one counts. A priority that no processor has is ignored. Hold the signal
+	// (see [core.Sink.Hold]), because a raised signal is removed when it is too old or
+	// when there are too many newer signals. While a route is there, each item costs a
+	// search on the sink.
 	CommandRoute = "route.priority."
 	// CommandUnhealthy and CommandHealthy call [Failover.MarkUnhealthy] and
 	// [Failover.MarkHealthy] for the processor whose name is their key. Without a key they
@@ -73,7 +74,7 @@ const (
 // on the signal.
 type Report struct {
 	Processor  string // the processor; "" for SignalRoute and SignalRestored
-	Priority   int    // of the processor; SignalRoute and SignalRestored: the old route, 0 for none
+	Priority   int    // priority of the processor; SignalRoute and SignalRestored: the old route, 0 for none
 	To         string // SignalFailover: the processor that gets the item
 	ToPriority int    // SignalFailover: the priority of To; SignalRoute and SignalRestored: the new route, 0 for none
 

@@ -12,17 +12,17 @@ import (
 //
 //	Accepted = Running + Succeeded + Failed + Cancelled + Refused
 type Stats struct {
-	Accepted  uint64 `json:"accepted"` // calls of Do before Close: items
+	Accepted  uint64 `json:"accepted"` // items: calls of Do before Close
 	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
-	Failed    uint64 `json:"failed"`    // failed by all processors, by its own fault, or with a panic
-	Cancelled uint64 `json:"cancelled"` // its context ended, or a handler ended its goroutine
+	Failed    uint64 `json:"failed"`    // items that all processors failed, that were at fault, or that panicked
+	Cancelled uint64 `json:"cancelled"` // items whose context ended, or whose goroutine a handler ended
 	Refused   uint64 `json:"refused"`   // with ErrNoneHealthy
 
 	Rejected uint64 `json:"rejected"` // calls of Do after Close
 
 	Attempts       uint64 `json:"attempts"`       // of all processors
-	Failovers      uint64 `json:"failovers"`      // attempts after a failed attempt
+	Failovers      uint64 `json:"failovers"`      // attempts that followed a failed attempt
 	Unhealthy      uint64 `json:"unhealthy"`      // how often a processor became unhealthy
 	Restored       uint64 `json:"restored"`       // how often a processor became healthy again
 	Probes         uint64 `json:"probes"`         // calls of Probe functions
@@ -51,7 +51,7 @@ type ProcessorStatus struct {
 	Healthy   bool      `json:"healthy"`
 	Since     time.Time `json:"since"`              // the last change of Healthy, or the call of New
 	Failures  int       `json:"failures"`           // in a row
-	LastErr   error     `json:"-"`                  // of the last failed attempt or probe; "error" in JSON
+	LastErr   error     `json:"-"`                  // error of the last failed attempt or probe; "error" in JSON
 	Probing   bool      `json:"probing"`            // a probe runs
 	NextProbe time.Time `json:"nextProbe,omitzero"` // when the next probe is due; zero if there is none
 

@@ -28,7 +28,7 @@ const (
 
 // Commands are signals that limiters obey. If a command has a key, it is for the limiter of
 // that name, or for the limit of that name of a [Group]. If it has no key, it is for all
-// limiters on the sink, also for each [Keyed], but not for a Group. All commands but
+// limiters on the sink, each [Keyed] included, but not for a Group. All commands but
 // CommandReset need a colon and a decimal number after them: "rate.limit.set:12.5". A prefix
 // is allowed if it ends with a dot or a colon: "api.rate.limit.set:50".
 const (
@@ -119,7 +119,7 @@ func (e *engine) obey(s core.Signal, limit int, command, value string) {
 func parseNumber(value string) (n float64, rule string) {
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case strings.Trim(value, "0123456789.eE+-") != "", err != nil: // err also if it is too large
+	case strings.Trim(value, "0123456789.eE+-") != "", err != nil: // err is also set if the number is too large
 		return 0, "must be a decimal number such as 12.5 or 1e3"
 	case n < 0:
 		return 0, "must not be negative"

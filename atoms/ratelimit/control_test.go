@@ -206,7 +206,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		signals.None()
 		assert.False(t, l.Allow())
 		assert.Equal(t, "api", signals.ExpectExactly(ratelimit.SignalLimited)[0].Key)
-		for range 1000 { // overload: every second one is refused
+		for range 1000 { // overload: every second request is refused
 			time.Sleep(50 * time.Millisecond)
 			l.Allow()
 			assert.True(t, sink.Has(ratelimit.SignalLimited))
@@ -228,7 +228,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		r := l.ReserveN(20)
 		time.Sleep(time.Millisecond)
 		signals.ExpectExactly(ratelimit.SignalLimited)
-		require.NoError(t, l.SetRate(0.1)) // 200 s; a minute at most to recover
+		require.NoError(t, l.SetRate(0.1)) // the bucket fills in 200 s, but recovery takes a minute at most
 		time.Sleep(r.Delay() + time.Minute - 1)
 		assert.True(t, sink.Has(ratelimit.SignalLimited))
 		time.Sleep(time.Minute + 1)
@@ -273,7 +273,7 @@ func TestRecoversByTheNewRate(t *testing.T) {
 
 		drain(l)
 		time.Sleep(1500 * time.Millisecond)
-		require.NoError(t, l.SetBurst(5)) // in 1 s, which is over
+		require.NoError(t, l.SetBurst(5)) // the bucket fills in 1 s, and 1.5 s have passed
 		synctest.Wait()
 		assert.False(t, sink.Has(ratelimit.SignalLimited))
 		time.Sleep(time.Hour)

@@ -1,5 +1,5 @@
-// Package ratelimit limits the rate of requests: so many per second, and a burst of requests
-// after a quiet time.
+// Package ratelimit limits the rate of requests: a number of requests per second, and a
+// burst of requests after a quiet time.
 //
 //	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 20}, ratelimit.Options{})
 //	if err != nil {
@@ -17,11 +17,11 @@
 //
 //	core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 8})
 //
-// While an item waits in Wrap it keeps its slot: if it gave the slot up, the coordinator would
-// start the next one, until all lanes stand in the limiter's line, which knows no lanes. If the
-// rate is that of one coordinator, use [core.Class] instead: items wait for tokens in their
-// lanes, without a slot, and Explain says when the next token comes. One rate over several
-// coordinators, or outside of any, is for this package.
+// While an item waits in Wrap it keeps its slot. If it gave up its slot, the coordinator would
+// start more items, until items of all lanes wait in the limiter's queue, which knows no lanes.
+// If only one coordinator uses the rate, use [core.Class] instead: items wait for tokens in
+// their lanes, without a slot, and Explain says when the next token comes. Use this package if
+// several coordinators share a rate, or for code outside of coordinators.
 //
 // # Waiting
 //
@@ -45,9 +45,9 @@
 //	sink.RaiseKey(ratelimit.CommandIncrease+":2.5", "api") // the one called api
 //
 // A change adds no tokens. But if the rate was [Unlimited], the bucket is full after the
-// change. A rate of 0 pauses. [Limiter.PauseFor] pauses for a time, for example that of a
-// Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid, the
-// limiter raises [SignalRejected].
+// change. A rate of 0 pauses. [Limiter.PauseFor] pauses for a time, for example the time in
+// a Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid,
+// the limiter raises [SignalRejected].
 //
 // # Token bucket and GCRA
 //
@@ -61,8 +61,8 @@
 //
 // shows that both let the same requests pass at the same moments. [Limiter.Tokens] is the view
 // of a token bucket, and [Limiter.TAT] the view of GCRA. The tests compare the implementation
-// with an exact model of each, with rates and bursts that change. The arithmetic is that of
-// package core/bucket: nothing is rounded to whole nanoseconds.
+// with an exact model of each, with rates and bursts that change. Package core/bucket has the
+// arithmetic: nothing is rounded to whole nanoseconds.
 //
 // # Many limits
 //

@@ -77,7 +77,7 @@ func (e *engine) now() int64 { return int64(time.Since(e.begin)) }
 // lock reads the clock, and then locks.
 func (s *shard) lock() (now int64) {
 	now = s.engine.now()
-	if !s.mu.TryLock() { // the same as Lock, but inlined
+	if !s.mu.TryLock() { // does the same as Lock, but is inlined
 		s.mu.lockSlow()
 	}
 	return now
@@ -273,7 +273,7 @@ func (e *engine) Name() string { return e.name }
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (e *engine) Sink() *core.Sink { return e.sink }
 
-// Reset fills the buckets, also if Tokens is negative. Queued requests are served first.
+// Reset fills the buckets, even if Tokens is negative. Queued requests are served first.
 func (e *engine) Reset() { e.reset(0, len(e.limits)) }
 
 // PauseFor pauses for the time d, for example because a server said Retry-After. Meanwhile no
@@ -287,9 +287,9 @@ func (e *engine) PauseFor(d time.Duration) {
 	})
 }
 
-// Close ends the subscription to commands. Wait then returns an error that matches
-// [core.ErrClosed], also in calls that wait already, and Allow returns false. Close may be
-// called several times. It returns nil.
+// Close ends the subscription to commands. After that, Allow returns false, and Wait
+// returns an error that matches [core.ErrClosed], even in calls that wait already. Close
+// may be called several times. It returns nil.
 func (e *engine) Close() error {
 	e.unsubscribe()
 	e.change(func(s *shard, now int64) {

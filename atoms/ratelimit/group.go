@@ -23,14 +23,14 @@ type Limit struct {
 // [NewGroup], and close it. A request has a cost for each limit, in the order of the limits in
 // NewGroup. It takes all tokens at once: the first request in the queue passes when all buckets
 // have enough, and no request overtakes it. A waiter holds no tokens of any limit. While a limit
-// is paused, no request passes, also if its cost for this limit is 0.
+// is paused, no request passes, even if its cost for this limit is 0.
 //
 // Often the cost of a request is known afterwards. Then reserve the highest cost, and correct
 // the reservation later; see [Reservation.Adjust].
 //
 // Methods panic if a cost is negative, or if the number of costs is not the number of limits.
-// All methods are safe for concurrent use. Allow and Wait cost as much as those of a
-// [Limiter], and a little more for each further limit.
+// All methods are safe for concurrent use. Allow and Wait cost as much as in a [Limiter], and
+// a little more for each further limit.
 //
 // A Group obeys only commands that have the name of a limit as key: one number does not fit
 // all limits.

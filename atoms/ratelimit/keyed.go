@@ -43,7 +43,7 @@ func NewKeyed[K comparable](rate core.Rate, opts Options) (*Keyed[K], error) {
 		return nil, err
 	}
 	n := 1
-	if opts.Capacity >= 8192 { // with few keys in a shard, the shards would be uneven
+	if opts.Capacity >= 8192 { // shards with few keys would have uneven loads
 		n = min(64, 1<<bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	}
 	k := &Keyed[K]{seed: maphash.MakeSeed(), keys: make([]keyShard[K], n)}
@@ -191,8 +191,8 @@ func (k *Keyed[K]) PauseKeyFor(key K, d time.Duration) error {
 	return nil
 }
 
-// Stats returns the counters and the state. The shards are read one after the other; the law
-// is true of each shard and of the sum.
+// Stats returns the counters and the state. The shards are read one after the other; the
+// equation of [Counts] holds for each shard and for the sum.
 func (k *Keyed[K]) Stats() (st KeyedStats) {
 	for i := range k.keys {
 		s := &k.keys[i]

@@ -25,8 +25,8 @@ func newKeyed[K comparable](t testing.TB, rate core.Rate, opts ratelimit.Options
 	return k
 }
 
-// A Keyed does for each key what a Limiter of its own would do, also when rate and
-// burst change.
+// A Keyed does for each key the same as a separate Limiter, even when rate and burst
+// change.
 func TestKeyedIsALimiterForEachKey(t *testing.T) {
 	steps := 4000
 	if ratelimit.Long {
@@ -85,11 +85,11 @@ func TestKeyedIsALimiterForEachKey(t *testing.T) {
 	})
 }
 
-// A key that is full again is as good as new, and its memory is used for the next.
+// A key with a full bucket is like a new key, and its memory is used for the next one.
 func TestKeyedDropsFullKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed[string](t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{Capacity: 1000})
-		for i := range 10_000 { // 10 a second; each is full again after a second
+		for i := range 10_000 { // 10 keys a second; each bucket is full again after a second
 			assert.True(t, k.Allow(fmt.Sprint("client:", i)))
 			time.Sleep(100 * time.Millisecond)
 			s := k.Stats()
@@ -101,7 +101,8 @@ func TestKeyedDropsFullKeys(t *testing.T) {
 	})
 }
 
-// When all keys are in use, the key with the fullest bucket of a few is forgotten, and counted.
+// When all keys are in use, a few keys are checked. The key with the fullest bucket is
+// forgotten and counted.
 func TestKeyedForgetsAtTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed[int](t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{Capacity: 100})
@@ -279,7 +280,7 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 	})
 }
 
-// Delay is what a server says as Retry-After.
+// A server can send Delay as Retry-After.
 func TestKeyedDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed[string](t, core.Rate{PerSecond: 0.1, Burst: 2}, ratelimit.Options{})
@@ -328,7 +329,7 @@ func TestPauseKeyFor(t *testing.T) {
 			assert.Equal(t, rate == ratelimit.Unlimited, k.Allow("a"))
 
 			require.NoError(t, k.PauseKeyFor("a", time.Hour))
-			k.PauseFor(2 * time.Hour) // of all, so also of this one
+			k.PauseFor(2 * time.Hour) // pauses all keys, and so this one
 			time.Sleep(time.Hour)
 			assert.False(t, k.Allow("a"))
 			require.NoError(t, k.PauseKeyFor("a", 0))

@@ -10,7 +10,7 @@ import (
 // time.
 type keyShard[K comparable] struct {
 	meter   bucket.Meter
-	heads   []int32 // the first slot of each hash; a power of two of them
+	heads   []int32 // the first slot of each hash; their number is a power of two
 	slots   []slot[K]
 	free    []int32 // unused slots
 	hand    int     // the slot at which look stopped
@@ -199,7 +199,7 @@ func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*qu
 }
 
 // remove removes a queue if it is empty and the key is not paused, and reports whether it did.
-// The mark goes back to the slot.
+// The mark goes from the queue back to the slot.
 func (s *keyShard[K]) remove(q *queue, now int64) bool {
 	if q.requests.Len() > 0 || s.isPaused(q) && now < q.buckets[0].meter.PausedUntil() {
 		return false

@@ -19,9 +19,9 @@ import (
 // It is exact, and slow.
 type refBucket struct {
 	rate, tokens *big.Rat // per nanosecond; there
-	most         *big.Rat // what would be there if nothing had ever been taken
+	most         *big.Rat // the tokens if none had ever been taken
 	burst        int64
-	last         int64 // when tokens was right
+	last         int64 // the time of tokens
 	until        int64
 	unlimited    bool
 }
@@ -65,7 +65,7 @@ func (b *refBucket) take(n int64) {
 	}
 }
 
-// giveBack makes it as if n had never been taken.
+// giveBack restores the state as if n had never been taken.
 func (b *refBucket) giveBack(n int64) {
 	b.tokens.Add(b.tokens, rat(n))
 	if b.tokens.Cmp(b.most) > 0 {
@@ -131,7 +131,7 @@ func (b *refBucket) setRate(rate float64) {
 // A refRequest is a queued request.
 type refRequest struct {
 	costs []int64
-	at    int64 // when it was granted; never: it is queued
+	at    int64 // when the request was granted; never: it is queued
 }
 
 // A refQueue is a queue in front of reference buckets: the first request takes from all of
@@ -163,7 +163,7 @@ func (l *refQueue) settle(now int64) {
 		for i, b := range l.buckets {
 			b.advance(max(l.from, at-1), b.burst)
 			if at > l.from && b.tokens.Cmp(rat(min(p.costs[i], b.burst))) < 0 {
-				b.advance(at, bucket.Never) // due in this very nanosecond
+				b.advance(at, bucket.Never) // the request is due in this nanosecond
 			} else {
 				b.advance(at, b.burst)
 			}
@@ -186,13 +186,13 @@ type walk struct {
 	ref      *refQueue
 	requests []*request
 	twins    map[*request]*refRequest
-	dropped  map[int]int // how many, by whether that was before (-1), at (0) or after (1) their turn
+	dropped  map[int]int // number of dropped requests, by time: before (-1), at (0) or after (1) their turn
 	log      []string
 }
 
 var someRates = []float64{1, 10, 3, 0.5, 1e3, 1e6, 0.001, 1.0 / 3, 7.25, 123456.789, 1e9, 3e8}
 
-// newQueue makes a queue for tests that call no method that locks.
+// newQueue makes a queue for tests that call only methods without locks.
 func newQueue(buckets ...tokenBucket) *queue {
 	return &queue{shard: &shard{engine: &engine{maxQueued: 1 << 30}}, buckets: buckets, alarm: bucket.Never}
 }
@@ -262,7 +262,7 @@ func (w *walk) costs() []int64 {
 	return costs
 }
 
-// step does something at a later time.
+// step makes a random call at a later time.
 func (w *walk) step() {
 	slowest := 1e-3
 	for _, b := range w.ref.buckets {
@@ -370,7 +370,7 @@ func (w *walk) enter(costs []int64) {
 	w.requests = append(w.requests, r)
 	w.queue.enter(w.now, r, bucket.Never)
 	if r.state == granted {
-		w.queue.from = w.now // it was not queued
+		w.queue.from = w.now // the request was not queued
 	}
 	w.settle()
 	if w.random.IntN(8) == 0 {
@@ -389,7 +389,7 @@ func (w *walk) same(want, got int64) {
 	require.InDelta(w.t, want-w.now, got-w.now, 1+1e-12*float64(want-w.now), "due: %q", w.log)
 }
 
-// adjust makes a request cost something else, or less if it has its tokens.
+// adjust changes the cost of a request; if it has its tokens, the new cost is lower.
 func (w *walk) adjust(r *request, costs []int64) {
 	w.logf("adjust %v to %v, queued: %v", r.costs, costs, r.state == queued)
 	twin := w.twins[r]
@@ -405,7 +405,7 @@ func (w *walk) adjust(r *request, costs []int64) {
 	w.queue.adjust(r, costs)
 }
 
-// drop takes a request out of the queue, or gives back what it has, if its turn is now.
+// drop takes a request out of the queue, or gives its tokens back if its turn is now.
 func (w *walk) drop(r *request) {
 	twin := w.twins[r]
 	turn := cmp.Compare(w.now, twin.at)
@@ -445,7 +445,7 @@ func TestModelTokenBucket(t *testing.T) {
 	}
 }
 
-// Tokens that were taken and given back change nothing, however many times.
+// Tokens that are taken and given back change nothing, even after many times.
 func TestGiveBackIsExact(t *testing.T) {
 	m := bucket.Start(0, 1.0/3, 10)
 	q := newQueue(tokenBucket{meter: &m})
@@ -464,7 +464,7 @@ func TestGiveBackIsExact(t *testing.T) {
 	}
 }
 
-// The table of a shard does what a map would do, also when hashes are equal.
+// The table of a shard does the same as a map, even when hashes are equal.
 func TestKeyedTable(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 7))
 	s := keyShard[int]{meter: bucket.Start(0, 1, 1), maxKeys: 300}

@@ -22,7 +22,7 @@ type queue struct {
 	buckets []tokenBucket
 
 	requests list.List // of *request
-	from     int64     // the first request cannot be granted before
+	from     int64     // earliest time at which the first request can be granted
 	forecast forecast
 
 	timer *time.Timer
@@ -44,7 +44,7 @@ func dueAt(buckets []tokenBucket, costs []int64, from int64) int64 {
 	return from
 }
 
-// book takes the costs as of the time at, which dueAt has returned.
+// book takes the costs as of the time at. DueAt has returned this time.
 func book(buckets []tokenBucket, costs []int64, from, at int64) {
 	for i := range buckets {
 		buckets[i].meter.Book(&buckets[i].mark, costs[i], from, at)
@@ -127,7 +127,7 @@ func (q *queue) dueOf(r *request) int64 {
 	return dueAt(f.buckets, r.costs, f.at)
 }
 
-// fill is the forecast after all requests of the queue that are before end.
+// fill returns the forecast after all requests of the queue that come before end.
 func (f *forecast) fill(q *queue, end *request) {
 	f.buckets, f.at = append(f.buckets[:0], q.buckets...), q.from
 	for e := q.requests.Front(); e != nil; e = e.Next() {
@@ -169,7 +169,7 @@ func (q *queue) takeNow(now int64, costs []int64) bool {
 	ok := !q.shard.closed && q.requests.Len() == 0
 	last := len(q.buckets) - 1
 	for i := 0; i < last && ok; i++ {
-		b := q.buckets[i] // a copy: nothing is taken yet
+		b := q.buckets[i] // a copy, because nothing is taken yet
 		ok = b.meter.Take(&b.mark, now, costs[i])
 	}
 	for i := last; i >= 0 && ok; i-- {
@@ -346,9 +346,9 @@ type condition struct {
 }
 
 // quietUntil returns the time at which the condition ends if no request is refused or queued
-// before. That is after the time that the slowest bucket takes to fill, but at least a second
-// and at most a minute. If it were shorter, the condition would begin and end with every second
-// request of a steady overload.
+// before. The wait is the time that the slowest bucket takes to fill, but at least a second and
+// at most a minute. If it were shorter, a steady overload would begin and end the condition all
+// the time.
 func (q *queue) quietUntil() int64 {
 	seconds := 1.0
 	for i := range q.buckets {

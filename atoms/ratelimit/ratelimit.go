@@ -26,7 +26,7 @@ func Every(d time.Duration) float64 {
 		return Unlimited
 	}
 	rate := 1e9 / float64(d)
-	if math.FMA(rate, float64(d), -1e9) < 0 { // rounded down, it would be late
+	if math.FMA(rate, float64(d), -1e9) < 0 { // the rate was rounded down: tokens would come late
 		rate = math.Nextafter(rate, Unlimited)
 	}
 	return rate

@@ -35,8 +35,8 @@ func drain(l *ratelimit.Limiter) (taken int) {
 	return taken
 }
 
-// queue starts so many waiters, one after the other, and returns the channel on which each
-// reports when it was served, in time since now.
+// queue starts waiters, one after the other. It returns the channel on which each reports
+// when it was served, as time since now.
 func queue(t testing.TB, l *ratelimit.Limiter, n int, cost int) <-chan served {
 	begin, out := time.Now(), make(chan served, n)
 	for i := range n {
@@ -164,7 +164,7 @@ func TestChangesKeepWaiters(t *testing.T) {
 	})
 }
 
-// The first in the queue is served first, also if it needs many tokens.
+// The first request in the queue is served first, even if it needs many tokens.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
@@ -201,7 +201,7 @@ func TestWaitReturnsErrors(t *testing.T) {
 		assert.Equal(t, 2.0, l.Tokens(), "nothing is taken")
 		drain(l)
 
-		// Too short a deadline is known at once.
+		// A deadline that is too short is refused at once.
 		begin := time.Now()
 		for _, left := range []time.Duration{time.Millisecond, time.Second} { // at the deadline is too late
 			ctx, cancel := context.WithTimeout(t.Context(), left)
@@ -262,9 +262,9 @@ func TestContextEndsAtTheMomentOfTheGrant(t *testing.T) {
 	})
 }
 
-// A reservation that is cancelled before its turn or at it gives back all its tokens, also if
-// others were made after it. CancelAt of x/time/rate does not. After its turn, its tokens count as
-// used, and Cancel does nothing.
+// A reservation that is cancelled before or at its turn gives back all its tokens, even if others
+// were made after it. CancelAt of x/time/rate does not do this. After its turn, its tokens count
+// as used, and Cancel does nothing.
 func TestReservationCancelIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
@@ -279,7 +279,7 @@ func TestReservationCancelIsExact(t *testing.T) {
 		assert.Equal(t, []time.Duration{2e9, 3e9}, []time.Duration{first.Delay(), third.Delay()}, "the request behind moves up")
 		time.Sleep(2 * time.Second)
 		assert.Zero(t, first.Delay())
-		first.Cancel() // its time has come this moment
+		first.Cancel() // its turn is at this moment
 		assert.Zero(t, third.Delay())
 		third.Cancel()
 		assert.Equal(t, 2.0, l.Tokens())
@@ -299,12 +299,13 @@ func TestReservationCancelIsExact(t *testing.T) {
 		}
 		assert.Zero(t, passed, "the tokens are used")
 		assert.EqualValues(t, 3, l.Stats().Cancelled)
-		reserved[0].Adjust(0) // says that they were not
+		reserved[0].Adjust(0) // says that the tokens were not used
 		assert.InDelta(t, 5, l.Tokens(), 1e-8)
 	})
 }
 
-// Full, used and full again: so many pass at once as the bucket holds.
+// A bucket that was used and is full again lets as many requests pass at once as it holds
+// tokens.
 func TestCancelAfterTheTurnDoesNotExceedTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 4}, ratelimit.Options{})
@@ -342,7 +343,7 @@ func TestReservationWait(t *testing.T) {
 		assert.ErrorIs(t, next.Wait(ctx), errOnPurpose)
 		assert.Equal(t, 1.0, l.Tokens())
 
-		// Two wait for the same one.
+		// Two goroutines wait for one reservation.
 		drain(l)
 		r = l.Reserve()
 		var both sync.WaitGroup
@@ -355,7 +356,7 @@ func TestReservationWait(t *testing.T) {
 	})
 }
 
-// If less was used, the rest goes back; if more was used, it is owed.
+// If fewer tokens were used, the rest goes back. If more were used, they become a debt.
 func TestReservationAdjust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{})
@@ -385,7 +386,8 @@ func TestReservationAdjust(t *testing.T) {
 	})
 }
 
-// A rate of 0 pauses: nothing passes, whatever is in the bucket, and waiters go on waiting.
+// A rate of 0 pauses: no request passes, whatever is in the bucket, and waiters go on
+// waiting.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 0, Burst: 3}, ratelimit.Options{})
@@ -405,7 +407,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// An unlimited limiter lets all pass, also waiters, and takes nothing.
+// An unlimited limiter lets all requests pass, waiters included, and takes no tokens.
 func TestUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: ratelimit.Unlimited, Burst: 2}, ratelimit.Options{})
@@ -629,7 +631,7 @@ func TestUptime(t *testing.T) {
 			l := newLimiter(t, core.Rate{PerSecond: rate, Burst: most}, ratelimit.Options{})
 			require.True(t, l.AllowN(most))
 			r := l.Reserve()
-			r.Adjust(math.MaxInt) // more than there is in the bucket
+			r.Adjust(math.MaxInt) // more tokens than the bucket has
 			require.NoError(t, l.SetRate(rate))
 			l.Reset()
 			assert.EqualValues(t, -1, l.Tokens(), "granted when it is full, and the rest is owed")
@@ -658,8 +660,8 @@ func TestUptime(t *testing.T) {
 	})
 }
 
-// Many goroutines cancel, adjust and wait for one reservation at the same time. It gives back
-// once what it took once.
+// Many goroutines cancel, adjust and wait for one reservation at the same time. The tokens go
+// back exactly once.
 func TestReservationForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 100, Burst: 10}, ratelimit.Options{})

@@ -11,7 +11,7 @@ import (
 )
 
 // A Reservation is a request of [Limiter.ReserveN] or [Group.Reserve]. It gets its tokens when
-// its turn comes, also if no caller waits. All methods are safe for concurrent use.
+// its turn comes, even if no caller waits. All methods are safe for concurrent use.
 //
 // The time of the turn can change: a request ahead is cancelled, the rate changes, or the
 // limiter pauses. Wait follows such changes. A caller that sleeps for Delay does not.
@@ -63,7 +63,7 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	q.settle(now)
 	waits, err := p.state == queued, p.err
 	switch {
-	case p.state == gone && err == nil: // it was granted before
+	case p.state == gone && err == nil: // the request was granted before ctx ended
 		err = q.shard.engine.errCancelled
 	case waits:
 		if deadline != bucket.Never {
@@ -82,11 +82,11 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return q.await(ctx, p)
 }
 
-// Cancel gives the reservation up before its turn, or at that very moment. The bucket is as if
-// the reservation had never been made, and the requests behind it move up. After the turn, Cancel
-// does nothing, because the tokens count as used. If they were not used, call Adjust. If the
-// tokens were there when the reservation was made, that moment was its turn. The second call does
-// nothing.
+// Cancel gives up the reservation before its turn, or at the moment of its turn. The bucket is as
+// if the reservation had never been made, and the requests behind it move up. After the turn,
+// Cancel does nothing, because the tokens count as used. If they were not used, call Adjust. If
+// the tokens were there when the reservation was made, that moment was its turn. A second call of
+// Cancel does nothing.
 func (r *Reservation) Cancel() {
 	q := r.queue
 	now := q.shard.lock()
@@ -97,7 +97,7 @@ func (r *Reservation) Cancel() {
 
 // Adjust sets the number of tokens that were really used: one number for a [Limiter], and one
 // for each limit of a [Group]. If it is less than reserved, the rest goes back. If it is more,
-// the difference is taken, also if Tokens becomes negative. The bucket is then as if the
+// the difference is taken, even if Tokens becomes negative. The bucket is then as if the
 // reservation had always had this cost, but tokens that would have overflowed meanwhile come
 // back, too. Adjust may be called several times, before and after the turn. After a reservation
 // was cancelled it does nothing. It panics if a number is negative, or if the number of
@@ -125,16 +125,16 @@ const (
 
 // A request is a call that asks for tokens.
 type request struct {
-	costs []int64       // tokens of each bucket, or untaken
+	costs []int64       // tokens from each bucket, or untaken
 	state state         // 0: before enter
-	at    int64         // when it got its tokens
+	at    int64         // when the request got its tokens
 	ready chan struct{} // closed when the request leaves the queue; nil: there is no waiter
-	err   error         // why it is gone
+	err   error         // why the state is gone
 
 	element *list.Element // while it is queued
 }
 
-// untaken is the cost of a bucket that was unlimited, from which nothing was taken.
+// untaken is the cost at an unlimited bucket: nothing was taken.
 const untaken = -1
 
 // newRequest makes the request of a caller that waits.

@@ -15,7 +15,7 @@ type Counts struct {
 	Queued    int    `json:"queued"`    // requests in the queue, with reservations
 	Cancelled uint64 `json:"cancelled"` // requests that gave up, were ended by Close, or gave their tokens back
 
-	Delayed uint64 `json:"delayed"` // requests that got their tokens in the queue; they may have given them back since
+	Delayed uint64 `json:"delayed"` // requests that waited in the queue for their tokens; some may have given them back later
 }
 
 func (c Counts) plus(d Counts) Counts {
@@ -45,7 +45,7 @@ type GroupStats struct {
 //	Tokens <= Burst
 type LimitStats struct {
 	Name   string  `json:"name"`
-	Tokens float64 `json:"tokens"` // in the bucket; see [Limiter.Tokens]
+	Tokens float64 `json:"tokens"` // tokens in the bucket; see [Limiter.Tokens]
 	Rate   float64 `json:"rate"`   // tokens per second, or [Unlimited]
 	Burst  int     `json:"burst"`
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // Attempt returns the number of the attempt to which ctx belongs. The first attempt is 1, the
-// first retry is 2. It is also 1 outside of attempts, after the end of the attempt, and in an
-// operation that an attempt has enqueued. If Retriers are nested, the innermost one counts.
+// first retry is 2. Outside of attempts it is 1. It is also 1 after the end of the attempt,
+// and in an operation that an attempt has enqueued. If Retriers are nested, the innermost one
+// counts.
 func Attempt(ctx context.Context) int {
 	if a, ok := ctx.Value(attemptKey{}).(*attemptContext); ok && a.operation == core.OperationFrom(ctx) && !a.ended.Load() {
 		return a.number
@@ -20,7 +21,7 @@ func Attempt(ctx context.Context) int {
 type attemptKey struct{}
 
 // attemptContext is the context of a second or later attempt. A first attempt needs it only
-// inside of such an attempt; otherwise the first attempt allocates nothing.
+// inside another attempt; otherwise a first attempt allocates nothing.
 type attemptContext struct {
 	context.Context
 	number    int

@@ -18,7 +18,7 @@ import (
 type BudgetOptions struct {
 	// Ratio is how many retries each successful call adds. 0 means 0.2, negative none.
 	Ratio float64
-	// PerSecond is how many retries each second adds, also while no call succeeds. 0 means
+	// PerSecond is how many retries each second adds, even while no call succeeds. 0 means
 	// 10, negative none.
 	PerSecond float64
 	// Burst is how many retries the budget can hold. It is full at the beginning. 0 means
@@ -35,7 +35,7 @@ type BudgetOptions struct {
 // Make one with [NewBudget]. It is safe for concurrent use, has no goroutine and needs no
 // closing. While the bucket is full, it costs a successful call a few nanoseconds.
 type Budget struct {
-	ratio int64 // per success, in parts
+	ratio int64 // parts that each success adds
 	rate  float64
 	most  int64
 	base  time.Time
@@ -43,7 +43,7 @@ type Budget struct {
 	parts atomic.Int64
 
 	mu      sync.Mutex
-	at      time.Duration // since base: when earn last ran
+	at      time.Duration // time of the last call of earn, since base
 	rest    float64       // the fraction of a part that earn kept for later
 	granted uint64
 	denied  uint64
@@ -126,7 +126,7 @@ func (b *Budget) earn() {
 	earned := b.rate*token*(now-b.at).Seconds() + b.rest
 	b.at = now
 	whole := math.Floor(min(earned, float64(b.most)))
-	b.rest = min(earned-whole, 1) // more than 1 if the bucket is full: that is dropped
+	b.rest = min(earned-whole, 1) // if the bucket is full, more than 1 is left: this is dropped
 	b.add(int64(whole))
 }
 
@@ -135,7 +135,7 @@ func (b *Budget) withdraw() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn()
-	if b.parts.Load() < token { // no other method takes parts, so the lock is enough
+	if b.parts.Load() < token { // only this method takes parts, so the lock is enough
 		b.denied++
 		return false
 	}

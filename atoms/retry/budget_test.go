@@ -38,7 +38,7 @@ func TestBudgetIsShared(t *testing.T) {
 		assert.Equal(t, retry.BudgetStats{Tokens: 0, Granted: 3, Denied: 1}, budget.Stats())
 		assert.Equal(t, retry.Stats{Failed: 1, OverBudget: 1, Retries: 1}, two.Stats())
 
-		for range 5 { // five that succeed pay for one
+		for range 5 { // five successful calls pay for one retry
 			assert.NoError(t, two.Do(t.Context(), func(context.Context) error { return nil }))
 		}
 		assert.NoError(t, one.Do(t.Context(), fails(errOnPurpose).work))
@@ -46,7 +46,7 @@ func TestBudgetIsShared(t *testing.T) {
 	})
 }
 
-// The token of a retry that did not come about is put back, once.
+// If a retry is not made, its token is put back once.
 func TestCancelledRetryGivesItsTokenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := newBudget(t, retry.BudgetOptions{Burst: 5, PerSecond: -1, Ratio: -1})
@@ -86,7 +86,7 @@ func TestBudgetDefaults(t *testing.T) {
 	}
 }
 
-// A dull model: tokens are a number, time is added when looked at.
+// A simple model: tokens are a number, and time is added at each look.
 func TestBudgetModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {

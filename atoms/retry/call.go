@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// do makes attempts until one succeeds or there is no further attempt. Wrapped says that it
-// is all that the operation of ctx does.
+// do makes attempts until one succeeds or there is no further attempt. Wrapped says that
+// the call is the whole work of the operation of ctx.
 func (r *Retrier) do(ctx context.Context, work func(context.Context) error, wrapped bool) error {
 	var begun time.Duration
 	if r.opts.MaxElapsed > 0 {

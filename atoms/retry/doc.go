@@ -42,7 +42,7 @@
 //
 // # Signals
 //
-// If the first attempt succeeds, there is no signal. The other signals are listed at
-// [SignalStarted]. If the call is part of an operation, the operation raises them, and its
-// snapshot shows what it waits for, for how long, and after which error.
+// If the first attempt succeeds, there is no signal. [SignalStarted] and the constants
+// beside it list the signals. If the call is part of an operation, the operation raises
+// them, and its snapshot shows what it waits for, for how long, and after which error.
 package retry

@@ -36,7 +36,7 @@ var ErrAttemptTimeout = fmt.Errorf("retry: the attempt timed out: %w", context.D
 type Error struct {
 	Attempts int   // that were made
 	Cause    error // why there was no further attempt; see [ErrAttempts]
-	Err      error // of the last attempt, without the mark of [After]
+	Err      error // error of the last attempt, without the mark of [After]
 
 	mark *afterError // the mark that Err had, for an outer Retrier; nil: none
 }
@@ -46,7 +46,7 @@ func giveUp(attempts int, cause, err error) *Error {
 	return &Error{attempts, cause, unmark(err), mark}
 }
 
-// Error returns the text, one line.
+// Error returns the text, in one line.
 func (e *Error) Error() string {
 	attempts := "attempts"
 	if e.Attempts == 1 {
@@ -75,7 +75,7 @@ func (e *Error) Unwrap() []error {
 // Retrier does not retry it either.
 //
 // An error of another package says the same with a method Permanent() bool that returns true,
-// as that of durable.Permanent does.
+// such as an error of durable.Permanent.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -83,7 +83,7 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// permanent is an error that may say that no other attempt can change it.
+// permanent is an error that can say whether further attempts are of no use.
 type permanent interface {
 	error
 	Permanent() bool
@@ -96,8 +96,9 @@ func (e *permanentError) Error() string   { return e.err.Error() }
 func (e *permanentError) Unwrap() error   { return e.err }
 
 // After marks err, so that the next attempt starts after the delay d, for example because a
-// server asked for it; see [ParseRetryAfter]. This delay replaces that of [Options.Backoff].
-// If d is 0 or negative, the next attempt starts at once. After(nil, d) is nil.
+// server asked for it; see [ParseRetryAfter]. This delay replaces the delay of
+// [Options.Backoff]. If d is 0 or negative, the next attempt starts at once. After(nil, d)
+// is nil.
 //
 // [errors.Is] and [errors.As] see err through the mark. The field Err of an [Error] and of an
 // [Event] is err without the mark. If the marked error has been wrapped, the field is the

@@ -13,8 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 )
 
-// play is what the documentation says of a call, written down without a thought for
-// anything else: when its attempts begin, when it ends, and with which error.
+// play is the documentation of a call as simple code: when its attempts begin, when it
+// ends, and with which error.
 func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []error) (at []time.Duration, end time.Duration, cause, last error) {
 	now := time.Duration(0)
 	attempts := o.Attempts
@@ -85,7 +85,8 @@ func TestModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 2))
-			// Only the deadline falls on odd nanoseconds, so nothing happens when it does.
+			// Only the deadline falls on an odd nanosecond, so nothing else happens at that
+			// time.
 			some := func(most int) time.Duration { return time.Duration(random.IntN(most+1)) * 100 * time.Millisecond }
 			perhaps := func(most int) time.Duration {
 				if random.IntN(2) == 0 {

@@ -40,9 +40,9 @@ type Options struct {
 	Jitter func(time.Duration) time.Duration
 
 	// AttemptTimeout is how long one attempt may take. It starts with the attempt, not with
-	// the wait for a slot. Then its context ends, with the
-	// cause [ErrAttemptTimeout]. An attempt that fails because of that is retried like any
-	// other. 0 and negative mean no limit.
+	// the wait for a slot. Then its context ends, with the cause [ErrAttemptTimeout]. An
+	// attempt that fails because of the timeout is retried like any other. 0 and negative
+	// mean no limit.
 	AttemptTimeout time.Duration
 	// MaxElapsed is the longest time from the start of a call to the start of its last
 	// attempt. If the next attempt would start later, the call gives up at once. A running
@@ -82,9 +82,9 @@ const (
 // An Event is the payload of the signals. To subscribe to a signal with its payload, use
 // its kind, such as [Started].
 type Event struct {
-	Attempt int           // of [Started]: the attempt that starts; of the others: the last one
-	Delay   time.Duration // of [Delayed] and [Started]: before the next attempt; else 0
-	Err     error         // of the last failed attempt, without the mark of [After]
+	Attempt int           // for [Started]: the attempt that starts; for the others: the last one
+	Delay   time.Duration // for [Delayed] and [Started]: the delay before the next attempt; else 0
+	Err     error         // error of the last failed attempt, without the mark of [After]
 }
 
 // The kinds of the signals.
@@ -107,7 +107,7 @@ type Retrier struct {
 	atOnce atomic.Uint64 // calls that succeeded at the first attempt
 
 	mu    sync.Mutex
-	stats Stats // of all other calls
+	stats Stats // counters of all other calls
 }
 
 // Stats are the counters of a [Retrier], read together. A call that has ended is counted
@@ -118,13 +118,13 @@ type Stats struct {
 	Succeeded  uint64 `json:"succeeded"`
 	Recovered  uint64 `json:"recovered"` // calls in Succeeded that needed a retry
 	Failed     uint64 `json:"failed"`
-	Permanent  uint64 `json:"permanent"`  // the error is not retried
-	Exhausted  uint64 `json:"exhausted"`  // the call raised [SignalExhausted]
-	OverBudget uint64 `json:"overBudget"` // the budget was spent
-	Cancelled  uint64 `json:"cancelled"`  // the context of the call had ended
-	Panicked   uint64 `json:"panicked"`   // a function panicked or ended its goroutine
+	Permanent  uint64 `json:"permanent"`  // calls whose error is not retried
+	Exhausted  uint64 `json:"exhausted"`  // calls that raised [SignalExhausted]
+	OverBudget uint64 `json:"overBudget"` // calls that found the budget spent
+	Cancelled  uint64 `json:"cancelled"`  // calls whose context had ended
+	Panicked   uint64 `json:"panicked"`   // calls whose function panicked or ended its goroutine
 
-	Retries uint64 `json:"retries"` // attempts after the first, of all calls
+	Retries uint64 `json:"retries"` // attempts after the first attempts, summed over all calls
 	Waiting int    `json:"waiting"` // calls that wait for their next attempt
 }
 
@@ -183,7 +183,7 @@ func (r *Retrier) Do(ctx context.Context, work func(context.Context) error) erro
 }
 
 // DoValue is [Retrier.Do] for a function with a result. It returns the result of the last
-// attempt, also if that attempt failed. It panics if r or work is nil.
+// attempt, even if that attempt failed. It panics if r or work is nil.
 func DoValue[T any](ctx context.Context, r *Retrier, work func(context.Context) (T, error)) (T, error) {
 	if r == nil || work == nil {
 		panic("retry: DoValue needs a Retrier and a function")
@@ -200,11 +200,11 @@ func doValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 }
 
 // Wrap returns work that retries each item by r, for any coordinator. While the operation of
-// an item waits for its next attempt, it is suspended: it gives up its slot, so that other
-// items run, and keeps its key, lane and class, so that no item of its key overtakes it. It
-// gets a slot back before what is pending in its lane, and after what could start in higher
-// ones. [core.Options.MaxSuspended] limits how many slots are given up at once.
-// [Options.KeepSlot] turns that off.
+// an item waits for its next attempt, it is suspended. It gives up its slot, so that other
+// items run. It keeps its key, lane and class, so that no item of its key overtakes it. It
+// gets a slot back before pending items of its lane, and after items of higher lanes that
+// can start. [core.Options.MaxSuspended] limits how many slots are given up at once. With
+// [Options.KeepSlot], operations keep their slots.
 //
 // Each further attempt charges the class and the key of the operation with one call (see
 // [core.Operation.Charge]), and does not wait for tokens: other items start later.

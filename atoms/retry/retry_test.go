@@ -23,7 +23,7 @@ import (
 var errOnPurpose = errors.New("failed on purpose")
 
 // script is work that fails with its errors, one after the other, and then succeeds. It
-// notes when it was called, from its making on, and with which number.
+// records the time of each call since its creation, and the number of the attempt.
 type script struct {
 	errs    []error
 	begun   time.Time
@@ -42,7 +42,8 @@ func (s *script) work(ctx context.Context) error {
 	return nil
 }
 
-// Three attempts, the first at once, the others 50 ms and 100 ms after the one before.
+// There are three attempts: the first at once, the others 50 ms and 100 ms after the
+// previous one.
 func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{})
@@ -167,7 +168,7 @@ func TestAttemptNumber(t *testing.T) {
 	})
 }
 
-// The number belongs to the attempt, not to what it has set going.
+// The number belongs to the attempt, not to operations that it has started.
 func TestAttemptNumberEndsWithTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{})
@@ -232,14 +233,14 @@ func TestNoAllocationsOnSuccess(t *testing.T) {
 	}
 }
 
-// hopeless is an error of another package that no other attempt can change.
+// hopeless is an error of another package that says that retries are useless.
 type hopeless struct{}
 
 func (hopeless) Error() string   { return "hopeless" }
 func (hopeless) Permanent() bool { return true }
 
-// Errors that no attempt can change are returned as they are: marked with Permanent, refused
-// by RetryIf, or a cancellation that the function itself reports.
+// Errors that are not retried are returned unchanged: marked with Permanent, refused by
+// RetryIf, or a cancellation that the function itself reports.
 func TestErrorsThatAreNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := errors.New("another")
@@ -285,7 +286,7 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Hour)})
 		signals := coretest.Watch(t, r.Sink(), "retry.*")
-		for _, why := range []error{errors.New("enough"), errOnPurpose} { // also a cause that the error matches
+		for _, why := range []error{errors.New("enough"), errOnPurpose} { // a cause that the error also matches
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(why) })
 			s := fails(times(3, errOnPurpose)...)
@@ -302,8 +303,8 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 	})
 }
 
-// The outermost error that asks for a delay counts, and of joined errors the longest delay.
-// An error that asks for nothing hides nothing.
+// The outermost error that asks for a delay counts. Of joined errors, the longest delay
+// counts. An error that asks for no delay does not hide another one.
 func TestErrorsThatAskForADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Second)})
@@ -330,7 +331,7 @@ func TestErrorsThatAskForADelay(t *testing.T) {
 		assert.NoError(t, retry.After(nil, time.Minute))
 		assert.EqualError(t, retry.After(limited{1}, time.Minute), "slow down")
 
-		// The mark is for the Retrier, and for one further out; its user sees the error.
+		// The mark is for this Retrier and for an outer one; the caller sees the error.
 		signals := coretest.Watch(t, r.Sink(), "retry.*")
 		err := r.Do(t.Context(), fails(times(3, retry.After(errOnPurpose, time.Minute))...).work)
 		assert.Same(t, errOnPurpose, err.(*retry.Error).Err)
@@ -343,7 +344,7 @@ func TestErrorsThatAskForADelay(t *testing.T) {
 	})
 }
 
-// A panic of the function is the caller's, and so is the end of its goroutine, also in a
+// A panic of the function, and the end of its goroutine, reach the caller, even from a
 // handler. A call counts once.
 func TestPanicAndGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Weak point of the original: items that back off stop all others. They give up their slots, up to MaxSuspended of them,
-// unless KeepSlot is set, and an item counts once, whatever its attempts.
+// Fault avoided: items that back off stop all others. Here they give up their slots, up to MaxSuspended of them,
+// unless KeepSlot is set. An item counts once, however many attempts it has.
 func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 	for keep, want := range map[bool]core.Stats{
 		false: {Enqueued: 20, Pending: 15, Suspended: 5, Limit: 2},
@@ -41,8 +41,8 @@ func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 	}
 }
 
-// A retry keeps its key, and comes back after interactive items and before those of its own lane. AttemptTimeout
-// starts then.
+// A retry keeps its key. It comes back after interactive items and before pending items of its own lane.
+// AttemptTimeout starts then.
 func TestRetriesKeepTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Second), AttemptTimeout: 5 * time.Second})
@@ -84,7 +84,8 @@ func TestTimeoutOfAllAttempts(t *testing.T) {
 	})
 }
 
-// A further attempt does not wait for a token of its class. It takes one that has still to come.
+// A further attempt does not wait for a token of its class. It takes a token that is still to
+// come.
 func TestRetriesAreChargedToTheirClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Millisecond)})

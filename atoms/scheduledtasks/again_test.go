@@ -15,8 +15,8 @@ import (
 )
 
 // The target and the store are away for half a second to three seconds, again and again. With
-// Missed, each tick is handed over once, and in order. Without, those that could not be handed over
-// before the next one count as missed.
+// Missed, each tick is handed over once, and in order. Without Missed, ticks that could not be
+// handed over before the next tick count as missed.
 func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 	for _, missed := range []int{0, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 	}
 }
 
-// A tick that could not be handed over is tried again for a minute. It is not if its schedule was
-// paused meanwhile, or if the target does not want it.
+// A tick that could not be handed over is tried again for a minute. It is not tried again if its
+// schedule was paused meanwhile, or if the target refuses it for good.
 func TestAHandOverIsTriedAgain(t *testing.T) {
 	hour := time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -109,8 +109,8 @@ func TestAHandOverIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The clock was ten years ahead for a moment, in this process or in the one before. The schedule
-// waits, says so, and goes on when it is told to.
+// The clock was ten years ahead for a moment, in this process or in an earlier one. The schedule
+// waits, raises a signal, and goes on after Reset.
 func TestALastTickInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, j, sink := new(memory), new(journal), core.NewSink(core.SinkOptions{})

@@ -32,8 +32,8 @@ type Definition struct {
 	// Format says how many fields Cron has: 5 if it is "Standard", 6 with a first field for
 	// seconds if it is "IncludeSeconds"; "" allows both. Case does not matter.
 	Format string `json:"format,omitempty"`
-	// RunOnStartup runs the latest past tick at once when the schedule is added, also at the
-	// start of the scheduler. If that tick or a later one is marked in [Options.Store], it does
+	// RunOnStartup runs the latest past tick at once when the schedule is added or the
+	// scheduler starts. If that tick or a later one is marked in [Options.Store], it does
 	// nothing.
 	RunOnStartup bool `json:"runOnStartup,omitempty"`
 }
@@ -43,8 +43,7 @@ type Definition struct {
 // target needs one.
 func Parse(data []byte) ([]Definition, error) { return parse("", data, false) }
 
-// parse is Parse, with text to put in front of entries in errors, for a target that needs signals
-// or does not.
+// parse does the work of Parse. File is put in front of entries in errors.
 func parse(file string, data []byte, needsSignal bool) ([]Definition, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {

@@ -29,8 +29,7 @@ func TestAllFieldsOfJSON(t *testing.T) {
 	}, {Name: "tick", Cron: "@every_second", Signal: "tick"}}, got)
 }
 
-// Weak points of the original: unknown fields, and optional fields of the wrong type, were
-// ignored.
+// Faults avoided: unknown fields, and optional fields of the wrong type, were ignored.
 func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
 	for text, want := range map[string]string{
 		``:      `expected a JSON array of objects: unexpected end of JSON input`,
@@ -54,7 +53,7 @@ func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
 	}
 }
 
-// What is accepted can be written and read again, and means the same.
+// An accepted definition can be written and read again, and means the same.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(allFields))
 	f.Add([]byte(`[{"name":"a","cron":"TZ=","signal":"s","payload":{"a":[1,{"b":null}]}}]`))
@@ -75,7 +74,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Only a TargetFunc can do without signals. The error names the entry, and the file if there is one.
+// Only with a TargetFunc, definitions need no signals. The error names the entry, and the file if
+// there is one.
 func TestSignalIsOptionalForATargetFunc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := `[{"name": "a", "cron": "@hourly"}]`

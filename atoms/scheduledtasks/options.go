@@ -16,20 +16,19 @@ const RunOnce = 1
 type Options struct {
 	// Name is the name of this scheduler, for people; "" means "scheduledtasks".
 	Name string
-	// Sink is where the scheduler raises its signals; nil means one of its own.
+	// Sink is where the scheduler raises its signals; nil means a new sink.
 	Sink *core.Sink
 
-	// Store remembers the last tick of each schedule. After a time without a process, the
-	// ticks of that time are missed ticks. nil means that they are not noticed.
+	// Store remembers the last tick of each schedule. Ticks in a time without a process are
+	// then missed ticks. nil means that such ticks are not noticed.
 	Store Store
 	// Missed is how many ticks of a schedule are run after some were missed: the newest ones.
 	// See "Missed ticks" in the package documentation. 0 and negative mean none, [RunOnce]
 	// one; the maximum is 1000.
 	Missed int
-	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in
-	// the target, also if the schedule was removed and added again meanwhile. A skipped tick
-	// is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, such as that of a coordinator. Otherwise New
-	// returns an error: a [TargetFunc] has no Lookup.
+	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in the target, even if the schedule was removed and added
+	// again meanwhile. A skipped tick is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, as a
+	// coordinator has. Otherwise New returns an error: a [TargetFunc] has no Lookup.
 	SkipOverlap bool
 	// Jitter spreads schedules that are due at the same time. It delays each schedule by a
 	// fixed time, less than Jitter, that depends on the schedule's name only. 0 and negative

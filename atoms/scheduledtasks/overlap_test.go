@@ -16,9 +16,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// While the task of a schedule runs, SkipOverlap skips its ticks, also those of a schedule of
-// the same name that was removed and added again, whichever call did that. Afterwards nothing
-// is kept for removed schedules.
+// While the task of a schedule runs, SkipOverlap skips its ticks, even if the schedule was
+// removed and added again, by any call. After the end of the task, nothing is kept for
+// removed schedules.
 func TestSkipOverlapKnowsTheTaskOfARemovedSchedule(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "schedule.json")
 	write := func(definitions ...Definition) {
@@ -36,7 +36,7 @@ func TestSkipOverlapKnowsTheTaskOfARemovedSchedule(t *testing.T) {
 			return errors.Join(err, s.Reload(context.Background()))
 		},
 	} {
-		for _, accepts := range []time.Duration{0, time.Second} { // how long the target takes to accept a task
+		for _, accepts := range []time.Duration{0, time.Second} { // time that the target needs to accept a task
 			t.Run(name, func(t *testing.T) {
 				write(a, b)
 				synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestSkipOverlapKnowsTheTaskOfARemovedSchedule(t *testing.T) {
 	}
 }
 
-// slowTarget takes a time to accept a task.
+// slowTarget needs time to accept a task.
 type slowTarget struct {
 	*core.Coordinator[Task]
 	accepts time.Duration

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// onTime is how late a tick may be noticed that is not missed. The scheduler looks for ticks
-// at least as often.
+// onTime is how late a tick may be noticed and still not count as missed. The scheduler
+// looks for ticks at least this often.
 const onTime = time.Minute
 
 // A hand-over that failed is tried again after a pause, which doubles.
@@ -21,7 +21,7 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// farAhead is how far in the future a last tick must be to be reported.
+// farAhead: a last tick that is further in the future is reported.
 const farAhead = time.Hour
 
 // maxCounted is how many missed ticks are counted at once.
@@ -31,23 +31,23 @@ const maxCounted = 10000
 type entry struct {
 	def     Definition
 	spec    *spec
-	offset  time.Duration // from a tick to when it is due
+	offset  time.Duration // delay from a tick to the time when it is due
 	next    time.Time     // the next tick; zero: never
 	seen    time.Time     // the newest tick that came due; never goes back
 	startup bool          // the newest tick that is due is run, however old it is
 	paused  bool
-	busy    int       // firings that step has returned and done not; it waits for them
+	busy    int       // firings that step has returned and that are not done; the entry waits for them
 	last    time.Time // the newest tick that was handed over
 
-	// Of hand-overs that failed and are tried again.
-	failed  time.Time // the first tick of the firings under way that failed; later ones are put off
-	tries   int       // failures one after the other
-	err     error     // of the last one
+	// State of hand-overs that failed and are tried again.
+	failed  time.Time // the first tick of the current firings that failed; later ticks are put off
+	tries   int       // failures in a row
+	err     error     // error of the last failure
 	retry   time.Time // not before this time
-	round   int       // skip begins a new one: firings of earlier ones are not tried again
-	told    time.Time // seen, when missed ticks were reported last, and how many
+	round   int       // skip begins a new round; firings of earlier rounds are not tried again
+	told    time.Time // the value of seen at the last report of missed ticks, and their number
 	toldOf  int
-	stalled bool // its last tick is far in the future, and that was reported
+	stalled bool // the last tick is far in the future, and this was reported
 }
 
 // firing is a task that is to be handed over.
@@ -57,7 +57,7 @@ type firing struct {
 	manual bool // by RunNow
 
 	round   int
-	startup bool // the newest tick of its step is run, however old it is
+	startup bool // it is the newest tick of its step, which is run however old it is
 }
 
 func (e *entry) due() time.Time { return later(e.next.Add(e.offset), e.retry) }
@@ -95,8 +95,7 @@ type plan struct {
 	queue   queue // the schedules that wait for a tick, the next first
 }
 
-// put adds a schedule. If it was known, it goes on, with the new definition if that is
-// different.
+// put adds a schedule, or changes a known one: it goes on with the new definition.
 func (p *plan) put(known, e *entry, now time.Time) {
 	if known == nil {
 		known = e
@@ -135,16 +134,17 @@ func (p *plan) requeue() {
 	}
 }
 
-// push puts an entry that is not in the queue into it, if it waits for a tick.
+// push puts an entry into the queue if it waits for a tick. The entry must not be in the
+// queue.
 func (p *plan) push(e *entry) {
 	if p.entries[e.def.Name] == e && !e.paused && !e.next.IsZero() && e.busy == 0 {
 		heap.Push(&p.queue, e)
 	}
 }
 
-// step returns what is due now. The schedules of the firings wait until done is called for
-// each of them, so one that is handed over slowly has missed ticks rather than a queue. After a
-// failure it tries one tick only, which the others follow.
+// step returns the firings that are due now. A schedule waits until done was called for each of
+// its firings. So with slow hand-overs, a schedule misses ticks and builds up no queue. After a
+// failure, step returns only one tick; the others follow it.
 func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 	for len(p.queue) > 0 && !p.queue[0].due().After(now) {
 		e := heap.Pop(&p.queue).(*entry)
@@ -201,7 +201,7 @@ func (p *plan) done(f *firing, handed bool, now time.Time) {
 }
 
 // stalled returns the schedules that wait for long because their last tick is in the future, each
-// once. It has to look at all of them only when the clock was set back.
+// once. It looks at all schedules only after the clock was set back.
 func (p *plan) stalled(now time.Time) (all []StalledSchedule) {
 	if !now.Before(p.latest.Add(-farAhead)) {
 		p.latest = later(p.latest, now)
@@ -217,7 +217,8 @@ func (p *plan) stalled(now time.Time) (all []StalledSchedule) {
 	return all
 }
 
-// waits reports whether the last tick is far in the future, and keeps the schedule from an earlier one.
+// waits reports whether the last tick is far in the future, so that the schedule cannot run earlier
+// ticks.
 func (e *entry) waits(now time.Time) bool {
 	return e.seen.After(now.Add(farAhead)) && e.spec.next(now).Before(e.next)
 }

@@ -28,8 +28,8 @@ func newPlan(t testing.TB, run int, jitter time.Duration, now time.Time, definit
 
 func job(name, cron string) Definition { return Definition{Name: name, Cron: cron, Signal: "job.due"} }
 
-// The plan is held against a list of all ticks, on a clock that jumps forward and back. Each
-// tick up to the latest time is run or missed, exactly once and in order.
+// The plan is compared with a list of all ticks, on a clock that jumps forward and back.
+// Each tick up to the latest time is run or missed, exactly once and in order.
 func TestPlanOnAClockThatJumps(t *testing.T) {
 	rounds := 8
 	if long() {
@@ -47,7 +47,7 @@ func TestPlanOnAClockThatJumps(t *testing.T) {
 		}
 		now := time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC) // the clock changes soon
 		p := newPlan(t, run, time.Duration(rnd.IntN(2))*40*time.Second, now, definitions...)
-		unseen := map[string]time.Time{} // all ticks up to this one are dealt with
+		unseen := map[string]time.Time{} // all ticks up to this one are run or missed
 		busy := map[string][]*firing{}
 		for name := range p.entries {
 			unseen[name] = now

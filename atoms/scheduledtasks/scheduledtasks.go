@@ -42,11 +42,11 @@ type Scheduler struct {
 	opts      Options
 	target    Target
 	signals   bool   // each definition must have a Signal
-	path      string // file that Load was given
+	path      string // file that was given to Load
 
 	mu    sync.Mutex
 	plan  plan
-	tasks map[string]core.OperationID // with SkipOverlap: the newest task by name of the schedule, also of a removed one until it is finished
+	tasks map[string]core.OperationID // with SkipOverlap: the newest task of each schedule by name; removed schedules stay until their task is finished
 	timer *time.Timer
 	ended bool
 
@@ -227,9 +227,10 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) error {
 	return s.handovers.Do(ctx, f)
 }
 
-// Reset lets a schedule go on with its next tick from now, as if its last tick were now, also
-// in [Options.Store]. Use it if the last tick is in the future because the clock was wrong; see
-// [SignalStalled]. Other processes that run the schedule have to call it, too, or to be restarted.
+// Reset lets a schedule go on with its next tick from now, as if its last tick were now;
+// [Options.Store] is changed, too. Use it if the last tick is in the future because the clock was
+// wrong; see [SignalStalled]. Other processes that run the schedule have to call it, too, or to be
+// restarted.
 func (s *Scheduler) Reset(ctx context.Context, name string) error {
 	s.mu.Lock()
 	_, there := s.plan.entries[name]
@@ -268,7 +269,7 @@ func (s *Scheduler) Explain(name string) (string, error) {
 type Schedule struct {
 	Definition Definition `json:"definition"`
 	Last       time.Time  `json:"last,omitzero"` // the newest tick whose task was handed over; with a store, the tick is marked
-	Next       time.Time  `json:"next,omitzero"` // the next tick, also while it is paused; or one whose hand-over is tried again
+	Next       time.Time  `json:"next,omitzero"` // the next tick, even if the schedule is paused; or a tick whose hand-over is tried again
 	Paused     bool       `json:"paused"`
 }
 
@@ -321,15 +322,15 @@ func (s *Scheduler) Preview(after time.Time, n int) iter.Seq[Task] {
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled
 //
-// In Succeeded, the task was handed over and its tick is marked. Each tick that came while its
-// schedule was not paused is counted once: in Enqueued, in Missed, or, if the scheduler was
-// closed, in Rejected (of core.Stats). A tick whose hand-over failed is counted again when it is tried
-// again, or is missed.
+// Succeeded counts tasks that were handed over and whose tick is marked. Each tick that came while its
+// schedule was not paused is counted once: in Enqueued, in Missed, or, if the scheduler was closed, in
+// Rejected (of core.Stats). A tick whose hand-over failed is counted again when it is tried again, or
+// is missed.
 type Stats struct {
 	core.Stats
 	Schedules int    `json:"schedules"`
-	Skipped   uint64 `json:"skipped"` // of Failed: the last task of the schedule was not finished
-	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; at most 10,000 for each time that ticks are missed
+	Skipped   uint64 `json:"skipped"` // part of Failed: the last task of the schedule was not finished
+	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; each event of missed ticks adds at most 10,000
 	Scans     uint64 `json:"scans"`   // how often the scheduler has looked for ticks
 }
 
@@ -416,7 +417,7 @@ func (s *Scheduler) tellStalled(all []StalledSchedule) {
 // errPutOff ends a hand-over that is tried again, after an earlier one that failed.
 var errPutOff = errors.New("scheduledtasks: an earlier tick of the schedule has to be handed over first")
 
-// final reports whether another try of a hand-over would be of no use.
+// final reports whether another try of a hand-over would be useless.
 func final(err error) bool {
 	mark, ok := errors.AsType[interface {
 		error
@@ -427,8 +428,8 @@ func final(err error) bool {
 	return ok && mark.Permanent() || refused || panicked || errors.Is(err, ErrOverlap) || errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrCancelled)
 }
 
-// hand hands a task over, and marks its tick after that: so a crash between the two does not
-// lose the task. It runs once at a time for each schedule.
+// hand hands over a task, and then marks its tick. So a crash between the two does not lose
+// the task. It runs once at a time for each schedule.
 func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	s.mu.Lock()
 	last, wait := s.tasks[f.task.Name], !f.manual && f.putOff()

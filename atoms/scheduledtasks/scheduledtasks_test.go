@@ -24,7 +24,7 @@ import (
 
 var errOnPurpose = errors.New("on purpose")
 
-// journal is a target that accepts everything, unless fail says no.
+// journal is a target that accepts every task, unless fail returns an error.
 type journal struct {
 	mu   sync.Mutex
 	ids  []string
@@ -43,7 +43,7 @@ func (j *journal) Enqueue(ctx context.Context, task Task) (core.OperationID, err
 	return 0, nil
 }
 
-// take returns what has come since the last call.
+// take returns the tasks since the last call.
 func (j *journal) take() []string {
 	synctest.Wait()
 	j.mu.Lock()
@@ -91,7 +91,7 @@ func (m *memory) ResetTick(_ context.Context, schedule string, to time.Time) err
 	return m.fail
 }
 
-// permanent is an error after which nothing is tried again.
+// permanent is an error that is not retried.
 type permanent struct{ error }
 
 func (permanent) Permanent() bool { return true }
@@ -169,7 +169,7 @@ func TestAddPauseResumeRemove(t *testing.T) {
 			{Name: "b", When: "0 12 * * * Europe/Berlin", Next: at(11, 0)}}, status)
 		assert.True(t, s.Remove("b"))
 		assert.Equal(t, 1, s.Resume("a"))
-		time.Sleep(45 * time.Minute) // what came while it was paused is not run
+		time.Sleep(45 * time.Minute) // ticks during the pause are not run
 		assert.Equal(t, []string{"a 04:30:00"}, j.take())
 		assert.True(t, s.Remove("a"))
 		assert.False(t, s.Remove("a"))
@@ -208,7 +208,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// Weak point: a failed enqueue ended the loop, and said nothing.
+// Fault avoided: a failed enqueue ended the loop, and said nothing.
 func TestWeakPointOneErrorStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -238,7 +238,7 @@ func TestWeakPointOneErrorStopsNothing(t *testing.T) {
 	})
 }
 
-// Weak point: a full queue blocked the scan, and every other schedule with it.
+// Fault avoided: a full queue blocked the scan, and every other schedule with it.
 func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
@@ -250,7 +250,7 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 				return nil
 			}
 			_, err := full.Enqueue(ctx, task)
-			return cmp.Or(err, errOnPurpose) // the journal does not write it
+			return cmp.Or(err, errOnPurpose) // the journal does not record it
 		}
 		definitions, stuck := []Definition{job("free", "@every_second")}, 1000
 		if coretest.Race {
@@ -271,7 +271,7 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 	})
 }
 
-// Weak points: nothing survived a restart, and all missed ticks were run.
+// Faults avoided: nothing survived a restart, and all missed ticks were run.
 func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 	for missed, want := range map[int][]string{-1: nil, 0: nil, RunOnce: {"a 05:00:00"}, 3: {"a 03:00:00", "a 04:00:00", "a 05:00:00"}, 100: {"a 02:00:00", "a 03:00:00", "a 04:00:00", "a 05:00:00"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 	}
 }
 
-// Weak point: runOnStartup ran again after every crash.
+// Fault avoided: runOnStartup ran again after every crash.
 func TestWeakPointRunOnStartupAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, j := new(memory), new(journal)
@@ -368,7 +368,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	require.EqualError(t, err, "scheduledtasks: Options.Missed is 1001, but may be 1000 at most")
 }
 
-// Weak point: failed handlers were counted, but not signalled.
+// Fault avoided: failed handlers were counted, but not signalled.
 func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, err := core.NewCoordinator(Run(func(context.Context, Task) error { return errOnPurpose }), core.Options{})
@@ -387,7 +387,8 @@ func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 	require.Panics(t, func() { Run(nil) })
 }
 
-// Weak point: two scans at once fired one tick twice. Weak point: a wait returned too early.
+// Fault avoided: two scans at once fired one tick twice. Fault avoided: a wait returned too
+// early.
 func TestWeakPointEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -449,7 +450,7 @@ func TestWeakPointEverythingAtOnce(t *testing.T) {
 	})
 }
 
-// Ten thousand schedules that are not due cost one look at the first of them a minute.
+// Ten thousand schedules that are not due cost one look at the first of them each minute.
 func TestIdleSchedulesCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var definitions []Definition

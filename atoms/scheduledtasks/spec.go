@@ -14,9 +14,9 @@ import (
 
 // spec says at which seconds, the ticks, a schedule is due.
 type spec struct {
-	cron.SpecSchedule               // the fields, which say when it is due by the wall clock
-	fixed             bool          // it names times, by numbers and lists only
-	every             time.Duration // if positive, the rest does not count
+	cron.SpecSchedule               // the fields; they say when the schedule is due by the wall clock
+	fixed             bool          // the fields name fixed times, with numbers and lists only
+	every             time.Duration // if positive, the other fields do not count
 	zone              *time.Location
 }
 
@@ -26,8 +26,9 @@ var macros = map[string]string{
 	"@monthly": "0 0 0 1 * *", "@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *",
 }
 
-// The parsers of cron may panic at texts that the syntax does not match, or ignore a part of
-// them. They know no 7 for Sunday: weekdays are parsed like hours.
+// The syntax is checked first, because the parsers of package cron panic at some wrong
+// texts, and ignore parts of others. They do not accept 7 for Sunday, so weekdays are parsed
+// like hours.
 const element = `([*?]|([0-9]+|[a-z]{3})(-([0-9]+|[a-z]{3}))?)(/[0-9]+)?`
 
 var (
@@ -36,11 +37,11 @@ var (
 	weekdays  = cron.NewParser(cron.Hour)
 	weekday   = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
 	noWeekday = regexp.MustCompile("(^|[,-])([89]|[0-9]{2})")
-	zones     sync.Map // that were loaded, by name
+	zones     sync.Map // loaded time zones, by name
 )
 
-// both is the bit that says that the day and the weekday have to match, not one of them. The parsers
-// do not set it for */2.
+// both is the bit that says that day and weekday both have to match. The parsers do not set it for
+// */2.
 const both = 1 << 63
 
 // parseSpec reads the fields cron, format and timeZone of a definition.
@@ -70,7 +71,7 @@ func parseSpec(text, format, zone string) (*spec, error) {
 	if macro := macros[lower]; macro != "" {
 		got = strings.Fields(macro)
 	} else if len(text) > 1000 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
-		return nil, wrong("cron", "expected %s fields, got %.99q", want, text) // the time zone has a field of its own
+		return nil, wrong("cron", "expected %s fields, got %.99q", want, text) // the time zone has a separate field
 	} else if len(got) == 5 {
 		got = append([]string{"0"}, got...)
 	}
@@ -102,8 +103,8 @@ func parseSpec(text, format, zone string) (*spec, error) {
 	return s, nil
 }
 
-// horizon is how far ahead a tick is looked for. The longest time from one date to the
-// next is that of a 29 February on a certain weekday: 40 years.
+// horizon is how far ahead a tick is looked for. A 29 February on a certain weekday has the
+// longest gap between two dates: 40 years.
 const horizon = 41 * 366 * 24 * time.Hour
 
 // next returns the first tick after t, or the zero time if there is none within horizon.
@@ -122,19 +123,19 @@ func (s *spec) next(t time.Time) time.Time {
 		start, end := here.ZoneBounds()
 		if end.IsZero() {
 			end = limit
-		} else if !end.After(from) { // on 31 December of some leap years
+		} else if !end.After(from) { // happens on 31 December of some leap years
 			end = from.Add(24 * time.Hour)
 		}
 		offset := offsetAt(here)
 		wall := from.Add(offset)
 		if s.fixed && !start.IsZero() {
-			shown := start.UTC().Add(offsetAt(start.Add(-time.Second))) // the wall clock has shown all times before
+			shown := start.UTC().Add(offsetAt(start.Add(-time.Second))) // the wall clock has shown all earlier times
 			if from.Equal(start) || shown.After(wall) {
 				wall = shown
 			}
 		}
 		if tick := s.wall(wall, end.UTC().Add(offset)); !tick.IsZero() {
-			return later(tick.Add(-offset), from) // a time that was jumped over is due at the jump
+			return later(tick.Add(-offset), from) // a time that the clock jumped over is due at the jump
 		}
 		from = end.UTC()
 	}

@@ -85,8 +85,8 @@ func TestNextTicks(t *testing.T) {
 	}
 }
 
-// Weak points of the original: a definition without a date never ran and said nothing; mistakes
-// in formats and zones had another kind of error than others.
+// Faults avoided: a definition without a date never ran, without an error; wrong formats and
+// zones had another kind of error.
 func TestTextsThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, format, zone, want string }{
 		{"every day", "", "", `"cron": expected 5 or 6 fields, got "every day"`},
@@ -126,8 +126,8 @@ var twentyZones = []string{
 	"Australia/Sydney", "Pacific/Apia", "Pacific/Norfolk",
 }
 
-// modelField is a random field of a text, and the numbers that it allows. Numbers that it
-// names are at most upTo.
+// modelField is a random field as text, with the numbers that it allows. The numbers in it
+// are at most upTo.
 func modelField(rnd *rand.Rand, least, most, upTo int) (text string, allows map[int]bool) {
 	low := least + rnd.IntN(upTo-least+1)
 	high, step := low+rnd.IntN(upTo-low+1), 1+rnd.IntN(upTo-least)
@@ -169,7 +169,7 @@ func TestTicksAroundChangesOfTheClock(t *testing.T) {
 			for _, at := zone2005(zone).ZoneBounds(); !at.IsZero() && at.Year() < 2031; _, at = at.ZoneBounds() {
 				changes = append(changes, at)
 			}
-			changes = append(changes, zone2005(zone)) // for zones without any
+			changes = append(changes, zone2005(zone)) // for zones without changes
 			for round := range rounds {
 				minute, minutes := modelField(rnd, 0, 59, 59)
 				hour, hours := modelField(rnd, 0, 23, 4)

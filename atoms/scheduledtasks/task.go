@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, are those of
+// A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, come from
 // the [Definition].
 type Task struct {
 	Name        string          `json:"name"` // of the schedule
@@ -32,9 +32,9 @@ type Target interface {
 }
 
 // A TargetFunc makes a Target of a function. It has the signature of a [core.Work], so
-// middleware such as retry.Wrap can wrap it. This one hands tasks to a queue of package
-// durable. Each tick becomes one item, in any number of processes, if all calls for it come
-// within UniqueFor:
+// middleware such as retry.Wrap can wrap it. The following one hands tasks to a queue of
+// package durable. Each tick becomes one item, in any number of processes, if all calls for
+// it come within UniqueFor:
 //
 //	scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
 //		_, err := queue.With(durable.ItemOptions{Unique: task.ID()}).Enqueue(ctx, task)
@@ -59,20 +59,20 @@ func (f TargetFunc) Enqueue(ctx context.Context, task Task) (core.OperationID, e
 // A Store remembers the last tick of each schedule across restarts. The stores of
 // atoms/durable/postgres and atoms/durable/sqlite are such stores. Methods are called
 // concurrently for different schedules. The context of MarkTick ends after [Options.Timeout],
-// that of LastTick after a minute. That of ResetTick is the caller's.
+// the context of LastTick after a minute. ResetTick gets the context of the caller.
 type Store interface {
 	// LastTick returns the latest tick that was marked, or the zero time if there is none.
 	LastTick(ctx context.Context, schedule string) (time.Time, error)
 	// MarkTick remembers a tick. If a later tick is marked already, it changes nothing.
 	MarkTick(ctx context.Context, schedule string, tick time.Time) error
-	// ResetTick remembers a time in place of the last tick, also if a later tick is marked.
+	// ResetTick remembers a time in place of the last tick, even if a later tick is marked.
 	ResetTick(ctx context.Context, schedule string, to time.Time) error
 }
 
 // Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal
 // with the key Task.Key and the Task as the payload. Listeners subscribe to a
-// core.Kind[Task] of that name. If ctx is not that of an operation, or the signal has no
-// valid name, it returns an error.
+// core.Kind[Task] of that name. It returns an error if ctx does not belong to an
+// operation, or if the signal has no valid name.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
 func Raise(ctx context.Context, task Task) error {
@@ -151,6 +151,6 @@ type StalledSchedule struct {
 // A Failure is a task with the error of its hand-over or of its work.
 type Failure struct {
 	Task  Task  `json:"task"`
-	Again bool  `json:"again,omitempty"` // the hand-over is tried again, unless the tick is too late then
+	Again bool  `json:"again,omitempty"` // the hand-over is tried again, unless the tick is then too late
 	Err   error `json:"-"`
 }

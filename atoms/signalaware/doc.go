@@ -20,10 +20,10 @@
 // [core.SignalForced] is raised. A held signal lets items wait until it is released. If signals
 // match both CancelOn and DeferOn, items are refused.
 //
-// The gate looks at all signals on the sink, also at those of the work itself. A raised signal
-// is gone after 5 minutes if the sink has the default options, or earlier if there are many
-// newer signals. For a condition that lasts, use [core.Sink.Hold]. [Gate.Why] lists the signals
-// that are present now. Explain says what an item waits for.
+// The gate looks at all signals on the sink, signals of the work itself included. A raised
+// signal is gone after 5 minutes if the sink has the default options, or earlier if there are
+// many newer signals. For a condition that lasts, use [core.Sink.Hold]. [Gate.Why] lists the
+// signals that are present now. Explain says what an item waits for.
 //
 // [Wrap] and [WrapResult] put another function behind the same gate. A call waits, or returns
 // the error, on the goroutine of its caller. [Gate.Do] has the form of such a function itself,

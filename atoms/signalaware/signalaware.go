@@ -22,7 +22,8 @@ import (
 // The methods of the coordinator are about items. So Pause, SetMaxConcurrency and Abort do not
 // affect wrapped calls, and Has, Count, Sense and Monitor look only at the signals of the work,
 // not at all signals on the sink. Only Complete, Flush, WaitIdle, Drain, Stop and Close of the
-// gate itself are about items and wrapped calls; those of its lanes and classes are about items.
+// gate itself are about both, items and wrapped calls. On a lane or class of the gate, these
+// methods are about items only.
 type Gate[T any] struct {
 	*core.Coordinator[T]
 	calls *core.Coordinator[*call] // a wrapped call waits until its operation here has run; the operation does nothing
@@ -46,7 +47,7 @@ func New[T any](work core.Work[T], opts core.Options) (*Gate[T], error) {
 		return nil, fmt.Errorf("signalaware: %w", err)
 	}
 	if opts.DeferOn == "" {
-		opts.ResumeOn = "" // it is for lanes
+		opts.ResumeOn = "" // ResumeOn is for lanes only
 	}
 	calls := core.Must(core.NewCoordinator(passes, core.Options{ // these options are valid
 		Name:           opts.Name + ".calls",
@@ -82,8 +83,8 @@ func (g *Gate[T]) Flush(ctx context.Context) error {
 	return g.calls.Flush(ctx)
 }
 
-// WaitIdle waits until all items are finished, also those that the work enqueues meanwhile. Then
-// it waits until the calls that wait have passed. The intake stays open. If ctx ends first,
+// WaitIdle waits until all items are finished, including those that the work enqueues meanwhile.
+// Then it waits until the calls that wait have passed. The intake stays open. If ctx ends first,
 // WaitIdle returns the cause of ctx.
 func (g *Gate[T]) WaitIdle(ctx context.Context) error {
 	if err := g.Coordinator.WaitIdle(ctx); err != nil {

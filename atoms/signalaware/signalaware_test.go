@@ -19,7 +19,7 @@ var errOnPurpose = errors.New("failed on purpose")
 
 type gate = signalaware.Gate[coretest.Body]
 
-// newGate makes a gate with the usual conditions, and what change says.
+// newGate makes a gate with the usual options, after change has changed them.
 func newGate(t testing.TB, change func(*core.Options)) *gate {
 	opts := core.Options{CancelOn: "shutdown, circuit-*", DeferOn: "backpressure.*", ResumeOn: "go.on"}
 	if change != nil {
@@ -61,8 +61,8 @@ func TestLifecycle(t *testing.T) {
 }
 
 // An item is refused with an error that names the signal, when it comes or while it waits,
-// and does not count as failed. Refusing wins over deferring. Weak point of the original:
-// the refusal was easy to ignore.
+// and does not count as failed. Refusing wins over deferring. Fault avoided: the refusal
+// was easy to ignore.
 func TestRefused(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, g *gate) {
 		g.Raise("backpressure.x")
@@ -112,7 +112,7 @@ func TestWhy(t *testing.T) {
 			go call(t.Context(), 1)
 		}
 		synctest.Wait()
-		check() // though the queue of the calls is full
+		check() // passes although the queue of calls is full
 		assert.Equal(t, uint64(1025), g.Calls().Calls)
 		time.Sleep(5 * time.Second) // MaxDefer
 		synctest.Wait()

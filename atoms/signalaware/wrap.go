@@ -9,11 +9,11 @@ import (
 )
 
 // Wrap puts work behind the gate. While a signal matches CancelOn, a call returns a
-// [core.RefusedError]. While a signal matches DeferOn, a call waits, but because of raised
-// signals for at most MaxDefer. If its context ends while it waits, the call returns the cause of
-// the context. Otherwise it then runs work, on the goroutine of its caller and with its context.
-// Signals that come later do not affect it. After Complete, Drain, Stop and Close, a call
-// returns [core.ErrClosed].
+// [core.RefusedError]. While a signal matches DeferOn, a call waits; raised signals delay it for
+// at most MaxDefer. If its context ends while it waits, the call returns the cause of the
+// context. Otherwise it then runs work, on the goroutine of its caller and with its context.
+// Signals that come later do not affect it. After Complete, Drain, Stop and Close, a call returns
+// [core.ErrClosed].
 //
 // The gate does not control the running work: MaxConcurrency does not limit it, Stats do not
 // count it, and Close does not cancel it. [Gate.Calls] counts the calls. A call costs about as
@@ -50,9 +50,9 @@ func WrapResult[In, Out, G any](g *Gate[G], work core.ResultWork[In, Out]) core.
 type CallStats struct {
 	Calls   uint64 `json:"calls"`
 	Waiting int    `json:"waiting"` // calls that wait at the gate now
-	Passed  uint64 `json:"passed"`  // calls that ran work, or run it
+	Passed  uint64 `json:"passed"`  // calls whose work has run or runs
 	Refused uint64 `json:"refused"` // calls refused because of CancelOn
-	GaveUp  uint64 `json:"gaveUp"`  // calls whose context ended, or after the end of the gate
+	GaveUp  uint64 `json:"gaveUp"`  // calls whose context ended, or that came after the end of the gate
 	Forced  uint64 `json:"forced"`  // calls in Passed that passed because MaxDefer was over
 }
 
@@ -72,7 +72,7 @@ func (g *Gate[T]) Calls() CallStats {
 // call is a call of a wrapped function.
 type call struct{ forced bool }
 
-// passes is the work of the operations that calls wait for.
+// passes is the work of the operations for which calls wait.
 func passes(ctx context.Context, c *call) error {
 	c.forced = core.OperationFrom(ctx).Has(core.SignalForced)
 	return nil
@@ -81,7 +81,7 @@ func passes(ctx context.Context, c *call) error {
 // pass waits until a call may pass, or returns why it may not.
 func (g *Gate[T]) pass(ctx context.Context) (err error) {
 	c := new(call)
-	err = core.ErrClosed // counts if the context panics
+	err = core.ErrClosed // the error if a method of ctx panics
 	g.count(func(s *CallStats) { s.Calls++; s.Waiting++ })
 	defer g.count(func(s *CallStats) {
 		s.Waiting--
@@ -115,7 +115,7 @@ func (g *Gate[T]) Why() []core.Reason {
 	if r, ok := errors.AsType[*core.RefusedError](err); ok {
 		return []core.Reason{{Kind: core.ReasonRefused, Signal: r.Signal, Since: r.Signal.Time}}
 	}
-	if errors.Is(err, core.ErrFull) { // other calls wait for the same
+	if errors.Is(err, core.ErrFull) { // other calls wait for the same signals
 		for op := range g.calls.Operations(core.OperationQuery{Status: core.StatusPending}) {
 			return g.reasons(op.ID)
 		}
@@ -129,7 +129,7 @@ func (g *Gate[T]) reasons(id core.OperationID) (reasons []core.Reason) {
 	x, _ := g.calls.Explain(id)
 	for _, r := range x.Reasons {
 		if r.Kind == core.ReasonRefused || r.Kind == core.ReasonDeferred {
-			r.Operation = 0 // the operation of the call is of no use to the caller
+			r.Operation = 0 // the caller cannot use the operation of the call
 			reasons = append(reasons, r)
 		}
 	}

@@ -35,8 +35,8 @@ func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
 	assert.Equal(t, "signalaware", g.Name())
 }
 
-// A call waits like an item, and ends at the instant of the change. Weak point of the
-// original: that it runs after MaxDefer was silent.
+// A call waits like an item, and ends at the instant of the change. Fault avoided: no
+// signal said that a call ran because of MaxDefer.
 func TestACallWaits(t *testing.T) {
 	bubble(t, func(o *core.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
 		signals := coretest.Watch(t, g.Sink(), core.SignalForced)
@@ -78,12 +78,12 @@ func TestACallWaits(t *testing.T) {
 }
 
 // A call that waits at the gate gets ErrClosed from Close and ErrStopped from Stop; the
-// other ends wait for it. A call that comes later gets ErrClosed.
+// other ways to end wait for it. A call that comes later gets ErrClosed.
 func TestCallsAndTheLifecycle(t *testing.T) {
 	background := context.Background()
 	for name, c := range map[string]struct {
 		end  func(g *gate) error
-		call error // of the call that waits
+		call error // error of the waiting call
 		late error
 	}{
 		"Close":    {func(g *gate) error { return g.Close() }, core.ErrClosed, core.ErrClosed},

@@ -57,11 +57,11 @@
 // # Signals
 //
 // With InvalidateOn a cache removes keys when other parts of the program raise signals. The
-// code that changes a product raises "product.changed" with the product's key. It need not
+// code that changes a product raises "product.changed" with the product's key. It does not
 // know which caches hold products.
 //
 // A cache raises signals when a load begins and ends. Reads raise signals only with
 // SampleEvery. Without it, a hit takes no lock and allocates nothing. A busy cache soon fills
-// the window of a sink. So by default a cache has a sink of its own; forward from there the
-// signals that others should see.
+// the window of a sink. So by default a cache makes its own sink. Forward the signals that
+// others should see.
 package slidingcache

@@ -31,7 +31,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	profile, _ = cache.Get(ctx, "user-123") // for five minutes from now
+	profile, _ = cache.Get(ctx, "user-123") // expires five minutes from now
 	if cached, ok := cache.GetIfPresent("user-123"); ok {
 		fmt.Println(cached == profile, cached.Name)
 	}
@@ -43,7 +43,7 @@ func Example() {
 	// 1 entries, 2 hits, 0 hot
 }
 
-// The code that changes a product raises a signal. It need not know which caches hold
+// The code that changes a product raises a signal. It does not know which caches hold
 // products.
 func ExampleOptions_invalidateOn() {
 	prices := map[string]int{"tea": 3}
@@ -83,8 +83,8 @@ func ExampleOptions_invalidateOn() {
 	// 5 <nil>
 }
 
-// A token has a life of its own. It is not returned after the end of that life, however
-// often it is asked for.
+// The load of a token says how long the token lives. After that time the token is not
+// returned, however often it is read.
 func ExampleNewWithLife() {
 	issued := 0
 	login := func(ctx context.Context, account string) (string, time.Duration, error) {
@@ -101,7 +101,7 @@ func ExampleNewWithLife() {
 	fmt.Println(tokens.Get(ctx, "ada"))
 	fmt.Println(tokens.Get(ctx, "ada"))
 	fmt.Println(tokens.Refresh(ctx, "ada")) // it was revoked
-	fmt.Println(tokens.Peek("ada"))         // no access: its life is as long as it was
+	fmt.Println(tokens.Peek("ada"))         // no access: does not change its life
 	fmt.Println(tokens.Remove("ada"))
 	fmt.Println(tokens.Contains("ada"))
 	// Output:

@@ -10,8 +10,9 @@ import (
 
 // Refresh loads the value of key, even if it has not expired, stores it and returns it. Until
 // then other callers get the old value. If the load fails, the old value stays, and Refresh
-// returns the error, also with [Options.StaleOnError]. If a load of the key runs already,
-// Refresh waits for that load. It counts as no hit and no miss. Otherwise it is like Get.
+// returns the error, even with [Options.StaleOnError]. If a load of the key runs already,
+// Refresh waits for that load. Refresh counts neither as a hit nor as a miss. In all else it
+// is like Get.
 func (c *Cache[K, V]) Refresh(ctx context.Context, key K) (V, error) { return c.obtain(ctx, key, true) }
 
 // obtain waits for a load of a key. It begins one if none is under way. If again is false, it
@@ -68,7 +69,7 @@ func (s *shard[K, V]) join(ctx context.Context, lane *lane[K, V], key K, text st
 		return nil, false, nil, core.ErrClosed
 	}
 	f = s.loads.Get(key)
-	if f != nil && f.refreshes && !f.claimed { // all loads go before it
+	if f != nil && f.refreshes && !f.claimed { // loads go before refreshes
 		unwanted, f = s.forget(key), nil
 	}
 	if shared = f != nil; !shared {
@@ -88,7 +89,7 @@ func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) 
 		err = core.ErrCancelled // if a handler, or a method of ctx, ends the goroutine
 		defer func() {
 			if err != nil {
-				c.leave(f, err) // before the caller gets its slot back, which f may have
+				c.leave(f, err) // before the caller gets its slot back: f may have that slot
 			}
 		}()
 		c.raiseEvictions()
@@ -120,7 +121,7 @@ func (c *Cache[K, V]) serves(f *loading[K, V], old *details) bool {
 	return true
 }
 
-// refresh begins to load a value again that is due, unless it was removed since.
+// refresh begins to load a value that is due for a refresh, unless it was removed since.
 func (c *Cache[K, V]) refresh(ctx context.Context, key K, due *details) {
 	text, s := c.text(key), c.shard(key)
 	s.mu.Lock()

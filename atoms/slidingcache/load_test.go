@@ -40,8 +40,8 @@ func TestTenConcurrentRequestsLoadOnce(t *testing.T) {
 }
 
 // A load has the values of the first caller's context, but not its deadline. It goes on
-// until the last caller leaves. Then it is cancelled with the cause of that one, and its
-// result is not stored.
+// until the last caller leaves. Then it is cancelled with the cause of the last caller,
+// and its result is not stored.
 func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
@@ -124,7 +124,7 @@ func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 	})
 }
 
-// The late value goes to the callers that waited for it. Later ones do not get it.
+// The late value goes to the callers that waited for it. Later callers do not get it.
 func TestOvertakenLoads(t *testing.T) {
 	for name, overtake := range map[string]func(*cache){
 		"Remove":       func(c *cache) { assert.False(t, removed(c.Remove("a"))) },
@@ -177,11 +177,11 @@ func TestCloseCancelsLoadsAndWaits(t *testing.T) {
 		assert.Equal(t, time.Minute, time.Since(start))
 		assert.EqualValues(t, 2, begun.Load())
 		assert.Equal(t, uint64(4), c.Stats().Loads.Cancelled)
-		signals.None() // they have not failed
+		signals.None() // the loads were cancelled, not failed
 	})
 }
 
-// Stop lets the loads that run finish, and cancels those that wait for their turn.
+// Stop lets running loads finish, and cancels loads that wait for their turn.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
@@ -216,7 +216,7 @@ func TestStop(t *testing.T) {
 
 func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, signal := range []string{"", "changed", slidingcache.SignalLoaded} { // "": from the load
+		for _, signal := range []string{"", "changed", slidingcache.SignalLoaded} { // "": by the load itself
 			var c *cache
 			c = newCache(t, func(ctx context.Context, key string) (int, error) {
 				if signal == "" {
@@ -234,8 +234,8 @@ func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 	})
 }
 
-// Loads that other loads wait for go first, so that few loads are under way at once, however
-// many callers there are: here those of one key, and one that waits for its slot.
+// A load for which other loads wait goes first. So few loads are under way at once, however
+// many callers there are: here the loads of one key, and one that waits for its slot.
 func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var active, most atomic.Int32
@@ -258,8 +258,8 @@ func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 	})
 }
 
-// A load that would wait for itself, or for a load that waits for it, gets an error: over
-// other keys, another cache, or without its context.
+// A load that would wait for itself, or for a load that waits for it, gets an error:
+// through other keys, another cache, or without its context.
 func TestLoadThatWouldWaitForItself(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, get loader, opts options) loader{
 		"itself": func(_ *testing.T, get loader, _ options) loader { return get },
@@ -297,7 +297,8 @@ func TestLoadThatWouldWaitForItself(t *testing.T) {
 	}
 }
 
-// Loads are operations. One that waits for another load is suspended, and says for which.
+// Loads are operations. A load that waits for another load is suspended, and Explain names
+// the other.
 func TestLoadsAreOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
@@ -358,9 +359,9 @@ func TestSecondLook(t *testing.T) {
 	})
 }
 
-// No order of reads, writes, removals, evictions and slow loads lets a caller see a value
-// that is older than one that was set, or removed, before the call. In fake time, so that
-// many orders happen.
+// A caller never sees a value that is older than a set or removal before its call, in any
+// order of reads, writes, removals, evictions and slow loads. The test uses fake time, so
+// that many orders happen.
 func TestNoCallerSeesWhatWasRemovedBefore(t *testing.T) {
 	rounds := 300
 	if testing.Short() || coretest.Race {
@@ -370,7 +371,7 @@ func TestNoCallerSeesWhatWasRemovedBefore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := dice(uint64(round))
 			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
-			var stored, floor atomic.Int64 // what the source has; the oldest that a caller may see
+			var stored, floor atomic.Int64 // the value of the source; the oldest value that a caller may see
 			c := newCache(t, func(ctx context.Context, key string) (int, error) {
 				pause(20)
 				value := stored.Load()
@@ -411,7 +412,7 @@ func TestNoCallerSeesWhatWasRemovedBefore(t *testing.T) {
 	}
 }
 
-// busy is a context whose methods do something first.
+// busy is a context whose methods first call a function.
 type busy struct {
 	context.Context
 	do func()
@@ -482,7 +483,7 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 	})
 }
 
-// dice returns random numbers less than n, to any goroutine.
+// dice returns random numbers less than n; any goroutine may call it.
 func dice(seed uint64) func(n int) int {
 	r := newRandom(seed)
 	var mu sync.Mutex
@@ -493,9 +494,9 @@ func dice(seed uint64) func(n int) int {
 	}
 }
 
-// Loads of some caches need smaller keys of each other, with few slots, one after the other
-// and at once. No cache runs more loads than it may, and in the end none is left over. As
-// long as no load fails or panics and no caller leaves, all of them succeed.
+// Loads of several caches need smaller keys of each other, one after the other and at once,
+// with few slots. No cache exceeds its limit, and no load is left over. If no load fails or
+// panics and no caller leaves, all loads succeed.
 func TestCachesThatNeedEachOther(t *testing.T) {
 	rounds := 600
 	if testing.Short() || coretest.Race {
@@ -560,7 +561,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 					for range 30 {
 						pause(10)
 						c, key := caches[n(len(caches))], n(10)
-						if n(10) == 0 && fails { // which cancels a refresh
+						if n(10) == 0 && fails { // this cancels a refresh
 							c.Remove(fmt.Sprint(key))
 						} else {
 							get(t.Context(), key, 10+n(300))
@@ -581,9 +582,8 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine ends the load that it belongs to, as a panic does, or
-// the wait of the caller that it belongs to. No caller hangs, and no load goes on that no
-// caller waits for.
+// If a handler ends its goroutine, the load of that goroutine ends as by a panic, or the
+// wait of its caller ends. No caller hangs, and no load goes on without a caller.
 func TestHandlersThatEndTheirGoroutine(t *testing.T) {
 	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.SignalFailed, slidingcache.SignalCold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -617,8 +617,8 @@ func TestHandlersThatEndTheirGoroutine(t *testing.T) {
 	}
 }
 
-// A cache that is not referenced any more is garbage when its loads are not shown any more, for
-// which there is a timer.
+// A cache without references is garbage-collected after its loads are no longer shown. A timer
+// ends that.
 func TestForgottenCacheIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forget := func() weak.Pointer[cache] {

@@ -22,18 +22,18 @@ type loading[K comparable, V any] struct {
 
 	// Guarded by the shard's lock.
 	waiters int
-	claimed bool // by run, or by abandon
+	claimed bool // claimed by run or by abandon
 
-	landed  atomic.Bool // the rest is set
-	current bool        // until it landed, the key was neither set nor removed
-	found   status      // fresh: value; absent: err says that there is none; none: err
+	landed  atomic.Bool // the fields below are set
+	current bool        // the key was neither set nor removed before the load landed
+	found   status      // fresh: there is a value; absent: err says that the key has no value; nothing: the load failed with err
 	value   V
-	life    time.Duration // of the value, if the load function has said so
+	life    time.Duration // life of the value, if the load function has returned one
 	err     error
 }
 
-// open makes the load of a key, an operation of that lane. The lock is held: the
-// coordinator calls no foreign code, and the operation needs the lock to begin.
+// open makes the load of a key: an operation in that lane. The lock is held. This is safe:
+// the coordinator calls no foreign code, and the operation cannot begin without the lock.
 func (s *shard[K, V]) open(ctx context.Context, lane *lane[K, V], key K, text string) (f *loading[K, V], err error) {
 	f = &loading[K, V]{shard: s, key: key, text: text, flight: flight.NewLoad(ctx)}
 	if f.future, err = lane.Submit(f.flight, f); err != nil {
@@ -67,7 +67,7 @@ func (f *loading[K, V]) abandon() {
 	f.claimed = true
 }
 
-// drop cancels a load that no caller waits for. It may be nil.
+// drop cancels a load for which no caller waits. F may be nil.
 func (c *Cache[K, V]) drop(f *loading[K, V]) {
 	if f != nil {
 		c.loads.Cancel(f.future.ID(), core.ErrCancelled)
@@ -97,7 +97,7 @@ func (c *Cache[K, V]) run(ctx context.Context, f *loading[K, V]) (none struct{},
 	abandoned := f.claimed
 	f.claimed = true
 	f.shard.mu.Unlock()
-	if abandoned { // and will be cancelled
+	if abandoned { // the load will be cancelled
 		<-ctx.Done()
 		return none, context.Cause(ctx)
 	}
@@ -120,7 +120,7 @@ func (c *Cache[K, V]) run(ctx context.Context, f *loading[K, V]) (none struct{},
 		return value, err
 	}, func(value V, err error) {
 		f.value, f.err = value, err
-		failed := f.found == nothing && ctx.Err() == nil // and was not just cancelled
+		failed := f.found == nothing && ctx.Err() == nil // a cancellation is no failure
 		c.land(f)
 		c.raiseEvictions()
 		if p, _ := err.(*core.PanicError); !returned && p.Value != nil {

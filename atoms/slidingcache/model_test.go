@@ -14,18 +14,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// model is what a cache does that never has to make room, as plainly as it can be
-// said. Loads take no time.
+// model is a cache without a capacity, in its simplest form. Loads take no time.
 type model struct {
 	opts    options
 	world   map[string]outcome       // what loads find
-	lives   map[string]time.Duration // and how long they say that it lives
+	lives   map[string]time.Duration // lives that loads return
 	entries map[string]*entry
 
 	hits, absences, misses, stale, refreshes, failures, loads, invalidated uint64
 }
 
-// outcome is a value, or why there is none.
+// outcome is a value, or the reason why there is none.
 type outcome struct {
 	value int
 	err   error
@@ -37,7 +36,7 @@ type entry struct {
 	sliding, absolute        time.Duration
 }
 
-// peek is what is known of a key that has not expired, or nil.
+// peek returns the entry of a key that has not expired, or nil.
 func (m *model) peek(key string) *entry {
 	e := m.entries[key]
 	if e == nil || !time.Now().Before(e.expires) {
@@ -46,7 +45,7 @@ func (m *model) peek(key string) *entry {
 	return e
 }
 
-// alive is the same as an access.
+// alive does the same as peek, as an access.
 func (m *model) alive(key string) *entry {
 	e := m.peek(key)
 	if e != nil && e.err == nil {
@@ -70,7 +69,7 @@ func (m *model) set(key string, value int, life time.Duration) {
 	m.entries[key] = &entry{outcome{value: value}, now, now.Add(min(sliding, absolute)), now.Add(m.opts.RefreshAfter), sliding, absolute}
 }
 
-// load loads and stores, and reports whether that has failed.
+// load loads and stores a value, and reports whether the load has failed.
 func (m *model) load(key string) (found outcome, failed bool) {
 	m.loads++
 	found = m.world[key]
@@ -217,5 +216,5 @@ func TestAgainstModel(t *testing.T) {
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// removed is whether Remove found something.
+// removed says whether Remove found a value.
 func removed(_ int, ok bool) bool { return ok }

@@ -21,7 +21,7 @@ type Options[K comparable] struct {
 	// Name is the name of the cache, and the source of the signals of loads; "" means
 	// "slidingcache".
 	Name string
-	// Sink is where the cache raises its signals; nil means one of its own.
+	// Sink is where the cache raises its signals; nil means a new sink.
 	Sink *core.Sink
 
 	// Sliding is the time from the last access to a value, or from its storage, until it
@@ -38,7 +38,7 @@ type Options[K comparable] struct {
 	// then refreshes.
 	MaxConcurrency int
 
-	// RefreshAfter is the age from which on a Get also loads the value again in the
+	// RefreshAfter is an age. When a value is older, a Get also loads it again in the
 	// background; 0 and negative mean never. It must be less than Absolute. Until the new
 	// value is there, callers get the old one. If the load fails, the old value stays until
 	// it expires, and a Get tries again after another RefreshAfter.
@@ -61,7 +61,7 @@ type Options[K comparable] struct {
 	// KeyOf returns the key of the cache that a signal removes, or false. nil means the key
 	// of the signal; then K must be a string type.
 	KeyOf func(s core.Signal) (K, bool)
-	// KeyText returns the text of a key for signals and [Cache.Loads]; nil means that of
+	// KeyText returns the text of a key for signals and [Cache.Loads]; nil means
 	// fmt.Sprint. The cache uses the first 128 bytes.
 	KeyText func(key K) string
 

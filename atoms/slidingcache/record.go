@@ -11,8 +11,7 @@ const never = 1<<63 - 1
 // later is the time that lies d after at, which is not negative.
 func later(at, d int64) int64 { return at + min(d, never-at) }
 
-// record is stored for a key. If the store needs to know nothing more, it has a value and no
-// details.
+// record is stored for a key. Most records have a value and no details.
 type record[V any] struct {
 	value   V
 	details *details
@@ -26,17 +25,18 @@ func (r record[V]) err() error {
 	return r.details.absence
 }
 
-// details are what the store cannot know of a record: that it stands for an absence, when it is
-// due for a refresh, or that it has expired and is kept in case a load fails.
+// details are facts about a record that the store does not know: it stands for an absence; when
+// it is due for a refresh; it has expired and is kept in case a load fails.
 type details struct {
-	absence error        // not nil: why there is no value; the rest is not used
-	latest  int64        // no access lets it expire later
-	expires atomic.Int64 // the time; ^time once it was found expired
-	refresh atomic.Int64 // the time from which on it is due for a refresh
+	absence error        // why there is no value, and then the other fields are not used; nil: there is a value
+	latest  int64        // latest expiry; an access does not move it
+	expires atomic.Int64 // the time of expiry; ^time after the record was found expired
+	refresh atomic.Int64 // when the record becomes due for a refresh
 }
 
-// access prolongs the life of a record by d, unless it has expired, and returns when it expires,
-// or has expired. Once it was found expired, it stays so, also for a caller that is late.
+// access extends the life of a record by d, unless the record has expired, and returns the time
+// of expiry. A record that was found expired stays expired, even for a caller with an older
+// time.
 func (f *details) access(now, d int64) (end int64, alive bool) {
 	for {
 		at := f.expires.Load()
@@ -56,8 +56,8 @@ func (f *details) access(now, d int64) (end int64, alive bool) {
 	}
 }
 
-// due reports whether the record is due for a refresh. It returns true to one caller, and again
-// to another one after d.
+// due reports whether the record is due for a refresh. It returns true to only one caller in
+// each period d.
 func (f *details) due(now, d int64) bool {
 	at := f.refresh.Load()
 	return at <= now && f.refresh.CompareAndSwap(at, later(now, d))
@@ -72,11 +72,11 @@ type times struct {
 // decides reports whether the details of a value have its expiry; otherwise the store has it.
 func (s *times) decides() bool { return s.stale > 0 }
 
-// needed reports whether values have details.
+// needed reports whether values need details.
 func (s *times) needed() bool { return s.decides() || s.refresh < never }
 
-// detailsOf returns the details of a value that is stored now. life is what its
-// load has said: 0 means nothing, negative that the value never expires.
+// detailsOf returns the details of a value that is stored now. life is what its load has
+// returned: 0 means nothing, negative that the value never expires.
 func (s *times) detailsOf(now int64, life time.Duration) *details {
 	sliding, absolute := s.sliding, s.absolute
 	switch {
@@ -94,7 +94,7 @@ func (s *times) detailsOf(now int64, life time.Duration) *details {
 	return f
 }
 
-// status is the use of a record.
+// status says how a record can be used.
 type status uint8
 
 const (
@@ -104,7 +104,7 @@ const (
 	outdated               // an expired value, to be returned if a load fails
 )
 
-// check returns the status of a record that the store has, and prolongs its life by d; 0 is no
+// check returns the status of a record of the store, and extends its life by d; 0 means no
 // access.
 func (s *times) check(f *details, now, d int64) status {
 	switch {
@@ -124,7 +124,7 @@ func (s *times) check(f *details, now, d int64) status {
 	return nothing
 }
 
-// forStore returns how long the store has to keep values: after an access, and at most.
+// forStore returns how long the store has to keep values: after an access, and in all.
 func (s *times) forStore() (ttl, maxAge time.Duration) {
 	return time.Duration(later(s.sliding, s.stale)), time.Duration(later(s.absolute, s.stale))
 }

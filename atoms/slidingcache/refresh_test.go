@@ -54,8 +54,8 @@ func TestRefreshAfter(t *testing.T) {
 	})
 }
 
-// Refresh loads once for all its callers. Until then others get the old value. What was set
-// meanwhile is not overwritten. The model says what a failure does.
+// Refresh loads once for all its callers. During the load others get the old value. A value
+// that was set meanwhile is not overwritten. The model covers failures.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
@@ -90,8 +90,8 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// A refresh does not overwrite what was set, nor bring back what was removed. It is
-// cancelled, as no caller waits for it.
+// A refresh does not overwrite a value that was set, nor bring back one that was removed.
+// It is cancelled, because no caller waits for it.
 func TestRefreshIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, overtake := range map[int]func(*cache){
@@ -198,8 +198,8 @@ func TestRefreshThatIsWaitedForAndOvertaken(t *testing.T) {
 	})
 }
 
-// Refreshes go after all loads, also when a caller needs the value of one that has not
-// begun. One that never begins has failed.
+// Refreshes go after all loads, even when a caller needs the value of a refresh that has
+// not begun. A refresh that never begins has failed.
 func TestRefreshesThatHaveNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
@@ -237,8 +237,8 @@ func TestRefreshesThatHaveNotBegun(t *testing.T) {
 	})
 }
 
-// An expired value is returned when a load fails, until StaleOnError is over. That counts
-// at the end of the load.
+// If a load fails, an expired value is returned, until StaleOnError is over. The time at
+// the end of the load counts.
 func TestStaleOnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{}
@@ -288,8 +288,8 @@ func TestStaleOnErrorIsNotForEverything(t *testing.T) {
 	}
 }
 
-// NotFound says which errors mean that there is no value. That is remembered, which is a hit
-// and no error; the model says when. If it panics, the load has failed.
+// NotFound says which errors mean that there is no value. The absence is remembered, and
+// counts as a hit. The model says for how long. If NotFound panics, the load has failed.
 func TestNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{fails: errOnPurpose}

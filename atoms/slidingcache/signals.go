@@ -24,7 +24,7 @@ const (
 	SignalStale      = "cache.stale"             // Get returned an expired value because the load failed
 
 	SignalInvalidated = "cache.invalidated"   // a value was removed by Remove or InvalidateOn
-	SignalCleared     = "cache.cleared"       // everything was removed by Clear or InvalidateOn; no key
+	SignalCleared     = "cache.cleared"       // everything was removed by Clear or InvalidateOn; has no key
 	SignalExpired     = "cache.evict.expired" // an expired record was removed; with [Options.RaiseEvictions]
 	SignalCold        = "cache.evict.cold"    // a record made room for another; with [Options.RaiseEvictions]
 )

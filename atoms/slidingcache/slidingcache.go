@@ -33,21 +33,21 @@ type Cache[K comparable, V any] struct {
 	needed, loads, late *lane[K, V] // lanes of one coordinator
 
 	seed   maphash.Seed
-	shards []shard[K, V] // as many as a power of two
+	shards []shard[K, V] // their number is a power of two
 
 	unsubscribe func() // nil: InvalidateOn is not set
 
-	_ cacheLine // what is above does not change
+	_ cacheLine // the fields above do not change
 
 	evictions outbox.Outbox // signals of them
 	sampled   atomic.Uint64
-	adjust    struct{ hits, misses, absences atomic.Int64 } // added to the counters of the store
+	adjust    struct{ hits, misses, absences atomic.Int64 } // corrections of the store's counters
 }
 
 type cacheLine [64]byte
 
-// shard has the loads of a part of the keys. Its lock orders them with other changes of what
-// is stored.
+// shard has the loads of a part of the keys. Its lock orders loads and other changes of the
+// stored values.
 type shard[K comparable, V any] struct {
 	mu     sync.Mutex
 	loads  flight.Table[K, loading[K, V]] // loads whose result will be stored
@@ -96,15 +96,15 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 	if opts.RaiseEvictions {
 		store.OnRemoved = c.onRemoved
 	}
-	c.store = core.Must(lru.New(store)) // the options are resolved
+	c.store = core.Must(lru.New(store)) // the options are valid
 	textOf := func(f *loading[K, V]) string { return f.text }
 	loads := core.Must(core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
-		MaxPerKey:      math.MaxInt32, // the flights of a shard see to it that there is one
-		MaxQueued:      math.MaxInt32, // a caller waits for each, or it refreshes what is stored
-		MaxSuspended:   math.MaxInt32, // likewise; the loads that they wait for must be able to begin
+		MaxPerKey:      math.MaxInt32, // the table of a shard has at most one load per key
+		MaxQueued:      math.MaxInt32, // no limit is needed: a caller waits for each load, or it refreshes a stored value
+		MaxSuspended:   math.MaxInt32, // no limit: the loads for which they wait must be able to begin
 		// A load that other loads wait for goes first, so that few loads are under way at once.
 		Lanes: []core.Lane{{Name: "needed"}, {Name: "loads"}, {Name: "refreshes"}},
 	}))
@@ -129,20 +129,20 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 // see [Options.StaleOnError] and [Options.NegativeTTL]. If a load panics or ends its
 // goroutine, the error is a [core.PanicError]. If the key is set or removed, or the cache is
 // cleared, while a load runs, the waiting callers get the result of the load, but it is not
-// stored. If a value has expired while its refresh runs, see [Options.RefreshAfter], callers
+// stored. If a value expires while its refresh runs (see [Options.RefreshAfter]), callers
 // wait for the refresh. If the refresh fails, they wait for another load.
 //
-// A load function may use the cache with its own context, also to get other keys. While it
-// waits for another load, of this cache or another one, its operation is suspended: it gives
-// up its slot of [Options.MaxConcurrency]. Get returns only after a slot is free again, even
-// if the context has ended. So do not hold a mutex during such a Get if other loads lock it.
-// If a load function waits for anything else that needs the cache, such as an operation of a
-// coordinator, it must use [core.Operation.Suspend].
+// A load function may use the cache with its own context, for example to get other keys.
+// While it waits for another load, of this cache or another one, its operation is suspended:
+// it gives up its slot of [Options.MaxConcurrency]. Get returns only after a slot is free
+// again, even if the context has ended. So do not hold a mutex during such a Get if other
+// loads lock it. If a load function waits for anything else that needs the cache, such as an
+// operation of a coordinator, it must use [core.Operation.Suspend].
 //
 // A load gets [core.ErrWouldDeadlock] in three cases: it asks for its own key; it would wait
-// for a load that waits for it, over any number of keys and caches, also of
-// [github.com/ephemeralgo/ephemeral/core/lru]; or it would wait for another load of this
-// cache with a context that is not the one given to the load.
+// for a load that waits for it, directly or through other keys and caches, those of
+// [github.com/ephemeralgo/ephemeral/core/lru] included; or it would wait for another load of
+// this cache with a context that is not the one given to the load.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	r, ok := c.store.Get(key)
 	if ok && r.details == nil && c.opts.SampleEvery == 0 {
@@ -264,8 +264,8 @@ func (c *Cache[K, V]) Clear() {
 	c.opts.Sink.Raise(SignalCleared)
 }
 
-// forgetAll forgets all loads, and returns those that no caller waits for. If closing is true,
-// no more loads begin.
+// forgetAll forgets all loads, and returns those for which no caller waits. If closing is
+// true, no more loads begin.
 func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*loading[K, V]) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -288,8 +288,9 @@ func (c *Cache[K, V]) invalidate(signal core.Signal) {
 	}
 }
 
-// Len returns the number of keys in the cache, at most [Options.Capacity]. It includes keys of
-// which the cache remembers that they have no value, and expired keys until they are removed.
+// Len returns the number of keys in the cache, at most [Options.Capacity]. It includes keys
+// that are remembered as absent (see [Options.NegativeTTL]), and expired keys until they are
+// removed.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
 
 // Sweep removes all expired values that are not kept for [Options.StaleOnError]. It frees the
@@ -313,7 +314,7 @@ func (c *Cache[K, V]) Sink() *core.Sink { return c.opts.Sink }
 func (c *Cache[K, V]) Close() error {
 	c.forgetAll(true)
 	err := c.loads.Close()
-	if c.unsubscribe != nil { // not before: a handler may wait for a load
+	if c.unsubscribe != nil { // not earlier, because a handler may wait for a load
 		c.unsubscribe()
 	}
 	c.store.Clear()

@@ -35,8 +35,8 @@ func newCache(t testing.TB, load loader, opts options) *cache {
 	return c
 }
 
-// source is what caches load from in tests. Its fields are not to be touched while a
-// load is at work on them.
+// source has the values that caches load in tests. Do not touch its fields while a load
+// uses them.
 type source struct {
 	mu    sync.Mutex
 	calls int
@@ -63,7 +63,7 @@ func wantGet(t testing.TB, c *cache, key string, want int, says ...any) {
 	assert.Equal(t, want, got, says...)
 }
 
-// Its Get is what a coordinator of results works with.
+// Its Get can be the work of a ResultCoordinator.
 var _ core.ResultWork[string, int] = new(cache).Get
 
 func TestDefaults(t *testing.T) {
@@ -87,7 +87,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// New says all that is wrong with the options.
+// The error of New names all wrong options.
 func TestOptionsAreValidated(t *testing.T) {
 	load := func(context.Context, string) (int, error) { return 0, nil }
 	for want, opts := range map[string]options{
@@ -158,7 +158,7 @@ func TestKeysAreInTheKeyOfSignalsAndBounded(t *testing.T) {
 	})
 }
 
-// All that happens can be sensed on the sink.
+// All events can be sensed on the sink.
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
@@ -192,7 +192,7 @@ func TestSignals(t *testing.T) {
 		assert.False(t, removed(c.Remove("c")))
 		signals.None()
 		c.Clear()
-		signals.Expect(slidingcache.SignalCleared) // after that of others, which had expired
+		signals.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
 		signals.None()
 		assert.Equal(t, 2, sink.Count("cache.compute.*"), "can be sensed afterwards")
 	})
@@ -217,7 +217,7 @@ func TestSampling(t *testing.T) {
 
 func TestInvalidateOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		type id string // needs no KeyOf, as it is a kind of string
+		type id string // needs no KeyOf, because it is a string type
 		sink := core.NewSink(core.SinkOptions{})
 		load := func(context.Context, id) (int, error) { return 0, nil }
 		c := core.Must(slidingcache.New(load, slidingcache.Options[id]{Sink: sink, InvalidateOn: "product.*, prices.changed"}))

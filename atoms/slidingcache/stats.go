@@ -11,10 +11,10 @@ import (
 //
 //	calls of Get and GetIfPresent = Hits + Absences + Misses
 //
-// Shared and Stale are at most Misses each, RefreshFailures at most Refreshes, and Size at
-// most Capacity. The counters of Loads are read at one moment. So are Shared, Stale,
-// Refreshes, RefreshFailures, Discarded and Invalidations. The others are read one after the
-// other.
+// Shared and Stale are each at most Misses. RefreshFailures is at most Refreshes, and Size
+// at most Capacity. The counters of Loads are read at one moment. Shared, Stale, Refreshes,
+// RefreshFailures, Discarded and Invalidations are also read at one moment. The others are
+// read one after the other.
 type Stats struct {
 	Size     int `json:"size"`     // keys, including expired ones that are not removed yet
 	Hot      int `json:"hot"`      // keys with five recent accesses or more; they live no longer than others
@@ -26,9 +26,9 @@ type Stats struct {
 	Shared   uint64 `json:"shared"`   // misses that waited for a load that had begun before
 	Stale    uint64 `json:"stale"`    // misses that got an expired value because the load failed
 
-	Loads           core.Stats `json:"loads"`           // including refreshes; a load that finds no value has succeeded
-	Refreshes       uint64     `json:"refreshes"`       // loads in the background, also those that have not begun
-	RefreshFailures uint64     `json:"refreshFailures"` // refreshes that failed or were cancelled, also before they began
+	Loads           core.Stats `json:"loads"`           // loads, including refreshes; a load that finds no value has succeeded
+	Refreshes       uint64     `json:"refreshes"`       // loads in the background, including those that have not begun
+	RefreshFailures uint64     `json:"refreshFailures"` // refreshes that failed, or were cancelled before or after they began
 	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored: the key was set or removed, or all callers had left
 
 	Evictions     uint64 `json:"evictions"`     // records that made room for others
@@ -36,7 +36,7 @@ type Stats struct {
 	Invalidations uint64 `json:"invalidations"` // values removed by Remove and InvalidateOn, one by one
 }
 
-// counts are what a shard counts. Guarded by its lock.
+// counts are the counters of a shard. Guarded by its lock.
 type counts struct {
 	shared, stale, refreshes, refreshFailures, discarded, invalidated uint64
 }

@@ -26,13 +26,13 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name())                 // if it has not been renamed
-	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // connections of w.readers refuse vacuum into
+	defer os.Remove(temporary.Name())                 // in case it was not renamed
+	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // not w.readers: their connections refuse "vacuum into"
 	_, err = db.ExecContext(ctx, "vacuum into ?", core.Must(filepath.Abs(temporary.Name())))
 	if err = errors.Join(err, db.Close(), temporary.Chmod(was.Mode().Perm()), temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // Windows has no sync of directories
+	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // Windows cannot sync directories
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))

@@ -22,8 +22,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// foreign runs a statement on a connection of its own, as a program that does not use the lock file
-// does. For SQLite, such a connection is like one of another process.
+// foreign runs a statement on a separate connection, like a program without the lock file. For
+// SQLite, such a connection is like a connection of another process.
 func foreign(t testing.TB, path, query string) (end func()) {
 	t.Helper()
 	db := core.Must(sql.Open("sqlite", path))
@@ -72,8 +72,8 @@ func TestCallersLeaveWhileAnotherProgramWrites(t *testing.T) {
 	})
 }
 
-// All writes that wait for another program wait for BusyTimeout together, however many groups they
-// are. There is one signal, and the connection is kept.
+// All writes that wait for another program share one BusyTimeout, even if they are several groups.
+// There is one signal, and the connection is kept.
 func TestBusyTimeoutIsOneBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -105,8 +105,8 @@ func TestBusyTimeoutIsOneBound(t *testing.T) {
 
 func nothing(context.Context, *sqlitewriter.Tx) error { return nil }
 
-// If a write of a group has failed, and another program begins to write before the others have been
-// repeated, they wait for the rest of BusyTimeout, and their callers can leave.
+// If a write of a group fails, the others are repeated. If another program begins to write before
+// that, they wait for the rest of BusyTimeout, and their callers can leave.
 func TestARepeatedGroupHasOneBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{BusyTimeout: 3 * time.Second})
@@ -190,8 +190,8 @@ func TestOpenWaitsForAnotherProgram(t *testing.T) {
 	}
 }
 
-// If the file or its log is deleted or replaced, nothing is written to what nobody can open any
-// more. That stays so until all handles are closed.
+// If the file or its log is deleted or replaced, nothing is written to the old file, which
+// nobody can open any more. That stays so until all handles are closed.
 func TestMovedFile(t *testing.T) {
 	for name, move := range map[string]func(path string) error{
 		"deleted": os.Remove,

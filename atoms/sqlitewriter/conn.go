@@ -26,10 +26,10 @@ var background = context.Background()
 type conn struct {
 	sql      *sql.Conn
 	prepared *lru.LRU[string, *sql.Stmt]
-	theirs   atomic.Bool // the statements are those of callers
+	theirs   atomic.Bool // the running statements belong to callers
 	seen     bool        // authorize has seen a statement
 	busy     int64       // SQLite's busy timeout in milliseconds
-	log      os.FileInfo // of PATH-wal, from the first transaction on
+	log      os.FileInfo // the file PATH-wal, from the first transaction on
 }
 
 // openDB opens a file. The path may have any characters. No connection is made yet.
@@ -39,7 +39,7 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 		Path:     "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), // Windows has C:/...
 		RawQuery: fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds()),
 	}
-	db := sql.OpenDB(core.Must(sqlite.NewConnector(name.String()))) // the options are known
+	db := sql.OpenDB(core.Must(sqlite.NewConnector(name.String()))) // the options are valid
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(max(connections, 2))
 	return db
@@ -110,8 +110,8 @@ func (f *file) disconnect() {
 	}
 }
 
-// harmless are the pragmas that may have a value: those of the file or the transaction, and those
-// that only read.
+// harmless are the pragmas that may have a value: pragmas of the file or of the transaction, and
+// pragmas that only read.
 const harmless = " user_version application_id defer_foreign_keys table_info table_xinfo table_list index_info index_xinfo index_list foreign_key_list foreign_key_check integrity_check quick_check "
 
 // authorize is called by SQLite when it compiles a statement.
@@ -135,7 +135,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
-		if !c.seen { // query is empty, and the driver would return no result, or it is vacuum
+		if !c.seen { // the query is empty, and the driver would return no result; or it is a vacuum
 			return nil, errors.Join(fmt.Errorf("sqlitewriter: %.80q is empty or cannot run in a transaction", query), s.Close())
 		}
 		c.prepared.Set(query, s)

@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	assert.ElementsMatch(t, acked, texts(t, openAt(t, w.Path(), sqlitewriter.Options{}).DB()))
 }
 
-// If a file cannot be made, the error is that of the system, and names the file.
+// If a file cannot be made, the error comes from the system, and names the file.
 func TestReadOnlyDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {

@@ -19,10 +19,10 @@
 // only exception, see below.
 //
 // All writes of a process to a file go through one queue, in the order of the calls. The writes
-// that wait form a group, and a group shares one transaction. A Tx has a transaction of its own.
-// If a write of a group fails, the transaction is rolled back. Then each write of the group gets
-// its own transaction, in the same order. The failure makes the other writes slower. It has no
-// other effect on them.
+// that wait form a group, and a group shares one transaction. A Tx has its own transaction. If a
+// write of a group fails, the transaction is rolled back. Then each write of the group gets its
+// own transaction, in the same order. The failure makes the other writes slower. It has no other
+// effect on them.
 //
 // The writer checks foreign keys. It stores a time.Time as text that SQLite's functions can read.
 // It refuses pragmas with a value, because they can change settings of its connection. Allowed are

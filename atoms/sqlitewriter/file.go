@@ -24,19 +24,19 @@ type file struct {
 	opts    Options
 	path    string
 	info    os.FileInfo // of the path
-	handles int         // guarded by the lock of files
+	handles int         // guarded by files.mu
 	commits *groupcommit.Committer[*write]
 	cache   *lru.LRU[string, any]
 	readers *sql.DB
-	raiser  core.Raiser // Options.Sink, or one that does nothing
+	raiser  core.Raiser // Options.Sink, or a raiser that does nothing
 
 	lock *filelock.Lock // makes processes take turns; SQLite's busy timeout does not do that
 
 	// Used with the lock held.
 	unlock   func()        // also rolls back tx
 	patience time.Duration // how long the group may still wait for other programs
-	tx       *sql.Tx       // has begun, for the next attempt
-	writers  *sql.DB       // its only connection is that of conn
+	tx       *sql.Tx       // a transaction that has begun, for the next attempt
+	writers  *sql.DB       // its only connection is in conn
 	conn     *conn         // nil before the first connection, and after a broken one
 	opened   atomic.Bool
 	reopened bool // SignalReopened is to be raised
@@ -48,8 +48,8 @@ type file struct {
 type write struct {
 	ctx   context.Context // ends with the context of the caller, and by Stop and Close
 	leave context.CancelCauseFunc
-	run   func(tx *sql.Tx) error // in a transaction; once more if a write of the group fails
-	alone bool                   // it needs a transaction of its own
+	run   func(tx *sql.Tx) error // runs in a transaction; is called again if a write of the group fails
+	alone bool                   // it needs its own transaction
 	stale []string               // keys to invalidate
 
 	state   atomic.Int32 // waiting, begun or left
@@ -60,7 +60,7 @@ type write struct {
 // States of a write: it can leave, its transaction has begun, it has left.
 const waiting, begun, left = 0, 1, 2
 
-// begin reports whether the write has not left. From now on it cannot.
+// begin reports whether the write is still there. From now on it cannot leave.
 func (it *write) begin() bool {
 	return it.state.CompareAndSwap(waiting, begun) || it.state.Load() == begun
 }
@@ -73,13 +73,13 @@ func (it *write) withdraw() {
 	}
 }
 
-// Alone is for groupcommit.
+// Alone tells groupcommit that the write needs its own transaction.
 func (it *write) Alone() bool { return it.alone }
 
 // newFile makes the file of a path. It opens no connection.
 func newFile(path string, info os.FileInfo, opts Options, lock *filelock.Lock) *file {
 	f := &file{opts: opts, path: path, info: info, lock: lock, raiser: (*core.Operation)(nil)}
-	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
+	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are valid
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
 	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, MaxAge: opts.TTL}))
@@ -93,7 +93,7 @@ func newFile(path string, info os.FileInfo, opts Options, lock *filelock.Lock) *
 	return f
 }
 
-// shut closes a file without handles. No error matters: nothing is being written.
+// shut closes a file without handles. It ignores errors, because nothing is being written.
 func (f *file) shut() {
 	_ = f.commits.Close()
 	_ = f.readers.Close()
@@ -119,7 +119,7 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 	return f.unlock, err
 }
 
-// beginTx begins a transaction, for attempt. After an error, too, there may be a transaction.
+// beginTx begins a transaction, for attempt. There may be a transaction even after an error.
 func (f *file) beginTx(ctx context.Context) error {
 	testBeforeBegin()
 	if err := f.connect(ctx); err != nil {
@@ -167,7 +167,7 @@ func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
 			err = f.explain(ctx, f.beginTx(ctx))
 		}
 		if !it.begin() {
-			continue // the transaction is for the next one
+			continue // f.tx is now the transaction of the next write
 		}
 		if it.err = err; err == nil {
 			_ = f.attempt([]*write{it})
@@ -178,7 +178,7 @@ func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
 
 // attempt runs writes in the transaction that has begun. It sets their errors.
 func (f *file) attempt(group []*write) (err error) {
-	err = groupcommit.ErrUndecided // for a function that ends its goroutine, and for a panic of the driver
+	err = groupcommit.ErrUndecided // the error if a function ends its goroutine or the driver panics
 	for _, it := range group {
 		it.err = err
 	}
@@ -230,14 +230,14 @@ func (f *file) end(group []*write, begun time.Time) {
 	reopened := f.reopened
 	f.reopened = false
 	f.unlock()
-	defer func() { // also if a handler ends the goroutine
+	defer func() { // even if a handler ends the goroutine
 		for _, it := range group {
 			close(it.settled)
 		}
 	}()
 	done := Group{Writes: len(group), Duration: time.Since(begun)}
 	for _, it := range group {
-		f.invalidate(it.stale...) // also if it failed: it may be stored
+		f.invalidate(it.stale...) // even after a failure: the write may be stored
 		if it.err != nil {
 			done.Failed++
 			Failed.Raise(f.raiser, f.opts.Name, it.err)

@@ -17,7 +17,7 @@ import (
 // files are the files that are open in this process.
 var files = struct {
 	mu   sync.Mutex
-	open map[string]*file // by path: absolute, without symbolic links
+	open map[string]*file // by absolute path without symbolic links
 }{open: make(map[string]*file)}
 
 // acquire returns the file of a path with one more handle.
@@ -44,7 +44,7 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	f.handles++
 	files.mu.Unlock()
 	if f.lock != lock {
-		_ = lock.Close() // the file has one
+		_ = lock.Close() // the file has a lock already
 	}
 	if given != (Options{}) && opts != f.opts {
 		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", f.opts, opts)
@@ -79,20 +79,20 @@ func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err err
 	return path, info, err
 }
 
-// create makes a file if there is none. If mode is 0, the umask counts.
+// create makes a file if there is none. If mode is 0, the umask applies.
 func create(path string, mode fs.FileMode) error {
 	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, cmp.Or(mode, 0o644))
 	if err == nil && mode != 0 {
 		err = made.Chmod(mode)
 	}
-	_ = made.Close() // it is empty, or there is none
+	_ = made.Close() // made is empty or nil
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	return err
 }
 
-// firstConnect shows whether a file can be opened.
+// firstConnect checks that a file can be opened.
 func (f *file) firstConnect(ctx context.Context) error {
 	unlock, err := f.lock.Acquire(ctx)
 	if err != nil {
@@ -103,8 +103,8 @@ func (f *file) firstConnect(ctx context.Context) error {
 	return f.explain(ctx, f.connect(ctx))
 }
 
-// release ends a handle. The last one closes the file. It may be opened again meanwhile: then
-// the locks keep the two apart, as if they were in two processes.
+// release ends a handle. The last one closes the file. If the file is opened again meanwhile,
+// the locks separate the two, as if they were in two processes.
 func (f *file) release() {
 	files.mu.Lock()
 	f.handles--

@@ -30,9 +30,9 @@ func fairChild(env string) {
 	dir, number := env[1:], int(env[0]-'0')
 	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{MaxGroup: -1}))
 	os.Stdout.WriteString("ready\n")
-	io.ReadAll(os.Stdin) // until all are ready
+	io.ReadAll(os.Stdin) // waits until all children are ready
 	var all sync.WaitGroup
-	for range 2 { // so that a turn can follow at once on the one before
+	for range 2 { // two goroutines, so that the next turn can follow at once
 		all.Go(func() {
 			for id := int64(0); id < fairRows; {
 				id = core.Must(core.Must(w.Exec(context.Background(), "insert into fair(process) values(?)", number)).LastInsertId())

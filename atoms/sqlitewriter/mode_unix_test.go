@@ -15,8 +15,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// A new file has the mode of the options, whatever the umask is, and the default less the umask. The
-// files beside a database have the mode of the database.
+// A new file has exactly the mode of the options. Without such a mode it has the default, less the
+// umask. The files beside a database have the mode of the database.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	for name, c := range map[string]struct {

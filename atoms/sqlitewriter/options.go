@@ -29,13 +29,14 @@ type Options struct {
 	// 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
 	// BusyTimeout is how long writes wait for a program that uses the file without the lock file,
-	// PATH.lock; 0 means 10 seconds, negative no wait. Then all writes that wait get [ErrBusy], also
-	// those that came later. Open waits as long for a file that is not in WAL mode. The maximum is
-	// 24 days; a longer time means the same.
+	// PATH.lock; 0 means 10 seconds, negative no wait. Then all waiting writes get [ErrBusy], even
+	// those that came later. Open waits for the same time for a file that is not in WAL mode. The
+	// maximum is 24 days; a longer time means the same.
 	BusyTimeout time.Duration
-	// Mode has the permissions of a file that Open makes, whatever the umask is; 0 means 0644 less
-	// the umask. It must have 0600, and must not have more than 0666. It does not change a file that
-	// exists. The -wal, -shm and lock files get the permissions of the file. Windows has no modes.
+	// Mode has the permissions of a file that Open makes, whatever the umask is; 0 means 0644
+	// without the bits of the umask. It must have 0600, and must not have more than 0666. It does
+	// not change a file that exists. The -wal, -shm and lock files get the permissions of the file.
+	// Windows has no modes.
 	Mode fs.FileMode
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
@@ -55,8 +56,7 @@ type Options struct {
 	InvalidateOn string
 }
 
-// resolved returns the options with defaults in place of zeroes, but Name, or says what is wrong
-// with them.
+// resolved returns the options with defaults in place of zeroes, except Name, or an error.
 func (o Options) resolved() (Options, error) {
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	o.MaxGroup = max(1, cmp.Or(o.MaxGroup, 256))

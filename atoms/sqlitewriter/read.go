@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// cached holds a value of type V. V may be an interface type, which any alone would not keep.
+// cached holds a value of type V. It keeps V even if V is an interface type.
 type cached[V any] struct{ value V }
 
 // Read returns the value of a key. If the value is not in memory, Read calls load and keeps the

@@ -58,7 +58,7 @@ func TestInvalidation(t *testing.T) {
 	signals.Expect(sqlitewriter.SignalHit)
 }
 
-// A write invalidates its keys after the commit, also if its caller has gone.
+// A write invalidates its keys after the commit, even if its caller has gone.
 func TestInvalidationWithoutCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{})

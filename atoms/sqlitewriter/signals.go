@@ -24,12 +24,12 @@ const (
 
 	// Signals of the values that [Read] keeps. The key is the key of the value.
 	SignalHit         = lru.SignalHit         // the value was there
-	SignalHot         = lru.SignalHot         // the same, from the fifth use of the value on
+	SignalHot         = lru.SignalHot         // the value was there, and was used for at least the fifth time
 	SignalMiss        = lru.SignalMiss        // the value was not there
 	SignalEvicted     = lru.SignalEvicted     // the value made room for another
 	SignalExpired     = lru.SignalExpired     // the value has expired
-	SignalInvalidated = lru.SignalInvalidated // by a write, Invalidate or InvalidateOn
-	SignalCleared     = lru.SignalCleared     // InvalidateOn has removed all values; no key
+	SignalInvalidated = lru.SignalInvalidated // a write, Invalidate or InvalidateOn has removed the value
+	SignalCleared     = lru.SignalCleared     // InvalidateOn has removed all values; has no key
 )
 
 // CommandInvalidate is the first part of a signal's name. The signal CommandInvalidate + ":" +
@@ -42,12 +42,12 @@ var (
 	Failed  = core.NewKind[error](SignalFailed)
 )
 
-// A Group describes writes that shared a transaction. If one of them failed, each had a
-// transaction of its own. Writes that left before that do not count.
+// A Group describes writes that shared a transaction. If one of them failed, each had its
+// own transaction. Writes that left before that do not count.
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
 	Failed   int           `json:"failed"`   // writes that returned an error
-	Duration time.Duration `json:"duration"` // of the transactions; without the waits for the lock file and for other programs before the first
+	Duration time.Duration `json:"duration"` // duration of the transactions; does not include the waits before the first, for the lock file and for other programs
 }
 
 // Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
@@ -62,7 +62,7 @@ type Stats struct {
 	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
 	Groups uint64    `json:"groups"` // committed transactions of the file, by all handles
-	Cache  lru.Stats `json:"cache"`  // values that Read keeps, of all handles
+	Cache  lru.Stats `json:"cache"`  // the values that Read keeps, of all handles
 }
 
 // LogValue groups the counters by their JSON names.

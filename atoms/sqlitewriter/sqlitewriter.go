@@ -24,7 +24,7 @@ import (
 // In a function it is also recognised by the context that the function got.
 type Writer struct {
 	*file
-	once sync.Once // to release the handle
+	once sync.Once // releases the handle once
 
 	mu      sync.Mutex
 	stats   Stats
@@ -61,8 +61,8 @@ type Statement struct {
 	Invalidates []string // keys of [Read] that are loaded again after the commit
 }
 
-// Open opens the SQLite file at path, and creates it if it does not exist. If the file is
-// open in this process already, also by another path or a symbolic link, Open returns one more
+// Open opens the SQLite file at path, and creates it if it does not exist. If the file is open
+// in this process already, even by another path or a symbolic link, Open returns one more
 // handle of it; see [Options]. The path is not a connection string. Databases in memory are
 // refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it.
 //
@@ -86,13 +86,13 @@ func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
 func (w *Writer) Path() string { return w.path }
 
 // Exec runs query, which has one or more statements. It returns when all of them are committed
-// and on the disk. If one of them fails, none is stored. The result is that of the last
+// and on the disk. If one of them fails, none is stored. The result is the result of the last
 // statement. The query must not begin or end transactions: see [ErrNotAllowed].
 //
-// If ctx ends before the transaction begins, also while another program keeps it from beginning,
-// Exec returns the cause of ctx, and nothing is stored. If ctx ends while a
-// statement runs, the statement is interrupted, and Exec returns the cause too. If ctx ends
-// later, Exec waits for the commit, and its result says whether the write is stored.
+// If ctx ends before the transaction begins, even while another program delays it, Exec returns
+// the cause of ctx, and nothing is stored. If ctx ends while a statement runs, the statement is
+// interrupted, and Exec returns the cause too. If ctx ends later, Exec waits for the commit, and
+// its result says whether the write is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	results, err := w.Batch(ctx, Statement{SQL: query, Args: args})
 	if err != nil {
@@ -122,8 +122,8 @@ func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, e
 	return results, nil
 }
 
-// Tx calls fn in a transaction of its own. If fn returns nil, the transaction is committed. If
-// fn returns an error or panics, the transaction is rolled back. Tx returns the error of fn or of
+// Tx calls fn in its own transaction. If fn returns nil, the transaction is committed. If fn
+// returns an error or panics, the transaction is rolled back. Tx returns the error of fn or of
 // the commit; after a panic it is a [core.PanicError].
 //
 // The function runs on a goroutine of the writer, and other writes wait until it has returned.
@@ -170,7 +170,7 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // it was taken for a commit
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
 		it.withdraw()
 		<-it.settled
 		err = it.err
@@ -259,9 +259,9 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	return nil
 }
 
-// end returns the writes that are not settled. If closed is true, it ends the intake. If there is
-// a cause, it ends the contexts of writes whose commit has not begun. If the cause is
-// core.ErrClosed, it ends the contexts of all writes.
+// end returns the writes that are not settled. If closed is true, it ends the intake. If cause is
+// not nil, it ends the contexts of writes whose commit has not begun. If cause is core.ErrClosed,
+// it ends the contexts of all writes.
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

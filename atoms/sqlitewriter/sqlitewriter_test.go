@@ -39,7 +39,7 @@ func execute(t testing.TB, w *sqlitewriter.Writer, query string, args ...any) {
 
 const insert = "insert into log(text) values(?)"
 
-// texts returns what is in the log, in order.
+// texts returns the rows of the log, in order.
 func texts(t testing.TB, db *sql.DB) (all []string) {
 	t.Helper()
 	rows := core.Must(db.QueryContext(context.Background(), "select text from log order by id"))
@@ -68,7 +68,7 @@ func held(t *testing.T, w *sqlitewriter.Writer, calls ...func()) {
 	all.Wait()
 }
 
-// begin is Batch on a goroutine of its own.
+// begin is Batch on its own goroutine.
 func begin(ctx context.Context, w *sqlitewriter.Writer, stmts ...sqlitewriter.Statement) (wait func() error) {
 	result := make(chan error, 1)
 	go func() {
@@ -115,7 +115,7 @@ func TestGroupCommit(t *testing.T) {
 		assert.ErrorContains(t, errs[2], `sqlitewriter: "app.db": constraint failed: UNIQUE`)
 		assert.NoError(t, errors.Join(errs[0], errs[1], errs[3], errs[4], errs[5]))
 		s := w.Stats()
-		assert.EqualValues(t, 5, s.Groups-before) // the Tx, three by themselves, and two
+		assert.EqualValues(t, 5, s.Groups-before) // groups: the Tx, three writes alone, and two together
 		assert.EqualValues(t, 1, s.Failed)
 		assert.EqualValues(t, s.Enqueued, uint64(s.Pending)+s.Succeeded+s.Failed)
 	})
@@ -123,7 +123,7 @@ func TestGroupCommit(t *testing.T) {
 
 const endless = "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"
 
-// Close interrupts a statement that runs, and the statement is rolled back.
+// Close interrupts a running statement, and the statement is rolled back.
 func TestCloseInterruptsAStatement(t *testing.T) {
 	sink, turn := core.NewSink(core.SinkOptions{}), make(chan struct{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
@@ -152,7 +152,7 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 			w := openLog(t, sqlitewriter.Options{})
 			execute(t, w, "create table child(id references log(id) deferrable initially deferred)")
 			ctx, wait, let := t.Context(), synctest.Wait, make(chan struct{})
-			if name == "interrupted" { // which takes real time: the test is in no bubble
+			if name == "interrupted" { // takes real time: this test has no bubble
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeoutCause(ctx, 20*time.Millisecond, errOnPurpose)
 				defer cancel()
@@ -200,7 +200,7 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 	for _, query := range []string{
 		"commit", "rollback", "begin", "end", "savepoint item", "release item", "insert into log(text) values('x'); commit",
 		"pragma synchronous=off", "pragma query_only(1)", "pragma locking_mode=exclusive", "pragma journal_mode=delete", "attach 'other.db' as other",
-		"pragma wal_checkpoint", "PRAGMA WAL_CHECKPOINT(truncate)", // it waits for the transaction
+		"pragma wal_checkpoint", "PRAGMA WAL_CHECKPOINT(truncate)", // the pragma waits for the transaction
 	} {
 		_, err := w.Exec(t.Context(), query)
 		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
@@ -216,7 +216,7 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 	assert.ErrorContains(t, err, `"vacuum" is empty or cannot run in a transaction`)
 	execute(t, w, insert, "'); drop table log; --")
 	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
-	for i := range 600 { // more than are kept prepared
+	for i := range 600 { // more statements than are kept prepared
 		execute(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
 	}
 }
@@ -233,7 +233,7 @@ func TestTx(t *testing.T) {
 		require.NoError(t, tx.QueryRow(ctx, insert+" returning id", "a").Scan(&id))
 		assert.Equal(t, 1, id)
 		assert.ErrorIs(t, tx.QueryRow(ctx, "select 1 where 0").Scan(&id), sql.ErrNoRows)
-		_, err := tx.Query(ctx, "select * from log") // the end closes it
+		_, err := tx.Query(ctx, "select * from log") // the end of the transaction closes the rows
 		assert.NoError(t, err)
 		return nil
 	}))

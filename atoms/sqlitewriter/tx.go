@@ -20,8 +20,8 @@ type Tx struct {
 	stale []string
 }
 
-// txKey is the key of the contexts of functions. With such a context, a call to the writer would
-// wait for itself.
+// txKey marks the contexts of a Tx's functions. A call to the writer with such a context would
+// wait for its own end.
 type txKey struct{ *file }
 
 // Exec runs a statement.
@@ -60,7 +60,7 @@ func (f *file) call(it *write, tx *sql.Tx, fn func(context.Context, *Tx) error) 
 		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 			err = context.Cause(ctx)
 		}
-		it.err = err // for a function that ends its goroutine
+		it.err = err // the error if fn ends its goroutine
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		it.stale = t.stale

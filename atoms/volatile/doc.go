@@ -11,7 +11,7 @@
 // From then on, an operation is killed if it raises "kill.job" or another signal that matches
 // [Options.Pattern]:
 //
-//   - If it is finished, it is evicted at once, also if it is pinned.
+//   - If it is finished, it is evicted at once, even if it is pinned.
 //   - If it waits to run, it is cancelled with the cause [ErrKilled], and evicted.
 //   - If it runs, its context is cancelled with the same cause. It is evicted when its work has
 //     returned. Until then it keeps its slot and is shown.

@@ -78,7 +78,7 @@ type Stats struct {
 	Repeated  uint64 `json:"repeated"`  // an earlier signal was killing the operation already
 	Abandoned uint64 `json:"abandoned"` // the operation was not finished at Close
 	Underway  int    `json:"underway"`  // the operation is not finished yet
-	Panics    uint64 `json:"panics"`    // of OnKilled and OnMissed
+	Panics    uint64 `json:"panics"`    // panics of OnKilled and OnMissed
 }
 
 // LogValue groups the counters by their JSON names.
@@ -107,7 +107,8 @@ type Evictor struct {
 	stats    Stats
 }
 
-// calls is the kind of the signals on Evictor.callbacks. The payload makes the call.
+// calls is the kind of the signals on Evictor.callbacks. The payload is the function to
+// call.
 var calls = core.NewKind[func()]("volatile.call")
 
 // New makes an evictor for the operations of target. Until Close, it is subscribed to the sink
@@ -166,7 +167,8 @@ func (e *Evictor) handle(s core.Signal) {
 	}
 }
 
-// begin records that an operation is being killed. It returns false if it is already.
+// begin records that an operation is being killed. It returns false if that is recorded
+// already.
 func (e *Evictor) begin(id core.OperationID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +196,7 @@ func (e *Evictor) kill(id core.OperationID, s core.Signal) {
 	if !e.opts.LetFinish {
 		e.target.Cancel(id, ErrKilled)
 	}
-	if e.target.Evict(id) { // it was finished, or was pending before Cancel
+	if e.target.Evict(id) { // the operation was finished, or was pending before Cancel
 		return
 	}
 	counter = &e.stats.Missed
@@ -219,7 +221,7 @@ func (e *Evictor) await(id core.OperationID, s core.Signal) *uint64 {
 			e.waiting.Done()
 			return
 		}
-		e.waiting.Done() // Close does not wait for the rest, which may call Close
+		e.waiting.Done() // Close does not wait for the rest, because it may call Close
 		counter := &e.stats.Spared
 		defer func() { e.end(id, s, counter) }()
 		if !e.isPinned(id) {

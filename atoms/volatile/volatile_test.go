@@ -22,7 +22,7 @@ type coordinator struct {
 	*core.Coordinator[coretest.Body]
 }
 
-// run enqueues an operation and waits until everything waits.
+// run enqueues an operation and waits until all goroutines are blocked.
 func (c coordinator) run(body coretest.Body) core.OperationID {
 	id := core.Must(c.TryEnqueue(context.Background(), body))
 	synctest.Wait()
@@ -106,8 +106,8 @@ func TestAnOperationThatKillsItselfLeavesWhenItHasFinished(t *testing.T) {
 	})
 }
 
-// Weak point of the original: a kill did not cancel. It cancels an operation that runs, which
-// keeps its slot until its body returns, and one that waits. A waiter for it gets ErrKilled.
+// Fault avoided: a kill did not cancel. Here a kill cancels a running operation, which
+// keeps its slot until its body returns, and a waiting one. Its waiters get ErrKilled.
 func TestKillCancels(t *testing.T) {
 	bubble(t, core.Options{MaxConcurrency: 1}, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		runs, waits := c.run(slowly(untilCancelled)), c.run(quick)
@@ -181,7 +181,7 @@ func TestSignalsOfOthers(t *testing.T) {
 			defer other.Close()
 			mine := c.run(quick)
 			require.NoError(t, other.Do(t.Context(), func(ctx context.Context) error {
-				core.OperationFrom(ctx).RaiseKey("kill.job", mine.String()) // this key may mean anything
+				core.OperationFrom(ctx).RaiseKey("kill.job", mine.String()) // this key has no meaning here
 				return nil
 			}))
 			for _, key := range []string{"", "no number", "-1", "99999999999999999999999999"} {
@@ -222,7 +222,7 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
-// Its own signals kill nothing, whatever the pattern.
+// Signals of the evictor kill nothing, whatever the pattern is.
 func TestNoLoop(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: -1}})
 	bubble(t, core.Options{Sink: sink}, volatile.Options{Pattern: "*", ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
@@ -295,8 +295,8 @@ func TestNewNeedsACoordinator(t *testing.T) {
 	assert.ErrorContains(t, err, "volatile: ")
 }
 
-// Weak point of the original: readers saw a window that was half empty. With many kills at
-// once, operations that are not killed are always shown, and the counters are exact.
+// Fault avoided: readers saw a window that was half empty. With many kills at once,
+// operations that are not killed are always shown, and the counters are exact.
 func TestKillsBesideReaders(t *testing.T) {
 	of := core.Options{MaxConcurrency: 8, MaxTracked: 1000}
 	bubble(t, of, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {

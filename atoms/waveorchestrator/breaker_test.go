@@ -15,7 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// Weak point: the half-open state admits every concurrent execution.
+// Fault avoided: the half-open state admits every concurrent execution.
 func TestHalfOpenBreakerAdmitsOneProbeOfAllExecutions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var works atomic.Bool

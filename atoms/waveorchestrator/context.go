@@ -7,15 +7,15 @@ import (
 )
 
 // workerContext is the context of a worker: the context of the operation, with a deadline. The
-// context with a timer is made when a worker calls Done or Err, because quick workers do not. It
-// does not refer to the execution. So a worker that keeps its context does not keep the execution
-// in memory.
+// context with a timer is made only when a worker calls Done or Err, because quick workers do not
+// call them. It does not refer to the execution. So a worker that keeps its context does not keep
+// the execution in memory.
 type workerContext struct {
 	deadline time.Time // zero: none
-	cause    error     // of the end at the deadline
+	cause    error     // cause of the end at the deadline
 
 	mu     sync.Mutex
-	ctx    context.Context    // of the operation; with the deadline once cancel is set
+	ctx    context.Context    // context of the operation; has the deadline when cancel is set
 	cancel context.CancelFunc // not called: ctx ends with the operation
 }
 

@@ -125,7 +125,8 @@ func TestCancelFromInside(t *testing.T) {
 	})
 }
 
-// Close waits for executions and for abandoned runs. It counts as no failure of a worker.
+// Close waits for executions and for abandoned runs. An end by Close is no failure of a
+// worker.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{BreakerThreshold: 1}, worker{Name: "hangs", Do: hangs}, worker{Name: "slow", Do: ignores(1, 50*ms)},
@@ -162,7 +163,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A signal ends all executions, also one that waits for its turn.
+// A signal ends all executions, even one that waits for its turn.
 func TestExitBySignal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{MaxConcurrency: 1, BreakerThreshold: 1}, worker{Name: "w", Do: hangs})
@@ -185,7 +186,7 @@ func TestExitBySignal(t *testing.T) {
 	})
 }
 
-// Close may be called from everything that it waits for.
+// Close may be called from all code for which it waits.
 func TestCloseFromInside(t *testing.T) {
 	for _, at := range []string{"worker", "early exit", "wave.started:*", "worker.completed:*", "wave.orchestrator.completed:*"} {
 		t.Run(at, func(t *testing.T) {
@@ -221,8 +222,8 @@ func TestCloseFromInside(t *testing.T) {
 	}
 }
 
-// hold keeps operations from beginning: a handler of operation.started sleeps, and core calls it before an
-// operation begins. The first operations, as many as free says, begin at once.
+// hold delays the beginning of operations: a handler of operation.started sleeps, and core calls it before
+// an operation begins. The first operations begin at once; free is their number.
 func hold(o *wave.Orchestrator[int, int], free int32, d time.Duration) {
 	var begun atomic.Int32
 	o.Sink().Subscribe(core.SignalStarted, func(core.Signal) {
@@ -291,8 +292,8 @@ func TestExecutionThatHasNotBegun(t *testing.T) {
 	})
 }
 
-// An end that comes while handlers hold up the execution, or the worker, keeps the worker from
-// starting. Also a weak point of the original: workers are started after the cancellation.
+// If the execution ends while handlers delay it, or delay the worker, the worker does not
+// start. Another fault avoided: workers are started after the cancellation.
 func TestTheEndComesWhileHandlersRun(t *testing.T) {
 	const wave0, inWorker = "wave.started:*", "worker.started:*"
 	type orch = *wave.Orchestrator[int, int]
@@ -323,9 +324,9 @@ func TestTheEndComesWhileHandlersRun(t *testing.T) {
 }
 
 // A handler may end the goroutine, as t.FailNow does. Then the execution ends and leaves nothing
-// behind, also with many such handlers. If the outcome was decided before, it does not change.
+// behind, even with many such handlers. If the outcome was decided before, it does not change.
 func TestHandlersThatEndTheGoroutine(t *testing.T) {
-	for pattern, want := range map[string]wave.Outcome{ // those of the execution's goroutine cancel it
+	for pattern, want := range map[string]wave.Outcome{ // handlers on the execution's goroutine cancel the execution
 		core.SignalStarted: wave.OutcomeFailed, "worker.started:*": wave.OutcomeFailed, "worker.failed:*": wave.OutcomeFailed,
 		"wave.failed": wave.OutcomeFailed, "wave.orchestrator.*": wave.OutcomeCancelled, "wave.started:*": wave.OutcomeCancelled,
 		"worker.timeout:*": wave.OutcomeCancelled, "worker.abandoned": wave.OutcomeCancelled, "circuit.opened:*": wave.OutcomeCancelled,

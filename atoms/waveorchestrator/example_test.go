@@ -20,7 +20,7 @@ func Example() {
 	orchestrator := core.Must(waveorchestrator.New([]waveorchestrator.Worker[string, string]{
 		{Name: "FastCheck1", Wave: 0, Priority: 10, Do: answers("well-formed")},
 		{Name: "FastCheck2", Wave: 0, Priority: 20, Do: answers("unknown")},
-		{Name: "SlowCheck", Wave: 1, Priority: 10, Do: answers("DEFINITIVE_ANSWER")}, // runs only if nothing before was decisive
+		{Name: "SlowCheck", Wave: 1, Priority: 10, Do: answers("DEFINITIVE_ANSWER")}, // runs only if no earlier result was decisive
 		{Name: "AI", Wave: 2, Priority: 10, Do: answers("perhaps")},                  // expensive, so it comes last
 	}, waveorchestrator.Options[string]{
 		MaxPerWave:       4,
@@ -33,7 +33,7 @@ func Example() {
 
 	result, err := orchestrator.Execute(context.Background(), "my-input")
 	if err != nil {
-		panic(err) // no worker has completed, or the time was over; the result says more
+		panic(err) // no worker has completed, or the time is over; the result says more
 	}
 	fmt.Println("Outcome:", result.Outcome, "by", result.Decisive.Worker)
 	for _, w := range result.Completed {
@@ -96,7 +96,7 @@ func ExampleOptions() {
 // Cheap checks decide about most requests. Later waves see the few uncertain ones.
 func Example_botDetection() {
 	type Request struct{ Agent, IP string }
-	type Verdict struct{ Confidence float64 } // that it is a bot
+	type Verdict struct{ Confidence float64 } // how sure the worker is that it is a bot
 
 	says := func(confidence func(Request) float64) core.ResultWork[Request, Verdict] {
 		return func(_ context.Context, r Request) (Verdict, error) { return Verdict{confidence(r)}, nil }

@@ -12,31 +12,31 @@ import (
 )
 
 // execution is one call of Execute. Its goroutine starts workers, receives their results,
-// calls EarlyExit, and watches the clock. Only that goroutine uses the fields up to
-// returned; arrived is an exception.
+// calls EarlyExit, and watches the clock. Only that goroutine uses the fields before
+// begun, except arrived.
 type execution[In, Out any] struct {
 	o    *Orchestrator[In, Out]
 	in   In
-	runs []run[In, Out] // of all workers, in order
+	runs []run[In, Out] // runs of all workers, in order
 
-	caller   context.Context // of Execute, to know when it ends
+	caller   context.Context // context of Execute
 	op       *core.Operation
-	ctx      context.Context // of op; ends by Cancel and Close
+	ctx      context.Context // context of op; Cancel and Close end it
 	began    time.Duration
 	deadline time.Duration
 
 	arrived chan *run[In, Out]
-	running []*run[In, Out] // in the order of their starts
+	running []*run[In, Out] // running runs, in the order of their starts
 	ran     bool            // a wave has run
 	valued  bool            // a worker has completed
 	timer   *time.Timer     // nil: not needed yet
-	timerAt time.Duration   // when it fires; never: it does not
+	timerAt time.Duration   // when the timer fires; never: not at all
 
 	outcome  Outcome // "": not decided
-	cause    error   // why it has ended early or failed; nil if it was completed
+	cause    error   // why the execution has ended early or failed; nil if it was completed
 	returned bool    // without a panic
 
-	begun  atomic.Bool            // it has begun, or will never begin
+	begun  atomic.Bool            // the execution has begun, or will never begin
 	ending atomic.Pointer[ending] // for the workers
 	result Result[Out]            // result and err are valid when the operation has ended
 	err    error
@@ -170,7 +170,7 @@ func (ex *execution[In, Out]) start(r *run[In, Out]) {
 		ex.end(OutcomeCancelled, err)
 		return
 	}
-	r.id, r.admitted = id, false // the run gives the permit back
+	r.id, r.admitted = id, false // the run gives the permit back when it ends
 	ex.running = append(ex.running, r)
 	ex.arm(r.next)
 }
@@ -219,7 +219,7 @@ func (ex *execution[In, Out]) receive(r *run[In, Out]) {
 			ex.end(OutcomeEarlyExit, ErrEarlyExit)
 		}
 	case r.status == cancelled:
-		ex.goesOn() // the run has seen the end before the execution
+		ex.goesOn() // the run has seen the end of the execution first
 	}
 }
 
@@ -269,7 +269,7 @@ func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
 			s.StillAbandoned++
 		}
 	})
-	r.next = never // if it has returned, handlers of its signals still run
+	r.next = never // if the run has returned, handlers of its signals still run
 	if r.abandoned {
 		ex.remove(r)
 		r.took, r.status, r.err = ex.o.now()-r.began, cancelled, r.cause
@@ -305,7 +305,7 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	now := ex.o.now()
 	ex.ending.Store(&ending{now, cause})
 	for _, r := range slices.Clone(ex.running) {
-		if !ex.withdraw(r, cause) && r.cause == nil { // otherwise it has failed, because its own time is over
+		if !ex.withdraw(r, cause) && r.cause == nil { // otherwise the run has failed, because its deadline has passed
 			r.cause, r.next = cause, after(now, ex.o.opts.Grace)
 			ex.o.runs.Cancel(r.id, cause)
 		}

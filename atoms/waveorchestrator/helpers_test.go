@@ -85,7 +85,7 @@ func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, c C))
 	}
 }
 
-// brief is a result in a line: "completed a:1=3 b:1=5 | failed c:2 | skipped d:3".
+// brief returns a result as one line: "completed a:1=3 b:1=5 | failed c:2 | skipped d:3".
 func brief(r wave.Result[int]) string {
 	return text(r, " |", func(w wave.WorkerResult[int]) string {
 		if w.Err == nil {
@@ -95,7 +95,7 @@ func brief(r wave.Result[int]) string {
 	})
 }
 
-// text is a result as text, without empty lists.
+// text returns a result as text, without empty lists.
 func text(r wave.Result[int], before string, show func(wave.WorkerResult[int]) string) string {
 	text := string(r.Outcome)
 	if r.Decisive != nil {
@@ -112,7 +112,7 @@ func text(r wave.Result[int], before string, show func(wave.WorkerResult[int]) s
 	return text
 }
 
-// run executes, and returns the result in brief.
+// run calls Execute, and returns the result as one line.
 func run(t testing.TB, o *wave.Orchestrator[int, int]) string {
 	t.Helper()
 	r, err := o.Execute(t.Context(), 0)
@@ -132,7 +132,7 @@ func signals(sink *core.Sink, pattern string) (names []string) {
 	return names
 }
 
-// checkBooks checks the laws of Counters for so many workers.
+// checkBooks checks the laws of Counters for n workers.
 func checkBooks(t testing.TB, s wave.Counters, workers int) {
 	t.Helper()
 	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Failed+s.Cancelled, "%+v", s)

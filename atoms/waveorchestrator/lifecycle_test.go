@@ -72,7 +72,7 @@ func TestExecutionsThatWait(t *testing.T) {
 		}
 		o.Pause()
 		begin()
-		time.Sleep(time.Minute) // its time has not begun
+		time.Sleep(time.Minute) // its timeout has not begun
 		why := func() core.ReasonKind {
 			var waits core.OperationID
 			for op := range o.Operations(core.OperationQuery{Status: core.StatusPending}) {

@@ -59,7 +59,8 @@ type modelRun struct {
 	began time.Duration
 }
 
-// ends returns when a run ends if the execution goes on, and whether it is abandoned then.
+// ends returns when a run ends if the execution goes on, and whether the run is abandoned
+// then.
 func (m *model) ends(r modelRun) (at time.Duration, abandoned bool) {
 	late := r.began + m.o.WorkerTimeout
 	switch at = r.began + r.b.takes; {
@@ -74,7 +75,7 @@ func (m *model) ends(r modelRun) (at time.Duration, abandoned bool) {
 // settle records that a run ends.
 func (m *model) settle(r modelRun, status string, err error, at time.Duration, abandoned bool) {
 	w := r.w
-	if err == wave.ErrWorkerTimeout && r.b.ignores && r.b.fails && !abandoned { // it has returned an error, late
+	if err == wave.ErrWorkerTimeout && r.b.ignores && r.b.fails && !abandoned { // the worker has returned an error, but too late
 		err = fmt.Errorf("%w: %w", err, errOnPurpose)
 	}
 	w.status, w.err, w.took, w.left = status, err, at-r.began, abandoned
@@ -108,7 +109,7 @@ func (m *model) admit(number int, now time.Duration) (queue []*modelWorker) {
 	return queue
 }
 
-// execute returns the result as text, the error, and when they are there. The execution is
+// execute returns the result as text, the error, and the time of the end. The execution is
 // cancelled at stop.
 func (m *model) execute(now, stop time.Duration, does map[string]behaviour) (text string, at time.Duration, cause error) {
 	begun, deadline := now, now+m.o.TotalTimeout
@@ -167,7 +168,7 @@ func (m *model) execute(now, stop time.Duration, does map[string]behaviour) (tex
 			}
 		}
 		last := now
-		for _, r := range running { // what runs at the end is cancelled, or its time was over before
+		for _, r := range running { // runs at the end are cancelled, unless their time was over before
 			status, err, until := "cancelled", cause, now+m.o.Grace
 			if late := r.began + m.o.WorkerTimeout; now >= late {
 				status, err, until = "failed", wave.ErrWorkerTimeout, late+m.o.Grace
@@ -221,8 +222,8 @@ func modelText(r wave.Result[int]) string {
 
 // Random orchestrators, executed again and again, do exactly what the model says, to the
 // nanosecond. This includes several faults of the original: a decisive result of another
-// worker is ignored; what was produced is lost at the timeout; cancellation opens breakers;
-// a worker that ignores its context blocks everything; results are in random order.
+// worker is ignored; results are lost at the timeout; cancellation opens breakers; a worker
+// that ignores its context blocks everything; results are in random order.
 func TestModel(t *testing.T) {
 	rounds := 400
 	if testing.Short() {

@@ -16,7 +16,7 @@ type Options[Out any] struct {
 	// Name is the Source of the signals of executions. The Source of the signals of workers is
 	// Name + ".workers"; SignalBreakerOpened has no Source. "" means "waveorchestrator".
 	Name string
-	// Sink is where the signals are raised; nil means a sink of its own.
+	// Sink is where the signals are raised; nil means a new sink.
 	Sink *core.Sink
 
 	// TotalTimeout is how long an execution may take; 0 means 5 seconds, negative no
@@ -43,8 +43,8 @@ type Options[Out any] struct {
 	// PerWave replaces MaxPerWave for single waves. The key is the number of the wave; the value
 	// 0 means MaxPerWave, negative no limit. A number without workers is an error.
 	PerWave map[int]int
-	// MaxAbandoned is how many abandoned runs of a worker may not have returned before the worker
-	// is skipped; 0 means 8, negative no limit.
+	// MaxAbandoned is how many abandoned runs of a worker may still run; at this number, the
+	// worker is skipped; 0 means 8, negative no limit.
 	MaxAbandoned int
 
 	// BreakerThreshold is how many failures in a row open the breaker of a worker; 0

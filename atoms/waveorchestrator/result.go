@@ -56,8 +56,8 @@ type Result[Out any] struct {
 type WorkerResult[Out any] struct {
 	Worker    string
 	Wave      int
-	Operation core.OperationID // of the run, see [Orchestrator.Runs]; 0 if there was none
-	Duration  time.Duration    // from its start until it returned or was abandoned
+	Operation core.OperationID // the run, see [Orchestrator.Runs]; 0 if there was none
+	Duration  time.Duration    // time from its start until it returned or was abandoned
 	Value     Out              // zero unless the worker has completed
 	Err       error            // why it failed, was cancelled or skipped; nil if it has completed
 }

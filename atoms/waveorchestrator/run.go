@@ -22,7 +22,7 @@ type run[In, Out any] struct {
 
 	// Only the execution's goroutine uses these. Both goroutines read began and deadline.
 	id        core.OperationID
-	admitted  bool // has the permit, and has not started
+	admitted  bool // the run has the breaker's permit, and has not started
 	permit    breaker.Permit
 	began     time.Duration
 	deadline  time.Duration
@@ -41,8 +41,8 @@ type run[In, Out any] struct {
 const (
 	stageWaiting   uint32 = iota // for its goroutine
 	stageRunning                 //
-	stageReturned                // an end: the execution will receive it
-	stageAbandoned               // an end: its value does not count
+	stageReturned                // an end: the execution will receive the run
+	stageAbandoned               // an end: the value does not count
 )
 
 type status uint8
@@ -70,7 +70,7 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	returned := false
 	defer func() {
 		panicked := recover()
-		if !returned { // core recovers the panic too, but the result needs the value of the panic
+		if !returned { // core also recovers panics, but the result needs the panic's value
 			err = &core.PanicError{Value: panicked, Stack: debug.Stack()}
 		}
 		err = r.settle(op, out, err)
@@ -98,7 +98,7 @@ func (r *run[In, Out]) expiry() error {
 
 // interrupted returns how and why the worker's context has ended. If it has not ended, interrupted
 // returns completed and nil. It looks at the clock, because a worker may return a little before
-// its context ends: for example, a connection has got the same deadline.
+// its context ends: for example, a connection may have the same deadline.
 func (r *run[In, Out]) interrupted() (status, error) {
 	ex := r.ex
 	end := ex.ending.Load()
@@ -127,7 +127,7 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 		o.update(func(s *Counters) { s.StillAbandoned--; r.m.abandoned-- })
 		return cmp.Or(err, cause)
 	}
-	defer func() { r.ex.arrived <- r }() // there is room for all
+	defer func() { r.ex.arrived <- r }() // the channel has room for all runs
 	r.took = o.now() - r.began
 	r.status, r.err = status, cause
 	switch {

@@ -76,7 +76,7 @@ type Event struct {
 	Worker    string
 	Wave      int
 	Workers   int           // in SignalWaveStarted: workers that run; in SignalCompleted: workers that have completed
-	Duration  time.Duration // of the run, or of the execution so far
+	Duration  time.Duration // time of the run, or of the execution so far
 	Err       error         // why the run failed or was cancelled; in SignalFailed: ErrFailed
 	Outcome   Outcome       // in SignalCompleted
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The signals, to the letter and in order.
+// The test checks the exact signals and their order.
 func TestSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -76,7 +76,8 @@ func TestSignals(t *testing.T) {
 			assert.Equal(t, source, s.Source)
 		}
 
-		// Workers whose breaker is open are not counted; a wave without others does not start.
+		// Workers with an open breaker are not counted. A wave without other workers does not
+		// start.
 		_, err = o.Execute(t.Context(), 9)
 		require.NoError(t, err)
 		got = seen.ExpectExactly(
@@ -105,7 +106,7 @@ func TestSignals(t *testing.T) {
 		assert.Equal(t, "down", closed.Worker)
 		assert.Equal(t, "down", got[1].Key)
 
-		// An execution without a value has failed, also if its workers were skipped.
+		// An execution without a value has failed, even if its workers were skipped.
 		o = orchestrator(t, opts{Sink: sink, BreakerThreshold: 1}, worker{Name: "fails", Do: fails(10 * ms)})
 		for _, want := range []string{"failed | failed fails:0", "failed | skipped fails:0"} {
 			r, err := o.Execute(t.Context(), 0)
@@ -158,7 +159,7 @@ type broken struct{}
 
 func (broken) Error() string { panic("no text") }
 
-// Weak point: the text of an error goes unbounded into the name, colons and all.
+// Fault avoided: the text of an error goes unbounded into the name, colons and all.
 func TestErrorTextInNamesIsBounded(t *testing.T) {
 	for want, err := range map[string]error{
 		"a; b_ _: " + strings.Repeat("é", 59) + "_": errors.New("a, b? *: " + strings.Repeat("é", 4000) + "\n"),

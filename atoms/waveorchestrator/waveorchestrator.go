@@ -62,7 +62,7 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 		o.widest = max(o.widest, w.end-w.from)
 	}
 	each := breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}
-	for _, m := range members { // the options are resolved, so there are no errors below
+	for _, m := range members { // the options are valid, so there are no errors below
 		m.breaker = core.Must(breaker.New(each))
 	}
 	both := core.Options{
@@ -113,14 +113,14 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 	case <-o.closing.Done():
 		err = core.ErrClosed
 	}
-	if ex.begun.CompareAndSwap(false, true) { // so that it never begins
-		if err == nil { // it was cancelled while it waited
+	if ex.begun.CompareAndSwap(false, true) { // the execution can no longer begin
+		if err == nil { // the execution was cancelled while it waited
 			_, err = f.Wait(ctx)
 		}
 		o.Control.Cancel(f.ID(), err)
 		return o.reject(err)
 	}
-	<-done // the execution sees these ends, too
+	<-done // the execution reacts to the end of ctx, too
 	return ex.result, ex.err
 }
 
@@ -183,8 +183,9 @@ func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
 }
 
 // Drain ends the intake, like Complete. It waits until all executions have ended and all runs of
-// workers have returned, also abandoned ones. If ctx ends first, Drain returns the cause of ctx. If
-// Drain is called from an execution, it returns [core.ErrWouldDeadlock] and changes nothing.
+// workers have returned, including abandoned ones. If ctx ends first, Drain returns the cause of
+// ctx. If Drain is called from an execution, it returns [core.ErrWouldDeadlock] and changes
+// nothing.
 func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
 	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
 }
@@ -209,9 +210,9 @@ func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.
 }
 
 // Close cancels all executions with the cause [core.ErrClosed]. It waits until they have ended and
-// all runs of workers have returned, also abandoned ones. It removes the signals of open breakers.
-// If Close is called from a worker, from [Options.EarlyExit] or from a handler, it does not wait.
-// Further calls change nothing. Close always returns nil.
+// all runs of workers have returned, including abandoned ones. It removes the signals of open
+// breakers. If Close is called from a worker, from [Options.EarlyExit] or from a handler, it does
+// not wait. Further calls change nothing. Close always returns nil.
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close()
 	var releases []func()
@@ -232,8 +233,8 @@ func (o *Orchestrator[In, Out]) Close() error {
 	return o.end()
 }
 
-// end closes the coordinators. The runs come second, because the first cause of their end counts,
-// and that must be the end of their execution.
+// end closes the coordinators. It closes the runs second, because the first cause counts: a run
+// must end because its execution ends.
 func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close(), o.runs.Close()) }
 
 // now is the time since New.

@@ -74,9 +74,9 @@ func TestHugeTimesDoNotOverflow(t *testing.T) {
 	})
 }
 
-// Failures stop neither the wave nor later waves. Also a weak point of the original: the zero
-// values of workers that failed are results. If a worker returns an error while its context has not
-// ended, it has failed, even if the error looks like the end of a context.
+// Failures stop neither the wave nor later waves. Another fault avoided: the zero values of workers
+// that failed are results. If a worker returns an error while its context has not ended, it has
+// failed, even if the error looks like the end of a context.
 func TestFailuresEndNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{WorkerTimeout: time.Second, EarlyExit: func(v int) bool { assert.Equal(t, 1, v); return false }},
@@ -104,8 +104,8 @@ func TestFailuresEndNothing(t *testing.T) {
 	})
 }
 
-// A worker that returns at the very instant at which its time is over is late. If the time of the
-// execution ends at that instant too, the worker has not failed.
+// A worker that returns exactly at the end of its time is late. If the time of the execution ends
+// at that instant too, the worker has not failed.
 func TestTheInstantItselfIsLate(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestErrorsAreTimeouts(t *testing.T) {
 	}
 }
 
-// EarlyExit is called for one value at a time, until one is decisive, also if workers return at
+// EarlyExit is called for one value at a time, until one is decisive, even if workers return at
 // the same instant.
 func TestEarlyExitIsCalledForOneValueAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestEarlyExitPanics(t *testing.T) {
 	})
 }
 
-// If the execution of an outer orchestrator ends, the inner one does not take that for an end of its
-// own.
+// If the execution of an outer orchestrator ends, the inner one does not treat that as its own
+// timeout or cancellation.
 func TestOrchestratorsWithinOrchestrators(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		inner := orchestrator(t, opts{BreakerThreshold: 1, WorkerTimeout: -1, TotalTimeout: -1}, worker{Name: "w", Do: hangs})
@@ -247,8 +247,8 @@ func TestExecutionsAndRunsAreOperations(t *testing.T) {
 	})
 }
 
-// Weak point: no workers are an error only after the first signal; negative waves never run; a
-// gap is walked wave by wave; workers of one name share a breaker.
+// Fault avoided: no workers are an error only after the first signal; negative waves never
+// run; a gap is walked wave by wave; workers of one name share a breaker.
 func TestWorkersAreCheckedAndWavesAreThoseThereAre(t *testing.T) {
 	do := gives(1, 0)
 	sink := core.NewSink(core.SinkOptions{})

@@ -71,7 +71,7 @@ type wave struct {
 	key       string // number
 	from, end int    // workers
 	limit     int
-	started   string // name of the signal if all of its workers run
+	started   string // name of SignalWaveStarted if all workers of the wave run
 }
 
 // plan checks workers and puts them in order.
@@ -103,10 +103,10 @@ func plan[In, Out any](list []Worker[In, Out]) ([]*member[In, Out], []wave, erro
 	return members, waves, nil
 }
 
-// member is a worker and what is known of it across executions.
+// member is a worker and its state across executions.
 type member[In, Out any] struct {
 	Worker[In, Out]
-	started string // name of the signal
+	started string // name of SignalWorkerStarted
 
 	// Guarded by the orchestrator's mu.
 	breaker   *breaker.Breaker

@@ -26,8 +26,9 @@
 //
 // The value of window.size is a whole number of signals. A number that is too large counts as
 // the largest. The value of window.time is a duration as in [time.ParseDuration], in upper or
-// lower case ("90s", "1h30m", "500MS"), or a clock time ("00:05:00", "00:00:07.5"), also with
-// days ("1.12:00:00"). Clock times have at most 23 hours. A number without a unit is rejected.
+// lower case ("90s", "1h30m", "500MS"), or a clock time ("00:05:00", "00:00:07.5"), optionally
+// with days ("1.12:00:00"). Clock times have at most 23 hours. A number without a unit is
+// rejected.
 //
 // The answer to a command is a signal: [SignalSizeApplied], [SignalTimeApplied],
 // [SignalSizeRejected] or [SignalTimeRejected]. Its payload is an [Event].

@@ -183,8 +183,8 @@ func (r *Resizer) SetMaxAge(d time.Duration) time.Duration {
 }
 
 // AddMaxAge adds delta, which may be negative, to the age limit, and returns the new age limit.
-// Outside of the bounds it does the same as AddCapacity. If the window has no age limit,
-// AddMaxAge changes nothing and returns [ErrNoLimit].
+// If the limit is outside of the bounds, it does what AddCapacity does. If the window has no
+// age limit, AddMaxAge changes nothing and returns [ErrNoLimit].
 func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
 	to, err := r.change(r.maxAge(add, delta), TimeApplied, nil)
 	return to.MaxAge, err
@@ -203,8 +203,8 @@ func (r *Resizer) Stats() Stats {
 	return r.stats
 }
 
-// Close ends the subscription to commands. It waits for a command that is carried out, except
-// inside a handler. It may be called several times, and returns nil.
+// Close ends the subscription to commands. It waits for a command that is being carried out,
+// except inside a handler. It may be called several times, and returns nil.
 func (r *Resizer) Close() error {
 	r.cancel()
 	return nil
@@ -278,12 +278,12 @@ func (r *Resizer) maxAge(how mode, d time.Duration) nextWindow {
 	}
 }
 
-// within returns the value after now, within the bounds, and whether they limited it. If now is
+// within returns the new value, within the bounds, and whether the bounds limited it. If now is
 // beyond a bound, adding does not make it less, and subtracting does not make it more.
 func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamped bool) {
 	want := v
 	if how == add {
-		if want = now + v; v > 0 && want < now { // an overflow; now is positive, so there is no other kind
+		if want = now + v; v > 0 && want < now { // an overflow; now is positive, so only a positive v can overflow
 			want, clamped = most, true
 		}
 	}

@@ -152,8 +152,8 @@ func TestLoopsThroughOtherHandlersEnd(t *testing.T) {
 	assert.Equal(t, uint64(1), sink.Stats().Blocked)
 }
 
-// A command with a key is for the Resizer of that name, also on a sink it is forwarded to,
-// and when an operation raises it. A command without a key is for all.
+// A command with a key is for the Resizer of that name, even if it is forwarded to another
+// sink, or raised by an operation. A command without a key is for all Resizers.
 func TestKeyedCommands(t *testing.T) {
 	one, two := newSink(200, 0), newSink(200, 0)
 	defer one.Forward(two, "window.size.set:*")()
@@ -254,7 +254,7 @@ func TestMethods(t *testing.T) {
 	assert.Same(t, sink, r.Sink())
 }
 
-// An increase does not give a limit to a window that has none, which would shorten it.
+// An increase does not set a limit for a window without one: this would shorten the window.
 func TestNoLimitOfAge(t *testing.T) {
 	sink := newSink(200, -1)
 	r := newResizer(t, sink, windowsize.Options{})
@@ -348,8 +348,8 @@ func TestConcurrentChanges(t *testing.T) {
 	assert.Equal(t, windowsize.Stats{Applied: 200}, two.Stats())
 }
 
-// A simple model: a number and its bounds. It starts anywhere. An increase never shrinks a
-// window above the bounds, and a decrease never grows one below.
+// The model is a number with its bounds, and starts at any value. An increase never shrinks
+// a window above the bounds, and a decrease never enlarges one below.
 func TestModel(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// docHead is what comes before the table in a document.
+// docHead is the text before the table in a document.
 func docHead(args []string) string {
 	return fmt.Sprintf(`# Numbers
 
@@ -24,7 +24,7 @@ Machine: %s. Version: %s.
 `, strings.Join(args, " "), processor(), commit())
 }
 
-// processor is the name of the processor, where the system has a file with it.
+// processor returns the name of the processor, if the system has a file with it.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

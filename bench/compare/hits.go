@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-// margin is how many percentage points our hit ratio may be below otter's.
+// margin is how many percentage points our hit ratio may be below the ratio of otter.
 const margin = 1.5
 
 // hitRatios prints how many of a hundred requests each cache could serve.

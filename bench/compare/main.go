@@ -66,7 +66,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
 	}
 	if *doc != "" {
-		head := docHead(args) // before the file changes the tree
+		head := docHead(args) // read before the new file changes the tree
 		file, err := os.Create(*doc)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		for _, m := range measure(rows, *rounds, *span) {
 			t.row(group.Name, m)
 		}
-		debug.FreeOSMemory() // the next group starts without the windows of this one
+		debug.FreeOSMemory() // frees the windows of this group before the next one
 	}
 	runtime.KeepAlive(bench.Ballast)
 	if !measuredAny {

@@ -15,7 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// quick measures the rows of one group that match only.
+// quick measures only the rows of one group that match.
 func quick(t *testing.T, only string, more ...string) string {
 	t.Helper()
 	var out strings.Builder
@@ -34,7 +34,7 @@ func TestRunPrintsALineForEachPeer(t *testing.T) {
 	}
 }
 
-// -doc writes what is printed, and how to print it again.
+// -doc writes the output into a document, with the command that prints it again.
 func TestRunWritesADocument(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "numbers.md")
 	out := quick(t, "^match/op=match/pattern=exact$", "-doc", file)
@@ -111,8 +111,8 @@ func TestRunRefusesNonsense(t *testing.T) {
 	}
 }
 
-// The ratio is the median of the rounds' ratios, so that a round in which the
-// machine was slow for both changes nothing.
+// The ratio is the median of the ratios of all rounds. So a round in which the machine was
+// slow for both sides changes nothing.
 func TestTableRelatesRoundByRound(t *testing.T) {
 	side := func(name string, goal float64, ns ...float64) *cell {
 		return &cell{Side: bench.Side{Name: name, Goal: goal}, ns: ns, allocs: []float64{2, 2, 2}}

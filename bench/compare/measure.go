@@ -12,7 +12,7 @@ import (
 type cell struct {
 	bench.Side
 	body   bench.Body
-	n      int // operations in a round
+	n      int // number of operations in a round
 	ns     []float64
 	allocs []float64
 }
@@ -49,7 +49,7 @@ func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
 	return results
 }
 
-// calibrate finds out how many operations take about span.
+// calibrate finds the number of operations that takes about span.
 func (c *cell) calibrate(span time.Duration) {
 	c.n = 1
 	for c.body.Prepare(1); c.run() < span/2 && c.n < 1<<30; c.body.Prepare(c.n) {
@@ -63,8 +63,8 @@ func (c *cell) run() time.Duration {
 	return time.Since(start)
 }
 
-// round measures once. It starts with a clean heap, so that no cell pays for the one
-// before it.
+// round measures once. It starts with a clean heap, so that no cell pays for the garbage of
+// the previous one.
 func (c *cell) round(span time.Duration) {
 	c.body.Prepare(c.n)
 	runtime.GC()
@@ -77,8 +77,8 @@ func (c *cell) round(span time.Duration) {
 	c.n = max(1, int(float64(c.n)*min(2, float64(span)/float64(max(1, took)))))
 }
 
-// ratios divides the times of two cells round by round: a disturbance of a round disturbs
-// both.
+// ratios divides the times of two cells round by round, because a disturbance in a round
+// affects both.
 func ratios(ours, theirs *cell) []float64 {
 	list := make([]float64, len(ours.ns))
 	for i := range list {

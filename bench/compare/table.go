@@ -59,8 +59,8 @@ func met(ratio, goal float64) string {
 	return "**missed**"
 }
 
-// allocs returns the number of allocations, in bold if it is more than most. A few more
-// come from goroutines and from the measurement itself.
+// allocs returns the number of allocations, in bold if it is more than most. Goroutines and
+// the measurement itself may add a few.
 func allocs(c *cell, most float64) string {
 	n := median(c.allocs)
 	if most >= 0 && n > most+0.05 {

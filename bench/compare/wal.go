@@ -9,11 +9,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-// maxCommits is how many commits an item of a hot key may cost us.
+// maxCommits is how many commits an item of a hot key may cost on our side.
 const maxCommits = 1.2
 
-// walPerItem prints how many transactions that write, and how many bytes of WAL, an item of
-// each side of the group durable costs.
+// walPerItem prints the cost of an item for each side of the group durable: the number of
+// writing transactions, and the bytes of WAL.
 func walPerItem(w io.Writer, items int) error {
 	fmt.Fprintf(w, "%d items, commits and bytes of WAL for each\n\n", items)
 	t := table{w}

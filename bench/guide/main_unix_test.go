@@ -18,7 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-const childMain = "EPHEMERAL_GUIDE_MAIN" // set in a child process that is the program of page 5
+const childMain = "EPHEMERAL_GUIDE_MAIN" // set in the child process that runs the program of page 5
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childMain) != "" {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A real process gets SIGTERM while it has work. What it has accepted ends, and the last signals, metrics and failures
-// are printed. Work that does not end in time is named, and the rest is printed nevertheless.
+// A real process gets SIGTERM while it has work. Accepted work ends, and the last signals, metrics and failures are
+// printed. Work that does not end in time is named, and the rest is still printed.
 func TestMainEndsAtSIGTERM(t *testing.T) {
 	for _, test := range []struct {
 		name         string

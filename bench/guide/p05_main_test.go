@@ -30,7 +30,7 @@ func Example_main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once
 
-	// What must end last comes first.
+	// Parts that must end last come first.
 	sink := core.NewSink(core.SinkOptions{})
 	handler := slog.NewTextHandler(printer{}, nil) // in a program: os.Stderr
 	reader := metric.NewPeriodicReader(printer{})  // in a program: an exporter of OpenTelemetry
@@ -64,7 +64,7 @@ func Example_main() {
 	err := server.Shutdown(deadline)                               // 1. no more requests
 	err = errors.Join(err, core.Shutdown(deadline, orders, mails)) // 2. accepted work ends
 	for op := range orders.Operations(core.OperationQuery{Status: core.StatusFailed}) {
-		fmt.Println(op.Item, "failed:", op.Err) // 3. while the windows still have it
+		fmt.Println(op.Item, "failed:", op.Err) // 3. while the windows still have the failures
 	}
 	last, cancelLast := context.WithTimeout(context.Background(), 5*time.Second) // the first deadline may be over
 	defer cancelLast()
@@ -74,7 +74,7 @@ func Example_main() {
 	}
 }
 
-// ship and send are what the bodies of the example do.
+// ship and send are the bodies of the example.
 func ship(_ context.Context, order string) error {
 	switch order {
 	case "slow":
@@ -82,7 +82,7 @@ func ship(_ context.Context, order string) error {
 	case "broken":
 		return errors.New("no such shelf")
 	case "stuck":
-		select {} // it ignores its context
+		select {} // the body ignores its context
 	}
 	return nil
 }

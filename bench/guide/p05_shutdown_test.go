@@ -24,7 +24,7 @@ func Example_shutdown() {
 	orders := core.Must(core.NewCoordinator(ship, core.Options{MaxConcurrency: 1}))
 
 	ctx := context.Background()
-	if err := orders.Do(ctx, "order-1"); err != nil { // enqueues it and waits until it is done
+	if err := orders.Do(ctx, "order-1"); err != nil { // enqueues the item and waits until it is done
 		panic(err)
 	}
 	for _, order := range []string{"broken", "stuck", "order-2"} {

@@ -17,7 +17,7 @@ func Example_breaker() {
 	sink := core.NewSink(core.SinkOptions{})
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "carrier",
-		Threshold: 2,                // 2 failures open it
+		Threshold: 2,                // 2 failures open the breaker
 		Window:    30 * time.Second, // each failure counts for 30 seconds
 		OpenFor:   20 * time.Millisecond,
 		HalfOpen:  1, // one call is the trial
@@ -36,7 +36,7 @@ func Example_breaker() {
 	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink, MaxConcurrency: 1, Classes: []core.Class{{
 		Name:    "carrier",
 		DeferOn: "circuit.open.carrier",      // while the breaker is open, items wait
-		TrialOn: "circuit.half_open.carrier", // while it is half-open,
+		TrialOn: "circuit.half_open.carrier", // while the breaker is half-open,
 		Trials:  1,                           // one item runs
 	}}}))
 	defer orders.Close()
@@ -69,7 +69,7 @@ func Example_breakerRefuses() {
 		core.Options{Sink: sink, CancelOn: "circuit.open.carrier"}))
 	defer quotes.Close()
 
-	breaker.Trip() // opens it, like 5 failures
+	breaker.Trip() // opens the breaker, like 5 failures
 	fmt.Println(quotes.Do(context.Background(), "quote-1"))
 	ask := circuitbreaker.Wrap(breaker, func(ctx context.Context, quote string) error { return nil })
 	fmt.Println(errors.Is(ask(context.Background(), "quote-2"), circuitbreaker.ErrOpen))
@@ -100,7 +100,7 @@ func Example_together() {
 	ctx := context.Background()
 	fmt.Println(prices.Get(ctx, "Vienna"))
 	fmt.Println(prices.Get(ctx, "Vienna"))
-	breaker.Trip() // opens it, like 5 failures
+	breaker.Trip() // opens the breaker, like 5 failures
 	price, err := prices.Get(ctx, "Graz")
 	fmt.Println(price, errors.Is(err, circuitbreaker.ErrOpen))
 	fmt.Println(prices.Get(ctx, "Vienna"))

@@ -23,7 +23,7 @@ func Example_statusPage() {
 		Sinks:        map[string]*core.Sink{"main": sink},
 		Coordinators: []core.Inspector{orders},
 	}))
-	defer page.Close() // before the server ends: it ends the streams to browsers
+	defer page.Close() // before the server ends, because it ends the streams to browsers
 	mux.Handle("/debug/ephemeral/", http.StripPrefix("/debug/ephemeral", page))
 	answer := core.Must(http.Get(server.URL + "/debug/ephemeral/"))
 	answer.Body.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// t is the test for the next example.
+// t is the test that runs the next example.
 var t *testing.T
 
 // TestClock and the other tests run the code of their examples: an example has no testing.T.

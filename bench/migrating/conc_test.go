@@ -16,7 +16,7 @@ func Example_concBefore() {
 		p.Go(func(ctx context.Context) (string, error) { return get(ctx, url) })
 	}
 	bodies, err := p.Wait()
-	slices.Sort(bodies) // they come as they are done
+	slices.Sort(bodies) // results come in the order of completion
 	fmt.Println(bodies, err)
 	// Output: [CAT COW DOG] /gone: not found
 }

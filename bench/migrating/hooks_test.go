@@ -48,7 +48,7 @@ func Example_hooksAfter() {
 	// 4 begun
 }
 
-// Where the failures of a list are seen, each when it happens.
+// OnDone gets each failure of a list when it happens.
 func Example_hooksForEach() {
 	visit := func(ctx context.Context, url string) error {
 		_, err := get(ctx, url)

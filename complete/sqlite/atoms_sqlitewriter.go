@@ -36,8 +36,8 @@ const WriterSignalReopened = sqlitewriter.SignalReopened
 // WriterSignalHit is [sqlitewriter.SignalHit]: Signals of the values that Read keeps.
 const WriterSignalHit = sqlitewriter.SignalHit
 
-// WriterSignalHot is [sqlitewriter.SignalHot]: the same, from the fifth use of the
-// value on
+// WriterSignalHot is [sqlitewriter.SignalHot]: the value was there, and was used for at
+// least the fifth time
 const WriterSignalHot = sqlitewriter.SignalHot
 
 // WriterSignalMiss is [sqlitewriter.SignalMiss]: the value was not there
@@ -49,12 +49,12 @@ const WriterSignalEvicted = sqlitewriter.SignalEvicted
 // WriterSignalExpired is [sqlitewriter.SignalExpired]: the value has expired
 const WriterSignalExpired = sqlitewriter.SignalExpired
 
-// WriterSignalInvalidated is [sqlitewriter.SignalInvalidated]: by a write, Invalidate
-// or InvalidateOn
+// WriterSignalInvalidated is [sqlitewriter.SignalInvalidated]: a write, Invalidate or
+// InvalidateOn has removed the value
 const WriterSignalInvalidated = sqlitewriter.SignalInvalidated
 
 // WriterSignalCleared is [sqlitewriter.SignalCleared]: InvalidateOn has removed all
-// values; no key
+// values; has no key
 const WriterSignalCleared = sqlitewriter.SignalCleared
 
 // WriterCommandInvalidate is [sqlitewriter.CommandInvalidate]: CommandInvalidate is the

@@ -70,7 +70,7 @@ var WindowFlushed = persistentwindow.Flushed
 var WindowFailed = persistentwindow.Failed
 
 // WindowLost is [persistentwindow.Lost]: how many signals and retractions were dropped
-// since the flush before
+// since the previous flush
 var WindowLost = persistentwindow.Lost
 
 // WindowStats is [persistentwindow.Stats]: Stats are the counters of a window.

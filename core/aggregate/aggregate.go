@@ -55,7 +55,7 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 		return nil, err
 	}
 	a := &Aggregator[P]{kind: kind, span: span, record: record{span: span, capacity: opts.Capacity}}
-	// Retractions first, so that none of a fact that is kept is missed.
+	// Subscribe to retractions first, so that no retraction of a kept fact is missed.
 	cancelRetracted := sink.SubscribeRetracted(kind.Name(), func(r core.Retraction) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -73,8 +73,8 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 	return a, nil
 }
 
-// Summarize computes from all facts within the span. Value returns the number of a
-// fact; facts whose value is NaN are left out. It takes O(n log n).
+// Summarize computes from all facts within the span. Value returns the number of a fact;
+// facts whose value is NaN are left out. It takes O(n log n) time.
 func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 	check.Panic(value == nil, "aggregate: Summarize needs a function")
 	facts, covered := a.facts()
@@ -104,7 +104,7 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 	return groups
 }
 
-// All walks the facts within the span, oldest first, as of the start of the loop.
+// All yields the facts that are within the span when the loop starts, oldest first.
 func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
 	return func(yield func(core.Signal, P) bool) {
 		facts, _ := a.facts()
@@ -112,16 +112,16 @@ func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
 	}
 }
 
-// Covered is how far back answers reach: the span, or less if facts from within it may
-// be missing.
+// Covered is how far back answers reach: the span, or less if facts within the span may be
+// missing.
 func (a *Aggregator[P]) Covered() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.record.covered(time.Now())
 }
 
-// Stop forgets all facts and keeps no new ones: answers cover nothing from then on. It
-// may be called many times.
+// Stop forgets all facts and keeps no new ones. From then on, answers cover nothing. It may
+// be called many times.
 func (a *Aggregator[P]) Stop() {
 	a.stop()
 	a.mu.Lock()
@@ -129,7 +129,7 @@ func (a *Aggregator[P]) Stop() {
 	a.record.end()
 }
 
-// facts walks a copy of the facts within the span.
+// facts yields a copy of the facts within the span.
 func (a *Aggregator[P]) facts() (facts iter.Seq2[core.Signal, P], covered time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +138,7 @@ func (a *Aggregator[P]) facts() (facts iter.Seq2[core.Signal, P], covered time.D
 	list := slices.Clone(a.record.facts)
 	return func(yield func(core.Signal, P) bool) {
 		for _, s := range list {
-			if p, _ := a.kind.From(s); !yield(s, p) { // all are of the kind
+			if p, _ := a.kind.From(s); !yield(s, p) { // all signals are of the kind
 				return
 			}
 		}

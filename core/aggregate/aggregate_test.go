@@ -116,8 +116,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The quantile is the least number whose rank, as a part of all, is not less than q,
-// for every q that is written as such a part.
+// The quantile is the least number whose rank, divided by the count, is at least q. The
+// test uses every q of this form.
 func TestQuantilesAreExact(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
@@ -168,7 +168,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// The functions may do anything, because no lock is held.
+// The functions may call anything, because no lock is held.
 func TestFunctionsMayCallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})

@@ -18,7 +18,7 @@ type Response struct {
 var Served = core.NewKind[Response]("response.served")
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 2}) // however little it holds
+	sink := core.NewSink(core.SinkOptions{Capacity: 2}) // a capacity of 1 is enough
 	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
 	if err != nil {
 		panic(err)

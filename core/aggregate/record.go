@@ -15,13 +15,13 @@ type record struct {
 	span     time.Duration
 	capacity int
 
-	since time.Time     // nothing raised after this is missing; zero before begin and after end
-	facts []core.Signal // by Seq, and so by Time
+	since time.Time     // no fact raised after this time is missing; zero before begin and after end
+	facts []core.Signal // ordered by Seq, and so by Time
 	gone  []uint64      // Seqs of the newest facts that were taken back, ascending
 	ended bool
 }
 
-// remembered bounds what a record keeps of facts that were taken back.
+// remembered is how many retractions a record keeps.
 const remembered = 1024
 
 func (r *record) begin(now time.Time) { r.since = now }
@@ -65,7 +65,7 @@ func (r *record) drop(n int) {
 	r.facts = r.facts[n:]
 }
 
-// covered is for how long, up to now, nothing is missing; the span at most.
+// covered returns for how long, up to now, no fact is missing; at most the span.
 func (r *record) covered(now time.Time) time.Duration {
 	if r.since.IsZero() {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// model is a record that goes through everything it was ever given.
+// model is a record that keeps, and searches, everything that it has got.
 type model struct {
 	span, capacity, since int // seconds
 	facts                 map[uint64]int
@@ -35,9 +35,9 @@ func (m *model) add(seq uint64, at, now int) {
 	}
 }
 
-// A record is given facts and retractions with some delay and in any order. It
-// shows the newest of what is within the span and was not taken back, and nothing is
-// missing of what it claims to cover.
+// A record gets facts and retractions late and in any order. It shows the newest
+// facts within the span that were not taken back. In the time that it claims to
+// cover, no fact is missing.
 func TestRecordAgainstModel(t *testing.T) {
 	epoch := time.Now()
 	for seed := range uint64(25) {

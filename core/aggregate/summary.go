@@ -12,7 +12,7 @@ import (
 type Summary struct {
 	Count int     `json:"count"`
 	Sum   float64 `json:"sum"`
-	Mean  float64 `json:"mean"` // this and the next two are 0 if Count is
+	Mean  float64 `json:"mean"` // this field and the next two are 0 if Count is 0
 	Min   float64 `json:"min"`
 	Max   float64 `json:"max"`
 
@@ -39,7 +39,7 @@ func (s Summary) Quantile(q float64) float64 {
 	})]
 }
 
-// summarize takes over values.
+// summarize returns the summary of values. It may change the slice.
 func summarize(values []float64) Summary {
 	values = slices.DeleteFunc(values, math.IsNaN)
 	if len(values) == 0 {

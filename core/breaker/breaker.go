@@ -13,8 +13,8 @@ type Options struct {
 	// Threshold is how many failures open the breaker: in a row, or within Window if
 	// there is one. 0 means 5, or none if there is a Rate; negative means none.
 	Threshold int
-	// Window is for how long a result counts. It slides in ten steps, so that a result
-	// counts for at least nine tenths of it. 0 means 30 seconds if there is a Rate and none
+	// Window is how long a result counts. It slides in ten steps, so that a result counts
+	// for at least nine tenths of it. 0 means 30 seconds if there is a Rate and none
 	// otherwise, negative means none.
 	Window time.Duration
 	// Rate is the share of the calls in Window that must fail to open the breaker: 0.5 is
@@ -28,8 +28,8 @@ type Options struct {
 	OpenFor time.Duration
 	// Probes is how many calls a half-open breaker allows at once, and how many must
 	// succeed to close it. 0 or negative means 1. Probes that have no result when OpenFor
-	// has passed since the newest of them began are lost, and others may begin. With
-	// an OpenFor of none they are not replaced.
+	// has passed since the newest of them began are lost, and others may begin. If
+	// OpenFor is negative, lost probes are not replaced.
 	Probes int
 }
 
@@ -44,7 +44,7 @@ func (o Options) resolved() (Options, error) {
 	o.MinCalls = max(0, cmp.Or(o.MinCalls, 20))
 	o.OpenFor = max(0, cmp.Or(o.OpenFor, 30*time.Second))
 	o.Probes = max(1, o.Probes)
-	tooHigh := !(o.Rate <= 1) // or it is not a number
+	tooHigh := !(o.Rate <= 1) // true also for NaN
 	return o, check.Error(tooHigh, "breaker: Options.Rate is %v, but must be at most 1, which is all calls", o.Rate)
 }
 
@@ -66,9 +66,9 @@ type Result uint8
 const (
 	// Success: the call did what it should.
 	Success Result = iota
-	// Failure: it did not.
+	// Failure: the call did not.
 	Failure
-	// Neutral: it has shown nothing, because it was cancelled for example.
+	// Neutral: the call has shown nothing, for example because it was cancelled.
 	Neutral
 )
 
@@ -81,9 +81,9 @@ type Permit struct{ round uint64 }
 // which must not go back from one call to the next.
 type Breaker struct {
 	opts      Options // resolved
-	state     State   // as of the last change; see State
+	state     State   // the state after the last change; see State
 	until     time.Time
-	round     uint64 // of the permits; changes with the state, and when probes are lost
+	round     uint64 // round of new permits; changes with the state, and when probes are lost
 	oldest    uint64 // the first round of the present state
 	probing   int    // probes that have no result yet
 	succeeded int    // probes that have
@@ -92,7 +92,7 @@ type Breaker struct {
 	total     counts // of parts
 }
 
-// parts is the number of parts of Window. The place of a part is its number modulo that.
+// parts is the number of parts of Window. The place of a part is its number modulo parts.
 const parts = 10
 
 type counts struct{ calls, failures int }
@@ -106,7 +106,7 @@ func New(opts Options) (*Breaker, error) {
 	return &Breaker{opts: opts, state: Closed, round: 1, oldest: 1}, nil
 }
 
-// Allow reports whether a call may be made now, and if so gives it a permit.
+// Allow reports whether a call may be made now. If so, it returns a permit.
 func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 	b.become(b.State(now))
 	full := b.probing >= b.opts.Probes
@@ -126,7 +126,8 @@ func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 
 // Done gives a permit back with the result of the call, and reports whether that has
 // opened or closed the breaker. The result of a call that began before the last change of
-// the state does not count; that of a lost probe does, if it comes before a change.
+// the state does not count. The result of a lost probe counts if it comes before the next
+// change.
 func (b *Breaker) Done(p Permit, now time.Time, r Result) (changed bool) {
 	if p.round < b.oldest {
 		return false
@@ -137,9 +138,10 @@ func (b *Breaker) Done(p Permit, now time.Time, r Result) (changed bool) {
 	return b.Observe(now, r)
 }
 
-// Observe counts the result of a call that had no permit, because somebody else made it
-// for example, and reports whether that has opened or closed the breaker. While the
-// breaker is half-open it counts as that of a probe, and while it is open not at all.
+// Observe counts the result of a call without a permit, for example of a call that
+// other code made. It reports whether the result has opened or closed the breaker.
+// While the breaker is half-open, the result counts as the result of a probe. While it
+// is open, the result does not count.
 func (b *Breaker) Observe(now time.Time, r Result) (changed bool) {
 	b.become(b.State(now))
 	before := b.state
@@ -152,7 +154,7 @@ func (b *Breaker) Observe(now time.Time, r Result) (changed bool) {
 		}
 	case before == HalfOpen && b.succeeded+1 < b.opts.Probes:
 		b.succeeded++
-	case before == HalfOpen || b.opts.Window == 0: // failures in a row end with a success
+	case before == HalfOpen || b.opts.Window == 0: // a success ends the failures in a row
 		b.Reset()
 	default:
 		b.count(now, 0)
@@ -172,7 +174,7 @@ func (b *Breaker) Reset() {
 	b.become(Closed)
 }
 
-// State returns the state the breaker is in.
+// State returns the present state.
 func (b *Breaker) State(now time.Time) State {
 	if b.state == Open && !now.Before(b.until) {
 		return HalfOpen
@@ -180,7 +182,7 @@ func (b *Breaker) State(now time.Time) State {
 	return b.state
 }
 
-// ClosesIn returns for how much longer the breaker is open; 0 unless it is.
+// ClosesIn returns how much longer the breaker is open; 0 if it is not open.
 func (b *Breaker) ClosesIn(now time.Time) time.Duration {
 	if b.State(now) != Open {
 		return 0
@@ -188,8 +190,8 @@ func (b *Breaker) ClosesIn(now time.Time) time.Duration {
 	return b.until.Sub(now)
 }
 
-// Failures returns how many failures count now: those in Window, or those in a row,
-// failed probes included.
+// Failures returns how many failures count now: in Window, or in a row. Failed probes are
+// included.
 func (b *Breaker) Failures(now time.Time) int {
 	b.slide(now)
 	return b.total.failures

@@ -42,7 +42,7 @@ func allow(t testing.TB, b *breaker.Breaker, seconds float64, want bool) breaker
 	return p
 }
 
-// When breakers open, and when they do not. Each step is the result of a call at a second.
+// When breakers open, and when they do not. Each step is a second and the result of a call.
 func TestOpens(t *testing.T) {
 	type step struct {
 		second float64
@@ -51,7 +51,7 @@ func TestOpens(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts     breaker.Options
 		steps    []step
-		opens    bool // at the last step, and not before
+		opens    bool // the last step opens the breaker, no earlier one
 		failures int  // then
 	}{
 		"five in a row by default":       {breaker.Options{}, []step{{0, failure}, {9, failure}, {99, failure}, {999, failure}, {9999, failure}}, true, 5},
@@ -133,7 +133,7 @@ func TestOpenForThenHalfOpen(t *testing.T) {
 	check(t, "state", b.State(at(63)), breaker.Closed)
 }
 
-// What Observe counts in the half-open state stands for probes.
+// In the half-open state, results of Observe count as results of probes.
 func TestObservedProbes(t *testing.T) {
 	b := made(t, breaker.Options{Threshold: 1, Probes: 3, OpenFor: 10 * time.Second})
 	b.Trip(at(0))
@@ -148,7 +148,7 @@ func TestOpenForNothing(t *testing.T) {
 	b.Observe(at(0), failure)
 	check(t, "state", b.State(at(0)), breaker.HalfOpen)
 	allow(t, b, 0, true)
-	allow(t, b, 1e6, false) // it is not replaced
+	allow(t, b, 1e6, false) // the probe is not replaced
 }
 
 func TestOptionsThatAreWrong(t *testing.T) {
@@ -163,12 +163,12 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// model is a breaker that remembers everything and computes what it says from that.
+// model is a breaker that remembers everything and computes its answers from that.
 type model struct {
 	opts    breaker.Options // all set
 	state   breaker.State
 	changed time.Time      // when the state was entered
-	calls   []result       // since the last Reset
+	calls   []result       // calls since the last Reset
 	since   map[int]string // calls that began in the present state: "" or "probe" or "lost"
 	newest  time.Time      // when the newest probe began
 	good    int

@@ -1,6 +1,7 @@
-// Package breaker decides whether something that fails may be called: a circuit breaker
-// that is nothing but its state. It has no lock, no clock and no goroutine, and calls
-// nothing. The caller says what time it is, and holds a lock if goroutines share it.
+// Package breaker decides whether something that fails may be called: the state of a
+// circuit breaker, as plain data. It has no lock, no clock and no goroutine, and calls
+// nothing. The caller passes the time, and holds a lock if goroutines share the
+// breaker.
 //
 //	b, err := breaker.New(breaker.Options{Threshold: 5, OpenFor: 30 * time.Second})
 //	...
@@ -17,8 +18,8 @@
 // A closed breaker allows every call. It opens when calls fail: [Options.Threshold] of
 // them in a row, or that many within [Options.Window], or the share [Options.Rate] of
 // the calls in Window. An open breaker allows no call for [Options.OpenFor]. Then it is
-// half-open and allows [Options.Probes] calls at once. It closes when so many have
-// succeeded, and opens again when one has failed.
+// half-open and allows [Options.Probes] calls at once. It closes when that many probes
+// have succeeded, and opens again when one has failed.
 //
 // A result counts only if the call began in the present state of the breaker. So a slow
 // call that began before the breaker opened neither closes it nor keeps it open. A call

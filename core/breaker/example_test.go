@@ -8,8 +8,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// Two failures in a row open the breaker; a minute later a probe closes it. The time is
-// whatever the caller says it is.
+// Two failures in a row open the breaker; a minute later a probe closes it. The caller
+// passes the time.
 func Example() {
 	b, err := breaker.New(breaker.Options{Threshold: 2, OpenFor: time.Minute})
 	if err != nil {

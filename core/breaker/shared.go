@@ -18,7 +18,7 @@ var ErrOpen = errors.New("breaker: the circuit is open")
 type OpenError struct {
 	Name       string        // of the breaker
 	Failures   int           // that count
-	RetryAfter time.Duration // until calls are allowed; 0 if as many probes run as may
+	RetryAfter time.Duration // time until calls are allowed; 0 if all probes run already
 }
 
 func (e *OpenError) Error() string {
@@ -31,8 +31,8 @@ func (e *OpenError) Error() string {
 // Is reports whether target is [ErrOpen].
 func (e *OpenError) Is(target error) bool { return target == ErrOpen }
 
-// ResultOf is the result of a call with that error. Without countIf all errors are failures
-// but those that match [context.Canceled].
+// ResultOf returns the result of a call with that error. If countIf is nil, all errors are
+// failures, except those that match [context.Canceled].
 func ResultOf(err error, countIf func(error) bool) Result {
 	if err == nil {
 		return Success
@@ -47,11 +47,11 @@ func ResultOf(err error, countIf func(error) bool) Result {
 	return Success
 }
 
-// A Shared is a [Breaker] that many goroutines use, by the time of package time. Make one with
-// [NewShared]. All methods are safe for concurrent use. While it is closed, Begin is an atomic
-// load. It owns no goroutine and needs no Close.
+// A Shared is a [Breaker] for many goroutines. It reads the time from package time. Make one
+// with [NewShared]. All methods are safe for concurrent use. While it is closed, Begin is an
+// atomic load. It owns no goroutine and needs no Close.
 type Shared struct {
-	probes   bool // without, it closes by itself
+	probes   bool // false: the breaker closes by itself, without probes
 	rated    bool
 	onChange func(s State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
 	base     time.Time
@@ -67,19 +67,19 @@ type Shared struct {
 // A period is the time from one change of the state to the next.
 type period struct {
 	state  State
-	until  time.Duration // when it ends, since base; 0: not by itself
-	permit Permit        // of calls, if it is closed
+	until  time.Duration // end of the period, since base; 0: it does not end by itself
+	permit Permit        // permit of calls while the breaker is closed
 }
 
-// A Call is one that was allowed. Give it back with [Shared.End], once.
+// A Call is a call that was allowed. Give it back with [Shared.End], once.
 type Call struct {
 	in     *period
 	permit Permit
 }
 
-// NewShared makes a closed breaker, or says what is wrong with the options. It calls onChange
-// after each change of the state, with how long the breaker stays open, and with a text for
-// people that says why the state has changed.
+// NewShared makes a closed breaker, or says what is wrong with the options. After each change
+// of the state it calls onChange. The arguments are the state, how long the breaker stays
+// open, and a text for people that says why the state has changed.
 func NewShared(onChange func(s State, closesIn time.Duration, why string), opts Options) (*Shared, error) {
 	rule, err := New(opts)
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
 	return func(r Result) bool { return !ended.Swap(true) && s.End(c, r) }, ok
 }
 
-// End ends a call, and reports whether it is a failure that counts: with probes, the failure
-// of a call that began before the last change of the state does not.
+// End ends a call, and reports whether it is a failure that counts. With probes, the failure
+// of a call that began before the last change of the state does not count.
 func (s *Shared) End(c Call, r Result) (counts bool) {
 	if r != Success || c.in.state != Closed {
 		why := "enough probes have succeeded"
@@ -138,7 +138,8 @@ func (s *Shared) End(c Call, r Result) (counts bool) {
 	return counts
 }
 
-// Over opens it because of a count that is over a limit: with probes for OpenFor, unless it is open, without until Over(false).
+// Over(true) opens the breaker because a count is over a limit. With probes, it opens for OpenFor, unless it is open already.
+// Without probes, it stays open until Over(false).
 func (s *Shared) Over(over bool) {
 	why := "too many failures count"
 	if !over {
@@ -151,7 +152,7 @@ func (s *Shared) Over(over bool) {
 	})
 }
 
-// Trip opens it for OpenFor.
+// Trip opens the breaker for OpenFor.
 func (s *Shared) Trip() {
 	s.change("it was opened by a call of Trip", func(now time.Time) { s.rule.Trip(now) })
 }
@@ -161,10 +162,10 @@ func (s *Shared) Reset() {
 	s.change("it was closed by a call of Reset", func(time.Time) { s.rule.Reset(); s.forced = false })
 }
 
-// Stop closes it for ever.
+// Stop closes the breaker for ever.
 func (s *Shared) Stop() { s.change("it has ended", func(time.Time) { s.stopped = true }) }
 
-// State is the state now. It costs a lock only where it has changed by itself.
+// State returns the present state. It takes a lock only if the state has changed by itself.
 func (s *Shared) State() State {
 	if p := s.present.Load(); p.until == 0 || time.Since(s.base) < p.until {
 		return p.state
@@ -173,7 +174,7 @@ func (s *Shared) State() State {
 	return s.present.Load().state
 }
 
-// ClosesIn is for how much longer it is open; 0 if Over keeps it open.
+// ClosesIn returns how much longer the breaker is open; 0 if Over keeps it open.
 func (s *Shared) ClosesIn() time.Duration {
 	if p := s.present.Load(); p.until > 0 {
 		return max(0, p.until-time.Since(s.base))
@@ -181,9 +182,10 @@ func (s *Shared) ClosesIn() time.Duration {
 	return 0
 }
 
-func (s *Shared) now() time.Time { return s.base.Add(time.Since(s.base)) } // costs half of what time.Now does
+func (s *Shared) now() time.Time { return s.base.Add(time.Since(s.base)) } // costs half as much as time.Now
 
-// change changes the rule, and then calls onChange for what has changed by that or by time.
+// change changes the rule. Then it calls onChange for all changes of the state, by the rule
+// or by time.
 func (s *Shared) change(why string, how func(now time.Time)) {
 	s.mu.Lock()
 	now := s.now()
@@ -194,7 +196,7 @@ func (s *Shared) change(why string, how func(now time.Time)) {
 	s.changes.Run()
 }
 
-// look begins a new period if the state is another one, or open until another time. The
+// look begins a new period if the state, or the end of the open state, has changed. The
 // lock is held.
 func (s *Shared) look(now time.Time, why string) {
 	if s.stopped || !s.probes && s.rule.State(now) == HalfOpen {

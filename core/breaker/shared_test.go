@@ -31,8 +31,8 @@ func shared(t testing.TB, opts breaker.Options) (*breaker.Shared, *[]change) {
 	return s, changes
 }
 
-// A Shared does what a Breaker with the same calls does. Without probes it closes instead of
-// being half-open, and while Over says so it is open. Each change is told, in order.
+// A Shared does the same as a Breaker with the same calls. Without probes it closes instead
+// of being half-open. While Over says so, it is open. Each change is told, in order.
 func TestSharedLikeBreaker(t *testing.T) {
 	states := map[breaker.State]int{}
 	for seed := range uint64(200) {
@@ -44,7 +44,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 			type call struct {
 				breaker.Call
 				breaker.Permit
-				period int // number of changes when it began
+				period int // number of changes when the call began
 			}
 			var calls []call
 			for range 300 {
@@ -57,7 +57,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 					state, closesIn = breaker.Open, 0
 				}
 				states[state]++
-				if rng.IntN(2) == 0 { // or else another call sees what time has changed
+				if rng.IntN(2) == 0 { // otherwise the next call notices changes by time
 					check(t, "state", s.State(), state)
 					check(t, "closes in", s.ClosesIn(), closesIn)
 					told := breaker.Closed
@@ -112,8 +112,8 @@ func TestSharedLikeBreaker(t *testing.T) {
 	coretest.Check(t, len(states) == 3, "states seen: %v", states)
 }
 
-// However many goroutines call, there are never more probes than may be. Only the first end
-// of a call counts.
+// However many goroutines call, there are never more probes than allowed. Only the first
+// end of a call counts.
 func TestSharedProbesOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, changes := shared(t, breaker.Options{Threshold: -1, Probes: 3})
@@ -142,7 +142,7 @@ func TestSharedProbesOfManyGoroutines(t *testing.T) {
 	})
 }
 
-// What an error says about the call: cancelled ones say nothing.
+// An error decides the result of a call. The error of a cancelled call counts neither way.
 func TestResultOf(t *testing.T) {
 	cancelled, other := errors.Join(context.Canceled), errors.New("other")
 	never, always := func(error) bool { return false }, func(error) bool { return true }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A rate is in tokens per second. It is between MinRate and MaxRate, or it is 0, with which no
-// tokens come in and none can be taken, or it is Unlimited, with which there are always enough.
+// A rate is in tokens per second. It is between MinRate and MaxRate, or 0, or Unlimited. With
+// 0, no tokens come in and none can be taken. With Unlimited, there are always enough tokens.
 const (
 	MinRate   = 1e-9 // one token per 32 years
 	MaxRate   = 1e9  // one token per nanosecond
@@ -26,8 +26,7 @@ const (
 	highest = 7 << 60 // the largest debt, above every total
 )
 
-// RateRule returns the rule that a rate breaks, which may not be Unlimited; "" if none. A rate
-// that is not a number breaks it.
+// RateRule returns the rule that a rate breaks, or "". Unlimited and NaN are not allowed.
 func RateRule(rate float64) string {
 	if rate == 0 || rate >= MinRate && rate <= MaxRate {
 		return ""
@@ -39,7 +38,7 @@ func RateRule(rate float64) string {
 // In terms of GCRA, mark+burst is the theoretical arrival time of a bucket, in tokens.
 type Meter struct {
 	since int64     // the time of total
-	span  uint64    // for how many nanoseconds from since the clock runs; 0: it is stopped
+	span  uint64    // how many nanoseconds the clock runs, from since on; 0: it is stopped
 	per   [3]uint64 // tokens per nanosecond: whole, 2^-64, 2^-128
 	total Mark      // at since
 	floor Mark      // a lower mark counts as floor: the bucket was full with a smaller burst
@@ -49,8 +48,8 @@ type Meter struct {
 	until int64   // the end of the pause
 }
 
-// Start returns a meter that counts from now on. Rate and burst have been checked: see [RateRule],
-// and burst is from 1 to [MaxBurst].
+// Start returns a meter that counts from now on. The caller has checked rate (see [RateRule]) and
+// burst, which is from 1 to [MaxBurst].
 func Start(now int64, rate float64, burst int64) Meter {
 	m := Meter{since: now, until: now, total: Mark{whole: origin}, burst: burst}
 	m.SetRate(now, rate)
@@ -121,7 +120,7 @@ func (m *Meter) when(v Mark, from int64) int64 {
 // Take takes n tokens out of the bucket if there are n, and reports whether it did.
 func (m *Meter) Take(mark *Mark, now, n int64) bool {
 	ns := uint64(now - m.since)
-	if ns >= m.span { // also if now is before since
+	if ns >= m.span { // true also if now is before since
 		return m.takeSlow(mark, now, n)
 	}
 	if n > m.burst {
@@ -160,10 +159,10 @@ func (m *Meter) Due(mark Mark, n, from int64) int64 {
 	return m.when(mark.max(m.floor).plus(min(n, m.burst)), from)
 }
 
-// Book takes n tokens as of the time at, which [Meter.Due] has returned for this bucket and from.
-// It may be called later than at. If the tokens are due only since that nanosecond, the part of a
-// token that comes in beyond them does not overflow. If at is from, Book takes n tokens also if
-// there are fewer. What is missing is a debt, which the next tokens pay.
+// Book takes n tokens as of the time at. [Meter.Due] has returned this time for this bucket and
+// from. Book may be called later. If the tokens are due just at that nanosecond, the fraction of
+// a token above them is not lost by overflow. If at equals from, Book takes n tokens even if
+// there are fewer. The missing tokens are a debt, which the next tokens pay.
 func (m *Meter) Book(mark *Mark, n, from, at int64) {
 	if m.rate == Unlimited {
 		return
@@ -175,7 +174,7 @@ func (m *Meter) Book(mark *Mark, n, from, at int64) {
 	*mark = low.charged(n)
 }
 
-// Adjust corrects what was taken before by n tokens, also if there are fewer. A negative n puts
+// Adjust corrects an earlier take by n tokens, even if there are fewer. A negative n puts
 // tokens back, as if they had never been taken: the bucket never has more than the burst.
 func (m *Meter) Adjust(mark *Mark, n int64) { *mark = mark.max(m.floor).charged(n) }
 
@@ -193,19 +192,20 @@ func (m *Meter) level(mark Mark, now int64) Mark {
 // FullMark returns the highest mark of a bucket that is as full as it can be at the time now.
 func (m *Meter) FullMark(now int64) Mark { return m.at(now).plus(-m.burst).max(m.floor) }
 
-// Fill returns the mark of a full bucket. It also ends the effect of smaller bursts before. So
-// the caller gives this mark to all buckets of the meter.
+// Fill returns the mark of a full bucket. It also ends the effect of earlier, smaller bursts.
+// So the caller gives this mark to all buckets of the meter.
 func (m *Meter) Fill(now int64) Mark {
 	m.floor = Mark{}
 	return m.FullMark(now)
 }
 
-// Move returns the mark with which a bucket of m has the same tokens in the meter to.
+// Move converts the mark of a bucket of m to a mark of the meter to. The bucket keeps its
+// tokens.
 func (m *Meter) Move(mark Mark, now int64, to *Meter) Mark {
 	return to.at(now).minus(m.at(now).minus(mark.max(m.FullMark(now))))
 }
 
-// read sets since to now, and total to the total at that time.
+// read moves since to now, and total to the total at now.
 func (m *Meter) read(now int64) {
 	m.total = m.at(now)
 	m.since = max(m.since, now)
@@ -247,7 +247,7 @@ func (m *Meter) PauseFor(now int64, d time.Duration) {
 func perNanosecond(rate float64) (per [3]uint64) {
 	fraction, exponent := math.Frexp(rate)
 	mantissa := uint64(fraction * (1 << 53)) // rate is mantissa << (exponent-53)
-	shift := uint(exponent - 53 + 128)       // of the mantissa in 2^-128: from 46 to 105
+	shift := uint(exponent - 53 + 128)       // shift of the mantissa, in units of 2^-128: from 46 to 105
 	word, bit := 2-shift/64, shift%64
 	per[word-1], per[word] = mantissa>>(64-bit), mantissa<<bit
 	var rest uint64

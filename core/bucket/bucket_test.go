@@ -38,7 +38,8 @@ func later(a, b *big.Rat) *big.Rat {
 	return a
 }
 
-// idle is the theoretical arrival time as of now: a bucket overflows.
+// idle moves the theoretical arrival time to now, if it is in the past: a full bucket
+// overflows.
 func (g *reference) idle(now int64) *big.Rat { return later(g.tat, rat(now)) }
 
 // adjust takes n more, or gives tokens back that would not have overflowed.
@@ -77,8 +78,8 @@ func (g *reference) book(n, from, at int64) {
 	g.tat = new(big.Rat).Add(g.tat, g.spans(n))
 }
 
-// setRate keeps the tokens, which are level but for rounding: otherwise the numbers would get
-// longer with every change.
+// setRate keeps the tokens. It takes their number from level, which is rounded: exact numbers
+// would get longer with every change.
 func (g *reference) setRate(now int64, rate float64, level *big.Rat) {
 	old := g.interval
 	g.interval = new(big.Rat).Inv(perNano(rate))
@@ -93,7 +94,7 @@ func (g *reference) level(now int64) *big.Rat {
 	return new(big.Rat).Sub(rat(g.burst), left.Quo(left, g.interval))
 }
 
-// pause moves everything by the time without tokens.
+// pause moves all times by the length of the pause.
 func (g *reference) pause(now, d int64) {
 	g.tat = new(big.Rat).Add(g.idle(now), rat(d))
 	g.least = new(big.Rat).Add(later(g.least, rat(now)), rat(d))
@@ -111,7 +112,7 @@ func someRate(random *rand.Rand) float64 {
 	return someRates[random.IntN(len(someRates))] * (0.5 + random.Float64()) / 1.5
 }
 
-// near fails unless two times are the same but for the rounding of long times.
+// near fails unless two times are equal, apart from the rounding of long times.
 func near(t *testing.T, what string, got, want, now int64) {
 	t.Helper()
 	if d := got - want; max(d, -d) > 1+(want-now)>>40 {
@@ -119,8 +120,8 @@ func near(t *testing.T, what string, got, want, now int64) {
 	}
 }
 
-// A meter says of every bucket what GCRA says, also with debts, refunds, pauses, and rates and
-// bursts that change.
+// A meter gives the answers of GCRA for every bucket, even with debts, refunds, pauses, and
+// changing rates and bursts.
 func TestMeterIsGCRA(t *testing.T) {
 	steps := 20_000
 	if os.Getenv("EPHEMERAL_LONG") != "" {
@@ -167,7 +168,7 @@ func TestMeterIsGCRA(t *testing.T) {
 			now = at
 			count["booked"]++
 		case 7, 8:
-			n := random.Int64N(30) // without waiting: a debt
+			n := random.Int64N(30) // without waiting, so this may make a debt
 			m.Book(&mark, n, now, now)
 			g.book(n, now, now)
 			if m.Level(mark, now) < 0 {
@@ -237,8 +238,8 @@ func TestWhenIsInverse(t *testing.T) {
 	}
 }
 
-// A caller with an older time than the last one does not turn the meter back, which would let
-// tokens come in twice.
+// A caller with an older time does not turn the meter back: otherwise tokens would come in
+// twice.
 func TestPauseWithAnOldClock(t *testing.T) {
 	m := Start(0, 1e9, 5)
 	m.SetRate(1000, 1e9)
@@ -254,7 +255,7 @@ func TestPauseWithAnOldClock(t *testing.T) {
 	}
 }
 
-// A bucket that moves to another meter keeps its tokens, and not more than its burst.
+// A bucket that moves to another meter keeps its tokens, up to the new burst.
 func TestMove(t *testing.T) {
 	a, b := Start(0, 1, 5), Start(0, 1000, 5)
 	var mark Mark
@@ -267,7 +268,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// Rates at both ends, stopped and unlimited. No call allocates.
+// The test has the lowest and the highest rate, 0 and Unlimited. No call allocates.
 func TestEdges(t *testing.T) {
 	for _, rate := range []float64{-1, 1e-10, 1.1e9, Unlimited} {
 		if RateRule(rate) == "" {

@@ -1,6 +1,6 @@
 // Package bucket decides when tokens of a rate are there: the arithmetic of a token bucket, as
 // plain data. It has no lock, no clock and no goroutine, calls nothing, and allocates nothing.
-// The caller says what time it is, and holds a lock if goroutines share the data.
+// The caller passes the time, and holds a lock if goroutines share the data.
 //
 //	m := bucket.Start(now, 10, 5) // 10 tokens a second, a burst of 5
 //	var mark bucket.Mark          // a full bucket
@@ -16,7 +16,8 @@
 // Tokens are counted in fixed point, with a precision of 2^-64 tokens. Nothing is rounded to
 // whole nanoseconds: at 300 million tokens a second, that would be an error of 10 %.
 //
-// Times are in nanoseconds since a fixed moment. They may go back a little: a meter does not.
+// Times are in nanoseconds since a fixed moment. They may go back a little; the total of a
+// meter does not.
 //
 // Use this package to build something that keeps to a rate. To limit calls, use module
 // atoms/ratelimit.

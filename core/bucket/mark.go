@@ -25,7 +25,7 @@ func (a Mark) max(b Mark) Mark {
 // plus adds whole tokens.
 func (a Mark) plus(n int64) Mark { return Mark{a.whole + n, a.part} }
 
-// charged is plus that does not overflow, however often it is called.
+// charged is plus, but never overflows, however often it is called.
 func (a Mark) charged(n int64) Mark { return Mark{min(a.whole+n, highest), a.part} }
 
 func (a Mark) minus(b Mark) Mark {

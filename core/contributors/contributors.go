@@ -26,7 +26,7 @@ var (
 	// ErrSettled is returned for a contributor that has completed or failed
 	// already.
 	ErrSettled = errors.New("contributors: outcome is settled already")
-	// ErrFailed is the error of a contributor that failed without one.
+	// ErrFailed is the error of a contributor that failed with a nil error.
 	ErrFailed = errors.New("contributors: failed for no stated reason")
 )
 
@@ -34,7 +34,7 @@ var (
 type Options struct {
 	// Name tells trackers apart; "" means "contributors".
 	Name string
-	// Sink is where outcomes are raised; nil means one of the tracker's own.
+	// Sink is where outcomes are raised; nil means a new sink.
 	Sink *core.Sink
 }
 
@@ -52,13 +52,13 @@ func (o Options) resolved() Options {
 // use.
 type Tracker[R any] struct {
 	opts     Options
-	names    []string // in the order given
+	names    []string // in the order of New
 	expected map[string]bool
 
 	mu       sync.Mutex
 	results  map[string]R
 	failures map[string]error
-	changed  chan struct{} // closed when an outcome comes; nil without waiters
+	changed  chan struct{} // closed when an outcome comes; nil if nobody waits
 }
 
 // New makes a tracker of the contributors with these names. A name that is given
@@ -98,8 +98,8 @@ func (t *Tracker[R]) Complete(name string, result R) error {
 	return t.settle(name, SignalCompleted, func() { t.results[name] = result })
 }
 
-// Fail says that a contributor has failed with an error, nil meaning [ErrFailed], and
-// raises [SignalFailed]. It returns errors as Complete does.
+// Fail says that a contributor has failed with an error, and raises [SignalFailed]. A nil
+// error means [ErrFailed]. It returns errors as Complete does.
 func (t *Tracker[R]) Fail(name string, err error) error {
 	return t.settle(name, SignalFailed, func() { t.failures[name] = cmp.Or(err, ErrFailed) })
 }
@@ -125,10 +125,10 @@ func (t *Tracker[R]) settle(name, signal string, record func()) error {
 }
 
 // Wait waits until as many contributors as required have completed, and returns the
-// outcomes so far, which may be more. It returns an [UnreachableError] as soon as too
-// many have failed. When ctx ends first, it returns its cause and the outcomes so far.
-// Handlers of the outcomes' signals may still run when it returns. Required must be at
-// least 1 and at most the number of contributors.
+// outcomes so far. It returns an [UnreachableError] as soon as too many have failed.
+// If ctx ends first, it returns the cause of ctx and the outcomes so far. Handlers of
+// the outcomes' signals may still run when it returns. Required must be at least 1
+// and at most the number of contributors.
 func (t *Tracker[R]) Wait(ctx context.Context, required int) (Snapshot[R], error) {
 	if required < 1 || required > len(t.names) {
 		return t.Snapshot(), fmt.Errorf("contributors: %d of %d are required, want at least 1 and at most all", required, len(t.names))

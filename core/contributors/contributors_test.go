@@ -30,7 +30,7 @@ func newTracker(t *testing.T, opts contributors.Options, names ...string) *contr
 	return tracker
 }
 
-// text is a snapshot as text: "a=1 b:error; c d".
+// text returns a snapshot as text: "a=1 b:error; c d".
 func text(s contributors.Snapshot[int]) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(s.Results)) {
@@ -42,7 +42,7 @@ func text(s contributors.Snapshot[int]) string {
 	return strings.Join(words, " ") + "; " + strings.Join(s.Pending, " ")
 }
 
-// waiting is a Wait on a goroutine of its own.
+// waiting is a Wait on its own goroutine.
 type waiting struct {
 	mu   sync.Mutex
 	done bool
@@ -62,7 +62,7 @@ func wait(ctx context.Context, tracker *contributors.Tracker[int], required int)
 	return w
 }
 
-// is checks how a Wait stands: "waits", or what it has returned.
+// is checks the state of a Wait: "waits", or its result.
 func (w *waiting) is(t *testing.T, want string, wantErr error) {
 	t.Helper()
 	synctest.Wait()
@@ -107,8 +107,7 @@ func TestWaitersDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// Fault avoided: a quorum that so many failures have made unreachable still waits for
-// the time-out.
+// Fault avoided: a quorum that failures had made unreachable still waited for the time-out.
 func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := newTracker(t, contributors.Options{}, "a", "b", "c")
@@ -123,7 +122,7 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 		u, ok := errors.AsType[*contributors.UnreachableError](err)
 		coretest.Check(t, ok && u.Required == 3 && u.Expected == 3 && len(u.Failures) == 2 && u.Failures["c"] == errOnPurpose, "got %v", err)
 		wait(t.Context(), tracker, 1).is(t, "waits", nil)
-		tracker.Complete("b", 0) // so that it ends
+		tracker.Complete("b", 0) // so that the wait ends
 	})
 }
 

@@ -10,14 +10,14 @@ import (
 // A Snapshot has the outcomes of the contributors at one instant. Each contributor is in
 // exactly one of the three fields. It is a copy: the caller may change it.
 type Snapshot[R any] struct {
-	Results  map[string]R     // of the contributors that have completed
-	Failures map[string]error // of the contributors that have failed
+	Results  map[string]R     // results of the contributors that have completed
+	Failures map[string]error // errors of the contributors that have failed
 	Pending  []string         // in the order in which New was given them
 }
 
-// An UnreachableError is returned by [Tracker.Wait] when so many contributors have
-// failed that fewer than Required of those Expected can complete. It wraps the errors of
-// all that failed.
+// An UnreachableError is returned by [Tracker.Wait] when too many contributors have
+// failed: fewer than Required of Expected can complete. It wraps the errors of all that
+// failed.
 type UnreachableError struct {
 	Required, Expected int
 	Failures           map[string]error

@@ -2,8 +2,8 @@
 // only.
 //
 // Everything that accepts work and has to be ended keeps the promises of
-// [core.Lifecycle]. [RunLifecycle] checks them one by one, each in a synctest bubble of
-// its own:
+// [core.Lifecycle]. [RunLifecycle] checks them one by one, each in its own synctest
+// bubble:
 //
 //	func TestLifecycle(t *testing.T) {
 //		coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
@@ -25,8 +25,8 @@
 //
 // The subject of the test need not be a pool. It only has to run each body that Submit
 // accepted, sooner or later and not on the goroutine of the caller: one at a time or
-// many, at once or in batches, now or after an interval. Time is the bubble's, so waiting
-// takes no time.
+// many, at once or in batches, now or after an interval. The bubble has its own clock, so
+// waiting takes no time.
 //
 // [Watch] records signals, so that a test can check which were raised:
 //

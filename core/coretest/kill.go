@@ -15,9 +15,9 @@ import (
 
 // Kill is what [KillLoop] runs.
 type Kill struct {
-	// Child writes until it is killed. It calls ack with each item that it promises to
-	// keep, as soon as it does. An item is one line of text. Dir is that of the test, and
-	// round counts from 0.
+	// Child writes until it is killed. It calls ack with each item as soon as it promises
+	// to keep the item. An item is one line of text. Dir is the directory of the test,
+	// and round counts from 0.
 	Child func(dir string, round int, ack func(item string))
 	// Check opens what the child has left, and compares it with the items that all
 	// children so far have acknowledged, in order.
@@ -25,8 +25,9 @@ type Kill struct {
 	// Rounds is how often a child is killed; 0 means 3, or 200 if EPHEMERAL_LONG is set and
 	// the race detector is off.
 	Rounds int
-	// Within bounds the random time from the first item to the kill; 0 means 50 ms. Every fourth
-	// child is killed at a time counted from its start, so also while it opens its files.
+	// Within bounds the random time from the first item to the kill; 0 means 50 ms. For every
+	// fourth child the time counts from its start, so some are killed while they open their
+	// files.
 	Within time.Duration
 }
 
@@ -36,9 +37,10 @@ const (
 )
 
 // KillLoop checks that what was promised survives SIGKILL. It runs the test again as a child
-// process, in which it does not return, kills it at a random moment, calls Check, and begins
-// again with the same files. It returns the first error of Check. The caller must be the test
-// function, and do nothing before that a child should not do.
+// process, in which KillLoop does not return. It kills the child at a random moment, calls
+// Check, and begins again with the same files. It returns the first error of Check. The
+// caller must be the test function. Before the call, it must do nothing that a child should
+// not do.
 //
 // SIGKILL ends a process, not the system: a file that was written and not synced is still there.
 func KillLoop(t *testing.T, k Kill) error {
@@ -87,7 +89,7 @@ func (k Kill) run(t *testing.T, dir string, round int) (acked []string) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		item, ok := strings.CutPrefix(lines.Text(), ackPrefix)
 		if !ok {
-			continue // of the testing package
+			continue // output of the testing package
 		}
 		if acked = append(acked, item); len(acked) == 1 {
 			kill()

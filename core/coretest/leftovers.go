@@ -6,8 +6,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// NothingLeft runs use, which makes something that listens to the sink and ends it again,
-// and checks that the sink has as many handlers, monitors and held facts afterwards as
+// NothingLeft runs use, which makes something that listens to the sink and then ends it.
+// It checks that the sink has as many handlers, monitors and held facts after use as
 // before.
 func NothingLeft(t testing.TB, sink *core.Sink, use func()) {
 	t.Helper()

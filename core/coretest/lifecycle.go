@@ -16,8 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Body is a piece of work. It is the item type to instantiate a generic subject
-// with.
+// A Body is a piece of work. It is the item type for a generic subject.
 type Body func(ctx context.Context) error
 
 // Run runs a body: the work function of a subject whose items are bodies.
@@ -35,7 +34,7 @@ type Subject struct {
 	// Pause keeps accepted bodies from starting until Resume.
 	Pause, Resume func()
 
-	// Sink is one whose handlers may close the subject.
+	// Sink is a sink whose handlers may close the subject.
 	Sink *core.Sink
 
 	// Stats are the counters, for the accounting law.
@@ -52,9 +51,9 @@ type Subject struct {
 // of each case, at least once.
 type Factory func(t testing.TB) Subject
 
-// RunLifecycle runs the lifecycle suite, each case as a subtest in a bubble of its
-// own. A bubble ends only when all its goroutines have, so a goroutine that the
-// subject leaves behind fails the case in which it was started.
+// RunLifecycle runs the lifecycle suite, each case as a subtest in its own bubble.
+// A bubble ends only when all its goroutines have ended. So a goroutine that the
+// subject leaves behind fails the case that has started it.
 func RunLifecycle(t *testing.T, factory Factory) {
 	t.Helper()
 	for _, c := range lifecycleCases {
@@ -64,10 +63,10 @@ func RunLifecycle(t *testing.T, factory Factory) {
 	}
 }
 
-// lifecycleCase is one promise and the test of it.
+// lifecycleCase is one promise and its test.
 type lifecycleCase struct {
 	name  string
-	rule  string // printed when it is violated
+	rule  string // printed when the promise is broken
 	needs func(Subject) bool
 	scene func(x *exam)
 }
@@ -384,7 +383,7 @@ type wait = func(context.Context) error
 var waits = []struct {
 	name  string
 	of    func(*exam) wait
-	ends  bool // it ends the intake
+	ends  bool // the call ends the intake
 	needs func(Subject) bool
 }{
 	{"Drain", func(x *exam) wait { return x.Drain }, true, nil},
@@ -393,7 +392,7 @@ var waits = []struct {
 	{"WaitIdle", func(x *exam) wait { return x.WaitIdle }, false, hasIdle},
 }
 
-// waitCases are the cases that each of the waits has.
+// waitCases are the cases for each of the waits.
 func waitCases() (cases []lifecycleCase) {
 	for _, w := range waits {
 		cases = append(cases, lifecycleCase{
@@ -447,8 +446,8 @@ func flag() (*atomic.Bool, Body) {
 	return ran, func(context.Context) error { ran.Store(true); return nil }
 }
 
-// patience is how long, in the bubble's time, a call that must return may take. A
-// subject may wait for an interval or back off before that.
+// patience is how long, in the bubble's time, a call that must return may take. The subject
+// may first wait for an interval or back off.
 const patience = 24 * time.Hour
 
 // exam is one run of a case.
@@ -469,7 +468,7 @@ func newExam(t testing.TB, rule string, factory Factory) *exam {
 	return x
 }
 
-// finish closes the subject, also when the case has failed, and checks its counters.
+// finish closes the subject, even when the case has failed, and checks its counters.
 func (x *exam) finish() {
 	x.Helper()
 	close(x.over)
@@ -488,8 +487,8 @@ func (x *exam) finish() {
 	}
 }
 
-// CheckBooks returns an error if counters violate the accounting law, that every
-// accepted item is in exactly one place:
+// CheckBooks returns an error if counters break the accounting law: every accepted item is
+// in exactly one place.
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 func CheckBooks(s core.Stats) error {
@@ -515,7 +514,7 @@ func (x *exam) violatedIf(wrong bool, format string, args ...any) {
 func (x *exam) close(context.Context) error    { return x.Close() }
 func (x *exam) complete(context.Context) error { x.Complete(); return nil }
 
-// stats are the subject's, or none.
+// stats returns the counters of the subject, or nil.
 func (x *exam) stats() (s core.Stats) {
 	if x.Stats != nil {
 		s = x.Stats()
@@ -552,7 +551,7 @@ func (x *exam) submitAside(what string, body Body) {
 	c.returns(nil)
 }
 
-// call is a call on a goroutine of its own, so that a call that hangs is found.
+// call is a call on its own goroutine, so that a call that hangs is found.
 type call struct {
 	x    *exam
 	what string
@@ -585,7 +584,7 @@ func (c *call) wait() error {
 	}
 }
 
-// returns checks that the call returns, and what.
+// returns checks that the call returns, and that it returns the wanted error.
 func (c *call) returns(want ...error) {
 	c.x.Helper()
 	if got := c.wait(); got == errHangs {
@@ -596,7 +595,7 @@ func (c *call) returns(want ...error) {
 	}
 }
 
-// checkError checks that an error is one of those.
+// checkError checks that an error matches one of the wanted errors.
 func (x *exam) checkError(what string, got error, want []error) {
 	x.Helper()
 	is := func(w error) bool { return errors.Is(got, w) }
@@ -647,11 +646,11 @@ func (x *exam) newBlocked(stubborn bool) (*blocked, Body) {
 	}
 }
 
-// block submits a body that runs until it is released or cancelled, and waits for
-// it to start.
+// block submits a body that runs until it is released or cancelled, and waits until the
+// body has started.
 func (x *exam) block() *blocked { return x.start(false) }
 
-// stubborn is block with a body that ignores its cancellation.
+// stubborn is like block, but its body ignores cancellation.
 func (x *exam) stubborn() *blocked { return x.start(true) }
 
 func (x *exam) start(stubborn bool) *blocked {
@@ -675,7 +674,7 @@ func (b *blocked) mustStillRun(despite string) {
 	b.x.violatedIf(b.ended.Load(), "the body was ended by %s", despite)
 }
 
-// many makes a call from many goroutines, which waits for b.
+// many makes a call, which waits for b, from many goroutines.
 func (x *exam) many(what string, fn func(context.Context) error, b *blocked) {
 	x.Helper()
 	var calls []*call
@@ -692,7 +691,7 @@ func (x *exam) many(what string, fn func(context.Context) error, b *blocked) {
 	b.mustHaveEnded(what)
 }
 
-// flood submits a body a hundred times, also where there is no room.
+// flood submits a body a hundred times, even if there is no room.
 func (x *exam) flood(body Body) (submits []*call) {
 	for range 100 {
 		submits = append(submits, x.submits("Submit", body))
@@ -701,7 +700,7 @@ func (x *exam) flood(body Body) (submits []*call) {
 	return submits
 }
 
-// givesUp makes a call that waits for b with a deadline, which passes.
+// givesUp makes a call that waits for b with a deadline, and lets the deadline pass.
 func (x *exam) givesUp(what string, fn func(context.Context) error, b *blocked) {
 	x.Helper()
 	patience := errors.New("out of patience")
@@ -749,8 +748,9 @@ func (x *exam) receive(what string, sent <-chan error) *call {
 	})
 }
 
-// closingSignal lets a handler close the subject, and returns what raises its signal. The
-// handler stays subscribed: to unsubscribe would wait for one that hangs.
+// closingSignal subscribes a handler that closes the subject, and returns a function that
+// raises its signal. The handler stays subscribed, because to unsubscribe would wait for a
+// handler that hangs.
 func (x *exam) closingSignal() (raise func(context.Context) error) {
 	const signal = "coretest.close"
 	x.Sink.Subscribe(signal, func(core.Signal) {

@@ -97,7 +97,7 @@ func (b *broken) Drain(ctx context.Context) error { return b.drain(ctx) }
 func (b *broken) Stop(ctx context.Context) error  { return b.stop(ctx) }
 func (b *broken) Close() error                    { return b.close() }
 
-// breakIt makes a factory of subjects that are sound but for what spoil does.
+// breakIt makes a factory of sound subjects that spoil has changed.
 func breakIt(spoil func(s *Subject, b *broken)) Factory {
 	return func(t testing.TB) Subject {
 		s := sound(t)
@@ -109,7 +109,8 @@ func breakIt(spoil func(s *Subject, b *broken)) Factory {
 	}
 }
 
-// once returns a func that is nil the first time and then returns again's error.
+// once returns a function that calls first the first time. After that it returns the error
+// again.
 func once(first func() error, again error) func() error {
 	var called atomic.Bool
 	return func() error {
@@ -142,7 +143,7 @@ func closing(fn wait, b *broken) wait {
 	}
 }
 
-// failing fails when it has waited.
+// failing waits, and then returns an error.
 func failing(fn wait) wait {
 	return func(ctx context.Context) error { fn(ctx); return core.ErrClosed }
 }
@@ -155,7 +156,7 @@ type brokenSubject struct {
 	factory Factory
 }
 
-// brokenWaits are brokenSubjects whose methods that wait have one fault each.
+// brokenWaits are brokenSubjects; in each, one waiting method has one fault.
 func brokenWaits() (list []brokenSubject) {
 	for _, w := range waits {
 		spoil := func(how func(wait) wait) Factory {
@@ -189,7 +190,7 @@ func brokenWaits() (list []brokenSubject) {
 
 var errTwice = errors.New("called twice")
 
-// brokenSubjects break a promise each.
+// brokenSubjects each break one promise.
 var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	"close twice fails", "any call after close", "called twice",
 	breakIt(func(s *Subject, b *broken) { b.close = once(b.Lifecycle.Close, errTwice) }),
@@ -389,7 +390,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	breakIt(func(s *Subject, b *broken) {
 		b.complete = func() { b.Lifecycle.Complete(); panic("from a body") }
 		stats := s.Stats
-		s.Stats = func() core.Stats { // and the accounts are wrong
+		s.Stats = func() core.Stats { // returns wrong counters
 			st := stats()
 			st.Enqueued += st.Failed
 			return st
@@ -495,7 +496,7 @@ func TestSuiteNoticesBrokenSubjects(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				got := record(t, func(t testing.TB) { c.run(t, b.factory) })
-				time.Sleep(3 * patience) // what hangs on purpose ends
+				time.Sleep(3 * patience) // goroutines that hang on purpose end
 				if !strings.Contains(got, b.says) || !strings.Contains(got, "rule: "+c.rule) {
 					t.Errorf("the failure says\n%s\nwant it to contain %q and the rule %q", got, b.says, c.rule)
 				}
@@ -519,7 +520,7 @@ func TestSuitePassesSoundSubject(t *testing.T) {
 	}
 }
 
-// A subject that offers only what is required is tested by the other cases.
+// A subject with only the required fields is still tested by the other cases.
 func TestSuiteSkipsMissingFields(t *testing.T) {
 	bare := func(t testing.TB) Subject {
 		s := sound(t)
@@ -528,7 +529,7 @@ func TestSuiteSkipsMissingFields(t *testing.T) {
 	RunLifecycle(t, bare)
 }
 
-// A goroutine left behind fails its case by the bubble's own means.
+// If a goroutine is left behind, the bubble fails its case.
 func TestSuiteNoticesGoroutineLeft(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)

@@ -2,6 +2,6 @@
 
 package coretest
 
-// Race says whether the race detector is on. It makes code slower and makes it allocate, so a test that counts
-// allocations or memory skips, and a test that tries a lot tries less.
+// Race says whether the race detector is on. It makes code slower and makes it allocate, so tests that count
+// allocations or memory are skipped, and long tests do less.
 const Race = false

@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Watcher records signals of a sink, so that a test can say which it expects. Each
-// signal counts once: an expectation removes the signals up to those that it finds. It is
-// safe for concurrent use.
+// A Watcher records signals of a sink, so that a test can say which signals it expects.
+// Each signal counts once: an expectation removes the signals up to those that it finds.
+// It is safe for concurrent use.
 type Watcher struct {
 	t testing.TB
 
@@ -33,7 +33,7 @@ func Watch(t testing.TB, sink *core.Sink, pattern string) *Watcher {
 
 // Expect checks that signals of these names were raised, in this order, and returns them.
 // Other signals may come before and between them. Names may be patterns. It removes the
-// signals up to the last of them; if one is missing, all.
+// signals up to the last of these; if one is missing, it removes all.
 func (w *Watcher) Expect(names ...string) []core.Signal {
 	w.t.Helper()
 	w.mu.Lock()

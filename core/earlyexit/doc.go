@@ -25,9 +25,9 @@
 // the ExitedError. Results returns the results and says whether a signal or the last item
 // ended the collector.
 //
-// Signals count from when the exit is made: an earlier signal, for another decision, ends
-// nothing. Coordinators that share a sink and a pattern end together. To avoid that, give
-// each its own sink, which is the default, or its own pattern.
+// Only signals after the exit was made count: an earlier signal, for another decision,
+// ends nothing. Coordinators that share a sink and a pattern end together. To avoid that,
+// give each its own sink, which is the default, or its own pattern.
 //
 // In package [github.com/ephemeralgo/ephemeral/core/waves], signals also start the work.
 package earlyexit

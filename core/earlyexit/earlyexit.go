@@ -18,8 +18,8 @@ import (
 type Outcome[Out any] struct {
 	Exited   bool        // a signal ended it
 	Signal   core.Signal // the signal; zero if there was none
-	Results  []Out       // of the operations that succeeded, in the order of their items
-	Combined Out         // the result of combine; zero without one, and with an error
+	Results  []Out       // results of the operations that succeeded, in the order of their items
+	Combined Out         // the result of combine; zero without combine, and with an error
 }
 
 // A Collector does work for items, a bounded number at once, and keeps all results,
@@ -27,9 +27,9 @@ type Outcome[Out any] struct {
 //
 // It keeps one result for each item that succeeded; all other memory is bounded as in any
 // coordinator. A shared sink keeps the collector alive until Close, or until the intake has
-// ended and all accepted items are done. A collector with a sink of its own, which is the
-// default, needs no end. All methods are safe for concurrent use, from the work and from
-// handlers as well. A method that would wait for the work that calls it returns
+// ended and all accepted items are done. A collector with its own sink, which is the
+// default, need not be ended. All methods are safe for concurrent use, from the work and
+// from handlers as well. A method that would wait for the work that calls it returns
 // [core.ErrWouldDeadlock].
 type Collector[In, Out any] struct {
 	core.Control
@@ -57,14 +57,14 @@ var (
 	_ core.Enqueuer[int] = (*Collector[int, int])(nil)
 )
 
-// New makes a collector that does work for each item until a signal matching exitOn
-// is raised on its sink, by an operation of its own or by others. It starts nothing.
+// New makes a collector that does work for each item until a signal that matches exitOn is
+// raised on its sink, by its own operations or by other code. It starts nothing.
 //
 // Combine may be nil. It is called once, by the first [Collector.Results], with the
-// signal, or the zero Signal if none came, and a copy of the results. The options are
-// those of a coordinator; the default of Name is "earlyexit", and Lanes and Classes
-// are not accepted.
-// New returns an error if work is nil, or the options or exitOn are not valid.
+// signal and a copy of the results. If no signal came, it is the zero Signal. The
+// options are the options of a coordinator; the default of Name is "earlyexit", and
+// Lanes and Classes are not accepted. New returns an error if work is nil, or the
+// options or exitOn are not valid.
 func New[In, Out any](
 	work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options,
 ) (*Collector[In, Out], error) {
@@ -89,7 +89,7 @@ func New[In, Out any](
 
 // run is the body of the operations.
 func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
-	if c.exit.taken.Load() != nil && ctx.Err() != nil { // it was starting when the signal came
+	if c.exit.taken.Load() != nil && ctx.Err() != nil { // the operation was starting when the signal came
 		return context.Cause(ctx)
 	}
 	out, err := c.work(ctx, in)
@@ -102,7 +102,7 @@ func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
 	return nil
 }
 
-// late replaces the error of an item that was not accepted because a signal had come.
+// late replaces the error of an item that was refused because a signal had come.
 func (c *Collector[In, Out]) late(err error) error {
 	if exited := c.exit.taken.Load(); exited != nil && errors.Is(err, core.ErrClosed) {
 		return exited
@@ -126,13 +126,13 @@ func (c *Collector[In, Out]) TryEnqueue(ctx context.Context, in In) (core.Operat
 
 // Results ends the intake, waits until all accepted operations have ended, and returns the
 // outcome. After the signal, it waits for the work to return. The outcome has the results
-// of all operations that succeeded, also of those that succeeded in spite of the signal:
-// the operation that raised it usually does. After Close it has the results until then.
+// of all operations that succeeded, even after the signal: usually the operation that
+// raised it succeeds. After Close, the outcome has the results until then.
 //
 // Results may be called many times. It returns the same outcome, with a copy of the slice.
-// When ctx ends first it returns its cause and no outcome; another call may wait again. An
-// error or a panic of combine is returned together with the rest of the outcome. Combine
-// must not call Results.
+// If ctx ends first, Results returns the cause of ctx and no outcome; another call may
+// wait again. An error or a panic of combine is returned together with the rest of the
+// outcome. Combine must not call Results.
 func (c *Collector[In, Out]) Results(ctx context.Context) (Outcome[Out], error) {
 	if err := c.Drain(ctx); err != nil {
 		return Outcome[Out]{}, err
@@ -144,7 +144,7 @@ func (c *Collector[In, Out]) Results(ctx context.Context) (Outcome[Out], error) 
 	case <-c.combined:
 	case <-ctx.Done():
 		select {
-		case <-c.combined: // before, so the context does not count
+		case <-c.combined: // the outcome came before the end of ctx
 		default:
 			return Outcome[Out]{}, context.Cause(ctx)
 		}

@@ -19,7 +19,7 @@ import (
 
 var errOnPurpose = errors.New("failed on purpose")
 
-// job is an item that says itself what its work is.
+// job is an item that is its own work.
 type job func(ctx context.Context) (int, error)
 
 func run(ctx context.Context, j job) (int, error) { return j(ctx) }
@@ -70,8 +70,9 @@ func check(t testing.TB, what string, got, want any) {
 	}
 }
 
-// The results are those of what succeeded, in the order of the items, also of items that
-// have left the window. Combine gets a copy of them, once, and so do the callers.
+// The results are the results of successful items, in the order of the items, even of items
+// that have left the window. Combine gets a copy of them once. Each caller gets a copy,
+// too.
 func TestResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *earlyexit.Collector[job, int]
@@ -79,7 +80,7 @@ func TestResults(t *testing.T) {
 		c = collector(t, func(exit core.Signal, results []int) (int, error) {
 			check(t, "signal", exit.Name, "")
 			calls++
-			c.Sink().Raise("verdict.while-combining") // it has no effect, and no lock is held
+			c.Sink().Raise("verdict.while-combining") // this signal has no effect, and no lock is held
 			clear(results)
 			return len(results), nil
 		}, core.Options{MaxConcurrency: 5, MaxTracked: -1}, gives(1, 3), gives(2, 2), gives(3, 1),
@@ -106,8 +107,8 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// Whenever the signal comes, what succeeded is in the results and nothing else, and later
-// items get an ExitedError.
+// Whenever the signal comes, the results have exactly the successful items, and later items
+// get an ExitedError.
 func TestExitAtAnyTime(t *testing.T) {
 	for seed := range 30 {
 		synctest.Test(t, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestExitAtAnyTime(t *testing.T) {
 					for i := 0; err == nil || errors.Is(err, core.ErrFull); i++ {
 						_, err = enqueue(context.Background(), func(ctx context.Context) (int, error) {
 							time.Sleep(time.Duration(i%4) * time.Millisecond)
-							return i, []error{ctx.Err(), nil}[i%2] // some go on in spite of the signal
+							return i, []error{ctx.Err(), nil}[i%2] // some succeed in spite of the signal
 						})
 						time.Sleep(time.Millisecond)
 					}
@@ -165,7 +166,7 @@ func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 	for name, fails := range map[string]func() (int, error){
 		"error":  func() (int, error) { return 7, errOnPurpose },
 		"panic":  func() (int, error) { panic(errOnPurpose) },
-		"goexit": func() (int, error) { runtime.Goexit(); return 0, nil }, // of the goroutine that combined
+		"goexit": func() (int, error) { runtime.Goexit(); return 0, nil }, // ends the goroutine that combines
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := collector(t, func(core.Signal, []int) (int, error) { time.Sleep(2 * time.Second); return fails() }, core.Options{}, raises)

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 )
 
-// Several checks look at a comment; the first that is sure saves the rest.
+// Several checks look at a comment. The first that is sure ends the others.
 func Example() {
 	check := func(ctx context.Context, name string) (int, error) {
 		switch name {
@@ -33,7 +33,7 @@ func Example() {
 	ctx := context.Background()
 	for _, name := range []string{"links", "language", "blocklist", "history", "model"} {
 		if _, err := checks.Enqueue(ctx, name); err != nil {
-			break // there is a verdict already
+			break // the verdict has come already
 		}
 	}
 	outcome, err := checks.Results(ctx)
@@ -44,7 +44,7 @@ func Example() {
 	// Output: true verdict.spam [30 10 100] 100
 }
 
-// A signal from outside ends coordinators on its sink. The cause says which one it was.
+// A signal from outside ends coordinators on its sink. The cause names the signal.
 func ExampleOn() {
 	sink := core.NewSink(core.SinkOptions{})
 	started := make(chan struct{})

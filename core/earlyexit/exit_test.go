@@ -31,7 +31,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 			return context.Cause(ctx)
 		}, core.Options{MaxConcurrency: 3})
 		signals := coretest.Watch(t, c.Sink(), earlyexit.SignalExited)
-		check(t, "Do", c.Do(t.Context(), 0), nil) // its lifecycle signals match, and do not count
+		check(t, "Do", c.Do(t.Context(), 0), nil) // its lifecycle signals match, but do not count
 		for range 10 {
 			_, err := c.TryEnqueue(t.Context(), 1)
 			check(t, "TryEnqueue", err, nil)

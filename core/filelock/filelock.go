@@ -9,10 +9,10 @@
 //	}
 //	defer release()
 //
-// The lock ends with the process that holds it, however that ends. The file stays; deleting
-// it while a process runs breaks the lock. It needs a local file system. Callers get the
-// lock in about the order in which they ask for it, which is up to the operating system
-// between processes.
+// The lock ends with the process that holds it, however the process ends. The file stays:
+// do not delete it while a process uses it, because that breaks the lock. It needs a local
+// file system. Callers in one process get the lock in about the order in which they ask for
+// it. Between processes, the operating system decides.
 package filelock
 
 import (
@@ -33,8 +33,8 @@ type Lock struct {
 }
 
 // Open opens the lock file, and makes it if there is none; its directory must exist. It
-// locks nothing. An error is one of package os, or errors.ErrUnsupported where the operating
-// system has no such locks.
+// locks nothing. An error comes from package os, or is errors.ErrUnsupported if the
+// operating system has no such locks.
 func Open(path string) (*Lock, error) {
 	if !supported {
 		return nil, fmt.Errorf("filelock: %w", errors.ErrUnsupported)
@@ -47,7 +47,7 @@ func Open(path string) (*Lock, error) {
 }
 
 // Acquire waits for the lock and returns a function that releases it, which may be called many
-// times. When ctx ends first it returns its cause, also if it has ended before.
+// times. If ctx ends first, or has ended before the call, it returns the cause of ctx.
 func (l *Lock) Acquire(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -69,7 +69,7 @@ func (l *Lock) Acquire(ctx context.Context) (release func(), err error) {
 	case err := <-waited:
 		return l.locked(err)
 	case <-ctx.Done():
-		go func() { // a wait for a lock of another process cannot be ended
+		go func() { // a wait for another process cannot be interrupted
 			if release, err := l.locked(<-waited); err == nil {
 				release()
 			}
@@ -84,13 +84,13 @@ func (l *Lock) locked(err error) (release func(), failed error) {
 		return nil, fmt.Errorf("filelock: %s: %w", l.file.Name(), err)
 	}
 	return sync.OnceFunc(func() {
-		_, _ = l.control(unlock) // fails only if it is not locked, or the file is closed
+		_, _ = l.control(unlock) // fails only if the file is not locked, or is closed
 		<-l.turn
 	}), nil
 }
 
-// Close closes the file, which releases the lock for other Locks. A later Acquire fails. One
-// that waits goes on waiting, until its context ends. A second Close is an error.
+// Close closes the file, which releases the lock for other Locks. A later Acquire fails. An
+// Acquire that waits goes on until its context ends. A second Close is an error.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // control calls fn with the file's handle, which stays open meanwhile.

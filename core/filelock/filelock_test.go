@@ -24,11 +24,11 @@ func open(t *testing.T, path string) *filelock.Lock {
 	return lock
 }
 
-// Files that are opened twice are to the system what two processes are.
+// For the system, two opened files of one path are like two processes.
 func TestOneAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	locks := []*filelock.Lock{open(t, path), open(t, path)}
-	var inside, total atomic.Int32 // the race detector knows nothing of such locks
+	var inside, total atomic.Int32 // atomic, because the race detector does not know such locks
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -60,21 +60,21 @@ func TestContextEnds(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var wg sync.WaitGroup
-	for range 2 { // one waits for the other file, one for the first
+	for range 2 { // one waits for the second Lock, one for the first
 		wg.Go(func() {
 			if _, err := mine.Acquire(ctx); !errors.Is(err, cause) {
 				t.Errorf("got %v, want the cause", err)
 			}
 		})
 	}
-	time.Sleep(time.Millisecond) // so that they wait already; if not, the result is the same
+	time.Sleep(time.Millisecond) // so that they probably wait already; the result does not depend on it
 	cancel(cause)
 	wg.Wait()
 	if _, err := mine.Acquire(ctx); !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	release()
-	release() // once more does nothing
+	release() // a second release does nothing
 	for range 2 {
 		release, err := mine.Acquire(t.Context())
 		if err != nil {

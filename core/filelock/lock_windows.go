@@ -30,7 +30,7 @@ func tryLock(handle uintptr) (bool, error) {
 func waitLock(handle uintptr) (bool, error) { return call(lockFileEx, handle, exclusive, 0, 1, 0) }
 func unlock(handle uintptr) (bool, error)   { return call(unlockFileEx, handle, 0, 1, 0) }
 
-// call calls a function with the part of the file to lock, its first byte.
+// call calls a function for the first byte of the file: this byte is locked.
 func call(proc *syscall.LazyProc, args ...uintptr) (bool, error) {
 	overlapped := new(syscall.Overlapped)
 	if ok, _, err := proc.Call(append(args, uintptr(unsafe.Pointer(overlapped)))...); ok == 0 {

@@ -15,7 +15,7 @@
 // [github.com/ephemeralgo/ephemeral/core/lru] does, and the module atoms/slidingcache.
 //
 // A group stores nothing. Use [github.com/ephemeralgo/ephemeral/core/lru] to keep values.
-// Use this package to write a cache of your own: [Group.Join], [Table.Remove] and
+// Use this package to write your own cache: [Group.Join], [Table.Remove] and
 // [Call.Finish] are the steps of a load. A cache that runs its loads elsewhere, for
 // example as operations of a coordinator, needs only [Load] and [Table].
 //

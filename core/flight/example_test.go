@@ -11,8 +11,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// Two callers want the same key, and its value is loaded once. One of them does not wait
-// for long: the load goes on for the other one.
+// Two callers want the same key, and its value is loaded once. One of them stops waiting
+// soon: the load goes on for the other.
 func Example() {
 	var weather flight.Group[string, string]
 	begun, finish := make(chan string), make(chan struct{})
@@ -40,7 +40,7 @@ func Example() {
 	// patient: sunny
 }
 
-// A cache of a few lines: it keeps values for ever.
+// This is a cache in a few lines: it keeps values for ever.
 type memo struct {
 	loads  flight.Group[string, int] // its lock guards values as well
 	values map[string]int
@@ -67,7 +67,7 @@ func (m *memo) get(ctx context.Context, key string, load func(ctx context.Contex
 	return m.loads.Wait(ctx, key, call)
 }
 
-// What a cache makes of the parts of a Group. A load that needs itself is found out.
+// A cache uses the parts of a Group. A load that needs itself gets an error.
 func ExampleGroup_Join() {
 	factorials := memo{values: map[string]int{}}
 	var load func(ctx context.Context, n string) (int, error)
@@ -95,14 +95,14 @@ func ExampleGroup_Join() {
 func ExampleTable() {
 	type call struct {
 		load  *flight.Load
-		done  chan struct{} // closed when the rest is set
+		done  chan struct{} // closed when the fields below are set
 		value int
 		err   error
 	}
 	var mu sync.Mutex
 	var calls flight.Table[string, call] // guarded by mu
 	var get func(ctx context.Context, word string) (int, error)
-	run := func(c *call, word string) { // in a program: as an operation of a coordinator
+	run := func(c *call, word string) { // a program would run it as an operation of a coordinator
 		if c.value = len(word); word == "loop" {
 			_, c.err = get(c.load, word)
 		}

@@ -59,8 +59,8 @@ func TestDoLoadsOnce(t *testing.T) {
 	})
 }
 
-// The load has the values of the first caller's context, and goes on until all callers
-// have left. Then it is cancelled with the cause of the last one, and no caller finds it.
+// The load has the values of the first caller's context, and goes on until all callers have
+// left. Then it is cancelled with the cause of the last caller, and no new caller finds it.
 func TestCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
@@ -91,7 +91,8 @@ func TestCallersLeave(t *testing.T) {
 	})
 }
 
-// The context of a load ends with the load, and what comes of it is no load's any more.
+// The context of a load ends with the load. Contexts made from it no longer belong to a
+// load.
 func TestContextAfterTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g group
@@ -140,8 +141,8 @@ func TestLoadsThatFail(t *testing.T) {
 	}
 }
 
-// Loads of two groups that wait for each other, begun by different callers: each of them
-// is told, over any number of loads. A load that has given up waiting does not count.
+// Loads of two groups wait for each other, and different callers have begun them. Each such
+// load gets an error, over any number of loads. A load that no longer waits does not count.
 func TestCircles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -186,7 +187,7 @@ func TestTable(t *testing.T) {
 	table.Delete(1)
 	table.Put(1, one)
 	table.Put(1, two)
-	table.Put(math.NaN(), one) // would stay for ever
+	table.Put(math.NaN(), one) // otherwise it would stay for ever
 	if got := slices.Collect(table.Keys()); !slices.Equal(got, []float64{1}) || table.Get(1) != two || table.Get(2) != nil {
 		t.Errorf("keys %v, load %p", got, table.Get(1))
 	}

@@ -10,10 +10,10 @@ import (
 
 // A Group runs one load of a key at a time. The zero value is ready to use.
 //
-// A program that stores nothing needs only Do. A cache uses the parts of it, and the lock
-// of the group for what it stores as well. So it can decide at one moment whether there is
-// a value, a load to wait for, or a load to begin; and at the end of a load, whether its
-// result is still to be stored.
+// A program that stores nothing needs only Do. A cache uses the other methods, and guards
+// its values with the lock of the group as well. So it decides at one moment whether there
+// is a value, a load to wait for, or a load to begin. At the end of a load it decides
+// whether to store the result.
 type Group[K comparable, V any] struct {
 	sync.Mutex
 	Table[K, Call[V]] // guarded by the lock
@@ -26,22 +26,23 @@ type Call[V any] struct {
 	load    Load
 	cancel  context.CancelCauseFunc
 	waiters int           // guarded by the lock of the group
-	done    chan struct{} // closed when the rest is set
+	done    chan struct{} // closed when the fields below are set
 	value   V
 	err     error
 }
 
-// Context is what the load function gets. It has the values of the first caller's context.
-// It is cancelled when no caller waits any more, and when the load has landed.
+// Context is the context of the load function. It has the values of the first caller's
+// context. It is cancelled when no caller waits any more, and when the load has landed.
 func (c *Call[V]) Context() context.Context { return c.ctx }
 
 // Do returns what load returns for the key, or has returned to another caller that waits
-// for the same load. load runs on a goroutine of its own. When ctx ends, Do returns its
-// cause; the load goes on for other callers, and is cancelled with that cause if there are
-// none. If load panics or ends its goroutine, the error is a [core.PanicError].
+// for the same load. Load runs on a new goroutine. If ctx ends, Do returns the cause of
+// ctx, and the load goes on for other callers. If there are no other callers, the load is
+// cancelled with that cause. If load panics or ends its goroutine, the error is a
+// [core.PanicError].
 //
-// If the caller is a load itself, and the load of the key waits for it, over any number of
-// loads, groups and caches, the error is [core.ErrWouldDeadlock].
+// If the caller is a load itself, and the load of the key waits for the caller, directly or
+// through other loads, groups and caches, the error is [core.ErrWouldDeadlock].
 func (g *Group[K, V]) Do(ctx context.Context, key K, load func(ctx context.Context, key K) (V, error)) (V, error) {
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
@@ -61,8 +62,8 @@ func (g *Group[K, V]) Do(ctx context.Context, key K, load func(ctx context.Conte
 }
 
 // Join returns the call of a key; the caller waits for it with Wait. For the first caller
-// the call is new: that caller has to start a goroutine that loads the value, with the
-// call's context, calls Remove, and then Finish. The lock is held.
+// the call is new. That caller has to start a goroutine, which loads the value with the
+// call's context, and then calls Remove and Finish. The lock is held.
 func (g *Group[K, V]) Join(ctx context.Context, key K) (c *Call[V], first bool) {
 	c = g.Get(key)
 	if first = c == nil; first {
@@ -81,8 +82,9 @@ func (c *Call[V]) Finish(value V, err error) {
 	close(c.done)
 }
 
-// Wait waits for the result of a call and returns it. When ctx ends first it returns its
-// cause. Or it returns [core.ErrWouldDeadlock]. The lock is not held.
+// Wait waits for the result of a call and returns it. If ctx ends first, it returns the
+// cause of ctx. If the wait could never end, it returns [core.ErrWouldDeadlock]. The lock
+// is not held.
 func (g *Group[K, V]) Wait(ctx context.Context, key K, c *Call[V]) (V, error) {
 	err := c.load.Await(ctx, func() error {
 		select {
@@ -113,9 +115,9 @@ func (g *Group[K, V]) leave(key K, c *Call[V], cause error) {
 	}
 }
 
-// Run calls load, and then land with its result; with the zero value if there is an
-// error. If load panics or ends its goroutine, the error is a [core.PanicError]. The panic
-// ends there; a goroutine that ends does so after land.
+// Run calls load, and then land with the result. With an error, the result is the zero
+// value. If load panics or ends its goroutine, the error is a [core.PanicError]. Run
+// recovers the panic. If load ends the goroutine, land is called before that.
 func Run[V any](load func() (V, error), land func(value V, err error)) {
 	var (
 		value    V

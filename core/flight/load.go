@@ -9,21 +9,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Load stands for one run of a load function. It is the context that the context of the
-// function is made from: it has the values of the first caller's context, but neither its
-// deadline nor its end, because other callers may wait for the same load.
+// A Load stands for one run of a load function. The context of the load function is made
+// from it. It has the values of the first caller's context, but neither its deadline nor
+// its end, because other callers may wait for the same load.
 type Load struct {
 	caller context.Context
 	on     []*Load // the loads that this one waits for; guarded by waits
 }
 
-// NewLoad makes the load that is begun for a caller with that context.
+// NewLoad makes a load for a first caller with that context.
 func NewLoad(caller context.Context) *Load { return &Load{caller: caller} }
 
 type loadKey struct{}
 
-// From returns the load whose function has got ctx, or a context made from it, or nil. If
-// one load was begun inside another one, it is the inner one.
+// From returns the load whose function has got ctx, or a context made from it, or nil. If a
+// load was begun inside another load, From returns the inner one.
 func From(ctx context.Context) *Load {
 	l, _ := ctx.Value(loadKey{}).(*Load)
 	return l
@@ -32,23 +32,24 @@ func From(ctx context.Context) *Load {
 // Deadline is none.
 func (*Load) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// Done is nil: what cancels the load is up to the context that is made from it.
+// Done is nil: the context that is made from the load decides when the load is cancelled.
 func (*Load) Done() <-chan struct{} { return nil }
 
 // Err is nil.
 func (*Load) Err() error { return nil }
 
-// Value is that of the first caller's context.
+// Value returns the value of the first caller's context.
 func (l *Load) Value(key any) any {
 	if key == (loadKey{}) {
 		return l
 	}
-	return context.WithoutCancel(l.caller).Value(key) // context.Cause must not find the caller's
+	return context.WithoutCancel(l.caller).Value(key) // context.Cause must not find the caller's context
 }
 
-// Await calls wait, which waits for the end of the load, and returns its error. ctx is
-// the caller's. If it comes from this load, or from one that this load waits for, over any
-// number of loads and caches, Await returns [core.ErrWouldDeadlock] and does not call wait.
+// Await calls wait, which waits for the end of the load, and returns its error. Ctx is the
+// caller's context. If it belongs to this load, or to a load for which this load waits,
+// directly or through other loads and caches, Await does not call wait and returns
+// [core.ErrWouldDeadlock].
 func (l *Load) Await(ctx context.Context, wait func() error) error {
 	by := From(ctx)
 	if by == nil {
@@ -72,11 +73,11 @@ func (l *Load) Await(ctx context.Context, wait func() error) error {
 	return wait()
 }
 
-// waits guards what loads wait for, in all caches. Only a load that waits for another
+// waits guards the field on of all loads in all caches. Only a load that waits for another
 // load takes it.
 var waits sync.Mutex
 
-// waitsFor reports whether l is other, or waits for it, over any number of loads.
+// waitsFor reports whether l is other, or waits for other, directly or through other loads.
 func (l *Load) waitsFor(other *Load) bool {
 	all := []*Load{l}
 	for i := 0; i < len(all); i++ {

@@ -6,14 +6,14 @@ import (
 )
 
 // A Table finds the load of a key that is under way. F is the cache's record of a load.
-// The zero value is ready to use. It has no lock of its own: guard it with the lock that
-// guards what the cache stores. Then no load overwrites what is newer.
+// The zero value is ready to use. It has no lock: guard it with the lock that guards the
+// values of the cache. Then no load overwrites a newer value.
 type Table[K comparable, F any] struct {
 	flights map[K]*F
-	peak    int // of len(flights) since the map was made
+	peak    int // highest len(flights) since the map was made
 }
 
-// keptRoom is how many loads an empty table keeps room for: a map does not shrink.
+// keptRoom is the number of loads for which an empty table keeps room; a map never shrinks.
 const keptRoom = 64
 
 // Get returns the load of a key, or nil.
@@ -53,5 +53,5 @@ func (t *Table[K, F]) Remove(key K, f *F) bool {
 	return current
 }
 
-// Keys walks the keys that have a load. The body of the loop may delete them.
+// Keys yields the keys that have a load. The body of the loop may delete them.
 func (t *Table[K, F]) Keys() iter.Seq[K] { return maps.Keys(t.flights) }

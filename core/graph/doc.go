@@ -1,5 +1,5 @@
-// Package graph runs work that depends on other work: each node once, after all nodes it
-// depends on have succeeded, and as many at once as the options allow.
+// Package graph runs work that depends on other work: each node once, after all its
+// dependencies have succeeded, and as many at once as the options allow.
 //
 //	tables := graph.New[string]()
 //	err := errors.Join(
@@ -11,11 +11,11 @@
 //	report, err := tables.Run(ctx, load, core.Options{MaxConcurrency: 4})
 //
 // The graph is checked before anything runs. An unknown dependency or a cycle is an error
-// that names the nodes, as in "a -> b -> a" where a depends on b. Then a node starts as
-// soon as the last of its dependencies has succeeded and there is room for it. Its work
-// may read without a lock what the work of its dependencies has written.
+// that names the nodes, as in "a -> b -> a", where a depends on b. In the run, a node
+// starts as soon as all its dependencies have succeeded and a slot is free. Its work may
+// read without a lock what the work of its dependencies has written.
 //
-// When a node fails, nodes that do not depend on it go on. Nodes that depend on it,
+// When a node fails, nodes that do not depend on it still run. Nodes that depend on it,
 // directly or not, are skipped: they do not run, the [Report] names the failed node, and
 // [SignalSkipped] is raised for each. So the report of a run has a result for every node,
 // and the error of Run joins all errors.

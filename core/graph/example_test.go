@@ -45,7 +45,7 @@ func Example() {
 	// because of products
 }
 
-// What is wrong with a graph is found before anything runs.
+// Faults in a graph are found before anything runs.
 func ExampleGraph_Run_cycle() {
 	services := graph.New[func(context.Context) error]()
 	start := func(context.Context) error { return nil }

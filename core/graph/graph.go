@@ -13,9 +13,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
-// Signals of a run. They are raised on [core.Options.Sink], with the name of the
-// node as key. Each SignalStarted is followed by one of SignalCompleted, SignalFailed and
-// SignalCancelled, and that by the SignalStarted of dependents.
+// Signals of a run. They are raised on [core.Options.Sink], with the name of the node as
+// key. After each SignalStarted comes one of SignalCompleted, SignalFailed and
+// SignalCancelled. The SignalStarted of dependents comes after that.
 const (
 	// SignalStarted is raised when the work of a node is about to start.
 	SignalStarted = "node.started"
@@ -23,7 +23,7 @@ const (
 	SignalCompleted = "node.completed"
 	// SignalFailed is raised when a node has failed; the payload is the error.
 	SignalFailed = "node.failed"
-	// SignalSkipped is raised for a node that does not run because a node it depends on
+	// SignalSkipped is raised for a node that does not run because one of its dependencies
 	// has failed; the payload is the name of the failed node.
 	SignalSkipped = "node.skipped"
 	// SignalCancelled is raised when a node has ended because the run was
@@ -38,13 +38,13 @@ var (
 	Skips = core.NewKind[string](SignalSkipped)
 )
 
-// A Graph is a set of named nodes, each with an item to work on and the names of
-// the nodes it depends on. Make one with [New]. It is safe for concurrent use and may be
-// run many times, also at once. Each run is independent of the others and takes the nodes
-// that have been added until then.
+// A Graph is a set of named nodes, each with an item and the names of its dependencies.
+// Make one with [New]. It is safe for concurrent use and may be run many times, even at
+// the same time. The runs are independent. A run takes the nodes that were added before
+// it.
 type Graph[T any] struct {
 	mu    sync.Mutex
-	nodes []node[T] // only ever appended to
+	nodes []node[T] // append only
 	index map[string]int
 }
 
@@ -57,9 +57,9 @@ type node[T any] struct {
 // New makes an empty graph.
 func New[T any]() *Graph[T] { return &Graph[T]{index: make(map[string]int)} }
 
-// Add adds a node that depends on the nodes named in deps. These may be added later;
-// naming one twice changes nothing. If the name is empty or taken, it returns an error and
-// does not change the graph. It does not affect a run that has started.
+// Add adds a node that depends on the nodes named in deps. These may be added later; a
+// name may come twice. If the name is empty or taken, it returns an error and does not
+// change the graph. It does not affect a run that has started.
 func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 	if name == "" {
 		return errors.New("graph: a node needs a name")
@@ -77,12 +77,12 @@ func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 // Run does work for the item of every node and returns when every started node has ended.
 // Nodes start in the order in which they became ready; nodes without dependencies start in
 // the order in which they were added. A suspended node, see [core.Operation.Suspend],
-// still counts towards MaxConcurrency: no other starts in its place.
+// still counts towards MaxConcurrency: no other node starts in its place.
 //
 // If a dependency is unknown, there is a cycle or the options are not valid, nothing runs
 // and the report is empty. Otherwise the report has a result for every node. The error
-// joins the errors of the nodes that failed, in the order in which they ended; of more
-// than a hundred errors it has the first hundred and the number of the others.
+// joins the errors of the nodes that failed, in the order in which they ended; if there
+// are more than a hundred, it has the first hundred and the number of the others.
 //
 // When ctx ends before all nodes have ended, Run starts no more nodes, cancels running
 // ones with the cause of ctx, and returns that cause joined with the other errors. With
@@ -106,7 +106,7 @@ func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options
 	return Report{r.results, index}, err
 }
 
-// snapshot returns the nodes there are now.
+// snapshot returns the present nodes.
 func (g *Graph[T]) snapshot() ([]node[T], map[string]int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -69,7 +69,7 @@ func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
-// Dependencies are copied. They may be added later, see TestRandomGraphs.
+// Dependencies are copied. Their nodes may be added later, see TestRandomGraphs.
 func TestAdd(t *testing.T) {
 	g := graph.New[job]()
 	deps := []string{"a"}
@@ -195,7 +195,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 				}
 			}
 			checkEqual(t, "succeeded", succeeded, ran.Load())
-			checkEqual(t, "an error", err != nil, succeeded < 100) // a late end does not make success a failure
+			checkEqual(t, "an error", err != nil, succeeded < 100) // an end of ctx after the run does not make success a failure
 		})
 	}
 }
@@ -214,7 +214,7 @@ func TestDeepGraphs(t *testing.T) {
 			add(t, g, name(i), i, name(i+1))
 		}
 		add(t, g, name(n), n)
-		next := n // runs from the end, one at a time
+		next := n // nodes run from the end, one at a time
 		_, err := g.Run(t.Context(), func(_ context.Context, i int) error {
 			coretest.Check(t, i == next, "node %d ran when it was the turn of %d", i, next)
 			next--
@@ -337,7 +337,8 @@ func TestOptions(t *testing.T) {
 	_, _ = g.Run(t.Context(), nil, core.Options{})
 }
 
-// Nodes that the options keep from starting have failed, and nothing waits for them.
+// If the options keep nodes from starting, these nodes have failed, and nothing waits for
+// them.
 func TestGates(t *testing.T) {
 	for want, opts := range map[string]core.Options{
 		`because of signal "maintenance"`: {CancelOn: "maintenance"},
@@ -354,7 +355,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Work knows its node by the operation, and its signals bear the node's name.
+// Work finds the name of its node in the operation, and its signals have that name as key.
 func TestOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -418,7 +419,7 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// random graphs against a simple model.
+// Random graphs are compared with a simple model.
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

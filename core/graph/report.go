@@ -28,10 +28,10 @@ type Result struct {
 	// Err is why the node failed or was cancelled; nil for others. A panic of
 	// the work is a [core.PanicError].
 	Err error
-	// FailedDependency is the node whose failure made the run skip this one: the
-	// first, if it depends on several that failed.
+	// FailedDependency is the failed node because of which this node was skipped: the first
+	// one, if several dependencies failed.
 	FailedDependency string
-	Started          time.Time // of the work; zero if it did not start
+	Started          time.Time // start of the work; zero if it did not start
 	Finished         time.Time
 }
 
@@ -41,7 +41,7 @@ type Status uint8
 const (
 	StatusSucceeded Status = iota + 1 // the work returned nil
 	StatusFailed                      // the work failed or panicked, or [core.Options] refused the node
-	StatusSkipped                     // a node it depends on, over however many steps, has failed
+	StatusSkipped                     // a direct or indirect dependency has failed
 	StatusCancelled                   // the run was cancelled before the node was done
 )
 

@@ -28,7 +28,7 @@ func (r *run[T]) do() error {
 	cancelled := false
 	for i := range r.results {
 		res := &r.results[i]
-		if res.Status == 0 { // the run ended before its turn
+		if res.Status == 0 { // the run ended before the node's turn
 			res.Status, res.Err = StatusCancelled, r.Cause()
 		}
 		cancelled = cancelled || res.Status == StatusCancelled

@@ -11,12 +11,12 @@ import (
 // numbers for names. It is a plain data structure, without goroutine and lock. A run takes
 // time linear in nodes and dependencies.
 type schedule struct {
-	dependents [][]int // of each node; one that names the node twice is in it twice
-	waits      []int   // how many of the names each depends on have not succeeded yet; negative: it is skipped
-	ready      []int   // may run, in the order in which they became ready
+	dependents [][]int // dependents of each node; one that names the node twice is listed twice
+	waits      []int   // for each node, how many dependencies have not succeeded yet; negative: the node is skipped
+	ready      []int   // nodes that may run, in the order in which they became ready
 }
 
-// newSchedule returns the schedule of nodes, or says what is wrong with them.
+// newSchedule returns the schedule of nodes, or an error.
 func newSchedule[T any](nodes []node[T], index map[string]int) (*schedule, error) {
 	s := &schedule{dependents: make([][]int, len(nodes)), waits: make([]int, len(nodes))}
 	var unknown []error
@@ -43,9 +43,9 @@ func newSchedule[T any](nodes []node[T], index map[string]int) (*schedule, error
 	return s, nil
 }
 
-// rehearse goes through a copy of the schedule as if every node succeeded. It returns nil if
-// every node runs, and otherwise how many nodes each still waits for. (Kahn, Topological
-// sorting of large networks, 1962.)
+// rehearse runs a copy of the schedule as if every node succeeded. It returns nil if every
+// node runs. Otherwise it returns how many dependencies each node still waits for. (Kahn,
+// Topological sorting of large networks, 1962.)
 func (s schedule) rehearse() (waits []int) {
 	s.waits, s.ready = slices.Clone(s.waits), slices.Clone(s.ready)
 	for range s.waits {
@@ -59,12 +59,12 @@ func (s schedule) rehearse() (waits []int) {
 }
 
 // cycle returns the names along a cycle of the nodes that wait for others, with the first
-// one again at the end. Each of them depends on another one that waits, so the path from
-// one to the next must come back to a node on it.
+// one again at the end. Each waiting node depends on another waiting node, so a path
+// along these nodes must return to one of its nodes.
 func cycle[T any](nodes []node[T], index map[string]int, waits []int) []string {
 	waiting := func(name string) bool { return waits[index[name]] > 0 }
 	at := slices.IndexFunc(waits, func(n int) bool { return n > 0 })
-	passed := make(map[int]int) // node to place in path
+	passed := make(map[int]int) // the index of each node in path
 	var path []string
 	for {
 		path = append(path, nodes[at].name)
@@ -86,8 +86,8 @@ func (s *schedule) next() (i int, ok bool) {
 	return i, true
 }
 
-// succeeded notes that node i has succeeded. Its dependents have one name less to wait
-// for. A dependent becomes ready once, with its last name.
+// succeeded records that node i has succeeded. Each of its dependents waits for one node
+// less. A dependent becomes ready once, when it waits for none.
 func (s *schedule) succeeded(i int) {
 	for _, d := range s.dependents[i] {
 		if s.waits[d]--; s.waits[d] == 0 {
@@ -96,7 +96,7 @@ func (s *schedule) succeeded(i int) {
 	}
 }
 
-// failed notes that node i has failed. It returns the nodes that are now skipped, the
+// failed records that node i has failed. It returns the nodes that are now skipped, the
 // nearest first.
 func (s *schedule) failed(i int) []int {
 	skipped := []int{i}

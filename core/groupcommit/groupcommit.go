@@ -1,6 +1,6 @@
-// Package groupcommit lets concurrent callers share a commit: what they bring while one
-// commit runs goes into the next one, together. It is the way to write to a disk or a
-// database at full speed with every caller waiting until its item is durable.
+// Package groupcommit lets concurrent callers share a commit: items that come while one
+// commit runs go into the next commit together. So a program can write to a disk or a
+// database at full speed, although every caller waits until its item is durable.
 //
 //	c, err := groupcommit.New(func(ctx context.Context, items []Order, errs []error) error {
 //		return insert(ctx, items) // one transaction
@@ -8,7 +8,7 @@
 //	…
 //	err = c.Do(ctx, order) // nil: the transaction with the order is committed
 //
-// One caller alone has a commit of its own at once: nothing waits for more callers.
+// A single caller gets its own commit at once: no commit waits for more callers.
 package groupcommit
 
 import (
@@ -26,16 +26,17 @@ import (
 
 // ErrUndecided means that it is not known whether the item is committed: the context of the
 // caller ended while the commit ran, or the function that commits panicked. After any other
-// error the item is not committed, if the function keeps to that.
+// error the item is not committed, if the function keeps this rule.
 var ErrUndecided = errors.New("groupcommit: it is not known whether the item is committed")
 
 // Options configure a [Committer]. The zero value is the default.
 type Options struct {
 	// Name is the name of the coordinator that runs the commits; "" means "groupcommit".
 	Name string
-	// Sink gets the signals of that coordinator; nil means a sink of its own.
+	// Sink gets the signals of that coordinator; nil means a new sink.
 	Sink *core.Sink
-	// MaxBatch is how many items one commit gets at most; 0 means 256, negative no limit.
+	// MaxBatch is the largest number of items in one commit; 0 means 256, negative no
+	// limit.
 	MaxBatch int
 	// MaxQueued is how many items may wait for a commit before Do waits for room; 0 means
 	// 1024.
@@ -63,14 +64,14 @@ func (o Options) resolved() (Options, error) {
 // accepted them. Make one with [New]. All methods are safe for concurrent use. It owns a
 // goroutine only while there are items; end it with Drain or Close.
 //
-// Its [core.Control] is that of the coordinator whose operations run the commits. Stats counts
-// these operations: one of them may do many commits, and it fails only if the function
+// Its [core.Control] belongs to the coordinator whose operations run the commits. Stats counts
+// these operations: one operation may do many commits, and it fails only if the function
 // panics. Flush waits until the items accepted so far are committed or have failed. After
 // Complete, Drain, Stop and Close, Do returns [core.ErrClosed]. Stop waits for the commit that
 // runs, and Close ends its context as well; items that still wait then fail with that error.
 type Committer[T any] struct {
 	core.Control
-	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
+	runs   *core.Coordinator[struct{}] // each operation commits the items that wait when it starts
 	commit func(ctx context.Context, items []T, errs []error) error
 	begin  func(ctx context.Context) (end func(), err error)
 	batch  int
@@ -78,8 +79,8 @@ type Committer[T any] struct {
 
 	mu     sync.Mutex
 	queue  []*entry[T]
-	queued bool // an operation is pending that will take the queue
-	left   int  // so many of the queue, from its front, the operation that runs will take
+	queued bool // a pending operation will take the queue
+	left   int  // how many items, from the front of the queue, the running operation will still take
 }
 
 var _ core.Inspector = (*Committer[int])(nil)
@@ -88,15 +89,15 @@ var _ core.Inspector = (*Committer[int])(nil)
 type entry[T any] struct {
 	item    T
 	taken   bool       // from the queue
-	commits bool       // taken by a commit
-	done    chan error // gets the result; has room for it
+	commits bool       // a commit has taken the entry
+	done    chan error // gets the result; buffered
 }
 
 // New makes a committer, or says what is wrong with the options. Commit gets at least one
 // item. It sets errs[i] for an item that failed alone; the error it returns is for all
 // other items. It must not keep the slices. Its context ends when the committer is closed.
 //
-// An item with a method Alone() bool that returns true gets a commit of its own.
+// An item with a method Alone() bool that returns true gets its own commit.
 func New[T any](commit func(ctx context.Context, items []T, errs []error) error, opts Options) (*Committer[T], error) {
 	opts, err := opts.resolved()
 	err = cmp.Or(check.Error(commit == nil, "groupcommit: New needs a function that commits"), err)
@@ -115,8 +116,8 @@ func New[T any](commit func(ctx context.Context, items []T, errs []error) error,
 }
 
 // Do has item committed and returns when that is done, with the error of its commit. If
-// ctx ends before the commit begins, the item is withdrawn and Do returns the cause; if it
-// ends later, an error that is [ErrUndecided] as well. After Complete it returns
+// ctx ends before the commit begins, the item is withdrawn and Do returns the cause. If
+// ctx ends later, the error also matches [ErrUndecided]. After Complete it returns
 // [core.ErrClosed]; inside a commit, [core.ErrWouldDeadlock].
 func (c *Committer[T]) Do(ctx context.Context, item T) error {
 	e, err := c.add(ctx, item)
@@ -170,7 +171,7 @@ func (c *Committer[T]) push(e *entry[T]) {
 	c.queued = true
 	c.mu.Unlock()
 	if first {
-		c.start() // it fails if Complete came since Do has looked
+		c.start() // fails if Complete was called after the check in Do
 	}
 }
 
@@ -186,8 +187,8 @@ func (c *Committer[T]) start() {
 	}
 }
 
-// run commits what is in the queue when it starts. What comes after the last commit has
-// begun is for the operation after it, so that Flush does not wait for that.
+// run commits the items that are in the queue when it starts. Items that come after the
+// last commit has begun are for the next operation, so that Flush does not wait for them.
 func (c *Committer[T]) run(ctx context.Context, _ struct{}) error {
 	c.mu.Lock()
 	c.queued, c.left = false, len(c.queue)
@@ -197,7 +198,7 @@ func (c *Committer[T]) run(ctx context.Context, _ struct{}) error {
 	return nil
 }
 
-// commitLeft commits what the operation that runs has to commit.
+// commitLeft commits the items that the running operation has to commit.
 func (c *Committer[T]) commitLeft(ctx context.Context) {
 	for c.hasLeft() && ctx.Err() == nil {
 		c.commitNext(ctx)
@@ -214,9 +215,9 @@ func (c *Committer[T]) hasLeft() bool {
 func (c *Committer[T]) commitNext(ctx context.Context) {
 	end, err := c.begin(ctx)
 	if err != nil && ctx.Err() != nil {
-		return // it is closed, and so are the items
+		return // the committer is closed, and the items have ended
 	}
-	runtime.Gosched() // so that callers that the last commit has released can be in this one
+	runtime.Gosched() // so that callers of the last commit can join this one
 	batch := c.take(err == nil)
 	items, errs := make([]T, len(batch)), make([]error, len(batch))
 	for i, e := range batch {
@@ -227,7 +228,7 @@ func (c *Committer[T]) commitNext(ctx context.Context) {
 		for i, e := range batch {
 			e.done <- cmp.Or(errs[i], err)
 		}
-		if panics { // what is left was accepted, and must not be lost if no operation can follow
+		if panics { // the remaining items were accepted, and must not be lost if no operation follows
 			c.commitLeft(ctx)
 		}
 	}()
@@ -243,7 +244,7 @@ func (c *Committer[T]) commitNext(ctx context.Context) {
 	}
 }
 
-// take removes the next group from the queue to commit it, or all items because Begin has failed.
+// take removes the next group from the queue, or all items if Begin has failed.
 func (c *Committer[T]) take(commits bool) []*entry[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +264,7 @@ func (c *Committer[T]) take(commits bool) []*entry[T] {
 	return batch
 }
 
-// alone reports whether the item needs a commit of its own.
+// alone reports whether the item needs its own commit.
 func (e *entry[T]) alone() bool {
 	item, ok := any(e.item).(interface{ Alone() bool })
 	return ok && item.Alone()
@@ -286,7 +287,7 @@ func (c *Committer[T]) ended(s core.Snapshot) {
 	}
 }
 
-// abandon ends the entries of the queue that no operation will take with an error.
+// abandon ends the entries that no operation will take, with an error.
 func (c *Committer[T]) abandon(err error) {
 	c.mu.Lock()
 	abandoned := slices.Clone(c.queue[c.left:])

@@ -102,7 +102,7 @@ func TestContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var errs [4]error
 		var wg sync.WaitGroup
-		for n := range errs { // one in a commit, two in the queue, one without room
+		for n := range errs { // one is in a commit, two are in the queue, one has no room
 			wg.Go(func() { errs[n] = c.Do(ctx, n) })
 			synctest.Wait()
 		}
@@ -123,7 +123,8 @@ type single int
 
 func (s single) Alone() bool { return s < 0 }
 
-// Items can join a group, and leave it, until Begin has returned. Some are alone in theirs.
+// Items can join a group, and leave it, until Begin has returned. Some items need their own
+// group.
 func TestBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let, refused := make(chan bool), errors.New("on purpose")
@@ -175,7 +176,7 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// Nobody waits for ever: not after Close, not after a panic, not inside a commit.
+// No caller waits for ever: not after Close, not after a panic, not inside a commit.
 func TestEveryItemEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *Committer[string]
@@ -221,7 +222,7 @@ func TestEveryItemEnds(t *testing.T) {
 	})
 }
 
-// What was accepted before Complete is committed, also if a Do comes at the same moment, or if a
+// Items accepted before Complete are committed, even if a Do comes at the same moment, or if a
 // commit panics later.
 func TestCompleteLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestCompleteLosesNothing(t *testing.T) {
 		begin <- true // now the second operation commits the others, one by one
 		synctest.Wait()
 		c.Complete()
-		late := &entry[int]{item: 6, done: make(chan error, 1)} // its Do has seen that the intake was open
+		late := &entry[int]{item: 6, done: make(chan error, 1)} // the Do of this item has seen an open intake
 		c.room <- struct{}{}
 		c.push(late)
 		checkIs(t, "late", <-late.done, core.ErrClosed)

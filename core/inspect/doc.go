@@ -7,9 +7,9 @@
 //		Schedules: []inspect.Schedules{nightly},           // a scheduledtasks.Scheduler
 //	})
 //
-// [Actions] is what a person does with a coordinator. A type is a coordinator to look at if
-// it is a [core.Inspector], and one to change if it is Actions as well.
+// [Actions] is what a person does with a coordinator. A page shows each [core.Inspector],
+// and can change those that implement Actions as well.
 //
-// Implement these interfaces to show a queue or a scheduler of your own. Their methods are
-// called by several goroutines at once.
+// Implement these interfaces to show your own queue or scheduler. Their methods are called
+// by several goroutines at once.
 package inspect

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// A page of another program wraps a coordinator by what its buttons need.
+// A page of another program wraps the part of a coordinator that its buttons need.
 func ExampleActions() {
 	jobs, err := core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "jobs"})
 	if err != nil {
@@ -31,7 +31,7 @@ func ExampleActions() {
 	// <nil> 3 0
 }
 
-// nightly is a plan with one entry.
+// nightly is a group of schedules with one entry.
 type nightly struct{ inspect.ScheduleStatus }
 
 func (n *nightly) Name() string { return "nightly" }
@@ -42,7 +42,7 @@ func (n *nightly) Pause(pattern string) int                      { n.Paused = tr
 func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
 func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
 
-// A status page shows all plans of a program, whatever package they are from.
+// A status page shows all schedules of a program, from any package.
 func ExampleSchedules() {
 	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
 	plans.Pause("backup")
@@ -75,7 +75,7 @@ func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
 	return len(l.dead) < before, nil
 }
 
-// A status page shows all queues of a program, whatever package they are from.
+// A status page shows all queues of a program, from any package.
 func ExampleStoredQueue() {
 	var queue inspect.StoredQueue = &letters{[]inspect.DeadItem{{ID: 7, Key: "ada", Err: "no such address"}}}
 	dead, err := queue.DeadItems(context.Background(), 0, 50)

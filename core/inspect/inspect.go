@@ -13,8 +13,8 @@ import (
 type StoredQueue interface {
 	Name() string
 	Status(ctx context.Context) (QueueStatus, error)
-	// DeadItems returns items that are not tried any more, with IDs higher than after,
-	// lowest first, at most limit.
+	// DeadItems returns at most limit items that are not tried any more: those with IDs
+	// above after, lowest first.
 	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
 	// Again makes a dead item ready to run, Discard gives it up. Both return false if the
 	// item was not dead.

@@ -50,7 +50,7 @@ func Example() {
 	// order-3 succeeded: order.shipped
 }
 
-// A function of your own selects the operations that have notes, and adds to the notes.
+// Your own function selects the operations, and adds to their notes.
 func ExampleNewRelay() {
 	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
 	failed := func(s core.Snapshot) (lastwords.Note, bool) {

@@ -10,7 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Source is what a [Relay] needs of a coordinator. Cancel may be called many times.
+// A Source is the part of a coordinator that a [Relay] needs. Cancel may be called many
+// times.
 type Source interface {
 	OnFinalized(func(core.Snapshot)) (cancel func())
 }
@@ -21,7 +22,7 @@ type Journal = Relay[Note]
 
 // New makes a journal of the operations that leave c from now on, or says what is wrong
 // with the options. It is [NewRelay] with [NoteOf]. To select operations, or to add to the
-// notes, call NewRelay with a function of your own.
+// notes, call NewRelay with your own function.
 func New(c Source, persist core.Work[Note], opts core.Options) (*Journal, error) {
 	return NewRelay(c, func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }, persist, opts)
 }
@@ -33,7 +34,7 @@ type Note struct {
 	Key       string            `json:"key,omitempty"`
 	Signal    string            `json:"signal,omitempty"` // name of the last signal it raised and did not retract
 	Status    core.Status       `json:"status"`
-	Err       string            `json:"error,omitempty"` // of the body, or why it did not run
+	Err       string            `json:"error,omitempty"` // error of the body, or why the body did not run
 	Time      time.Time         `json:"time"`            // when it left
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
@@ -64,36 +65,36 @@ type Failure[T any] struct {
 	Err   error
 }
 
-// A Relay makes a value of each operation that leaves a coordinator's window, and
-// delivers it to a function. The coordinator never waits for the function: values are
-// queued, and when the queue is full the oldest one is dropped. Make a Relay with
-// [NewRelay]. The coordinator keeps it alive until it is closed, or its intake has ended and
-// what it has accepted is delivered. It owns a goroutine only while there are values to
-// deliver. All methods are safe for concurrent use, from the function too; but Drain and Stop
-// wait for the calls that make values, so these must not call them.
+// A Relay makes a value of each operation that leaves a coordinator's window, and delivers it
+// to a function. The coordinator never waits for the function: values are queued, and when
+// the queue is full the oldest one is dropped. Make a Relay with [NewRelay]. The coordinator
+// keeps it alive until the relay is closed, or has ended its intake and delivered all values.
+// It owns a goroutine only while there are values to deliver. All methods are safe for
+// concurrent use, from the function too. The function that makes values must not call Drain
+// and Stop: they wait for it.
 //
-// After Complete, Drain, Stop and Close it accepts no values. Drain delivers those that wait:
+// After Complete, Drain, Stop and Close it accepts no values. Drain delivers waiting values:
 // close the coordinator first, so that the operations that are left in its window have values.
-// Stop and Close drop them and count them as Cancelled: to deliver them, call Drain with a
-// deadline first.
+// Stop and Close drop waiting values and count them as Cancelled: to deliver them, call Drain
+// with a deadline first.
 //
-// Its operations are the values. A value that was delivered has Succeeded; the others
-// have Failed, were Dropped because the queue was full, or were Cancelled by Stop or
-// Close. A value that comes after that is Rejected.
+// Its operations are the values. In Stats, a value that was delivered is Succeeded.
+// Others are Failed, Dropped because the queue was full, or Cancelled by Stop or
+// Close. A value that comes after the end is Rejected.
 type Relay[T any] struct {
 	core.Control
 	values *core.Coordinator[T]
 	value  func(core.Snapshot) (T, bool)
 }
 
-// NewRelay makes a relay for the operations that leave c from now on, or says what is
-// wrong. Value makes the value of an operation and reports whether to deliver it. It is
-// called on the goroutine that evicts the operation and delays that goroutine, so it should
-// be quick. If it panics, c counts the panic and nothing is delivered. Deliver gets each
-// value with a context that ends when the relay is closed. If deliver returns an error or
-// panics, it is not called again for that value.
+// NewRelay makes a relay for the operations that leave c from now on, or returns an error.
+// Value makes the value of an operation and reports whether to deliver it. It is called on
+// the goroutine that evicts the operation and delays that goroutine, so it should be quick.
+// If it panics, c counts the panic and nothing is delivered. Deliver gets each value with a
+// context that ends when the relay is closed. If deliver returns an error or panics, it is
+// not called again for that value.
 //
-// The options are those of a coordinator that calls deliver. The default of Name is
+// The options configure the coordinator that calls deliver. The default of Name is
 // "lastwords". MaxConcurrency is by default 1: values are delivered one at a time, in order.
 // MaxQueued is how many values may wait before the oldest is dropped. A coordinator that is
 // closed evicts its whole window at once: to lose none of that, set MaxQueued to at least
@@ -121,7 +122,7 @@ func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core
 		return nil, fmt.Errorf("lastwords: relay %q: %w", opts.Name, err)
 	}
 	r.Control, r.values = values.Control, values
-	r.OnClosed(c.OnFinalized(func(s core.Snapshot) { r.Record(s) })) // a value that is late is counted
+	r.OnClosed(c.OnFinalized(func(s core.Snapshot) { r.Record(s) })) // a late value is counted
 	return r, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 var errOnPurpose = errors.New("failed on purpose")
 
-// newOrders makes a coordinator that shows that many finished operations.
+// newOrders makes a coordinator whose window shows at most n finished operations.
 func newOrders(shown int) *core.Coordinator[coretest.Body] {
 	return core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxConcurrency: 1, MaxTracked: shown}))
 }
@@ -30,12 +30,12 @@ func run(t *testing.T, c *core.Coordinator[coretest.Body], keys ...string) (ids 
 			core.OperationFrom(ctx).SetKey(key)
 			return nil
 		})))
-		synctest.Wait() // until it has pushed out the one before
+		synctest.Wait() // until this operation has pushed out the previous one
 	}
 	return ids
 }
 
-// records keeps notes. Nothing guards it but the promise that notes are stored one at a time.
+// records keeps notes. It has no lock, because notes are stored one at a time.
 type records struct {
 	takes time.Duration
 	notes []lastwords.Note
@@ -98,7 +98,7 @@ func TestNoteOf(t *testing.T) {
 		}))
 		quiet := run(t, c, "")[0]
 		time.Sleep(time.Minute)
-		c.Evict(id) // an operation that succeeded does not push out one that failed
+		c.Evict(id) // a successful operation does not push out a failed one
 		left := time.Now()
 		time.Sleep(time.Minute)
 		c.Close()

@@ -15,8 +15,8 @@
 // returns an expired entry, and no late access revives one. No access shortens a life.
 // MaxAge bounds the life of a value that is always in use.
 //
-// A value with a life of its own ([LRU.SetWithLife]) expires at
-// the end of that life. No access prolongs it, and TTL, HotTTL and MaxAge do not count.
+// A value stored with [LRU.SetWithLife] expires at the end of its life. No access extends
+// the life, and TTL, HotTTL and MaxAge do not count.
 //
 // An entry with 5 accesses ([Options.HotAfter]) is hot; storing it is the first access. A
 // hot entry lives for 30 minutes ([Options.HotTTL]) after an access, unless its own TTL is
@@ -55,7 +55,7 @@
 // depend on the capacity.
 //
 // A cache of 2048 entries or more is divided into shards, up to 64. Each has a part of the
-// capacity and a policy of its own.
+// capacity and its own policy.
 //
 // # Loading
 //

@@ -15,7 +15,7 @@ type entry[K comparable, V any] struct {
 	expires atomic.Int64
 	uses    atomic.Uint64 // see heat
 	ttl     int64         // how long after an access it expires
-	latest  int64         // no access lets it expire later
+	latest  int64         // latest expiry; an access does not move it
 	value   V
 
 	// Guarded by the shard's lock.
@@ -37,7 +37,7 @@ func (e *entry[K, V]) lapse(now int64) bool {
 	}
 }
 
-// end removes e. It returns the reason, or that e has expired.
+// end removes e, and returns ReasonExpired if e had expired, else reason.
 func (e *entry[K, V]) end(now int64, reason Reason) Reason {
 	if e.expires.Swap(gone) <= now {
 		return ReasonExpired
@@ -45,8 +45,8 @@ func (e *entry[K, V]) end(now int64, reason Reason) Reason {
 	return reason
 }
 
-// prolong lets e live until ttl from now, but not longer than it may. It never shortens the
-// life of e.
+// prolong extends the life of e to now+ttl, but not beyond latest. It never shortens the
+// life.
 func (e *entry[K, V]) prolong(now, ttl int64) {
 	to := min(later(now, ttl), e.latest)
 	for {
@@ -57,7 +57,7 @@ func (e *entry[K, V]) prolong(now, ttl int64) {
 	}
 }
 
-// found returns the value of an entry that was looked for, nil if there is none.
+// found returns the value of e, and whether e is not nil.
 func (e *entry[K, V]) found() (value V, ok bool) {
 	if e == nil {
 		return value, false

@@ -46,8 +46,8 @@ func Example() {
 	// still there: false
 }
 
-// A token has a life of its own. It is not returned after the end of that life, however
-// often it is asked for.
+// The load of a token says how long the token lives. After that time the token is not
+// returned, however often it is read.
 func ExampleLRU_SetWithLife() {
 	tokens := core.Must(lru.New(lru.Options[string, string]{}))
 	tokens.SetWithLife("ada", "token 1", 55*time.Minute)
@@ -55,7 +55,7 @@ func ExampleLRU_SetWithLife() {
 	// Output: token 1 true
 }
 
-// Refresh loads a value that is there again. When that fails, the old value stays.
+// Refresh loads a present value again. If the load fails, the old value stays.
 func ExampleLRU_Refresh() {
 	rates := core.Must(lru.New(lru.Options[string, float64]{}))
 	rates.Set("EUR", 1.08)

@@ -7,7 +7,7 @@ import "math/bits"
 // nearby. So it may forget a hash early, or take one key for another. Neither is an error,
 // only a worse guess.
 type ghosts struct {
-	size  uint32 // how many additions a ghost is remembered for
+	size  uint32 // how many later additions a ghost survives
 	added uint32 // additions so far, modulo 1<<32
 	sets  []ghostSet
 }

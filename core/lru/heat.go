@@ -2,12 +2,12 @@ package lru
 
 import "sync/atomic"
 
-// heat reads and writes the uses of an entry: a count of accesses, storing the entry being
-// the first; a mark that it was used since eviction last passed it; and a mark that it has
+// heat reads and writes the uses of an entry: a count of accesses, of which storing is the
+// first; a mark that it was used since eviction last looked at it; and a mark that it has
 // left the cache.
 type heat struct {
 	after uint64 // accesses that make an entry hot
-	most  uint64 // the count goes no higher, so that it can cool
+	most  uint64 // the highest count, so that the entry can cool
 }
 
 const (
@@ -27,7 +27,8 @@ func newHeat(after int) heat {
 
 func (h heat) hot(uses uint64) bool { return uses&countMask >= h.after }
 
-// use counts an access. It reports whether the entry is hot now, and whether it was not before.
+// use counts an access. It reports whether the entry is hot now, and whether it has just become
+// hot.
 func (h heat) use(uses *atomic.Uint64) (hot, warmed bool) {
 	for {
 		was := uses.Load()
@@ -41,8 +42,8 @@ func (h heat) use(uses *atomic.Uint64) (hot, warmed bool) {
 	}
 }
 
-// pass halves the count, removes the mark of use, and reports whether the entry was hot and is
-// not any more.
+// pass halves the count, removes the mark of use, and reports whether the entry is no longer
+// hot.
 func (h heat) pass(uses *atomic.Uint64) (cooled bool) {
 	for {
 		was := uses.Load()
@@ -59,5 +60,5 @@ func used(uses *atomic.Uint64) bool { return uses.Load()&usedMark != 0 }
 // rest removes the mark of use.
 func rest(uses *atomic.Uint64) { uses.And(^uint64(usedMark)) }
 
-// leave ends the counting, and returns what was counted.
+// leave ends the counting, and returns the last count.
 func leave(uses *atomic.Uint64) uint64 { return uses.Swap(leftMark) }

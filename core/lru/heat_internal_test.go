@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The count goes up to twice what makes hot and is halved by each pass: a popular
-// entry stays hot for one.
+// The count goes up to twice HotAfter, and each pass halves it. So a popular entry stays
+// hot for one pass.
 func TestHeatCools(t *testing.T) {
 	h := newHeat(5)
 	var uses atomic.Uint64

@@ -10,9 +10,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// The policy has more hits than exact LRU where keys differ in popularity, goes on
-// having some where LRU has none, and follows when popularity moves. How it compares
-// with other libraries is shown by go run ./bench/compare -hits.
+// The policy has more hits than exact LRU if keys differ in popularity. It has some
+// hits where LRU has none, and it follows if popularity changes. "go run
+// ./bench/compare -hits" compares it with other libraries.
 func TestHitRatios(t *testing.T) {
 	if coretest.Race {
 		t.Skip("slow, and one goroutine")
@@ -26,7 +26,7 @@ func TestHitRatios(t *testing.T) {
 		popular := zipf(16 * capacity)
 		for _, trace := range []struct {
 			name  string
-			least [2]float64 // hits of a hundred
+			least [2]float64 // least number of hits in a hundred
 			next  func() int
 		}{
 			{"zipf", [2]float64{63.8, 67.5}, popular}, // LRU: 61.8 and 65.5
@@ -40,7 +40,7 @@ func TestHitRatios(t *testing.T) {
 			{"drifting zipf", [2]float64{32.9, 36.8}, func() int { i++; return popular() + i/8 }}, // LRU: 52.9 and 56.8
 		} {
 			c := newCache(t, lru.Options[int, int]{Capacity: capacity})
-			for key := range 2 * capacity * (requests / 400_000) { // makes no difference in the end
+			for key := range 2 * capacity * (requests / 400_000) { // the keys before do not matter at the end
 				c.Set(-key, key)
 				c.Get(-key)
 			}
@@ -60,8 +60,7 @@ func TestHitRatios(t *testing.T) {
 	}
 }
 
-// zipf returns a source of numbers below n, of which each is the less frequent the
-// higher it is.
+// zipf returns a source of numbers below n. Higher numbers are less frequent.
 func zipf(n int) func() int {
 	sums := make([]float64, n)
 	sum := 0.0

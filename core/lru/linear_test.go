@@ -17,8 +17,8 @@ import (
 // by a clock that ticks at each of these.
 type call struct {
 	name       string
-	value      int  // that was set, got or removed
-	ok         bool // what Get, Peek and Remove reported
+	value      int  // the value that was set, got or removed
+	ok         bool // result of Get, Peek and Remove
 	begin, end int64
 }
 
@@ -26,9 +26,9 @@ func (c call) String() string {
 	return fmt.Sprintf("[%d-%d] %s %d %v", c.begin, c.end, c.name, c.value, c.ok)
 }
 
-// linearizable reports whether there is an order of the calls in which each of them
-// happens at one instant between its begin and end, and returns what it does: the
-// algorithm of Wing and Gong. A value of 0 stands for none.
+// linearizable reports whether the calls have a valid order: each call has its
+// effect and its result at one instant between its begin and its end. It is the
+// algorithm of Wing and Gong. The value 0 means none.
 func linearizable(calls []call) bool {
 	type state struct {
 		done  uint32 // calls, one bit for each
@@ -44,7 +44,7 @@ func linearizable(calls []call) bool {
 			return false
 		}
 		seen[s] = true
-		first := int64(1<<63 - 1) // end of those that are still to happen
+		first := int64(1<<63 - 1) // first end among the calls that are still to happen
 		for i, c := range calls {
 			if s.done&(1<<i) == 0 {
 				first = min(first, c.end)
@@ -73,8 +73,8 @@ func linearizable(calls []call) bool {
 	return search(state{})
 }
 
-// Every key behaves as if all calls happened one after the other, also while the
-// table grows and other entries come and go beside it.
+// Every key behaves as if all calls happened one after the other, even while the table
+// grows and other entries come and go.
 func TestLinearizable(t *testing.T) {
 	rounds := 20_000
 	if testing.Short() || coretest.Race {
@@ -83,7 +83,7 @@ func TestLinearizable(t *testing.T) {
 	const goroutines, each = 3, 6
 	for round := range rounds {
 		c := newCache(t, lru.Options[int, int]{Capacity: 1000})
-		for i := range round % 20 { // grows soon, or later
+		for i := range round % 20 { // the table grows sooner or later
 			c.Set(-1-i, i)
 		}
 		var (
@@ -135,9 +135,8 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// A key that is there all the time is found all the time, by readers without a lock,
-// while the table grows, and entries are linked and unlinked around it and itself
-// replaced.
+// Readers without a lock always find a key that is always there. Meanwhile the table
+// grows, other entries are linked and unlinked, and the entry itself is replaced.
 func TestReadersFindWhatIsThere(t *testing.T) {
 	rounds := 40
 	if testing.Short() || coretest.Race {

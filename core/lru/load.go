@@ -12,19 +12,19 @@ import (
 // to expire after [Options.TTL] without an access.
 //
 // While load runs for a key, other callers that want the key wait for the same load. It runs
-// on a goroutine of its own. Its context has the values of the first caller's context, but
-// neither its deadline nor its cancellation. A caller leaves, with the cause of its own
-// context, when that ends, and the load goes on for the others. When the last caller leaves,
-// the load's context is cancelled with the cause of that caller, and its result is dropped;
-// the next caller begins another load.
+// on a new goroutine. Its context has the values of the first caller's context, but neither
+// its deadline nor its cancellation. When the context of a caller ends, that caller leaves
+// with its cause, and the load goes on for the others. When the last caller leaves, the
+// load's context is cancelled with the cause of that caller, and its result is dropped; the
+// next caller begins another load.
 //
 // An error of load goes to all callers that wait, and nothing is stored. If load panics or
 // ends its goroutine, the error is a [core.PanicError]. If the key is set or removed, or the
 // cache cleared, while load runs, the callers that wait get its value, but it is not stored.
 //
-// A load function may use the cache, with the context that it was given, also to load other
-// keys. If it asks for its own key, or waits for a load that waits for it, over any number
-// of keys and caches, it gets [core.ErrWouldDeadlock].
+// A load function may use the cache, with the context that it was given, for example to
+// load other keys. If it asks for its own key, or waits for a load that waits for it,
+// directly or through other keys and caches, it gets [core.ErrWouldDeadlock].
 //
 // GetOrLoad panics if load is nil.
 func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
@@ -42,18 +42,18 @@ func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, 
 	return c.obtain(ctx, key, ttl, false, load)
 }
 
-// Refresh loads the value of key, even if there is one, stores it, to expire after
-// [Options.TTL] without an access, and returns it. Until then other callers get the old
-// value, which stays if the load fails. If a load of the key runs already, Refresh waits for
-// that one. It is not an access, and counts neither as a hit nor as a miss. The rest is as
-// with GetOrLoad.
+// Refresh loads the value of key, even if there is one, stores it and returns it. It expires
+// after [Options.TTL] without an access. During the load other callers get the old value,
+// which stays if the load fails. If a load of the key runs already, Refresh waits for that
+// load. Refresh is not an access, and counts neither as a hit nor as a miss. In all else it
+// is like GetOrLoad.
 func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
 	check.Panic(load == nil, "lru: Refresh needs a function")
 	return c.obtain(ctx, key, 0, true, load)
 }
 
-// obtain waits for the load of a key, its own or one that is under way. Unless refresh is
-// set, a value that was stored since the caller looked will do.
+// obtain waits for a load of a key: one that is under way, or a new one. If refresh is
+// false, it may return a value that was stored since the caller looked.
 func (c *LRU[K, V]) obtain(ctx context.Context, key K, ttl time.Duration, refresh bool, load func(context.Context, K) (V, error)) (V, error) {
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
@@ -78,7 +78,7 @@ func (c *LRU[K, V]) obtain(ctx context.Context, key K, ttl time.Duration, refres
 // run loads a value and stores it, unless the load was overtaken.
 func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, ttl time.Duration, load func(context.Context, K) (V, error)) {
 	flight.Run(func() (V, error) { return load(call.Context(), key) }, func(value V, err error) {
-		defer call.Finish(value, err) // also if OnRemoved ends the goroutine
+		defer call.Finish(value, err) // even if OnRemoved ends the goroutine
 		e, now := c.entry(hash, key, value, c.sliding(ttl))
 		s.flights.Lock()
 		current := s.flights.Remove(key, call)

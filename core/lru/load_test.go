@@ -96,7 +96,7 @@ func TestRefresh(t *testing.T) {
 			synctest.Wait()
 		}
 		refresh(1)
-		refresh(1) // waits for the same load
+		refresh(1) // this refresh waits for the same load
 		wantValue(t, c, "a", 10)
 		all.Wait()
 		wantValue(t, c, "a", 1)
@@ -137,7 +137,7 @@ func TestAbandonedLoadStoresNothing(t *testing.T) {
 	})
 }
 
-// A load that fails, or panics, stores nothing. What its callers get is tested in flight.
+// A load that fails, or panics, stores nothing. Package flight tests what its callers get.
 func TestFailedLoadStoresNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{})
@@ -154,8 +154,8 @@ func TestFailedLoadStoresNothing(t *testing.T) {
 	})
 }
 
-// What was set or removed while a load ran is not overwritten by its result, which is
-// older. Callers that wait for it get it all the same; later ones do not.
+// If a key was set or removed while a load ran, the older result of the load is not stored.
+// Callers that wait for the load get the result; later callers do not.
 func TestResultOfAnOvertakenLoadIsNotStored(t *testing.T) {
 	for name, overtake := range map[string]func(c *lru.LRU[string, int]){
 		"Set":            func(c *lru.LRU[string, int]) { c.Set("a", 2) },
@@ -182,7 +182,7 @@ func TestResultOfAnOvertakenLoadIsNotStored(t *testing.T) {
 	}
 }
 
-// A load may store its key itself, and read it then. It cannot wait for itself.
+// A load may store its own key, and then read it. It cannot wait for itself.
 func TestLoadThatAsksForItsOwnKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{})

@@ -15,23 +15,23 @@ import (
 // when others need the room. Make one with [New].
 //
 // All methods are safe for concurrent use, also by OnRemoved, load functions and handlers of
-// signals. A cache owns no goroutines but those of its loads, and needs no Close.
+// signals. A cache owns goroutines only for its loads, and needs no Close.
 type LRU[K comparable, V any] struct {
 	opts   Options[K, V]
 	clock  clock
 	seed   maphash.Seed
 	heat   heat
-	shift  int // of a hash, to get the shard
+	shift  int // shift of a hash, to get its shard
 	shards []shard[K, V]
 
-	_       cacheLine // what is above does not change
+	_       cacheLine // the fields above do not change
 	panics  atomic.Uint64
 	sampled atomic.Uint64
 	tallies [16]tally
 }
 
 // tally counts without a lock. Keys are divided among several tallies, so that readers do
-// not all write the same word.
+// not all write to one word.
 type tally struct {
 	hits, misses atomic.Uint64
 	_            cacheLine
@@ -85,12 +85,12 @@ func (c *LRU[K, V]) Get(key K) (value V, ok bool) {
 	return c.get(s, hash, key).found()
 }
 
-// Peek returns the value of key, if there is one. It is not an access: it does not prolong
+// Peek returns the value of key, if there is one. It is not an access: it does not extend
 // the entry's life, counts nothing and raises nothing.
 func (c *LRU[K, V]) Peek(key K) (value V, ok bool) {
 	hash, s := c.locate(key)
 	e, sure := s.table.peek(hash, key)
-	if !sure || e != nil && e.over(c.clock.now()) { // but the key may have a new value
+	if !sure || e != nil && e.over(c.clock.now()) { // the key may have a new value meanwhile
 		e = s.live(hash, key, c.clock)
 	}
 	return e.found()
@@ -139,7 +139,7 @@ func (c *LRU[K, V]) Remove(key K) (value V, ok bool) {
 	return e.found()
 }
 
-// Clear removes everything. What is stored while it runs may stay. It raises one
+// Clear removes everything. Values that are stored while it runs may stay. It raises one
 // [SignalCleared], and no signals for the entries.
 func (c *LRU[K, V]) Clear() {
 	for i := range c.shards {
@@ -183,9 +183,9 @@ func (c *LRU[K, V]) Len() int {
 	return n
 }
 
-// All walks the entries in no particular order. It is not an access. A key that is there all
-// the time is visited once, with a value that it had in the meantime. No lock is held while
-// the body of the loop runs.
+// All yields the entries in no particular order. It is not an access. A key that is there
+// during the whole loop comes once, with a value that it had during the loop. No lock is
+// held while the body of the loop runs.
 func (c *LRU[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range c.shards {
@@ -194,7 +194,7 @@ func (c *LRU[K, V]) All() iter.Seq2[K, V] {
 			entries := s.entries()
 			s.flights.Unlock()
 			for _, e := range entries {
-				if e.over(c.clock.now()) { // but the key may have a new value
+				if e.over(c.clock.now()) { // the key may have a new value meanwhile
 					e = s.live(e.hash, e.key, c.clock)
 				}
 				if e != nil && !yield(e.key, e.value) {
@@ -235,7 +235,7 @@ func (c *LRU[K, V]) locate(key K) (uint64, *shard[K, V]) {
 	return hash, &c.shards[hash>>c.shift]
 }
 
-// lifetime is how long an entry lives: after an access, and at most.
+// lifetime is how long an entry lives: after an access, and in all.
 type lifetime struct{ ttl, most int64 }
 
 // sliding is the lifetime of a value that expires after ttl without an access.
@@ -246,7 +246,7 @@ func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
 	return lifetime{int64(ttl), int64(c.opts.MaxAge)}
 }
 
-// fixed is the lifetime of a value that no access prolongs.
+// fixed is the lifetime of a value that no access extends.
 func (c *LRU[K, V]) fixed(life time.Duration) lifetime {
 	l := c.sliding(life)
 	if life != 0 {
@@ -263,7 +263,7 @@ func (c *LRU[K, V]) entry(hash uint64, key K, value V, life lifetime) (e *entry[
 	return e, now
 }
 
-// get finds the live entry of a key, or nil, accesses it, and counts a hit or a miss.
+// get returns the live entry of a key, or nil. It counts an access, and a hit or a miss.
 func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	e, sure := s.table.peek(hash, key)
 	hot := false
@@ -283,8 +283,8 @@ func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	return e
 }
 
-// getLocked finds the live entry of a key, or nil, and accesses it, with the lock, which keeps
-// other goroutines from removing the entry. It removes an entry that has expired.
+// getLocked returns the live entry of a key, or nil, and counts an access. It takes the lock,
+// so that no other goroutine removes the entry. It removes an expired entry.
 func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot bool) {
 	e = s.table.find(hash, key)
 	for e != nil {
@@ -299,7 +299,7 @@ func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K) (e *entry[K, V
 	return nil, false
 }
 
-// access prolongs the life of e and counts the access, unless e has expired.
+// access extends the life of e and counts the access, unless e has expired.
 func (c *LRU[K, V]) access(s *shard[K, V], e *entry[K, V]) (hot, ok bool) {
 	at := e.expires.Load()
 	now := int64(gone)

@@ -158,8 +158,8 @@ func TestOnRemovedPanics(t *testing.T) {
 	wantEqual(t, "panics", c.Stats().Panics, 30)
 }
 
-// What is changed while the loop runs: no lock is held, a key that stays is met
-// once, one that is gone or has expired is not.
+// Entries may change while the loop runs, because no lock is held. A key that stays comes
+// once. A key that is gone or has expired does not come.
 func TestAllWhileTheCacheChanges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[int, int]{TTL: time.Minute})

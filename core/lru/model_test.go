@@ -12,8 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// model is what a cache does, as plainly as it can be said. It does not know what is
-// evicted: the cache tells it.
+// model is a cache in its simplest form. It does not decide evictions: the cache tells it.
 type model struct {
 	opts    lru.Options[int, int] // with everything set
 	entries map[int]*modelEntry
@@ -39,7 +38,7 @@ func (m *model) live(key int) *modelEntry {
 
 func (m *model) hot(e *modelEntry) bool { return e.count >= m.opts.HotAfter }
 
-// prolong is what an access does to the life of an entry.
+// prolong extends the life of an entry as an access does.
 func (m *model) prolong(e *modelEntry) {
 	life := e.ttl
 	if m.hot(e) {
@@ -95,9 +94,9 @@ func (m *model) put(key int, e *modelEntry) {
 	m.entries[key] = e
 }
 
-// A million random steps, in fake time, with and without eviction: the cache does
-// what the model does, says so in its signals, and removes what it removes for the
-// reason it gives.
+// A million random steps in fake time, with and without eviction: the cache does
+// the same as the model, its signals are right, and so are the reasons of
+// removals.
 func TestAgainstModel(t *testing.T) {
 	steps := 1_000_000
 	if testing.Short() || coretest.Race {
@@ -171,7 +170,7 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			t.Fatalf("%d entries, %d hot, in %v", len(want), hot, s)
 		}
 		told := map[lru.Reason]uint64{lru.ReasonEvicted: s.Evictions, lru.ReasonExpired: s.Expirations, lru.ReasonInvalidated: s.Invalidations}
-		for reason, n := range m.removals { // of those replaced, as many as were put over others
+		for reason, n := range m.removals { // 0 for ReasonReplaced: each Set of a present key has counted it down
 			if n != told[reason] {
 				t.Fatalf("OnRemoved was called for %d values that were %v, in %v", n, reason, s)
 			}

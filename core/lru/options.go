@@ -13,7 +13,7 @@ import (
 // Options configure an [LRU]. The zero value is the default. For durations and HotAfter, a
 // negative value means none.
 type Options[K comparable, V any] struct {
-	// Capacity is how many entries the cache holds at most; 0 means 1000.
+	// Capacity is the largest number of entries; 0 means 1000.
 	Capacity int
 	// TTL is how long after its last access an entry expires; 0 means 5
 	// minutes, negative never.
@@ -28,14 +28,14 @@ type Options[K comparable, V any] struct {
 	// negative none.
 	HotTTL time.Duration
 
-	// Name tells caches apart: it is what [LRU.Name] returns. "" means "lru". Signals do
-	// not have it: their key is that of the entry. Caches whose signals must not be mixed
-	// need sinks of their own.
+	// Name is for people: [LRU.Name] returns it. "" means "lru". Signals do not have the
+	// name: their key is the key of the entry. Caches whose signals must not be mixed
+	// need different sinks.
 	Name string
 	// Sink is where the cache raises its signals; nil means that it raises none.
 	Sink *core.Sink
-	// SampleEvery n raises one of n [SignalHit], [SignalHot] and [SignalMiss],
-	// counted together; 0 means 1, so all of them. All other signals are raised.
+	// SampleEvery n raises every n-th of the signals [SignalHit], [SignalHot] and
+	// [SignalMiss], counted together; 0 means 1: all of them. All other signals are raised.
 	SampleEvery int
 
 	// OnRemoved is called with every value that leaves the cache, for example to

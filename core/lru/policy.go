@@ -21,7 +21,7 @@ type policy[K comparable, V any] struct {
 // maxRest costs hits after a scan.
 const maxRest = 32
 
-// smallShare is the part of the entries that the small queue is for.
+// smallShare: one entry in smallShare is in the small queue.
 const smallShare = 16
 
 func (p *policy[K, V]) init(capacity int, h heat) {
@@ -31,7 +31,7 @@ func (p *policy[K, V]) init(capacity int, h heat) {
 	p.heat, p.main.main = h, true
 }
 
-// in returns the queue of e, which does not refer to it, so that it is small.
+// in returns the queue of e. An entry does not refer to its queue, to save memory.
 func (p *policy[K, V]) in(e *entry[K, V]) *queue[K, V] {
 	if e.main {
 		return &p.main

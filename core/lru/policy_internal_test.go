@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// dullPolicy does what policy does, with slices, the oldest first.
+// dullPolicy does the same as policy, with slices, the oldest first.
 type dullPolicy struct {
 	smallMax, mainMax int
 	small, main       []int
 	used              map[int]bool
-	ghosts            *ghosts // the same guesses: they are tested below
+	ghosts            *ghosts // shared with the policy; tested below
 	resting           int
 }
 
@@ -167,7 +167,7 @@ func TestGhosts(t *testing.T) {
 	}
 }
 
-// A count of additions that wraps around does not wake the dead.
+// When the count of additions wraps around, old ghosts do not come back.
 func TestGhostsWrapAround(t *testing.T) {
 	g := ghosts{size: 10, added: 1<<32 - 15}
 	for key := range 30 {

@@ -2,8 +2,8 @@ package lru
 
 import "github.com/ephemeralgo/ephemeral/core/flight"
 
-// shard is a part of the cache with a lock of its own. An entry is in three places: the
-// table finds it, a queue of the policy decides when it is evicted, and deadlines when it
+// shard is a part of the cache with its own lock. An entry is in three places: the table
+// finds it, a queue of the policy decides when it is evicted, and deadlines when it
 // expires.
 type shard[K comparable, V any] struct {
 	table table[K, V]
@@ -13,13 +13,13 @@ type shard[K comparable, V any] struct {
 	deadlines deadlines[K, V]
 
 	hotTTL       int64
-	keepsRemoved bool // for the sink or OnRemoved
+	keepsRemoved bool // keep removed entries for the sink or OnRemoved
 	removed      []removal[K, V]
 
 	loads, loadFailures uint64
 	removals            [ReasonReplaced + 1]uint64 // by reason
 
-	_ cacheLine // and then the table of the next shard
+	_ cacheLine // separates it from the next shard's table
 }
 
 // removal is an entry that was removed. The sink and OnRemoved get it after the lock is
@@ -29,7 +29,7 @@ type removal[K comparable, V any] struct {
 	reason Reason
 }
 
-// put stores e. If it replaces an entry, it inherits the count of accesses.
+// put stores e. If e replaces an entry, e inherits the count of accesses.
 func (s *shard[K, V]) put(e *entry[K, V], now int64) {
 	old := s.table.find(e.hash, e.key)
 	if old != nil && old.lapse(now) {
@@ -73,7 +73,7 @@ func (s *shard[K, V]) remove(e *entry[K, V], reason Reason) {
 	s.left(e, reason)
 }
 
-// left does the rest for an entry that is in no queue any more.
+// left finishes the removal of an entry that has left its queue.
 func (s *shard[K, V]) left(e *entry[K, V], reason Reason) {
 	s.deadlines.remove(e)
 	s.table.remove(e)

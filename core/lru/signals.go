@@ -6,12 +6,12 @@ import "fmt"
 // entry, in the form of fmt.Sprint.
 const (
 	SignalHit         = "cache.hit"         // a value was found; sampled
-	SignalHot         = "cache.hot"         // the same, and the entry is hot; sampled
+	SignalHot         = "cache.hot"         // a value was found, and its entry is hot; sampled
 	SignalMiss        = "cache.miss"        // no value was found; sampled
 	SignalEvicted     = "cache.evicted"     // an entry made room for another
 	SignalExpired     = "cache.expired"     // an expired entry was removed
 	SignalInvalidated = "cache.invalidated" // an entry was removed by Remove
-	SignalCleared     = "cache.cleared"     // all entries were removed by Clear; no key
+	SignalCleared     = "cache.cleared"     // all entries were removed by Clear; has no key
 )
 
 // tally returns the tally of a key by its hash.
@@ -39,7 +39,7 @@ func (c *LRU[K, V]) miss(hash uint64, key K) {
 	}
 }
 
-// sample raises one of [Options.SampleEvery] signals.
+// sample raises every n-th signal: n is [Options.SampleEvery].
 func (c *LRU[K, V]) sample(name string, key K) {
 	if c.sampled.Add(1)%uint64(c.opts.SampleEvery) == 0 {
 		c.raise(name, key)
@@ -57,7 +57,7 @@ func (c *LRU[K, V]) raise(name string, key K) {
 // signalOf is the signal of an entry that was removed for that reason.
 var signalOf = [...]string{ReasonEvicted: SignalEvicted, ReasonExpired: SignalExpired, ReasonInvalidated: SignalInvalidated, ReasonReplaced: ""}
 
-// unlock unlocks a shard, raises the signals of what was removed, and calls OnRemoved.
+// unlock unlocks a shard, raises the signals of removed entries, and calls OnRemoved.
 func (c *LRU[K, V]) unlock(s *shard[K, V]) {
 	for _, r := range s.unlock() {
 		if name := signalOf[r.reason]; name != "" && c.opts.Sink != nil {

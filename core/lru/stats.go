@@ -10,7 +10,7 @@ import (
 //
 //	calls of Get and GetOrLoad = Hits + Misses
 //
-// All but Hits, Misses and Panics are read at the same moment, at which Size is at most
+// All except Hits, Misses and Panics are read at one moment. Then Size is at most
 // Capacity, Hot at most Size, and LoadFailures at most Loads. Hits and Misses are counted
 // without a lock and read right after the others.
 type Stats struct {

@@ -1,8 +1,8 @@
 package lru
 
-// deadlines is a heap of entries, the one that may expire first on top. Readers prolong lives
-// without the lock. So the heap orders entries by a time before which they do not expire; at
-// that time the entry is looked at again.
+// deadlines is a heap of entries, the one that may expire first on top. Readers extend lives
+// without the lock. So the heap orders entries by a time before which they do not expire. At
+// that time the entry is checked again.
 type deadlines[K comparable, V any] []deadline[K, V]
 
 type deadline[K comparable, V any] struct {
@@ -25,7 +25,7 @@ func (d *deadlines[K, V]) remove(e *entry[K, V]) {
 	}
 }
 
-// replace gives e the place of old, or an earlier one.
+// replace puts e in the place of old, or in an earlier one.
 func (d deadlines[K, V]) replace(old, e *entry[K, V]) {
 	i := int(old.place)
 	d.put(i, deadline[K, V]{min(d[i].at, e.expires.Load()), e})
@@ -60,15 +60,15 @@ func (d deadlines[K, V]) set(i int, x deadline[K, V]) {
 	x.e.place = uint32(i)
 }
 
-// sweepLooks is how many entries that may have expired an insertion looks at. While the shard
-// is full it looks at more, because nothing live is evicted while something has expired.
+// sweepLooks is how many entries an insertion checks for expiry. While the shard is full it
+// checks more, because no live entry is evicted while another has expired.
 const sweepLooks = 4
 
 // sweepChunk is how many entries are looked at before the lock is released for others.
 const sweepChunk = 1024
 
-// sweep looks at so many entries that may have expired, removes those that have, and reports
-// whether there may be more.
+// sweep checks at most n entries that may have expired, and removes the expired ones. It
+// reports whether there may be more.
 func (s *shard[K, V]) sweep(now int64, looks int) (more bool) {
 	for range looks {
 		if len(s.deadlines) == 0 || s.deadlines[0].at > now {

@@ -46,7 +46,7 @@ func (t *table[K, V]) find(hash uint64, key K) *entry[K, V] {
 	return e
 }
 
-// insert adds e, with which there are n entries.
+// insert adds e. N is the number of entries with e.
 func (t *table[K, V]) insert(e *entry[K, V], n int) {
 	buckets := t.buckets.Load()
 	if buckets == nil || 2*n > len(*buckets) {
@@ -70,7 +70,7 @@ func (t *table[K, V]) remove(e *entry[K, V]) {
 // clear frees the buckets of an empty table.
 func (t *table[K, V]) clear() { t.buckets.Store(nil) }
 
-// linkTo is what points to e.
+// linkTo returns the link that points to e.
 func (t *table[K, V]) linkTo(e *entry[K, V]) *atomic.Pointer[entry[K, V]] {
 	link := bucketOf(*t.buckets.Load(), e.hash)
 	for at := link.Load(); at != e; at = link.Load() {

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A counter says each value it reaches, in order, without its lock held.
+// A counter reports each value, in order, and holds no lock meanwhile.
 func Example() {
 	var (
 		mu    sync.Mutex

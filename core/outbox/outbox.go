@@ -1,10 +1,10 @@
-// Package outbox runs what follows from a change under a lock once the lock is released:
-// signals to raise, functions of users to call, channels to close.
+// Package outbox collects the effects of a change under a lock, and runs them after the
+// lock is released: signals to raise, functions of users to call, channels to close.
 //
 // Add under the lock puts effects in the order of the changes. Run, after the lock is
-// released, runs them in that order, one at a time: the goroutine that finds effects runs
-// them, and those that are added meanwhile. An effect may take the lock, add effects and
-// call Run; the Run further up the stack runs what it added.
+// released, runs them in that order, one at a time. The goroutine that finds effects also
+// runs effects that are added meanwhile. An effect may take the lock, add effects and
+// call Run: then the outer Run runs them.
 package outbox
 
 import "sync"
@@ -12,7 +12,7 @@ import "sync"
 // An Outbox is a queue of effects. The zero value is ready to use and keeps any number of
 // them. All methods are safe for concurrent use; it owns no goroutine and needs no Close.
 type Outbox struct {
-	// Max is how many effects may wait while one of them blocks; what comes then is
+	// Max is how many effects may wait while one of them blocks; further effects are
 	// dropped and counted. 0 means any number. Set it before the first Add.
 	Max int
 
@@ -33,7 +33,7 @@ func (o *Outbox) Add(effect func()) {
 	o.queue = append(o.queue, effect)
 }
 
-// Run runs the effects that wait, until there are none, or returns at once if another
+// Run runs the waiting effects, until there are none. It returns at once if another
 // goroutine, or a caller further up the stack, runs them. No lock may be held. If an effect
 // panics or ends the goroutine, the others run first.
 func (o *Outbox) Run() {

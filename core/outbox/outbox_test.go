@@ -9,14 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// Effects run in the order they were added in, one at a time, on whichever goroutine, and
-// all of them have run when the last Run has returned.
+// Effects run in the order in which they were added, one at a time, on any goroutine. All
+// have run when the last Run has returned.
 func TestOrder(t *testing.T) {
 	var (
 		out  outbox.Outbox
 		mu   sync.Mutex
 		n    int
-		seen []int // no lock of its own: effects do not overlap
+		seen []int // without a lock: effects do not overlap
 		wg   sync.WaitGroup
 	)
 	for range 8 {

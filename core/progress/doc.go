@@ -1,5 +1,5 @@
-// Package progress reports how far long work is, as signals that status pages and other
-// parts of the program can read:
+// Package progress reports the progress of long work, as signals that status pages and
+// other parts of the program can read:
 //
 //	p, err := progress.New(sink, "ingest", int64(len(rows)), progress.Options{Every: 100})
 //	if err != nil {
@@ -11,8 +11,8 @@
 //		p.Add(1)
 //	}
 //
-// A reporter raises [SignalProgress] now and then, with its name as key and a
-// [Report] as payload, and once more at the end. [Latest] returns the newest report of
-// one reporter, and [All] those of all, while they are in the sink's window. [Reports] is
-// the kind, for subscriptions, for history and for the progress within one operation.
+// A reporter raises [SignalProgress] after some steps and at the end, with its name as
+// key and a [Report] as payload. [Latest] returns the newest report of one reporter, and
+// [All] the newest reports of all, while they are in the sink's window. [Reports] is the
+// kind, for subscriptions, for history and for the progress within one operation.
 package progress

@@ -31,8 +31,8 @@ func Example() {
 	// ingest 12/12
 }
 
-// A page shows what there is in the window. Operations report for themselves, so
-// their coordinator can be asked as well.
+// A page shows the reports in the window. Operations raise the reports, so their
+// coordinator has them as well.
 func ExampleAll() {
 	download := func(ctx context.Context, url string) error {
 		p, err := progress.New(core.OperationFrom(ctx), url, 0, progress.Options{})

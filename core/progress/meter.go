@@ -9,7 +9,7 @@ import (
 type meter struct {
 	Options
 	report Report
-	steps  int // since one was due
+	steps  int // steps since a report was due
 	last   time.Time
 }
 

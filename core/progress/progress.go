@@ -15,8 +15,8 @@ type Options struct {
 	// Every is the number of steps between reports: 5 reports each fifth step, and the
 	// end. 0 means 1; negative means that only the end is reported.
 	Every int
-	// MinInterval is the least time between two reports. A report that would come
-	// sooner is left out, except the last. 0 means no limit.
+	// MinInterval is the least time between two reports. A report that would come sooner is
+	// left out, unless it is the last. 0 means no limit.
 	MinInterval time.Duration
 }
 
@@ -31,9 +31,9 @@ func (o Options) resolved() (Options, error) {
 // owns no goroutine.
 //
 // All methods are safe for concurrent use. Reports are raised one at a time, on the
-// goroutine of the step that is due, and never go back. A step that is due while another
-// goroutine raises a report does not wait; the newest report is raised after it. So a
-// slow handler slows down one goroutine at a time, and makes reports rarer.
+// goroutine of the due step, and their numbers never go back. A step that is due while
+// another goroutine raises a report does not wait; the newest report is raised after it.
+// So a slow handler slows down one goroutine at a time, and makes reports rarer.
 type Reporter struct {
 	on   core.Raiser
 	name string
@@ -45,8 +45,8 @@ type Reporter struct {
 }
 
 // New makes a reporter of work with that name and total. It raises its signals on a sink
-// or an operation; with core.OperationFrom(ctx) outside of an operation it raises none. A
-// total of 0 means that it is not known.
+// or an operation; with core.OperationFrom(ctx) outside of an operation, it raises no
+// signals. A total of 0 means that it is not known.
 func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, error) {
 	opts, err := opts.resolved()
 	err = errors.Join(
@@ -62,13 +62,13 @@ func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, err
 	return &Reporter{on: on, name: name, meter: meter{Options: opts, report: Report{Total: total}}}, nil
 }
 
-// Add says that n more is done: a step. A step that would go back, or comes after the
-// end, changes nothing. A step beyond the total ends at the total.
+// Add says that n more units are done. Each call is a step. A step that would go back, or
+// comes after the end, changes nothing. A step beyond the total ends at the total.
 func (r *Reporter) Add(n int64) {
 	r.step(func(now time.Time) bool { return r.meter.add(n, now) })
 }
 
-// Set says that n is done in all: a step, as in Add.
+// Set says that n units are done in all. Each call is a step, as in Add.
 func (r *Reporter) Set(n int64) {
 	r.step(func(now time.Time) bool { return r.meter.set(n, now) })
 }
@@ -80,7 +80,7 @@ func (r *Reporter) Done() {
 	r.step(func(time.Time) bool { return r.meter.end() })
 }
 
-// Report returns how far the work is, reported or not.
+// Report returns the present progress, reported or not.
 func (r *Reporter) Report() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,14 +95,14 @@ func (r *Reporter) step(step func(now time.Time) (due bool)) {
 	}
 }
 
-// maxRaises is how many reports one step raises, its own and those that become due
-// meanwhile, before it leaves the next report to the next step. It bounds the work that
-// one goroutine does for others, and ends the loop of a handler that takes a step for
-// every report. The last report is never left to a later step.
+// maxRaises is how many reports one step raises, including reports that become due
+// meanwhile. The next report is left to the next step. It bounds the work that one
+// goroutine does for others, and ends the loop of a handler that takes a step for every
+// report. The last report is never left to a later step.
 const maxRaises = 16
 
-// raise raises a report, after so many were raised, if one is due and no other goroutine
-// raises one.
+// raise raises a report if one is due and no other goroutine raises one. Raised is how many
+// reports this step has raised already.
 func (r *Reporter) raise(raised int) bool {
 	r.mu.Lock()
 	report := r.meter.report
@@ -112,7 +112,7 @@ func (r *Reporter) raise(raised int) bool {
 	}
 	r.due, r.raising = false, true
 	r.mu.Unlock()
-	defer func() { // also when a handler ends the goroutine
+	defer func() { // even when a handler ends the goroutine
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.raising = false

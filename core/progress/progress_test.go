@@ -26,7 +26,7 @@ func newReporter(t *testing.T, on core.Raiser, total int64, opts progress.Option
 	return p
 }
 
-// expect checks what has been reported, with "!" behind the end.
+// expect checks the reports; the last one ends with "!".
 func expect(t *testing.T, sink *core.Sink, want ...string) {
 	t.Helper()
 	var got []string
@@ -47,7 +47,7 @@ func TestEveryStep(t *testing.T) {
 	p.Add(1)
 	p.Add(0)
 	p.Add(3)
-	p.Set(2) // does not go back
+	p.Set(2) // ignored, because it would go back
 	p.Add(-1)
 	p.Set(9)
 	p.Set(9)
@@ -61,7 +61,7 @@ func TestEveryStep(t *testing.T) {
 	expect(t, sink, "1/10", "4/10", "9/10", "10/10!")
 }
 
-// Every so many steps are reported, and the end: that of the total, or Done.
+// Every n-th step is reported, and the end: reaching the total, or Done.
 func TestEveryNthStepAndTheEnd(t *testing.T) {
 	const done = 0
 	for _, c := range []struct {
@@ -106,19 +106,18 @@ func TestMinInterval(t *testing.T) {
 		time.Sleep(time.Second - 1)
 		p.Add(1) // too soon
 		time.Sleep(time.Nanosecond)
-		p.Add(1) // the first of two again
+		p.Add(1) // the first of the next two
 		p.Add(1) // reported
 		p.Add(2) // the end
 		expect(t, sink, "2/8", "6/8", "8/8!")
 	})
 }
 
-// Reports never go back, the last one is the end, and there are no more than one of
-// so many steps.
+// Reports never go back. The last one is the end. At most one of n steps is reported.
 func TestConcurrentSteps(t *testing.T) {
 	const workers, steps, every = 8, 200, 10
 	sink := core.NewSink(core.SinkOptions{Capacity: 10000})
-	var order []progress.Report // handlers run one at a time, or the race detector reports it
+	var order []progress.Report // without a lock: handlers run one at a time, or the race detector fails
 	progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
 		order = append(order, r)
 		runtime.Gosched()
@@ -133,7 +132,7 @@ func TestConcurrentSteps(t *testing.T) {
 					runtime.Gosched()
 				}
 			}
-			p.Done() // the first of them is the end
+			p.Done() // the first Done is the end
 		})
 	}
 	all.Wait()
@@ -201,8 +200,8 @@ func TestHandlersThatCallBack(t *testing.T) {
 	expect(t, sink, "1/2", "2/2!")
 }
 
-// A handler that takes a step for every report does not go on for ever, and the end
-// is reported all the same.
+// A handler that takes a step for every report does not loop for ever, and the end is still
+// reported.
 func TestEndlessHandler(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	p := newReporter(t, sink, 0, progress.Options{})

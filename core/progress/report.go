@@ -13,7 +13,7 @@ const SignalProgress = "progress"
 // Reports are the signals of all reporters.
 var Reports = core.NewKind[Report](SignalProgress)
 
-// A Report says how far a piece of work is.
+// A Report is the progress of a piece of work.
 type Report struct {
 	Current int64 `json:"current"`
 	Total   int64 `json:"total"` // 0: not known

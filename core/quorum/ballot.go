@@ -19,10 +19,10 @@ const remembered = 1024
 
 // ballot has the votes that are not retracted. The zero ballot is empty.
 //
-// Votes and retractions come on the goroutines that raise and retract them. So a vote may
-// come after its retraction. Neither their order nor a vote that comes twice makes a difference.
+// Votes and retractions come on the goroutines that raise and retract them. So a vote may come
+// after its retraction. Their order does not matter, nor does a vote that comes twice.
 type ballot struct {
-	votes map[voter][]core.Signal // by Seq; each voter has at least one
+	votes map[voter][]core.Signal // votes by voter, ordered by Seq; each voter has at least one
 	gone  []uint64                // Seqs of retracted votes, ascending
 }
 
@@ -70,7 +70,7 @@ func (b *ballot) list() []core.Signal {
 
 func bySeq(s core.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
 
-// newest bounds a list. Its amortized cost is that of append.
+// newest bounds a list. Its amortized cost is the cost of append.
 func newest[E any](ascending []E) []E {
 	return ascending[max(0, len(ascending)-remembered):]
 }

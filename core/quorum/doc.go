@@ -13,15 +13,15 @@
 //	}
 //
 // Wait counts voters, not votes. The voter of a signal is the operation that raised it,
-// however often it votes. Each vote raised directly on the sink is a voter of its own.
-// If the key says what is voted on, set [Options.Key]: then only votes with that key
-// count, and the names of votes raised directly on the sink are their voters. For any
+// however often it votes. Each vote raised directly on the sink is its own voter. If
+// the key says what the vote is about, set [Options.Key]. Then only votes with that key
+// count, and a vote raised directly on the sink has its name as its voter. For any
 // other rule use [Options.Voter]: with a function that returns the key,
 // sink.RaiseKey("vote.bot", "lexical") is the vote of "lexical".
 //
 // A vote that is retracted before the quorum is reached does not count. A vote still
 // counts when it has left the sink's window, by age, by number or with its operation.
 //
-// Votes count from the call on. With [Options.Within], earlier votes count as well. None
-// is lost in between.
+// Votes count from the call on. With [Options.Within], earlier votes count as well. No vote
+// is lost between the two.
 package quorum

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/quorum"
 )
 
-// Three replicas store a record. It is safe as soon as two of them say so.
+// Three replicas store a record. The record is safe when two of them have stored it.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	replicas, err := core.NewCoordinator(func(ctx context.Context, replica string) error {
@@ -34,7 +34,7 @@ func Example() {
 	result, err := quorum.Wait(ctx, sink, "record.stored", 2, quorum.Options{
 		CancelOn: "record.conflict",
 		Timeout:  2 * time.Second,
-		Within:   time.Minute, // some may have stored it already
+		Within:   time.Minute, // some replicas may have voted already
 	})
 	if err != nil {
 		panic(err)
@@ -49,8 +49,8 @@ func Example() {
 	// tromsø
 }
 
-// Detectors vote, by name, on users, which are the keys. A verdict on the user, from
-// wherever it comes, makes further votes pointless.
+// Detectors vote on users. The name of a vote is its voter, and its key is the user. A
+// verdict on the user, from any code, ends the wait.
 func ExampleOptions() {
 	sink := core.NewSink(core.SinkOptions{})
 	sink.RaiseKey("vote.lexical", "user-123")

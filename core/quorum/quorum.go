@@ -19,19 +19,19 @@ type Options struct {
 	CancelOn string
 	// Timeout is how long to wait; 0 means until the context ends.
 	Timeout time.Duration
-	// Within says how far back earlier signals count: votes, and signals matching
-	// CancelOn, that the sink has already. They count oldest first. 0 means that
-	// they do not count; negative that all of them do.
+	// Within is how old earlier signals on the sink may be to count: votes, and
+	// signals that match CancelOn. They count oldest first. 0 means that earlier
+	// signals do not count, negative that all of them count.
 	Within time.Duration
-	// Key is what is voted on. Votes and signals matching CancelOn with another key
-	// do not count. Votes of one name that were raised directly on the sink have the
-	// same voter. "" means that all keys count.
+	// Key is what the vote is about. Votes and signals matching CancelOn with
+	// another key do not count. Votes of one name that were raised directly on the
+	// sink have the same voter. "" means that all keys count.
 	Key string
 	// Voter returns the voter of a vote; nil means its operation. A vote that was
-	// raised directly on the sink is then a voter of its own or, with Key, has its
-	// name as voter. Each vote for which Voter returns "" counts. It is called on
-	// the goroutine that raises or retracts the vote, or on that of Wait, with no
-	// lock held. It must always return the same for the same vote.
+	// raised directly on the sink is then its own voter or, with Key, has its name
+	// as voter. Each vote for which Voter returns "" counts. It is called with no
+	// lock held, on the goroutine that raises or retracts the vote, or on the
+	// goroutine of Wait. For the same vote it must always return the same voter.
 	Voter func(vote core.Signal) string
 }
 
@@ -48,13 +48,13 @@ type Result struct {
 	TimedOut  bool
 
 	By    core.Signal   // the signal matching [Options.CancelOn], if Cancelled
-	Votes []core.Signal // the newest of each voter, in the order of Seq
+	Votes []core.Signal // the newest vote of each voter, in the order of Seq
 }
 
 // Wait waits until as many different voters as required have a vote: a signal matching
 // pattern that is not retracted. It also returns when a signal matches [Options.CancelOn]
-// and when [Options.Timeout] is over. The result says which, with the votes until then.
-// When ctx ends first, Wait returns its cause and the votes so far.
+// and when [Options.Timeout] is over. The result says which, and has the votes until
+// then. If ctx ends first, Wait returns the cause of ctx and the votes so far.
 //
 // Wait starts no goroutine and leaves nothing subscribed. While it waits it keeps the
 // newest 1024 votes of each voter; a voter counts while one of these is not retracted.
@@ -148,8 +148,8 @@ func (p *poll) retract(r core.Retraction) {
 	p.ballot.takeBack(v, r.Signal.Seq)
 }
 
-// end ends the wait with a result, unless it is over, and returns the one it has
-// ended with.
+// end ends the wait with a result, unless it is over already. It returns the result of the
+// wait.
 func (p *poll) end(result Result) Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/quorum"
 )
 
-// waiting is a Wait on a goroutine of its own.
+// waiting is a Wait on its own goroutine.
 type waiting struct {
 	mu     sync.Mutex
 	result quorum.Result
@@ -25,7 +25,7 @@ type waiting struct {
 	done   bool
 }
 
-// wait starts a Wait and returns when it waits or is done.
+// wait starts a Wait, and returns when this waits or is done.
 func wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts quorum.Options) *waiting {
 	w := &waiting{}
 	go func() {
@@ -38,8 +38,8 @@ func wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 	return w
 }
 
-// is checks how the wait stands: "waits", "reached", "cancelled", "timed out" or
-// the text of an error, and the keys or else names of the votes.
+// is checks the state of the wait: "waits", "reached", "cancelled", "timed out" or the text
+// of an error, and the keys or else names of the votes.
 func (w *waiting) is(t *testing.T, how string, votes ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -82,7 +82,7 @@ func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *cor
 // byKey makes keys the voters.
 func byKey(vote core.Signal) string { return vote.Key }
 
-// Each signal raised directly on the sink is a voter, with any name and key.
+// Each signal raised directly on the sink is its own voter, whatever its name and key.
 func TestDirectRaisesAreAVoterEach(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		w := wait(ctx, sink, "vote.*", 4, quorum.Options{})
@@ -110,12 +110,12 @@ func TestVotersByOperation(t *testing.T) {
 			}
 		}
 		w.is(t, "waits")
-		sink.RaiseKey("vote", "the same key") // this voter is no operation
+		sink.RaiseKey("vote", "the same key") // a vote without an operation
 		w.is(t, "reached", "the same key", "the same key", "the same key")
 	})
 }
 
-// With a key that says what is voted on, names are voters.
+// With Options.Key, names are voters.
 func TestKey(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
@@ -148,12 +148,12 @@ func TestVoter(t *testing.T) {
 		sink.RaiseKey("vote", "blue/eve")
 		sink.RaiseKey("vote", "")
 		w.is(t, "waits")
-		sink.RaiseKey("vote", "") // a voter of its own
+		sink.RaiseKey("vote", "") // its own voter
 		w.is(t, "reached", "red/bob", "blue/eve", "vote", "vote")
 	})
 }
 
-// Voter may do what any handler may, also while Wait looks back.
+// Voter may do whatever a handler may do, even while Wait looks back.
 func TestVoterIsCalledWithoutALock(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		var nested atomic.Bool
@@ -285,8 +285,8 @@ func TestVotesBeforeTheCallCountWithin(t *testing.T) {
 	})
 }
 
-// What the sink has already counts as if it came in now, one after the other, and before
-// what is raised while Wait looks back.
+// Signals that are on the sink count as if they came now, one after the other, before
+// signals that are raised while Wait looks back.
 func TestLookingBackKeepsTheOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, meanwhile []string

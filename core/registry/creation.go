@@ -10,13 +10,13 @@ import (
 )
 
 // creation is one call of a function that makes a coordinator. The function may Get other
-// coordinators, and then waits for their creations. Each creation knows the last one it
-// waited for, so that no circle of them waits for ever. The tree's lock guards number and
-// wants; made and err may be read when done is closed.
+// coordinators, and then waits for their creations. Each creation knows the last creation
+// for which it waited, so that no circle of creations waits for ever. The tree's lock
+// guards number and wants; made and err may be read when done is closed.
 type creation struct {
 	name   string
-	number uint64    // in the order in which coordinators were made; 0 before
-	wants  *creation // nil if it has not waited for another
+	number uint64    // its place in the order in which coordinators were made; 0: not made yet
+	wants  *creation // the last creation for which it waited; nil: none
 
 	done chan struct{}
 	made core.Inspector
@@ -37,8 +37,8 @@ func (r *Registry) get(name string) (core.Inspector, error) {
 	return c.made, c.err
 }
 
-// join returns the creation of a name and, if it is a new one, what begins it. The lock is
-// held.
+// join returns the creation of a name. If it is new, join also returns the registration
+// that begins it. The lock is held.
 func (r *Registry) join(name string) (c *creation, begin func(), err error) {
 	reg, owner := r.find(name)
 	switch {
@@ -49,7 +49,7 @@ func (r *Registry) join(name string) (c *creation, begin func(), err error) {
 	}
 	c = owner.creations[name]
 	switch {
-	case c != nil && c.number > 0: // it has been made
+	case c != nil && c.number > 0: // the coordinator has been made
 		return c, nil, nil
 	case c == nil && owner.isCompleted():
 		return nil, nil, core.ErrClosed
@@ -70,7 +70,7 @@ func (r *Registry) join(name string) (c *creation, begin func(), err error) {
 	return c, begin, nil
 }
 
-// circle returns an error if c waits for o, directly or not, so that o must not wait for c.
+// circle returns an error if c waits for o, directly or not: then o must not wait for c.
 func (o *creation) circle(c *creation) error {
 	names := []string{fmt.Sprintf("%q", o.name)}
 	for at := c; at != nil; at = at.wants {
@@ -92,7 +92,7 @@ func (r *Registry) create(reg *registration, c *creation, me string, outer *crea
 		if outer != nil {
 			r.tree.inside[me] = outer
 		}
-		if err == nil && r.isCompleted() { // it comes too late
+		if err == nil && r.isCompleted() { // the coordinator comes too late
 			err = core.ErrClosed
 			defer made.Close()
 		}
@@ -109,7 +109,8 @@ func (r *Registry) create(reg *registration, c *creation, me string, outer *crea
 }
 
 // goroutine identifies the calling goroutine: the first words of its stack trace are
-// "goroutine 7". Functions that make coordinators get no context that could say it.
+// "goroutine 7". Functions that make coordinators get no context, so a context cannot say
+// which creation calls.
 func goroutine() string {
 	var trace [64]byte
 	id, _, _ := bytes.Cut(trace[:runtime.Stack(trace[:], false)], []byte(" ["))

@@ -19,10 +19,11 @@
 // A program with one coordinator may call it "".
 //
 // The function that makes a coordinator runs with the first Get of its name. It may Get
-// the coordinators that its own passes work on to. So downstream coordinators are made
-// first, and [Registry.Drain] and the others begin with the one that was made last.
+// the coordinators to which its own coordinator passes work. So downstream coordinators
+// are made first, and [Registry.Drain] and the others begin with the one that was made
+// last.
 //
 // A [Registry.Scope] is a registry below another, for one tenant or one request. It shares
-// the coordinators of the registry above. Of names registered with [RegisterScoped] it has
-// its own coordinators, which are closed with it.
+// the coordinators of the registry above. For names registered with [RegisterScoped], it
+// has its own coordinators, which are closed with it.
 package registry

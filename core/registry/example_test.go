@@ -8,8 +8,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/registry"
 )
 
-// Images are resized and then uploaded. The coordinator that resizes gets the one
-// that uploads when it is made, so draining the registry drains it first.
+// Images are resized and then uploaded. The function that makes the coordinator resize gets
+// the coordinator upload. So the registry drains resize first.
 func Example() {
 	ctx := context.Background()
 	r := registry.New()
@@ -59,7 +59,8 @@ func Example() {
 	// resize 1
 }
 
-// Each tenant's jobs run in a coordinator of their own; what sends mail is shared.
+// The jobs of each tenant run in a separate coordinator. The coordinator for mail is
+// shared.
 func ExampleRegistry_Scope() {
 	ctx := context.Background()
 	r := registry.New()

@@ -18,23 +18,24 @@ func (r *Registry) Complete() {
 	}
 }
 
-// Flush flushes the coordinators one after the other, the one that was made last first,
-// so that it also waits for the work that upstream ones pass on. When ctx ends it stops
-// waiting. It returns the errors joined, each with the name of its coordinator. Called
-// from inside a body of one of them it returns [core.ErrWouldDeadlock].
+// Flush flushes the coordinators one after the other; the one that was made last comes
+// first. So it also waits for the work that upstream coordinators pass on. When ctx
+// ends, it stops waiting. It returns the errors joined, each with the name of its
+// coordinator. Inside a body of one of the coordinators it returns
+// [core.ErrWouldDeadlock].
 func (r *Registry) Flush(ctx context.Context) error { return r.wait(ctx, core.Inspector.Flush, false) }
 
-// Drain drains the coordinators one after the other, the one that was made last first,
-// so that downstream ones still accept and finish the work that upstream ones pass on. No
-// more coordinators are made. When ctx ends it stops waiting, and the intake of all
-// coordinators is closed. It returns errors as Flush does.
+// Drain drains the coordinators one after the other; the one that was made last comes
+// first. So downstream coordinators still accept and finish the work that upstream ones
+// pass on. No more coordinators are made. When ctx ends, it stops waiting, and the intake
+// of all coordinators is closed. It returns errors as Flush does.
 func (r *Registry) Drain(ctx context.Context) error { return r.wait(ctx, core.Inspector.Drain, true) }
 
-// Stop stops the coordinators one after the other, the one that was made last first, so
-// that work that runs upstream can still pass on items; these are cancelled downstream if
-// they have not started. No more coordinators are made. When ctx ends it stops waiting;
-// the intake of all is closed, and pending items are cancelled. It returns errors as Flush
-// does.
+// Stop stops the coordinators one after the other; the one that was made last comes first.
+// So work that runs upstream can still pass on items; downstream, these are cancelled if
+// they have not started. No more coordinators are made. When ctx ends, it stops waiting,
+// the intake of all coordinators is closed, and pending items are cancelled. It returns
+// errors as Flush does.
 func (r *Registry) Stop(ctx context.Context) error { return r.wait(ctx, core.Inspector.Stop, true) }
 
 func (r *Registry) wait(ctx context.Context, one func(core.Inspector, context.Context) error, ends bool) error {
@@ -47,9 +48,9 @@ func (r *Registry) wait(ctx context.Context, one func(core.Inspector, context.Co
 	return backward(r.all(), func(c core.Inspector) error { return one(c, ctx) })
 }
 
-// Close closes the coordinators, the one that was made last first. No more are made; one
-// that is being made is closed as soon as it is ready. It returns the errors joined, each
-// with the name of its coordinator.
+// Close closes the coordinators, the one that was made last first. No more coordinators
+// are made; one that is being made is closed as soon as it is ready. It returns the
+// errors joined, each with the name of its coordinator.
 func (r *Registry) Close() error {
 	r.complete(true)
 	err := backward(r.all(), core.Inspector.Close)
@@ -78,8 +79,8 @@ func backward(all []*creation, call func(core.Inspector) error) error {
 	return errors.Join(errs...)
 }
 
-// wouldDeadlock returns the errors of coordinators that would wait for the caller, before
-// anything is changed. It finds them by a Flush whose context has ended.
+// wouldDeadlock returns the errors of coordinators that would wait for the caller. It
+// changes nothing: it calls Flush with a context that has ended.
 func wouldDeadlock(ctx context.Context, all []*creation) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()

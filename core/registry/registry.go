@@ -18,11 +18,11 @@ var ErrNotRegistered = errors.New("registry: not registered")
 // that take a Registry, are safe for concurrent use, also from bodies and handlers.
 type Registry struct {
 	tree   *tree
-	parent *Registry // nil if this is no scope
+	parent *Registry // nil if the registry is not a scope
 
 	// The lock of the tree guards the following.
 	registered map[string]*registration
-	creations  map[string]*creation   // those that have not failed
+	creations  map[string]*creation   // creations that have not failed
 	below      map[*Registry]struct{} // scopes that have made coordinators and are not closed
 	completed  bool                   // makes no more
 	closed     bool
@@ -40,8 +40,8 @@ func New() *Registry {
 // share the coordinator. Register returns an error if the name is taken or create is nil,
 // and [core.ErrClosed] after Close.
 //
-// Create may Get other coordinators. It should get those that its coordinator passes work
-// on to: [Registry.Drain] relies on the order in which they were made.
+// Create may Get other coordinators. It should Get the coordinators to which its own
+// coordinator passes work: [Registry.Drain] relies on the order in which they were made.
 func Register[C core.Inspector](r *Registry, name string, create func() (C, error)) error {
 	var of func(*Registry) (C, error)
 	if create != nil {
@@ -50,9 +50,9 @@ func Register[C core.Inspector](r *Registry, name string, create func() (C, erro
 	return register(r, name, false, of)
 }
 
-// RegisterScoped is [Register] for a coordinator of which each [Registry.Scope] has its
-// own. Create gets the scope, or the registry, that the coordinator is for; it should Get
-// other coordinators from there.
+// RegisterScoped is [Register], but each [Registry.Scope] gets its own coordinator.
+// Create gets the scope, or the registry, to which the coordinator belongs. It
+// should Get other coordinators from there.
 func RegisterScoped[C core.Inspector](r *Registry, name string, create func(scope *Registry) (C, error)) error {
 	return register(r, name, true, create)
 }
@@ -85,9 +85,9 @@ func register[C core.Inspector](r *Registry, name string, scoped bool, create fu
 // Get returns the coordinator of a name. If it has not been made, Get makes it; other
 // callers at the same time wait for it and get the same one.
 //
-// It returns [ErrNotRegistered], an error that wraps that of the function that makes it,
-// or an error if the coordinator is not a C. If the function needs its own coordinator,
-// directly or over others, the error is a [core.ErrWouldDeadlock]; goroutines that the
+// It returns [ErrNotRegistered], or an error that wraps the error of the function, or an
+// error if the coordinator is not a C. If the function needs its own coordinator,
+// directly or through others, the error is a [core.ErrWouldDeadlock]. Goroutines that the
 // function has started are not recognised. After Close the error is [core.ErrClosed], and
 // after Complete, Drain and Stop as well if the coordinator has not been made.
 func Get[C core.Inspector](r *Registry, name string) (C, error) {
@@ -110,8 +110,8 @@ func (r *Registry) Names() []string {
 	return r.names()
 }
 
-// All walks the coordinators that have been made, also by open scopes, in the order in
-// which they were made, as of the start of the loop.
+// All yields the coordinators that exist when the loop starts, those of open scopes
+// included, in the order in which they were made.
 func (r *Registry) All() iter.Seq2[string, core.Inspector] {
 	return func(yield func(string, core.Inspector) bool) {
 		for _, c := range r.all() {
@@ -123,8 +123,9 @@ func (r *Registry) All() iter.Seq2[string, core.Inspector] {
 }
 
 // Scope returns a registry below this one. It shares the coordinators that are registered
-// here, but has its own ones for names registered with [RegisterScoped] and for names
-// registered with the scope. Complete, Flush, Drain, Stop and Close of the scope end only
-// its own coordinators; those of this registry end those of its scopes, too. Once the
-// scope has made a coordinator, this registry keeps it alive until the scope is closed.
+// here. For names registered with [RegisterScoped], and for names registered with the
+// scope, it has its own coordinators. Complete, Flush, Drain, Stop and Close of the scope
+// end only its own coordinators. The methods of this registry end the coordinators of its
+// scopes, too. Once the scope has made a coordinator, this registry keeps it alive until
+// the scope is closed.
 func (r *Registry) Scope() *Registry { return newRegistry(r.tree, r) }

@@ -29,7 +29,7 @@ func plain() (bodies, error) { return core.NewCoordinator(coretest.Run, core.Opt
 
 func makeScoped(*registry.Registry) (bodies, error) { return plain() }
 
-// needing makes a coordinator after getting others.
+// needing makes a coordinator after it has got others.
 func needing(r *registry.Registry, names ...string) func() (bodies, error) {
 	return func() (bodies, error) {
 		for _, name := range names {
@@ -138,8 +138,8 @@ func TestMadeWhenFirstAskedFor(t *testing.T) {
 	}
 }
 
-// All that ask meanwhile get what is made, once. Fault avoided: a failed creation is
-// remembered for ever.
+// All callers that ask meanwhile get the one coordinator. Fault avoided: a failed creation
+// is remembered for ever.
 func TestFailureIsForAllThatWaitAndNotRemembered(t *testing.T) {
 	for says, fail := range map[string]func() (bodies, error){
 		errOnPurpose.Error(): func() (bodies, error) { return nil, errOnPurpose },
@@ -151,7 +151,7 @@ func TestFailureIsForAllThatWaitAndNotRemembered(t *testing.T) {
 			defer r.Close()
 			calls := 0
 			register(t, r, "flaky", func() (bodies, error) {
-				calls++ // nothing guards it but the promise
+				calls++ // no lock: creations run one at a time
 				time.Sleep(time.Second)
 				if calls == 1 {
 					return fail()
@@ -227,7 +227,7 @@ func TestCircleIsAnError(t *testing.T) {
 	})
 }
 
-// Two goroutines make what the other one waits for.
+// Two goroutines each make a coordinator for which the other waits.
 func TestCircleOfGoroutinesIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
@@ -251,7 +251,7 @@ func TestCircleOfGoroutinesIsAnError(t *testing.T) {
 	})
 }
 
-// Waiting for what another goroutine makes is no circle, also from inside a making.
+// Waiting for the creation of another goroutine is no circle, even inside a creation.
 func TestWaitingForOthersIsNoCircle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
@@ -307,7 +307,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 }
 
 // Fault avoided: disposing neither drains nor waits. A coordinator that is being made
-// meanwhile does not escape either.
+// meanwhile is closed, too.
 func TestClosedWhileMaking(t *testing.T) {
 	for name, end := range map[string]func(*registry.Registry){
 		"Complete": func(r *registry.Registry) { r.Complete() },
@@ -357,7 +357,7 @@ func (s *stub) Drain(context.Context) error { return s.note("Drain") }
 func (s *stub) Stop(context.Context) error  { return s.note("Stop") }
 func (s *stub) Close() error                { return s.note("Close") }
 
-// All are called, in reverse order of making, also after errors.
+// All are called, in the reverse order of their creation, even after errors.
 func TestOrderAndErrors(t *testing.T) {
 	var calls []string
 	r := registry.New()
@@ -381,7 +381,7 @@ func TestOrderAndErrors(t *testing.T) {
 		calls = nil
 		err := call()
 		want := []string{what + " a", what + " c", what + " b"}
-		if len(calls) < 3 || !slices.Equal(calls[len(calls)-3:], want) { // it may ask before
+		if len(calls) < 3 || !slices.Equal(calls[len(calls)-3:], want) { // wouldDeadlock may have called it before
 			t.Errorf("%s: got calls %q, want %q", what, calls, want)
 		}
 		if what == "Complete" {
@@ -394,7 +394,7 @@ func TestOrderAndErrors(t *testing.T) {
 	}
 }
 
-// From inside a body of one of several coordinators Drain and Stop change none.
+// Inside a body of one of several coordinators, Drain and Stop change none of them.
 func TestDrainOrStopFromABodyChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
@@ -441,7 +441,7 @@ func TestScopesShareAndOwn(t *testing.T) {
 	mustBe(t, "Get of a closed scope", err, core.ErrClosed)
 }
 
-// What a scope makes for itself gets its other parts from the same scope.
+// A coordinator that a scope makes for itself gets its other parts from the same scope.
 func TestScopedNeedsScoped(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
@@ -457,7 +457,7 @@ func TestScopedNeedsScoped(t *testing.T) {
 	}
 }
 
-// Closing a registry closes what its scopes have made, and theirs.
+// Closing a registry closes the coordinators of its scopes, and of their scopes.
 func TestCloseReachesScopes(t *testing.T) {
 	r := registry.New()
 	registerScoped(t, r, "own", makeScoped)
@@ -476,8 +476,7 @@ func TestCloseReachesScopes(t *testing.T) {
 	mustBe(t, "Get of a scope", err, core.ErrClosed)
 }
 
-// A scope without coordinators is garbage like anything else; so is one that was
-// closed.
+// A scope without coordinators can be garbage-collected, and so can a closed scope.
 func TestScopesAreForgotten(t *testing.T) {
 	r := registry.New()
 	registerScoped(t, r, "own", makeScoped)

@@ -9,11 +9,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// tree is what a registry and the scopes below it share.
+// tree is the state that a registry and the scopes below it share.
 type tree struct {
 	mu     sync.Mutex
-	made   uint64               // number of coordinators so far
-	inside map[string]*creation // the innermost one of each goroutine
+	made   uint64               // number of coordinators made so far
+	inside map[string]*creation // the innermost creation of each goroutine
 }
 
 type registration struct {
@@ -54,8 +54,8 @@ func (r *Registry) gather(all []*creation) []*creation {
 	return all
 }
 
-// find returns the registration of a name for r, and the registry that its coordinator
-// belongs to; nil if there is none.
+// find returns the registration of a name for r, and the registry of its coordinator; nil
+// if there is none.
 func (r *Registry) find(name string) (reg *registration, owner *Registry) {
 	for at := r; at != nil; at = at.parent {
 		if reg = at.registered[name]; reg != nil {
@@ -68,7 +68,7 @@ func (r *Registry) find(name string) (reg *registration, owner *Registry) {
 	return nil, nil
 }
 
-// keep notes that a coordinator has been made.
+// keep records that a coordinator has been made.
 func (r *Registry) keep(c *creation) {
 	r.tree.made++
 	c.number = r.tree.made

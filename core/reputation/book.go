@@ -10,11 +10,12 @@ import (
 // book is a bounded number of decaying scores. Its entries are in a heap whose root
 // is the score nearest to 0.
 //
-// At any time t, |score| x 2^(-(t-at)/halfLife) of one entry is less than that of
-// another if log2|score| + at/halfLife is: t drops out. So this rank, fixed when an
-// entry is updated, orders them for good. It is known as forward decay: Cormode,
-// Shkapenyuk, Srivastava and Xu, "Forward Decay: A Practical Time Decay Model for
-// Streaming Systems", ICDE 2009.
+// At any time t, the value of an entry is |score| x 2^(-(t-at)/halfLife). To
+// compare the values of two entries, it is enough to compare log2|score| +
+// at/halfLife: t drops out. So this rank is computed at an update, and the order
+// stays right. It is known as forward decay: Cormode, Shkapenyuk, Srivastava and
+// Xu, "Forward Decay: A Practical Time Decay Model for Streaming Systems", ICDE
+// 2009.
 type book[K ~string] struct {
 	halfLife float64 // in nanoseconds
 	floor    float64
@@ -25,7 +26,7 @@ type book[K ~string] struct {
 
 type entry[K ~string] struct {
 	key   K
-	score float64 // at the time of the last update
+	score float64 // score at the time of the last update
 	at    time.Duration
 	rank  float64
 	index int // in the heap
@@ -81,7 +82,7 @@ func (b *book[K]) remove(key K, counter *uint64) {
 	}
 }
 
-// fade forgets the scores that have come too near to 0.
+// fade forgets the scores that are too near to 0.
 func (b *book[K]) fade(now time.Duration) {
 	for len(b.heap) > 0 && b.forgets(b.decayed(b.heap[0], now)) {
 		b.remove(b.heap[0].key, &b.stats.Faded)
@@ -94,7 +95,7 @@ func (b *book[K]) decayed(e *entry[K], now time.Duration) float64 {
 	return e.score * math.Exp2(-float64(now-e.at)/b.halfLife)
 }
 
-// all returns the entries with their scores as of now.
+// all returns the entries with their present scores.
 func (b *book[K]) all(now time.Duration) []entry[K] {
 	b.fade(now)
 	all := make([]entry[K], len(b.heap))
@@ -104,7 +105,7 @@ func (b *book[K]) all(now time.Duration) []entry[K] {
 	return all
 }
 
-// higher sorts the highest score first, and equal ones by key.
+// higher sorts the highest score first, and equal scores by key.
 func higher[K ~string](x, y entry[K]) int {
 	return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.key, y.key))
 }

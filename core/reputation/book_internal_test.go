@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// model is a book that decays every score at every step and looks for the smallest.
+// model is a book that decays every score at every step, and searches for the smallest.
 type model struct {
 	capacity        int
 	halfLife, floor float64
@@ -46,9 +46,9 @@ func (m *model) update(key string, delta float64) {
 	m.fade()
 }
 
-// Fault avoided: over the limit the entry with the lowest stored score goes, found by
-// sorting everything; that is the most negative, and possibly the one just updated.
-// And entries never expire by decay.
+// Faults avoided: beyond the capacity, the entry with the lowest stored score goes:
+// the most negative one, and possibly the one that was just updated. All entries are
+// sorted to find it. Entries never expire by decay.
 func TestBookAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -85,10 +85,10 @@ func (s *Scores[K]) Name() string { return s.opts.Name }
 // Sink is where changes are raised, or nil.
 func (s *Scores[K]) Sink() *core.Sink { return s.opts.Sink }
 
-// Update adds delta to the score of key as it is now, raises [SignalUpdated], and
-// returns the new score. Signals of concurrent updates of a key may come in either
-// order. A delta that is infinite or NaN changes nothing, is counted in [Stats], and
-// raises no signal. A score is at most the largest float64.
+// Update adds delta to the present score of key, raises [SignalUpdated], and returns
+// the new score. Signals of concurrent updates of a key may come in either order. A
+// delta that is infinite or NaN changes nothing, is counted in [Stats], and raises
+// no signal. A score is at most the largest float64.
 func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 	s.mu.Lock()
 	now := s.now()
@@ -105,7 +105,7 @@ func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 	return score
 }
 
-// Score returns the score of key as it is now; 0 if it has none.
+// Score returns the present score of key, or 0.
 func (s *Scores[K]) Score(key K) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Scores[K]) Invalidate(key K) bool {
 	return score != 0
 }
 
-// All walks the scores as of the start of the loop, the highest first. It copies and
-// sorts them.
+// All yields the scores that exist when the loop starts, highest first. It copies and sorts
+// them.
 func (s *Scores[K]) All() iter.Seq2[K, float64] {
 	return func(yield func(K, float64) bool) {
 		s.mu.Lock()

@@ -84,15 +84,15 @@ func TestFadedScoresAreForgotten(t *testing.T) {
 	})
 }
 
-// Fault avoided: over the limit the most negative reputations go first, the ones worth
-// remembering, and possibly the key just updated.
+// Fault avoided: beyond the capacity, the most negative reputations go first, although they
+// matter most, and possibly the key that was just updated.
 func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScores(t, reputation.Options{Capacity: 3})
 		s.Update("worst", -100)
 		s.Update("best", 50)
 		s.Update("old", 6)
-		time.Sleep(time.Minute) // old is 3 by now
+		time.Sleep(time.Minute) // the score of old is 3 by now
 		s.Update("new", -4)
 		s.Update("newest", 0.1)
 		var got []string
@@ -164,7 +164,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// Handlers may go on with the scores they receive.
+// Handlers may update the scores that they receive.
 func TestHandlersMayCallBack(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	s := newScores(t, reputation.Options{Sink: sink, HalfLife: 1000 * time.Hour})

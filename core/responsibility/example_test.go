@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// An upload keeps its operation until the indexer has seen where the file is. The two
-// know nothing of each other.
+// An upload keeps its operation until the indexer has seen where the file is. The two do
+// not know each other.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	var keeper *responsibility.Keeper

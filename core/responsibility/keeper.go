@@ -10,18 +10,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// promise is one call of Keep. Keep enters it first, so that signals acknowledge it, and
-// lets it stand once its operation is pinned.
+// promise is one call of Keep. Keep first enters it, so that signals can acknowledge it. It
+// stands after its operation is pinned.
 type promise struct {
 	id    core.OperationID
-	terms Promise // with Ack, Key and MaxPin
+	terms Promise // Ack, Key and MaxPin are set
 	unpin func()
 	since time.Time
 
-	ack   *ack         // nil before it is entered, and after its end
-	order uint64       // in which promises began to stand; 0 before
-	timer *time.Timer  // ends it; nil if it does not expire
-	early *core.Signal // what acknowledged it before it stood
+	ack   *ack         // nil before the promise is entered, and after its end
+	order uint64       // order in which promises began to stand; 0 before that
+	timer *time.Timer  // ends the promise; nil if it does not expire
+	early *core.Signal // the signal that acknowledged it before it stood
 }
 
 // ack has the promises that wait for signals of one pattern.
@@ -43,7 +43,7 @@ func newPromise(id core.OperationID, terms Promise) *promise {
 	return &promise{id: id, terms: terms}
 }
 
-// enter lets signals acknowledge a promise from now on. It is false after Close.
+// enter lets signals acknowledge a promise from now on. It returns false after Close.
 func (k *Keeper) enter(p *promise) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,8 +63,8 @@ func (k *Keeper) enter(p *promise) bool {
 	return true
 }
 
-// stand lets an entered promise stand, in place of the former one of its operation. It is
-// false if the promise has ended in the meantime.
+// stand makes an entered promise stand, in place of an earlier promise for the same
+// operation. It returns false if the promise has ended meanwhile.
 func (k *Keeper) stand(p *promise, unpin func()) bool {
 	k.mu.Lock()
 	if p.ack == nil {
@@ -130,8 +130,8 @@ func (k *Keeper) standing() []*promise {
 	return slices.SortedFunc(maps.Values(k.byID), func(a, b *promise) int { return cmp.Compare(a.order, b.order) })
 }
 
-// end ends promises. Those that stood it unpins, and raises the signal for each, if it
-// has a name. It reports whether there were any.
+// end ends promises. For each promise that stood, it unpins the operation, and raises the
+// signal if it has a name. It reports whether any promise stood.
 func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
 	k.mu.Lock()
 	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.order == 0 })
@@ -145,7 +145,7 @@ func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
 	return len(promises) > 0
 }
 
-// remove takes a promise out. It is false if the promise has ended before. mu is held.
+// remove removes a promise. It returns false if the promise has ended already. mu is held.
 func (k *Keeper) remove(p *promise) bool {
 	a, key := p.ack, p.terms.Key
 	if a == nil {
@@ -165,7 +165,7 @@ func (k *Keeper) remove(p *promise) bool {
 	}
 	if len(a.byKey) == 0 {
 		delete(k.acks, p.terms.Ack)
-		go a.cancel() // it may wait for a handler
+		go a.cancel() // cancel may wait for a handler
 	}
 	return true
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// model is a Keeper that goes through all its promises for everything.
+// model is a Keeper that searches all its promises for each question.
 type model struct {
 	maxPin   time.Duration
 	promises []modelPromise
@@ -159,7 +159,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 	}
 }
 
-// With everything at once, each promise ends once, and no pin is left.
+// When all calls happen at once, each promise ends once, and no pin is left.
 func TestEverythingAtOnce(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {

@@ -17,12 +17,12 @@ import (
 const (
 	SignalKept     = "responsibility.kept"     // the operation is pinned
 	SignalReleased = "responsibility.released" // the promise has ended; the cause is the acknowledgement, if there was one
-	SignalExpired  = "responsibility.expired"  // it was not acknowledged within its MaxPin
+	SignalExpired  = "responsibility.expired"  // the promise was not acknowledged within its MaxPin
 )
 
-// A Pinner is what a [Keeper] needs of a coordinator. If it also has OnFinalized, as
-// coordinators do, a promise ends when its operation leaves the window in spite of
-// the pin.
+// A Pinner is the part of a coordinator that a [Keeper] needs. If it also has
+// OnFinalized, as coordinators do, a promise ends when its operation leaves the
+// window in spite of the pin.
 type Pinner interface {
 	Pin(id core.OperationID) (unpin func(), ok bool)
 }
@@ -35,12 +35,12 @@ type finalizer interface {
 type Options struct {
 	// Name tells Keepers apart; "" means "responsibility".
 	Name string
-	// MaxPin is how long a promise keeps its operation pinned at most, unless it says so
-	// itself; 0 means 5 minutes, negative no limit.
+	// MaxPin is the longest time for which a promise keeps its operation pinned, if the
+	// promise has no MaxPin; 0 means 5 minutes, negative no limit.
 	MaxPin time.Duration
 }
 
-// resolved returns the options with defaults. There are no wrong ones.
+// resolved returns the options with defaults. All options are valid.
 func (o Options) resolved() (Options, error) {
 	o.Name, o.MaxPin = cmp.Or(o.Name, "responsibility"), cmp.Or(o.MaxPin, 5*time.Minute)
 	return o, nil
@@ -61,16 +61,16 @@ type Promise struct {
 	Key string
 	// Description says why the operation is kept; Active shows it.
 	Description string
-	// MaxPin is how long the operation is pinned at most, from Keep on; 0 means
+	// MaxPin is the longest time for which the operation is pinned, from Keep on; 0 means
 	// [Options.MaxPin], negative no limit.
 	MaxPin time.Duration
 }
 
 // Kept is a promise that stands.
 type Kept struct {
-	Promise           // with the Ack and the Key that acknowledge it, and its MaxPin
-	Since   time.Time // when it was made
-	Until   time.Time // when it expires; zero if it does not
+	Promise           // Ack, Key and MaxPin are set
+	Since   time.Time // when the promise was made
+	Until   time.Time // when the promise expires; zero if it does not
 }
 
 // A Keeper pins operations of one coordinator until they are acknowledged. Make one with
@@ -78,9 +78,9 @@ type Kept struct {
 //
 // All methods are safe for concurrent use, also from bodies and handlers. A Keeper owns no
 // goroutine, except for a moment when it ends a subscription. Each promise that can expire
-// has a timer. It keeps one promise for an operation, and as many promises as the
-// coordinator can pin. A signal costs it nothing unless it may acknowledge a promise, and
-// then a look into a map.
+// has a timer. It keeps one promise for each operation, and at most as many promises as
+// the coordinator can pin operations. A signal costs it nothing, unless it may acknowledge
+// a promise: then it costs a look into a map.
 type Keeper struct {
 	pinner Pinner
 	sink   *core.Sink
@@ -90,7 +90,7 @@ type Keeper struct {
 	acks    map[string]*ack               // by pattern
 	entered map[*promise]struct{}         // promises that do not stand yet
 	byID    map[core.OperationID]*promise // promises that stand
-	stood   uint64                        // promises so far that stood
+	stood   uint64                        // number of promises that have stood so far
 	closed  bool
 
 	cancel func() // ends the calls of finalized; nil if there are none
@@ -132,8 +132,8 @@ func (k *Keeper) Sink() *core.Sink { return k.sink }
 // promise may have ended when Keep returns.
 //
 // It reports false, and raises nothing, if the operation cannot be pinned: it is unknown,
-// it has left the window, or as many operations as possible are pinned. After Close it is
-// false as well.
+// it has left the window, or as many operations as possible are pinned. It also reports
+// false after Close.
 //
 // A second promise for the same operation replaces the first: the time starts again, and
 // the operation stays pinned. The end of the first is not reported.
@@ -171,7 +171,7 @@ func (k *Keeper) Complete(id core.OperationID) bool {
 	return p != nil && k.end(k.sink, SignalReleased, p)
 }
 
-// Active walks the promises that stand, oldest first, as of the start of the loop.
+// Active yields the promises that stand when the loop starts, oldest first.
 func (k *Keeper) Active() iter.Seq2[core.OperationID, Kept] {
 	return func(yield func(core.OperationID, Kept) bool) {
 		k.mu.Lock()
@@ -206,7 +206,7 @@ func (k *Keeper) Close() error {
 	k.mu.Unlock()
 	k.end(k.sink, SignalReleased, all...)
 	if first && k.cancel != nil {
-		go k.cancel() // it may wait for a handler
+		go k.cancel() // cancel may wait for a handler
 	}
 	return nil
 }

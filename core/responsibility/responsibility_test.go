@@ -13,8 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// scene is a coordinator whose window shows nothing that is not pinned, and a
-// Keeper of its operations.
+// scene is a coordinator whose window shows only pinned operations, with a Keeper for them.
 type scene struct {
 	*responsibility.Keeper
 	t    *testing.T
@@ -22,8 +21,7 @@ type scene struct {
 	c    *core.Coordinator[coretest.Body]
 }
 
-// stage runs a test in a bubble, in which time is its own and no goroutine may be
-// left behind.
+// stage runs a test in a bubble, which has its own clock. No goroutine may be left behind.
 func stage(t *testing.T, opts responsibility.Options, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +63,7 @@ func (s *scene) operation() (id core.OperationID, finish func()) {
 	}
 }
 
-// kept makes a finished operation that a promise keeps in the window.
+// kept makes a finished operation, and a promise that keeps it in the window.
 func (s *scene) kept(p responsibility.Promise) core.OperationID {
 	s.t.Helper()
 	id, finish := s.operation()
@@ -142,8 +140,8 @@ func TestWhatAcknowledges(t *testing.T) {
 	}
 }
 
-// Fault avoided: it says nothing about pins, releases and expiries. What it says must
-// not be taken for an acknowledgement.
+// Fault avoided: there are no signals about pins, releases and expiries. These signals must
+// not count as acknowledgements.
 func TestReportsWhatItDoes(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
 		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
@@ -172,8 +170,8 @@ func TestReportsWhatItDoes(t *testing.T) {
 	})
 }
 
-// Fault avoided: with a quiet sink pins outlive their limit, which is five minutes by
-// default, or none. That of a promise goes before that of the Keeper.
+// Fault avoided: if the sink is quiet, pins outlive their limit. The limit is five minutes
+// by default, or none. The limit of a promise goes before the limit of the Keeper.
 func TestExpiresWithoutAnySignal(t *testing.T) {
 	for given, want := range map[[2]time.Duration]time.Duration{
 		{}: 5 * time.Minute, {-1, 0}: 0, {time.Minute, -1}: 0, {time.Minute, 5 * time.Minute}: 5 * time.Minute,
@@ -259,7 +257,7 @@ func TestActive(t *testing.T) {
 			want := responsibility.Promise{Announce: "file.ready", Ack: "file.ready.ack", Key: id.String(), Description: "awaiting read", MaxPin: 5 * time.Minute}
 			coretest.Check(t, p.Promise == want, "got %+v, want %+v", p.Promise, want)
 			coretest.Check(t, p.Since.Equal(begun), "Since: got %v, want %v", p.Since, begun)
-			s.Close() // the loop shows what was there when it began
+			s.Close() // the loop shows the promises at its start
 			break
 		}
 	})
@@ -281,8 +279,8 @@ func TestKeepOfWhatCannotBePinned(t *testing.T) {
 	})
 }
 
-// An operation can leave in spite of its pin; the promise then ends, and nothing of
-// it is left.
+// An operation can leave in spite of its pin. Then the promise ends, and nothing is left of
+// it.
 func TestOperationLeavesAnyway(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
 		signals := coretest.Watch(t, s.sink, responsibility.SignalReleased)
@@ -355,8 +353,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A coordinator raises its lifecycle signals only while there are subscribers, and so shows
-// whether the Keeper is one.
+// A coordinator raises lifecycle signals only while there are subscribers. So they show
+// whether the Keeper has subscribed.
 func TestSubscribesOnlyWhileThereArePromises(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
 		listens := func() bool {
@@ -411,7 +409,7 @@ func TestHandlersMayWait(t *testing.T) {
 	}
 }
 
-// A handler of what the Keeper reports may call it.
+// A handler of the Keeper's signals may call the Keeper.
 func TestCallsFromHandlers(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
 		var again core.OperationID
@@ -423,7 +421,7 @@ func TestCallsFromHandlers(t *testing.T) {
 		defer s.sink.Subscribe(responsibility.SignalExpired, func(core.Signal) { s.Close() })()
 		again, _ = s.operation()
 		s.kept(responsibility.Promise{Ack: "seen", Key: "a"})
-		s.sink.RaiseKey("seen", "a") // the last promise of its pattern, and the first again
+		s.sink.RaiseKey("seen", "a") // the last promise of its pattern ends, and a new first one begins
 		if s.Len() != 1 {
 			t.Fatalf("got %d promises, want the one made by the handler", s.Len())
 		}
@@ -451,9 +449,9 @@ func TestNewNeedsSomethingToWorkWith(t *testing.T) {
 	}
 }
 
-// Fault avoided: every raised signal goes through all registrations. A signal
-// without a promise, and one of a key without a promise, cost no more with a thousand
-// promises than with none.
+// Fault avoided: every raised signal goes through all registrations. If no promise
+// has the signal's name or key, the signal costs as much with a thousand promises as
+// with none.
 func TestOtherSignalsAreNotLookedAt(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	k := core.Must(responsibility.New(pinnerFunc(func(core.OperationID) (func(), bool) {

@@ -11,12 +11,12 @@
 //	results, err := photos.Run(ctx, batch)
 //
 // Within a stage, several items are worked on at once. The work gets an item and returns
-// the item for the next stage. An item whose work fails goes no further, and its [Result]
-// says where it failed and why; the others go on. The run ends when no item is left.
+// the item for the next stage. An item whose work fails goes no further. Its [Result]
+// says where it failed and why. The other items go on. The run ends when no item is left.
 //
 // A stage with [Stage.When] starts when a matching signal is on the sink. A signal that
-// was raised before also counts while it is there, so none is missed. Stages raise
-// signals themselves: [SignalStart], [SignalComplete], [SignalFailed].
+// was raised earlier also counts while it is on the sink, so no signal is missed.
+// Stages raise signals themselves: [SignalStart], [SignalComplete], [SignalFailed].
 //
 // Use stages if a step has to end for all items before the next one begins, as in import,
 // check, publish. If each item may go on by itself, let the work of one [core.Coordinator]

@@ -31,7 +31,7 @@ func Example() {
 		panic(err)
 	}
 
-	// The prices are approved when all have been parsed.
+	// The prices are approved after all of them have been parsed.
 	sink.Subscribe(stages.SignalComplete, func(s core.Signal) {
 		if s.Key == "parse" {
 			sink.Raise("prices.approved")
@@ -57,8 +57,8 @@ func Example() {
 	// MILK COSTS 2
 }
 
-// A run that ends while a stage waits for its signal says so; the stage does not
-// start.
+// If a run ends while a stage waits for its signal, the stage does not start, and the error
+// says so.
 func ExampleStage_when() {
 	charge := func(ctx context.Context, order string) (string, error) { return order + " charged", nil }
 	orders, err := stages.New([]stages.Stage[string]{

@@ -11,11 +11,11 @@ import (
 )
 
 // run is one run of a pipeline: a coordinator that gets the items of one stage after
-// those of the other. While an item is in a stage, its result belongs to the goroutines of
-// its operation.
+// another. While an item is in a stage, its result belongs to the goroutines of its
+// operation.
 type run[T any] struct {
 	*runner.Runner[job[T]]
-	limit   int // of stages without their own
+	limit   int // limit of stages without their own limit
 	results []Result[T]
 	cut     bool // an item was cancelled because the run has ended
 }
@@ -26,8 +26,8 @@ type job[T any] struct {
 	item  int
 }
 
-// enter takes the items that are left through a stage, once its signal is there, and
-// returns those that passed.
+// enter waits for the signal of a stage, takes the remaining items through the stage, and
+// returns the items that passed.
 func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {
 	if stage.When != "" {
 		_, _ = r.Sink().WaitFor(r.Context, stage.When) // work finds out whether the context has ended
@@ -66,7 +66,7 @@ func (r *run[T]) work(stage *Stage[T], items []int) {
 	}
 	ended := func(j job[T], err error) { r.results[j.item].Err = err }
 	r.Run(min(limit, len(items)), next, ended, r.settle)
-	for _, i := range items { // the context has ended before their turn
+	for _, i := range items { // the context has ended before the turn of these items
 		r.results[i].Err = r.Cause()
 		r.settle(job[T]{stage, i})
 	}

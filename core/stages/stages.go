@@ -27,19 +27,19 @@ const (
 type Stage[T any] struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
-	// When is a pattern, see [core.Match]: the stage waits until a matching
-	// signal is on the sink. "" means it does not wait.
+	// When is a pattern, see [core.Match]: the stage waits until a matching signal is on
+	// the sink. "" means that it does not wait.
 	When string
-	// Work is done for each item. Its result goes on to the next stage. With an
-	// error the item stays as it was and goes no further.
+	// Work is done for each item. Its result goes on to the next stage. If Work returns an
+	// error, the item stays as it was and goes no further.
 	Work core.ResultWork[T, T]
-	// MaxConcurrency is how many items are worked on at once in this stage, suspended
-	// ones included; 0 means that of the options of the pipeline.
+	// MaxConcurrency is how many items are worked on at once in this stage, suspended ones
+	// included; 0 means the MaxConcurrency of the pipeline's options.
 	MaxConcurrency int
 }
 
-// A Pipeline takes batches of items through its stages. Make one with [New]. It is safe
-// for concurrent use, may be run many times, also at once, and needs no closing.
+// A Pipeline takes batches of items through its stages. Make one with [New]. It is safe for
+// concurrent use, may be run many times, even at the same time, and needs no closing.
 type Pipeline[T any] struct {
 	stages []Stage[T]
 	opts   core.Options
@@ -47,7 +47,7 @@ type Pipeline[T any] struct {
 
 // New makes a pipeline of stages, in the order given, or says what is wrong with them. A
 // run is a coordinator with these options. The default of Name is "stages". A nil Sink
-// means one of the pipeline's own, which all runs share.
+// means a new sink, which all runs share.
 func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 	if len(stages) == 0 {
 		return nil, errors.New("stages: a pipeline needs at least one stage")
@@ -71,8 +71,8 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 		}
 		taken[s.Name] = true
 	}
-	// The options are valid if a coordinator accepts them. This one listens to no sink but
-	// its own, and needs no closing.
+	// The options are valid if a coordinator accepts them. This coordinator listens only to
+	// its own sink, and needs no closing.
 	opts.Sink, opts.StopOnError = nil, false
 	if _, err := core.NewCoordinator(func(context.Context, int) error { return nil }, opts); err != nil {
 		return nil, fmt.Errorf("stages: %w", err)
@@ -84,10 +84,10 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 type Result[T any] struct {
 	// Item is the result of the last stage that it passed.
 	Item T
-	// Stage is where it failed, or the stage it was in or waited for when the run
-	// ended; "" if it has passed all.
+	// Stage is the stage in which the item failed. If the run ended first, it is the stage
+	// that the item was in or waited for. "" means that the item has passed all stages.
 	Stage string
-	// Err is why it did not pass all stages; nil if it did. A panic of the work is a
+	// Err is why the item did not pass all stages; nil if it did. A panic of the work is a
 	// [core.PanicError].
 	Err error
 }
@@ -100,8 +100,8 @@ func (p *Pipeline[T]) Sink() *core.Sink { return p.opts.Sink }
 
 // Run takes items through the stages and returns when all work has ended. There is a
 // result for each item, in the same order. The error joins the errors of the items that
-// failed, in the order in which they ended; of more than a hundred errors it has the
-// first hundred and the number of the others. The slice of items is not changed.
+// failed, in the order in which they ended; if there are more than a hundred, it has
+// the first hundred and the number of the others. The slice of items is not changed.
 //
 // When ctx ends before all work is done, Run starts nothing more, cancels running work
 // with the cause of ctx, and returns that cause joined with the other errors. A stage that

@@ -55,7 +55,7 @@ func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
-// checkResults compares results, as "item stage-where-it-ended".
+// checkResults compares results as text: the item, and the stage where it ended.
 func checkResults(t testing.TB, results []stages.Result[int], want ...string) {
 	t.Helper()
 	var got []string
@@ -131,7 +131,7 @@ func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 		checkEqual(t, "error of an item", results[0].Err, patience)
 		signals.ExpectExactly(stages.SignalStart, stages.SignalComplete)
 
-		sink.Raise("go") // there, but the context has ended already
+		sink.Raise("go") // the signal is there, but the context has ended
 		results, err = p.Run(ctx, []int{1})
 		checkError(t, err, patience)
 		checkResults(t, results, "1 first")
@@ -177,7 +177,7 @@ func TestStageThatLetsNothingPassFails(t *testing.T) {
 		fail := func(context.Context, int) (int, error) { return 0, errOnPurpose }
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "a", Work: fail},
-			stages.Stage[int]{Name: "b", Work: pass(2), When: "never"}) // the run ends before
+			stages.Stage[int]{Name: "b", Work: pass(2), When: "never"}) // the run ends before this stage
 		results, err := p.Run(t.Context(), []int{1, 2})
 		checkError(t, err, errOnPurpose)
 		checkResults(t, results, "1 a", "2 a")
@@ -200,7 +200,7 @@ func TestStagesHaveTheirOwnLimits(t *testing.T) {
 			{Work: takes(time.Hour), MaxConcurrency: math.MaxInt},
 		}
 		p := pipeline(t, core.Options{MaxConcurrency: 3, MaxQueued: 1}, list...)
-		list[0].Work = nil // it is a copy that counts
+		list[0].Work = nil // New has made a copy
 		begun := time.Now()
 		_, err := p.Run(t.Context(), make([]int, 6))
 		checkError(t, err, nil)
@@ -243,7 +243,7 @@ func TestCancelledInAStage(t *testing.T) {
 	})
 }
 
-// A context that ends when all is done does not turn success into failure.
+// A context that ends after all work is done does not turn success into failure.
 func TestContextEndsWithTheLastItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -277,7 +277,7 @@ func TestStopOnError(t *testing.T) {
 		)
 		started := time.Now()
 		results, err := p.Run(t.Context(), []int{0, 2, 1, 0, 3, 3})
-		checkEqual(t, "took", time.Since(started), time.Second) // not in the order of the items
+		checkEqual(t, "took", time.Since(started), time.Second) // the items end in another order
 		checkEqual(t, "error", err.Error(), `stages: stage "a": failed on purpose`)
 		checkResults(t, results, "0 b", "2 a", "1 a", "0 b", "3 a", "3 a")
 		checkEqual(t, "begun", begun.Load(), 5)
@@ -293,7 +293,7 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
-// Items that a gate holds back when the context ends are cancelled, and have not failed.
+// If a gate holds back items when the context ends, these are cancelled, not failed.
 func TestCancelledWhileDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipeline(t, core.Options{DeferOn: "maintenance"}, stages.Stage[int]{Name: "a", Work: pass(1)})

@@ -1,5 +1,5 @@
-// Package waves runs stages that signals set off: the signal that one stage raises when it
-// is done sets off the next, wave after wave, until a signal ends everything.
+// Package waves runs stages that signals start. The signal that one stage raises at its end
+// starts the next, wave after wave, until a signal ends everything.
 //
 //	bots, err := waves.New([]waves.Stage{
 //		{Name: "lexical", Trigger: "content.received", Work: lexical, OnComplete: "vote.lexical"},
@@ -19,26 +19,26 @@
 //
 // A run raises the signals of [Stage.OnStart], and of [Stage.OnComplete] or
 // [Stage.OnFailure], with the key of its trigger and because of it
-// ([core.Sink.Because]). So [core.Signal.Path] shows what set off what, and the sink's
-// rules of [core.Propagation] stop stages that set each other off in a circle.
+// ([core.Sink.Because]). So [core.Signal.Path] shows which signal started which stage,
+// and the sink's rules of [core.Propagation] stop stages that start each other in a
+// circle.
 //
-// A stage may have a trigger as wide as "*" without setting itself off for ever:
+// A stage may have a trigger as wide as "*". It does not start itself for ever:
 //
-//   - The signals that the executor raises for a run do not set off the stage of that run.
-//   - The signals that the work raises through its operation, and those that the
-//     coordinator raises about it, set off nothing, unless another signal is their cause.
-//   - [core.SignalStarted] and [core.SignalStopped] set off nothing and end nothing,
+//   - The signals that the executor raises for a run do not start the stage of that run.
+//   - The signals that the work raises through its operation, and signals that the
+//     coordinator raises about it, start nothing, unless another signal is their cause.
+//   - [core.SignalStarted] and [core.SignalStopped] start nothing and end nothing,
 //     whichever coordinator raises them.
 //
-// So work that sets off other stages names its trigger as the cause, as in
+// So work that starts other stages names its trigger as the cause, as in
 // sink.Because(trigger).RaiseKey("verdict.bot", trigger.Key). Signals that the work raises
-// on the sink without a cause set off stages like anybody's.
+// on the sink without a cause start stages like any other signals.
 //
-// A signal that matches the pattern of the early exit ends everything, see
-// [earlyexit.Exit]: runs that have started are cancelled, queued runs are only counted as
-// Cancelled. Then the executor is done; [Executor.Exited] returns the signal. Make a new
-// executor for the next use, which costs little: so a verdict about one thing never ends the
-// work on another.
+// A signal that matches the pattern of the early exit ends everything, see [earlyexit.Exit]:
+// runs that have started are cancelled, queued runs are only counted as Cancelled. Then the
+// executor is done; [Executor.Exited] returns the signal. Make a new executor for the next
+// use, which costs little. So a verdict about one thing never ends the work on another.
 //
 // Use waveorchestrator, in the atoms, if the waves are known in advance and a call has to
 // return their results.

@@ -18,7 +18,7 @@ var errPanicked = errors.New("waves: the work panicked or ended its goroutine")
 
 // run is the work of the coordinator.
 func (e *Executor) run(ctx context.Context, r run) (err error) {
-	if ctx.Err() != nil { // it was starting when it was cancelled
+	if ctx.Err() != nil { // the run was starting when it was cancelled
 		return context.Cause(ctx)
 	}
 	op := core.OperationFrom(ctx)
@@ -37,7 +37,7 @@ func (e *Executor) run(ctx context.Context, r run) (err error) {
 		}
 	}()
 	e.raise(r, nil, r.stage.onStart...)
-	if cause := context.Cause(ctx); cause != nil { // a handler may have taken the exit
+	if cause := context.Cause(ctx); cause != nil { // a handler may have raised the early exit
 		return cause
 	}
 	return r.stage.Work(ctx, r.trigger)

@@ -9,24 +9,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Stage is a piece of work and the signals that set it off. OnStart, OnComplete and
+// A Stage is a piece of work and the signals that start it. OnStart, OnComplete and
 // OnFailure are names of signals that its runs raise: one, or several with commas between
 // them. These signals have the key of the trigger and an [Event] as payload, and the
 // trigger is their cause.
 type Stage struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
-	// Trigger is the pattern of the signals that set the stage off, see
-	// [core.Match].
+	// Trigger is the pattern of the signals that start the stage, see [core.Match].
 	Trigger string
 	// Work is called for each of these signals. Its context ends with the early exit and
 	// with Close.
 	Work core.Work[core.Signal]
 	// OnStart is raised before the work.
 	OnStart string
-	// OnComplete is raised after it, if it returned nil.
+	// OnComplete is raised after the work, if the work returned nil.
 	OnComplete string
-	// OnFailure is raised after it, before [SignalFailed], if it failed.
+	// OnFailure is raised after the work, before [SignalFailed], if the work failed.
 	OnFailure string
 }
 
@@ -35,9 +34,9 @@ type Stage struct {
 //	e, ok := signal.Payload().(waves.Event)
 type Event struct {
 	Stage string
-	Err   error // why it failed or was cancelled; nil in OnStart and OnComplete
+	Err   error // why the work failed or was cancelled; nil in OnStart and OnComplete
 
-	by *stage // so that a stage does not set itself off
+	by *stage // keeps a stage from starting itself
 }
 
 // stage is a Stage, checked and prepared.

@@ -12,11 +12,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 )
 
-// The signals of an executor, beside [earlyexit.SignalExited]. Their key is that of the
+// The signals of an executor, beside [earlyexit.SignalExited]. Their key is the key of the
 // trigger. The payload is an [Event].
 const (
 	// SignalFailed is raised when the work of a stage has failed: it returned an error,
-	// also one of a time limit, or panicked.
+	// exceeded a time limit, or panicked.
 	SignalFailed = "stage.failed"
 	// SignalCancelled is raised when a run that had started was cancelled, for example by
 	// the early exit or by Close.
@@ -33,14 +33,14 @@ var (
 // executor say which stage they run.
 const ValueStage = "stage"
 
-// An Executor runs stages when signals set them off. Make one with [New] and [Executor.Start]
-// it. It is used once: an executor that was closed, drained or stopped, or that has taken
-// the early exit, does not start again.
+// An Executor runs stages when signals start them. Make one with [New], and call
+// [Executor.Start]. It is used once: an executor that was closed, drained or stopped, or that
+// has taken the early exit, does not start again.
 //
-// All methods are safe for concurrent use, from the work and from handlers as well. An
-// idle executor owns no goroutine. But from Start on the sink keeps it in memory, until it
-// is closed, or its intake has ended and all runs are done. Until then, a signal that comes
-// after the end of the intake sets off nothing, and counts as Rejected.
+// All methods are safe for concurrent use, from the work and from handlers as well. An idle
+// executor owns no goroutine. But from Start on the sink keeps it in memory, until it is
+// closed, or its intake has ended and all runs are done. Until then, a signal that comes
+// after the end of the intake starts nothing, and counts as Rejected.
 //
 // Its operations are the runs. Those that have started have the key of their trigger and,
 // as [ValueStage], the name of their stage.
@@ -57,10 +57,10 @@ var _ core.Inspector = (*Executor)(nil)
 
 // New makes an executor of stages, or says what is wrong with them. It starts nothing.
 //
-// Signals on [core.Options.Sink] set off the stages. The first that matches exitOn is the
-// early exit; "" means that there is none. The options are those of a coordinator, except
-// that the default of Name is "waves", that of MaxConcurrency 4, for all stages together,
-// that DropOldest is always on, and that Lanes and Classes are not accepted.
+// Signals on [core.Options.Sink] start the stages. The first that matches exitOn is the
+// early exit; "" means that there is none. The options are the options of a coordinator,
+// with these differences: Name is "waves" by default, MaxConcurrency is 4 by default, for
+// all stages together, DropOldest is always on, and Lanes and Classes are not accepted.
 func New(stages []Stage, exitOn string, opts core.Options) (*Executor, error) {
 	prepared, err := prepare(stages)
 	if err != nil {
@@ -84,19 +84,20 @@ func New(stages []Stage, exitOn string, opts core.Options) (*Executor, error) {
 // for the early exit. Later calls, and calls after the end, do nothing.
 func (e *Executor) Start() {
 	e.once.Do(func() {
-		// The exit comes first, so that a signal which is both sets off nothing.
+		// The exit comes first: a signal that matches both the exit and a trigger starts
+		// nothing.
 		e.exit.Store(earlyexit.On(e, e.exitOn))
 		for _, s := range e.stages {
 			e.OnClosed(e.Sink().Subscribe(s.Trigger, func(trigger core.Signal) {
 				if e.setsOff(s, trigger) {
-					_, _ = e.coordinator.TryEnqueue(context.Background(), run{s, trigger}) // what is not accepted is counted
+					_, _ = e.coordinator.TryEnqueue(context.Background(), run{s, trigger}) // a rejected signal is counted
 				}
 			}))
 		}
 	})
 }
 
-// setsOff reports whether a signal that matches the trigger of s sets it off.
+// setsOff reports whether a signal that matches the trigger of s starts it.
 func (e *Executor) setsOff(s *stage, trigger core.Signal) bool {
 	if trigger.Name == core.SignalStarted || trigger.Name == core.SignalStopped {
 		return false

@@ -48,8 +48,8 @@ func drain(t testing.TB, e *waves.Executor, want core.Stats) {
 	check(t, "counters", got.String(), want.String())
 }
 
-// The suite submits bodies as payloads of the signals that set off a stage. One is
-// accepted if Enqueued counts it; submits take turns, so that it is clear which.
+// The suite submits bodies as payloads of signals that start a stage. A body is accepted if
+// Enqueued counts it. Submits take turns, so that it is clear which body was counted.
 func TestLifecycle(t *testing.T) {
 	body := core.NewKind[coretest.Body]("coretest.body")
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
@@ -75,8 +75,9 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// A trigger queues one run of each stage that matches, in their order; a full queue drops
-// the oldest. Signals before Start do not count; to start twice, or after the end, changes nothing.
+// A trigger queues one run of each stage that matches, in their order; a full queue drops the
+// oldest. Signals before Start do not count. A second Start, or a Start after the end, changes
+// nothing.
 func TestEachTriggerQueuesOneRunOfEachMatchingStageInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := core.Must(waves.New([]waves.Stage{{Name: "b", Trigger: "x.*", Work: quick}, {Trigger: "y, x.1", Work: quick}},
@@ -109,7 +110,7 @@ func TestEachTriggerQueuesOneRunOfEachMatchingStageInOrder(t *testing.T) {
 	})
 }
 
-// Also a weak point of the original: a time limit of the work is reported as cancellation.
+// Fault avoided: a time limit of the work is reported as cancellation.
 func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(core.Options{MaxConcurrency: 1, Timeout: time.Second},
@@ -140,8 +141,8 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 	})
 }
 
-// Weak point: the signals of its own coordinator set off stages with triggers like "*" or
-// "operation.*", endlessly. Lifecycle signals do not take the exit either.
+// Fault avoided: signals of the executor's own coordinator start stages with triggers like
+// "*" or "operation.*", endlessly. Lifecycle signals do not cause the early exit either.
 func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
 	for name, work := range map[string]core.Work[core.Signal]{
 		"quick": quick, "fails": fails, "panics": panics,
@@ -163,7 +164,7 @@ func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
 	}
 }
 
-// Weak point: chains restart at every trigger, so stages in a circle are never stopped.
+// Fault avoided: chains restart at every trigger, so stages in a circle are never stopped.
 func TestStagesInACircleAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := ""
@@ -172,7 +173,7 @@ func TestStagesInACircleAreStopped(t *testing.T) {
 		}}})
 		e := start(core.Options{Sink: sink}, waves.Stage{Trigger: "a", Work: quick, OnComplete: "b"},
 			waves.Stage{Trigger: "b", Work: func(ctx context.Context, s core.Signal) error {
-				core.OperationFrom(ctx).Because(s).Raise("c") // a signal with a cause counts
+				core.OperationFrom(ctx).Because(s).Raise("c") // a signal with another signal as its cause counts
 				return nil
 			}},
 			waves.Stage{Trigger: "c", Work: quick, OnComplete: "a"})
@@ -183,20 +184,20 @@ func TestStagesInACircleAreStopped(t *testing.T) {
 	})
 }
 
-// The exit cancels what runs, and nothing starts after it: no run that waits, no work of the
-// run whose OnStart is the exit, and no stage that the signal would set off.
+// The exit cancels running work, and nothing starts after it: no waiting run, no work of the
+// run whose OnStart is the exit, and no stage that the signal would start.
 func TestEarlyExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(core.Options{MaxConcurrency: 2},
 			waves.Stage{Name: "hangs", Trigger: "go", Work: hangs, OnComplete: "done", OnFailure: "failed"},
-			waves.Stage{Name: "exits", Trigger: "go", OnStart: "verdict", Work: panics}, // it is not called
+			waves.Stage{Name: "exits", Trigger: "go", OnStart: "verdict", Work: panics}, // the work is not called
 			waves.Stage{Trigger: "verdict", Work: quick, OnStart: "late"})
 		signals := coretest.Watch(t, e.Sink(), "stage.*, "+earlyexit.SignalExited+", done, failed, late")
 		for range 3 {
 			e.Sink().RaiseKey("go", "k")
 		}
 		synctest.Wait()
-		e.Sink().Raise("go") // sets off nothing any more
+		e.Sink().Raise("go") // starts nothing any more
 		drain(t, e, core.Stats{Enqueued: 6, Cancelled: 6, Rejected: e.Stats().Rejected})
 		raised := signals.ExpectExactly(earlyexit.SignalExited, waves.SignalCancelled, waves.SignalCancelled)
 		verdict, _ := e.Exited()

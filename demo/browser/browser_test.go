@@ -24,7 +24,7 @@ const (
 	bad    = "/bad"
 )
 
-// views are all views, with an operation to look at.
+// views lists all views; id is the operation to show.
 func views(p *program, id any) map[string]string {
 	return map[string]string{
 		"overview":   "#overview",
@@ -110,7 +110,7 @@ func TestPage(t *testing.T) {
 		b.click("#freeze")
 		b.until(`document.querySelector(".outcomes").innerText !== before && document.querySelector("#state").textContent === "live"`)
 		b.click("#freeze")
-		b.click(`#nav a[href="#operations"]`) // another view is shown as it is then
+		b.click(`#nav a[href="#operations"]`) // another view shows its present state
 		b.until(`document.querySelectorAll(".operations tbody tr").length > 5`)
 	})
 
@@ -300,7 +300,7 @@ func TestPage(t *testing.T) {
 	})
 
 	run("SevenTabs", func(t *testing.T) {
-		mayFail = true // three get no stream, and are told so
+		mayFail = true // three clients get no stream, and an error
 		tabs := []*tab{b}
 		for len(tabs) < 7 {
 			tabs = append(tabs, newTab(t, browser))
@@ -349,9 +349,9 @@ func TestPage(t *testing.T) {
 		for view, hash := range views(shop, runs) {
 			b.open(origin + hash)
 			b.until(`document.querySelector("#main :is(a, button, input)")`)
-			b.click("#freeze") // so that nothing comes or goes meanwhile
+			b.click("#freeze") // so that the page does not change meanwhile
 			value[bool](b, `(document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), true)`)
-			// Everything that can be used, in its order, and then out of the page.
+			// The Tab key reaches every control, in order, and then leaves the page.
 			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
 			for i, n := range want {
 				b.press(kb.Tab)

@@ -20,10 +20,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// patience is how long a condition may take: it is long because machines may be loaded.
+// patience is how long a condition may take. It is long, because machines may be loaded.
 const patience = 60 * time.Second
 
-// need skips the test, or fails it where a browser is required.
+// need skips the test, or fails it if a browser is required.
 func need(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("EPHEMERAL_BROWSER_REQUIRED") != "" {
@@ -32,7 +32,7 @@ func need(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// chromium starts the browser, and returns the context that tabs are made from.
+// chromium starts the browser, and returns the context for tabs.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
 	if coretest.Race && os.Getenv("EPHEMERAL_BROWSER_REQUIRED") == "" {
@@ -50,7 +50,8 @@ func chromium(t testing.TB) context.Context {
 		if err := chromedp.Do(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Its files are in a directory of the test, so it must have ended before that.
+		// Its files are in a directory of the test, so it must end before the directory is
+		// removed.
 		t.Cleanup(func() { chromedp.Cancel(ctx) })
 		return ctx
 	}
@@ -66,7 +67,7 @@ type tab struct {
 	used bool // shows an address
 
 	mu       sync.Mutex
-	errors   []string // of scripts, and of the console
+	errors   []string // errors of scripts and of the console
 	failures []string // requests that failed, as the console says
 	requests []string // all addresses
 }
@@ -141,7 +142,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open loads an address, also if only the part after # is new, and waits until it is shown.
+// open loads an address, even if only the part after # is new, and waits until it is shown.
 func (b *tab) open(url string) {
 	b.t.Helper()
 	if b.used {
@@ -189,7 +190,7 @@ func value[T any](b *tab, expression string, args ...any) T {
 	return v
 }
 
-// press sends keys to what has the focus.
+// press sends keys to the element with the focus.
 func (b *tab) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))

@@ -3,10 +3,10 @@
 //
 //	go test ./demo/browser
 //
-// Without chromium, and with the race detector, the tests are skipped, and those with axe-core
-// without npm. If EPHEMERAL_BROWSER_REQUIRED is set, they run, or fail. EPHEMERAL_AXE names a copy of
-// axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also write
-// the screenshots of the documentation.
+// Without chromium, and with the race detector, the tests are skipped. Tests with axe-core are also
+// skipped without npm. If EPHEMERAL_BROWSER_REQUIRED is set, no test is skipped. EPHEMERAL_AXE names
+// a copy of axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also
+// write the screenshots of the documentation.
 //
 // With EPHEMERAL_LONG, the page is also tried behind nginx and Caddy, with the configurations
 // of docs/statuspage-security.md. A proxy that is not installed is skipped; nginx is required

@@ -18,16 +18,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// hostile is a name that shows if it is ever read as HTML.
+// hostile is a name that is visible on the page if it is ever read as HTML.
 const hostile = `<script>hacked=1</script><img src=x onerror=hacked=1>`
 
-// An order is an item whose work goes on until somebody ends it.
+// An order is an item whose work goes on until the test ends it.
 type order struct {
 	customer string
-	steps    int64      // of how many one is done
-	child    *order     // that its work enqueues
-	asks     string     // what it waits for, in words
-	end      chan error // what its work returns
+	steps    int64      // number of steps; one is done
+	child    *order     // an order that its work enqueues
+	asks     string     // text of what it waits for
+	end      chan error // result of its work
 }
 
 func newOrder(customer string) order { return order{customer: customer, end: make(chan error, 1)} }
@@ -73,8 +73,8 @@ func newShop(t testing.TB) *program {
 	return p
 }
 
-// newProgram starts a program whose names are those that name makes. Not all of them are
-// names that a durable queue or a scheduler accepts, so those two are fakes.
+// newProgram starts a program whose names come from name. A durable queue or a scheduler
+// does not accept all of these, so those two are fakes.
 func newProgram(t testing.TB, name func(string) string) *program {
 	p := &program{t: t, sink: core.NewSink(core.SinkOptions{}), name: name}
 	p.orders = core.Must(core.NewKeyedCoordinator(
@@ -176,7 +176,7 @@ func (p *program) end(id core.OperationID) {
 	}
 }
 
-// work runs orders, uploads and mails for as long as ctx lasts, now more and now fewer.
+// work runs a changing number of orders, uploads and mails until ctx ends.
 func (p *program) work(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		p.uploads.Enqueue(ctx, 30*time.Millisecond)
@@ -219,8 +219,8 @@ func (p *program) page() *statuspage.Page {
 	return page
 }
 
-// A site serves pages of programs, each below a prefix of its own, and can start again at
-// the same address.
+// A site serves pages of programs, each below its own prefix. It can start again at the
+// same address.
 type site struct {
 	t        testing.TB
 	programs map[string]*program // by prefix

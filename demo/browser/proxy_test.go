@@ -76,7 +76,7 @@ func proxyTo(t *testing.T, name, config, backend string) string {
 }
 
 // The snippets of the documentation are tried with real proxies. A token keeps strangers out
-// behind them, and behind one that adds no header at all.
+// behind these proxies, and behind a proxy that adds no header.
 func TestBehindProxy(t *testing.T) {
 	if os.Getenv("EPHEMERAL_LONG") == "" {
 		t.Skip("it starts proxies: set EPHEMERAL_LONG")
@@ -152,7 +152,7 @@ func TestBehindProxy(t *testing.T) {
 				t.Errorf("an action for another site: %d", code)
 			}
 			if name == "bare" {
-				return // Host is not that of the site, so a browser without Sec-Fetch-Site cannot act
+				return // the Host header differs from the site, so a browser without Sec-Fetch-Site cannot act
 			}
 			if code, _ := ask("POST", "/api/act", site); code != 200 || !p.orders.Stats().Paused {
 				t.Errorf("an action of the page: %d", code)

@@ -10,32 +10,31 @@
 //
 // The source coordinator, files, reads each regular file once: it sniffs the type, decodes the header, hashes the bytes
 // and keeps a [File] as the state of the operation. Then it raises file.saved, which carries no payload. Three reactions,
-// each a coordinator with a limit of its own, subscribe to that signal. Their handlers pin the source operation and
-// enqueue its id; their bodies look the operation up, read its state and give up the pin. So a source stays in its
-// window exactly as long as somebody has yet to read it.
+// each a coordinator with its own limit, subscribe to that signal. Their handlers pin the source operation and enqueue
+// its id. Their bodies look up the operation, read its state and remove the pin. So a source stays in its window until
+// all reactions have read it.
 //
 // # Why memory is bounded
 //
-// Handlers run on the raiser's goroutine and the reactions' queues are short, so a slow reaction makes the source wait
-// instead of piling up work. Whatever would grow with the number of files is kept elsewhere: names come from the
-// directory in batches, the first path of each hash is in a temporary table, durations go into histograms of fixed size,
-// a summary lists a fixed number of failures and the database has them all. What remains are the limits: a few files
-// being hashed, and per thumbnail in the making one compressed file and its pixels.
+// Handlers run on the raiser's goroutine, and the queues of the reactions are short. So a slow reaction makes the source
+// wait, and no work piles up. Data that would grow with the number of files is not kept in memory. Names come from the
+// directory in batches. The first path of each hash is in a temporary table. Durations go into histograms of fixed size.
+// A summary lists a fixed number of failures, and the database has all of them. In memory are only a few files that are
+// being hashed and, for each thumbnail that is being made, one compressed file and its pixels.
 //
 // # What becomes of each entry
 //
-//   - A regular file whose first bytes are those of a PNG, JPEG or GIF is an image, whatever its name. Every image has a
-//     row, also when it fails, and so has a file that cannot be read, which may be one.
-//   - Any other file is skipped: no row, one signal with the reason. So are symbolic links, followed nowhere because what
-//     they point to is either below the directory anyway or none of our business, and pipes, sockets and devices, which
-//     are not even opened.
-//   - An image whose header does not decode, or declares more than [Limits] allow, fails in the source (file.failed); one
-//     whose pixels do not decode, or whose bytes have changed since, fails as a thumbnail (thumbnail.failed). The cause is
-//     in the column error, and width and height are what the file declares.
-//   - Equal contents share one thumbnail. The one whose path sorts lowest, byte by byte, is the original; duplicate_of of
-//     the others names it. That also holds for images that fail, as long as they could be read to the end.
+//   - A regular file whose first bytes are those of a PNG, JPEG or GIF is an image, whatever its name is. Every image
+//     has a row, even if it fails. A file that cannot be read has a row, too, because it may be an image.
+//   - Any other file is skipped: no row, one signal with the reason. Symbolic links are skipped, because their target is
+//     either below the directory or outside of the job. Pipes, sockets and devices are skipped and not even opened.
+//   - An image fails in the source (file.failed) if its header does not decode, or declares more than [Limits] allow. It
+//     fails as a thumbnail (thumbnail.failed) if its pixels do not decode, or if its bytes have changed. The column error
+//     has the cause, and width and height are what the file declares.
+//   - Equal contents share one thumbnail. The file whose path sorts lowest, byte by byte, is the original; the column
+//     duplicate_of of the others names it. This holds for images that fail, too, if they could be read to the end.
 //   - A directory that cannot be listed fails (directory.failed) and the walk goes on.
 //
 // Columns that are not known or do not apply are NULL. Paths are relative to the input, with forward slashes. A
-// thumbnail ignores the orientation that a camera may have noted, and of a GIF it shows the first frame.
+// thumbnail ignores the orientation in the data of a camera. The thumbnail of a GIF shows the first frame.
 package filepipeline

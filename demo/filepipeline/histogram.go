@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets that are exact below subBuckets nanoseconds and at most 1/subBuckets wide
-// relative to their value above. It takes the same 15 KB for ten durations and for a billion, where keeping the
-// durations would not. The zero value is ready to use, from several goroutines.
+// A histogram counts durations in buckets. Below subBuckets nanoseconds they are exact; above, their width is at
+// most 1/subBuckets of their value. It takes 15 KB, whatever the number of durations is. The zero value is ready to
+// use, from several goroutines.
 type histogram struct {
 	mu     sync.Mutex
 	counts [buckets]uint64
@@ -35,8 +35,8 @@ func (h *histogram) add(d time.Duration) {
 // since adds the time that has passed, in one deferred call.
 func (h *histogram) since(start time.Time) { h.add(time.Since(start)) }
 
-// quantile returns a duration that the fraction q of all durations does not exceed, at most 1/subBuckets too large and
-// never larger than the largest; 0 when there are none.
+// quantile returns a duration that the fraction q of all durations does not exceed. It is at most 1/subBuckets too
+// large, and never larger than the largest duration. Without durations it is 0.
 func (h *histogram) quantile(q float64) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// The dull model keeps and sorts everything.
+// The simple model keeps and sorts all durations.
 func TestHistogramAgainstSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var h histogram
 		var all []time.Duration
 		for range 1 + random.IntN(500) {
-			d := time.Duration(math.Exp(random.Float64() * 43)) // all magnitudes up to a century
+			d := time.Duration(math.Exp(random.Float64() * 43)) // durations of all magnitudes up to a century
 			h.add(d)
 			all = append(all, d)
 		}

@@ -52,7 +52,7 @@ func TestRunHostileDirectory(t *testing.T) {
 		"photo.webp":             []byte("RIFF\x00\x00\x00\x00WEBPVP8 "),
 		"small.gif":              small,
 	}
-	if runtime.GOOS != "darwin" { // whose file systems insist on UTF-8
+	if runtime.GOOS != "darwin" { // file systems of darwin require UTF-8
 		names["bytes\xff\xfe.png"] = pngOf(t, 25, 1)
 	}
 	root := mkdir(t, dir)
@@ -78,7 +78,7 @@ func TestRunHostileDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	// Only root can read what nobody may.
+	// Only root can read a file without permissions.
 	locked := os.Geteuid() != 0
 	writeFile(t, pngOf(t, 26, 1), dir, "locked.png")
 	writeFile(t, pngOf(t, 27, 1), dir, "locked", "x.png")
@@ -119,7 +119,7 @@ func TestRunHostileDirectory(t *testing.T) {
 		case "bomb.png":
 			want = append(want, rowOf(name, "png", "image/png", 60_000, 60_000, data).
 				failing("declares 60000x60000 = 3600000000 pixels, the limit is 50000000"))
-		default: // a strip, one pixel high, that tells its name by its width
+		default: // a strip, one pixel high, whose width identifies its name
 			f, err := inspect(in, name, testLimits)
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestRunHostileDirectory(t *testing.T) {
 	}
 }
 
-// writeTree writes files by way of a root: some paths are longer than the system takes in one piece.
+// writeTree writes files through a root, because some paths are too long for one system call.
 func writeTree(t *testing.T, dir string, names map[string][]byte) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -170,7 +170,7 @@ func writeTree(t *testing.T, dir string, names map[string][]byte) {
 	}
 }
 
-// What a listing called a file may be a pipe when it is opened.
+// A file of a listing may be a pipe when it is opened.
 func TestInputDoesNotWaitForPipes(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {

@@ -16,7 +16,7 @@ import (
 	"testing/fstest"
 )
 
-// testImage is a gradient, so that scaling has something to get wrong.
+// testImage is a gradient, so that wrong scaling is visible.
 func testImage(w, h int) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -42,7 +42,7 @@ func gifOf(t testing.TB, w, h int) []byte {
 	return encoded(t, func(b io.Writer) error { return gif.Encode(b, testImage(w, h), nil) })
 }
 
-// partialGIF has a screen of w by h of which its only frame covers a corner.
+// partialGIF has a screen of w by h, and one frame that covers a corner.
 func partialGIF(t testing.TB, w, h int, frame image.Rectangle) []byte {
 	t.Helper()
 	return encoded(t, func(b io.Writer) error {
@@ -63,7 +63,7 @@ func encoded(t testing.TB, encode func(io.Writer) error) []byte {
 	return b.Bytes()
 }
 
-// pngBomb is a well-formed PNG header, checksum and all, that declares w by h pixels and has none.
+// pngBomb is a valid PNG header with a checksum. It declares w by h pixels, but has none.
 func pngBomb(w, h uint32) []byte {
 	b := []byte("\x89PNG\r\n\x1a\n")
 	b = binary.BigEndian.AppendUint32(b, 13)
@@ -83,7 +83,7 @@ func gifBomb(t testing.TB) []byte {
 	return data
 }
 
-// decodeCause is what the standard library says of a torn image.
+// decodeCause is the error of the standard library for a truncated image.
 func decodeCause(t testing.TB, data []byte) string {
 	t.Helper()
 	_, _, err := image.Decode(bytes.NewReader(data))
@@ -101,7 +101,7 @@ func files(data map[string][]byte) fstest.MapFS {
 	return fsys
 }
 
-// openFunc intercepts every Open of a file system: what a disk does only on a bad day.
+// openFunc intercepts every Open of a file system, to simulate failures of a disk.
 type openFunc struct {
 	fs.FS
 	open func(inner fs.FS, name string) (fs.File, error)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Input is a directory on disk as an [fs.FS]. It differs from [os.DirFS] where hostile trees matter: no name leads out
-// of the directory (it is an [os.Root]), names need not be valid UTF-8, and opening never waits for the other end of a
-// named pipe. Close it after use.
+// Input is a directory on disk as an [fs.FS]. It differs from [os.DirFS], because a tree may be hostile: no name leads
+// out of the directory (it is an [os.Root]), names need not be valid UTF-8, and opening never waits for the other end
+// of a named pipe. Close it after use.
 type Input struct {
 	root *os.Root
 }
@@ -29,7 +29,8 @@ func OpenInput(dir string) (*Input, error) {
 	return in, nil
 }
 
-// readable reports why the directory cannot be listed: a root can be opened with less than that.
+// readable returns the reason if the directory cannot be listed: a root can be opened even
+// without that right.
 func (in *Input) readable() error {
 	dir, err := in.root.Open(".")
 	if err != nil {
@@ -42,12 +43,12 @@ func (in *Input) readable() error {
 	return nil
 }
 
-// Open implements [fs.FS]. The file is opened without blocking because what a listing called a regular file may have
-// become a pipe since; whoever reads it checks the type of what was opened.
+// Open implements [fs.FS]. It opens without blocking, because a regular file of the listing may have become a pipe
+// since. The reader checks the type of the opened file.
 func (in *Input) Open(name string) (fs.File, error) {
 	file, err := in.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return nil, err // not file: a nil *os.File in an fs.File is not nil
+		return nil, err // not file, because a nil *os.File in an fs.File is not nil
 	}
 	return file, nil
 }

@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// format is an image format the pipeline reads. The decoder follows from the sniffed MIME type, never from the file's
-// extension, and not from the global registry of package image, which any import could extend.
+// format is an image format the pipeline reads. The sniffed MIME type decides the decoder. The file's extension does
+// not matter. Nor does the global registry of package image, which any import can extend.
 type format struct {
 	name         string
 	decodeConfig func(io.Reader) (image.Config, error)
-	decode       func(io.Reader) (image.Image, error) // of a GIF: its first frame
+	decode       func(io.Reader) (image.Image, error) // for a GIF: its first frame
 }
 
 var formats = map[string]format{
@@ -31,20 +31,21 @@ var formats = map[string]format{
 }
 
 const (
-	sniffLen = 512 // all http.DetectContentType looks at
+	sniffLen = 512 // the number of bytes that http.DetectContentType reads
 
-	// maxSide refuses strips one pixel wide and millions long: the resampler's scratch memory grows with the longer
-	// side, whatever the area.
+	// maxSide refuses images that are one pixel wide and millions long: the resampler's memory grows with the
+	// longer side, whatever the area is.
 	maxSide = 100_000
 )
 
-// A skipError says that a file is none of the pipeline's business, which is not a failure.
+// A skipError says that the pipeline skips a file, which is not a failure.
 type skipError struct{ reason Reason }
 
 func (e *skipError) Error() string { return "skipped: " + string(e.reason) }
 
-// inspect reads the file once, in a stream: it sniffs the type, decodes the header and hashes every byte. With an error
-// the returned File holds what was found out nevertheless; a *skipError means that it is no image at all.
+// inspect reads the file once, in a stream: it sniffs the type, decodes the header and hashes every byte. With an
+// error, the returned File has the facts that were found before the error. A *skipError means that the file is no
+// image.
 func inspect(fsys fs.FS, name string, limits Limits) (File, error) {
 	file := File{Path: name}
 	r, err := openRegular(fsys, name)
@@ -53,8 +54,8 @@ func inspect(fsys fs.FS, name string, limits Limits) (File, error) {
 	}
 	defer r.Close()
 
-	// Everything passes through limited and then into hash, so that one reading serves all: whatever the header decoder
-	// buffers ahead is hashed as well, and one byte over the limit tells a file that grows under our hands.
+	// All bytes pass through limited and then into hash, so that the file is read once. Bytes that the header decoder
+	// buffers are hashed, too. One byte over the limit shows that the file is growing.
 	limited := &io.LimitedReader{R: r, N: limits.MaxBytes + 1}
 	hash := sha256.New()
 	tee := io.TeeReader(limited, hash)
@@ -92,7 +93,8 @@ func inspect(fsys fs.FS, name string, limits Limits) (File, error) {
 	return file, checkDimensions(file, limits.MaxPixels)
 }
 
-// openRegular opens a file and makes sure of what it opened, not of what a listing said a while ago.
+// openRegular opens a file, and checks the type of the opened file, because the listing may be out
+// of date.
 func openRegular(fsys fs.FS, name string) (fs.File, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -120,7 +122,7 @@ func sizeWithin(f fs.File, limit int64) (int64, error) {
 	return info.Size(), nil
 }
 
-// checkDimensions refuses a decode bomb by what it declares, before anything of that size is allocated.
+// checkDimensions refuses a decode bomb by its declared size, before memory of that size is allocated.
 func checkDimensions(f File, maxPixels int64) error {
 	switch {
 	case f.Width <= 0 || f.Height <= 0:

@@ -68,7 +68,7 @@ func TestInspectSkips(t *testing.T) {
 
 func TestInspectFails(t *testing.T) {
 	brokenHeader := pngOf(t, 3, 2)
-	brokenHeader[20] ^= 1 // the width, against its checksum
+	brokenHeader[20] ^= 1 // changes the width, so that the checksum is wrong
 	for _, test := range []struct {
 		name  string
 		data  []byte
@@ -118,7 +118,7 @@ func TestInspectUnreadable(t *testing.T) {
 	coretest.Check(t, err != nil && err.Error() == "no longer a regular file", "inspect of what became a pipe: %v", err)
 }
 
-// A file may grow while it is read: its size is then no bound for the bytes it gives.
+// A file may grow while it is read. Then its size does not bound the bytes that are read.
 func TestInspectGrowingFile(t *testing.T) {
 	data := pngOf(t, 3, 2)
 	endless := openFunc{files(map[string][]byte{"log.png": data}), func(inner fs.FS, name string) (fs.File, error) {

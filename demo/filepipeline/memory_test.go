@@ -15,13 +15,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The heap after 100,000 files is that after 20,000. Every path is its own, and a fifth of the contents.
+// The heap after 100,000 files is as large as after 20,000. All paths differ, and a fifth of the
+// contents.
 func TestMemoryDoesNotGrowWithFiles(t *testing.T) {
 	first, last := 20_000, 100_000
 	if os.Getenv("EPHEMERAL_LONG") != "1" || coretest.Race { // .ci/run sets it
 		first, last = 4_000, 8_000
 	}
-	// What is in flight comes and goes, an encoder takes a megabyte: the least of some samples is what stays.
+	// Running work uses memory for a while; an encoder takes a megabyte. So the least of several samples is
+	// the memory that stays.
 	const samples, apart = 10, 100
 	early, late := uint64(math.MaxUint64), uint64(math.MaxUint64)
 	tree := &endlessTree{
@@ -51,14 +53,13 @@ func TestMemoryDoesNotGrowWithFiles(t *testing.T) {
 
 func liveHeap() uint64 {
 	runtime.GC()
-	runtime.GC() // what finalizers of the first let go
+	runtime.GC() // frees memory that finalizers of the first GC released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// endlessTree is a flat directory that makes up its files when they are asked for, so that only the pipeline can be what
-// uses memory.
+// endlessTree is a flat directory that makes each file when it is opened, so that only the pipeline uses memory.
 type endlessTree struct {
 	total  int
 	image  []byte

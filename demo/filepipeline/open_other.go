@@ -2,5 +2,5 @@
 
 package filepipeline
 
-// openNonblock is nothing here: these systems keep no pipes among their files.
+// openNonblock is 0 here: these systems have no pipes among their files.
 const openNonblock = 0

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Limits bound what a single image may cost.
+// Limits bound the cost of a single image.
 type Limits struct {
 	// MaxBytes is the largest file that is read as an image; 0 means 64 MiB. Making a thumbnail holds the compressed
 	// file in memory.
@@ -25,7 +25,7 @@ type Options struct {
 	// it bounds the memory of the whole run.
 	Thumbnailers int
 	Limits       Limits
-	// Sink receives every signal of the run; nil means one of its own.
+	// Sink receives every signal of the run; nil means a new sink.
 	Sink *core.Sink
 }
 

@@ -26,8 +26,8 @@ type Output struct {
 }
 
 // OpenOutput creates the directory where needed and removes the rows and thumbnails of an earlier run: afterwards the
-// directory describes this run and nothing else. Files of other names stay. It refuses a directory within input, in
-// which the pipeline would find its own thumbnails.
+// directory describes this run and nothing else. Files with other names stay. It refuses a directory within input,
+// because the pipeline would find its own thumbnails there.
 func OpenOutput(ctx context.Context, dir, input string) (*Output, error) {
 	out := &Output{}
 	if err := out.open(ctx, dir, input); err != nil {
@@ -48,7 +48,7 @@ func (o *Output) open(ctx context.Context, dir, input string) (err error) {
 	if err := os.MkdirAll(thumbs, 0o777); err != nil {
 		return err
 	}
-	// The database comes first: it is what refuses a second run on the same directory.
+	// The database comes first, because it refuses a second run on the same directory.
 	if o.rows, err = openStore(ctx, filepath.Join(dir, databaseName)); err != nil {
 		return err
 	}
@@ -59,7 +59,8 @@ func (o *Output) open(ctx context.Context, dir, input string) (err error) {
 }
 
 // isInside reports whether dir, which need not exist, is parent or would be below it. It compares the directories
-// themselves, not their names: links, mounts and case-insensitive file systems give one directory several.
+// themselves, because one directory may have several names through links, mounts and case-insensitive file
+// systems.
 func isInside(dir, parent string) (bool, error) {
 	target, err := os.Stat(parent)
 	if errors.Is(err, os.ErrNotExist) {
@@ -87,7 +88,8 @@ func isInside(dir, parent string) (bool, error) {
 // ours matches the names of thumbnails, finished and unfinished.
 var ours = regexp.MustCompile(`^[0-9a-f]{64}\.(png|tmp)$`)
 
-// clear removes them. A directory that changes while it is listed may hide entries, so it looks until it finds none.
+// clear removes the thumbnails. A directory that changes while it is listed may hide entries, so clear lists it
+// until it finds none.
 func (o *Output) clear() error {
 	for {
 		if removed, err := o.clearOnce(); err != nil || removed == 0 {
@@ -121,14 +123,15 @@ func (o *Output) clearOnce() (removed int, err error) {
 	}
 }
 
-// hasThumb reports whether the thumbnail of these contents is finished, and its name relative to the directory.
+// hasThumb returns the name of the thumbnail of these contents, relative to the directory, and whether it is
+// finished.
 func (o *Output) hasThumb(sha256 string) (name string, ok bool) {
 	_, err := o.thumbs.Lstat(sha256 + ".png")
 	return path.Join(thumbsDir, sha256+".png"), err == nil
 }
 
-// writeThumb stores a thumbnail. It appears under its name complete or not at all. The caller sees to it that nobody
-// else writes the same one.
+// writeThumb stores a thumbnail. It appears under its name complete or not at all. The caller ensures that no other
+// goroutine writes the same thumbnail.
 func (o *Output) writeThumb(sha256 string, thumb image.Image) error {
 	temporary := sha256 + ".tmp"
 	file, err := o.thumbs.Create(temporary)
@@ -141,7 +144,7 @@ func (o *Output) writeThumb(sha256 string, thumb image.Image) error {
 	return o.thumbs.Rename(temporary, sha256+".png")
 }
 
-// Close releases the directory; what is written is complete.
+// Close releases the directory. All written files are complete.
 func (o *Output) Close() error {
 	var errs []error
 	if o.thumbs != nil {

@@ -163,7 +163,7 @@ func TestWriteThumb(t *testing.T) {
 	}
 }
 
-// An image that cannot be encoded must not leave a half-written thumbnail under its name, nor any other.
+// An image that cannot be encoded must not leave a partial thumbnail, under any name.
 func TestWriteThumbFailure(t *testing.T) {
 	dir := t.TempDir()
 	out, err := OpenOutput(t.Context(), dir, t.TempDir())

@@ -34,7 +34,7 @@ type pipeline struct {
 	sink   *core.Sink
 	tally  *tally
 	times  [stages]histogram
-	bytes  atomic.Int64          // of the images hashed
+	bytes  atomic.Int64          // bytes of the hashed images
 	broken atomic.Pointer[error] // the first result that could not be written
 
 	files      *core.Coordinator[string] // the source; items are paths
@@ -42,16 +42,17 @@ type pipeline struct {
 	duplicates *core.Coordinator[claim]
 	metadata   *core.Coordinator[change]
 
-	// work is the context of everything behind the intake. It does not end with an interruption, after which what was
-	// accepted is still finished.
+	// work is the context of all work after the intake. It does not end with an interruption: accepted work is still
+	// finished.
 	work context.Context
-	// stop ends the intake, with the reason.
+	// stop ends the intake, with a reason.
 	stop context.CancelCauseFunc
 }
 
 // Run sends every regular file of in through the pipeline, writes the results to out, and returns when all of it is
-// done. When ctx ends it takes in no more files, finishes those it has taken, and returns a Summary that says
-// Interrupted. A file that fails is no error, a result that cannot be written is; the Summary is valid either way.
+// done. When ctx ends, it accepts no more files, finishes the accepted ones, and returns a Summary with Interrupted
+// set. A file that fails is no error. A result that cannot be written is an error. The Summary is valid in both
+// cases.
 func Run(ctx context.Context, in fs.FS, out *Output, opts Options) (Summary, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -85,7 +86,7 @@ func Run(ctx context.Context, in fs.FS, out *Output, opts Options) (Summary, err
 }
 
 // build makes the coordinators. Their queues are short: an item that waits in a queue pins its source, and a full queue
-// is what slows the source down. None starts a goroutine before it has work.
+// slows the source down. No coordinator starts a goroutine before it has work.
 func (p *pipeline) build(opts Options) error {
 	options := func(name string, limit int) core.Options {
 		return core.Options{Name: name, MaxConcurrency: limit, MaxQueued: queued * limit, MaxTracked: window, Sink: p.sink}
@@ -96,17 +97,17 @@ func (p *pipeline) build(opts Options) error {
 	p.metadata, errs[2] = core.NewCoordinator(p.write, options("metadata", writers))
 
 	source := options("files", opts.Readers)
-	// As many operations may be pinned as are tracked: room for one claim in every place that a reaction has, and for
-	// those that wait to hand theirs over.
+	// MaxTracked also bounds the number of pins. There is room for one claim in every place of every reaction, and
+	// for each reader that waits to hand over a claim.
 	source.MaxTracked = window + opts.Readers + (1+queued)*(opts.Thumbnailers+comparers+writers)
 	p.files, errs[3] = core.NewCoordinator(p.read, source)
 	return errors.Join(errs[:]...)
 }
 
 const (
-	comparers = 2  // ask the writer which files are equal; more would only wait for it
+	comparers = 2  // they ask the writer which files are equal; more comparers would only wait for the writer
 	writers   = 1  // SQLite has one
-	queued    = 2  // items that may wait, per one that runs
+	queued    = 2  // items that may wait for each one that runs
 	window    = 64 // finished operations that a coordinator shows
 )
 
@@ -131,8 +132,8 @@ func (p *pipeline) feed(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for everything accepted, upstream first: only when no source is left can nothing more reach a reaction,
-// and the writer serves them all.
+// drain waits for all accepted work, upstream first. Reactions get no more items only after the last source has
+// ended, and the writer serves all of them.
 func (p *pipeline) drain() error {
 	for _, c := range []core.Lifecycle{p.files, p.thumbnails, p.duplicates, p.metadata} {
 		if err := c.Drain(p.work); err != nil {
@@ -142,7 +143,7 @@ func (p *pipeline) drain() error {
 	return nil
 }
 
-// fail reports a result that could not be written. There is no point in reading on.
+// fail reports a result that could not be written, and ends the intake.
 func (p *pipeline) fail(on core.Raiser, path string, err error) error {
 	OutputFailed.Raise(on, path, Failure{File{Path: path}, cause(err)})
 	err = fmt.Errorf("output for %s: %w", Printable(path), err)
@@ -158,7 +159,7 @@ func (p *pipeline) outputError() error {
 	return nil
 }
 
-// cause is the text of an error without the path, which has a column of its own.
+// cause is the text of an error without the path, which has its own column.
 func cause(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err

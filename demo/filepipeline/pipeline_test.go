@@ -21,7 +21,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// run sends fsys through the pipeline into a fresh directory and returns what it said and wrote.
+// run sends fsys through the pipeline into a new directory. It returns the summary and the rows.
 func run(t *testing.T, fsys fs.FS, opts Options) (s Summary, rows map[string]row, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -148,11 +148,11 @@ func TestRunNothing(t *testing.T) {
 	coretest.Check(t, len(rows) == 0 && s.Files() == 0 && len(s.Signals) == 0, "an empty directory gives %v, %+v", rows, s)
 }
 
-// What a disk does on a bad day: each of these fails alone.
+// Failures of the disk: each of these files fails alone.
 func TestRunTrouble(t *testing.T) {
 	names := []string{"changes", "good", "locked", "panics", "panics later", "secret/x", "unreadable", "vanished", "vanishes"}
 	data := map[string][]byte{}
-	for i, name := range names { // contents of their own, so that no thumbnail is shared
+	for i, name := range names { // different contents, so that no thumbnail is shared
 		data[name] = pngOf(t, 30, 1+i)
 	}
 	var mu sync.Mutex
@@ -197,7 +197,7 @@ func TestRunTrouble(t *testing.T) {
 	coretest.Check(t, slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }), "the unreadable directory is not among the failures")
 }
 
-// brokenFile is a file whose bytes cannot be had.
+// brokenFile is a file whose bytes cannot be read.
 type brokenFile struct {
 	fs.File
 	read func() error
@@ -223,7 +223,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// When the context ends, what was taken in is finished and written, and nothing else.
+// When the context ends, exactly the accepted files are finished and written.
 func TestRunInterrupted(t *testing.T) {
 	data := map[string][]byte{}
 	for i := range 300 {
@@ -256,7 +256,8 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// A thumbnail that cannot be written is not the image's fault: the run ends with an error instead of a list of failures.
+// If a thumbnail cannot be written, the image is not at fault: the run ends with an error and not with a list of
+// failures.
 func TestRunOutputFails(t *testing.T) {
 	data := map[string][]byte{}
 	for i := range 300 {
@@ -269,7 +270,7 @@ func TestRunOutputFails(t *testing.T) {
 	if err := out.thumbs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// One of each, so that the queues are short and what fails first is known, on a machine with however many processors.
+	// Each limit is 1, so that the queues are short and the first failure is known, on any number of processors.
 	s, err := Run(t.Context(), files(data), out, Options{Readers: 1, Thumbnailers: 1})
 	coretest.Check(t, errors.Is(err, fs.ErrClosed) && strings.HasPrefix(err.Error(), "output for 000: "), "Run: %v, want the first write that failed", err)
 	if s.Failed != 0 || s.Signals["output.failed"] == 0 || s.Files() > 50 {
@@ -287,7 +288,7 @@ func TestRunRefusesOptions(t *testing.T) {
 	}
 }
 
-// The pipeline against a dull model of it, on the images that Go's own packages are tested with.
+// The pipeline is compared with a simple model, on the images of Go's own tests.
 func TestRunOnGoImages(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

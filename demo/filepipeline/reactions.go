@@ -9,14 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What these say does not happen; if it did, the results would be incomplete and the run must not look like a success.
+// These errors do not happen. If one did, the results would be incomplete, and the run must not look like a success.
 var (
 	errNotPinned = errors.New("the source operation could not be pinned")
 	errNoSource  = errors.New("the source operation is gone")
 )
 
-// subscribe wires the reactions to the signals. For one signal, subscribers run in this order and the writer is first
-// in, first out: the row of a file is there before anything is added to it.
+// subscribe wires the reactions to the signals. For one signal, subscribers run in this order, and the writer is
+// first in, first out. So the row of a file exists before a reaction adds to it.
 func (p *pipeline) subscribe() (cancel func()) {
 	cancels := []func(){
 		p.tally.subscribe(p.sink),
@@ -25,7 +25,7 @@ func (p *pipeline) subscribe() (cancel func()) {
 		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.thumbnails, s) }),
 		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.duplicates, s) }),
 
-		// What failed has a row as well, and if it could be read to its end it may still equal another file.
+		// A failed file has a row as well. If the whole file could be read, it may be a duplicate.
 		FileFailed.Subscribe(p.sink, func(s core.Signal, f Failure) {
 			p.record(s, f.Cause)
 			if f.File.SHA256 != "" {
@@ -46,8 +46,8 @@ func (p *pipeline) subscribe() (cancel func()) {
 	}
 }
 
-// claim pins the source operation of a signal for one reaction. It runs inside the raise, so the operation is still
-// running and cannot be gone.
+// claim pins the source operation of a signal for one reaction. It runs inside the raise, so the operation still
+// runs and is in the window.
 func (p *pipeline) claim(s core.Signal) (claim, error) {
 	unpin, ok := p.files.Pin(s.Operation)
 	if !ok {
@@ -62,7 +62,7 @@ func (p *pipeline) take(c claim) (File, error) {
 	return p.look(c)
 }
 
-// contents is the key of a claim: equal files never race for one thumbnail, and all but the first find it finished.
+// contents is the key of a claim. So equal files never race for one thumbnail: all but the first find it finished.
 func (p *pipeline) contents(c claim) string {
 	file, _ := p.look(c)
 	return file.SHA256
@@ -92,7 +92,7 @@ func (p *pipeline) hand(reaction *core.Coordinator[claim], s core.Signal) {
 	}
 }
 
-// record has the row of the source operation of s written.
+// record lets the writer write the row of the source operation of s.
 func (p *pipeline) record(s core.Signal, cause string) {
 	c, err := p.claim(s)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *pipeline) record(s core.Signal, cause string) {
 	})
 }
 
-// change gives the writer something to write.
+// change gives the writer a change to write.
 func (p *pipeline) change(path string, apply func(ctx context.Context, rows *store) error) {
 	if _, err := p.metadata.Enqueue(p.work, change{path, apply}); err != nil {
 		p.fail(p.sink, path, err)
@@ -164,7 +164,7 @@ func (p *pipeline) render(op *core.Operation, file File) (thumb image.Image, err
 	return renderThumb(p.in, file)
 }
 
-// duplicate is the work of the duplicates reaction. What it decides is a transaction, which the one writer makes.
+// duplicate is the work of the duplicates reaction. The one writer makes its decision, in a transaction.
 func (p *pipeline) duplicate(ctx context.Context, c claim) error {
 	defer p.times[stageDuplicate].since(time.Now())
 	op := core.OperationFrom(ctx)

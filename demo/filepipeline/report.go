@@ -14,14 +14,14 @@ import (
 
 // Summary is what one run did.
 type Summary struct {
-	Bytes       int64 // of the images read and hashed
+	Bytes       int64 // bytes of the images that were read and hashed
 	Elapsed     time.Duration
-	Interrupted bool // the intake ended early; what had been taken in is finished
+	Interrupted bool // the intake ended early; accepted files are finished
 
 	Signals  map[string]uint64 // how often each was raised
 	Skipped  map[Reason]uint64
 	Failed   uint64    // files and directories
-	Failures []Failure // the first of them in path order
+	Failures []Failure // the first failures in path order
 	Stages   []StageSummary
 }
 
@@ -35,7 +35,7 @@ func (s Summary) Images() uint64 {
 	return s.Signals[SignalFileSaved] + s.Signals[FileFailed.Name()]
 }
 
-// Print writes the summary as tables. Names that a terminal would misunderstand are quoted.
+// Print writes the summary as tables. Names that contain control characters are quoted.
 func (s Summary) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	s.printTotals(t)
@@ -95,8 +95,8 @@ func (s Summary) printFailures(w io.Writer) {
 	}
 }
 
-// Printable returns s as it is if it shows on one line the way it is written, and quoted otherwise: names of files may
-// hold newlines, escape sequences and bytes that are no text.
+// Printable returns s unchanged if all its characters are printable, and quoted otherwise: names of files may contain
+// newlines, escape sequences and bytes that are no text.
 func Printable(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 	if s == "" || s[0] == '"' || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {

@@ -95,7 +95,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Which failures are listed must not depend on which came first.
+// The list of failures must not depend on their order.
 func TestTallyKeepsTheLowestFailures(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	tally := newTally()

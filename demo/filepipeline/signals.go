@@ -11,17 +11,17 @@ const (
 )
 
 var (
-	FileSkipped       = core.NewKind[Reason]("file.skipped")          // no image, or nothing to be opened
-	FileFailed        = core.NewKind[Failure]("file.failed")          // unreadable, corrupt or over a limit
-	DirectoryFailed   = core.NewKind[Failure]("directory.failed")     // could not be listed
-	ThumbnailComplete = core.NewKind[Thumbnail]("thumbnail.complete") // made, or shared with an equal file
-	ThumbnailFailed   = core.NewKind[Failure]("thumbnail.failed")     // does not decode, or changed meanwhile
+	FileSkipped       = core.NewKind[Reason]("file.skipped")          // the entry is no image, or must not be opened
+	FileFailed        = core.NewKind[Failure]("file.failed")          // the file is unreadable, corrupt or over a limit
+	DirectoryFailed   = core.NewKind[Failure]("directory.failed")     // the directory could not be listed
+	ThumbnailComplete = core.NewKind[Thumbnail]("thumbnail.complete") // the thumbnail was made, or shared with an equal file
+	ThumbnailFailed   = core.NewKind[Failure]("thumbnail.failed")     // the image does not decode, or has changed meanwhile
 	DuplicateFound    = core.NewKind[Duplicate]("duplicate.found")    // raised once per file beyond the first of its contents
 	OutputFailed      = core.NewKind[Failure]("output.failed")        // the output directory refused a write
 )
 
-// File is what a source operation keeps as its state for the reactions, and what fills the first columns of a row.
-// Fields that could not be found out are zero.
+// File is the state that a source operation keeps for the reactions. It also fills the first columns of a row.
+// Unknown fields are zero.
 type File struct {
 	Path          string
 	Bytes         int64
@@ -34,7 +34,7 @@ type File struct {
 // Pixels is the declared area.
 func (f File) Pixels() int64 { return int64(f.Width) * int64(f.Height) }
 
-// Failure is why one path failed, and all that is known of the file.
+// Failure says why one path failed, and has all known facts about the file.
 type Failure struct {
 	File  File
 	Cause string // one line, without the path
@@ -43,8 +43,8 @@ type Failure struct {
 // Thumbnail is a finished thumbnail.
 type Thumbnail struct {
 	Path   string // of the source
-	Name   string // of the thumbnail, relative to the output directory
-	Shared bool   // an equal file had it made
+	Name   string // name of the thumbnail, relative to the output directory
+	Shared bool   // the thumbnail was made for an equal file
 }
 
 // Duplicate says that two files have equal contents.

@@ -8,12 +8,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// errPanicked is the cause of a failure when a decoder panicked on what it was fed. The panic itself is recovered at
-// the operation's boundary; the deferred announcements below run on its way there.
+// errPanicked is the cause of a failure when a decoder has panicked. The operation recovers the panic itself; the
+// deferred announcements below run before that.
 var errPanicked = errors.New("the decoder panicked")
 
-// read is the work of the source: find out what the file is, keep that as state, and say so. The reactions run behind
-// the signal, on this goroutine as far as their queues: when they are full, read waits here.
+// read is the work of the source: it inspects the file, keeps the result as state, and raises the signal. The
+// handlers enqueue into the reactions on this goroutine. When their queues are full, read waits here.
 func (p *pipeline) read(ctx context.Context, path string) (err error) {
 	op := core.OperationFrom(ctx)
 	op.SetKey(path)
@@ -24,7 +24,7 @@ func (p *pipeline) read(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// announce raises the one signal that accounts for the file.
+// announce raises the one signal that reports the result of the file.
 func (p *pipeline) announce(op *core.Operation, file File, err error) error {
 	op.Set(stateFile, file)
 	if file.SHA256 != "" {

@@ -2,8 +2,8 @@ package filepipeline
 
 import "time"
 
-// stage numbers the parts of the pipeline whose work is timed, without the time spent waiting for room downstream. Only
-// duplicate includes a wait, for the writer's answer, because that is its work.
+// stage numbers the timed parts of the pipeline. The time of waiting for room downstream is not included. Only
+// duplicate includes a wait: for the writer's answer, because that is its work.
 type stage int
 
 const (
@@ -11,7 +11,7 @@ const (
 	stageThumbnail
 	stageDuplicate
 	stageMetadata
-	stages // how many there are
+	stages // the number of stages
 )
 
 func (s stage) String() string {

@@ -13,17 +13,16 @@ import (
 )
 
 // A store is the database: the table files describes the images that this run found, and nothing else. It is one
-// connection, for one writer at a time, and every change is a transaction of its own that survives the death of the
-// process.
+// connection, for one writer at a time. Every change is its own transaction, and survives the death of the process.
 type store struct {
 	db       *sql.DB
-	conn     *sql.Conn // the only one: exclusive locking and the temporary table belong to it
+	conn     *sql.Conn // the only connection: exclusive locking and the temporary table belong to it
 	prepared map[string]*sql.Stmt
 }
 
-// schema drops what an earlier run left: a row of a file that has vanished since would be a lie. The table contents
-// remembers the first path of every hash; it lives in a file that SQLite deletes by itself, because a map in memory
-// would grow with the number of files.
+// schema drops the rows of an earlier run, because a file may be gone since. The table contents has the first path
+// of every hash. It is in a temporary file, which SQLite deletes by itself, because a map in memory would grow with
+// the number of files.
 const schema = `
 	PRAGMA journal_mode = WAL;
 	PRAGMA synchronous = NORMAL;
@@ -43,8 +42,8 @@ const schema = `
 	CREATE TEMPORARY TABLE contents(sha256 TEXT PRIMARY KEY, first TEXT NOT NULL) WITHOUT ROWID;
 `
 
-// exclusive is set before anything is read, so that a second pipeline on the same directory fails at once instead of
-// mixing its rows with ours.
+// exclusive is set before the first read. So a second pipeline on the same directory fails at once, and does not mix
+// its rows with ours.
 const exclusive = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = FILE`
 
 const (
@@ -57,7 +56,8 @@ const (
 	insertFirst = `INSERT INTO contents(sha256, first) VALUES(?, ?)`
 	updateFirst = `UPDATE contents SET first = ? WHERE sha256 = ?`
 
-	// settleFirsts repairs the rows that were marked before the first of their contents turned up.
+	// settleFirsts repairs rows that were marked before the final first file of their contents
+	// came.
 	settleFirsts = `
 		UPDATE files SET duplicate_of = contents.first FROM contents
 		WHERE contents.sha256 = files.sha256 AND files.duplicate_of <> contents.first`
@@ -99,7 +99,7 @@ func (s *store) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// dataSource makes a URI of the path, in which the characters that mean something to the driver are escaped.
+// dataSource makes a URI of the path. It escapes the characters that have a meaning for the driver.
 func dataSource(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -126,10 +126,10 @@ func (s *store) setError(ctx context.Context, path, cause string) error {
 	return s.exec(ctx, setError, cause, path)
 }
 
-// claim enters a path for its contents and returns the path it duplicates, or "" if these contents are new. The first
-// of equal files is the one whose path sorts lowest, whatever the order in which they come: if path sorts below the
-// first so far they change places, and the result names the one that became the duplicate. Rows that pointed to that
-// one already wait for settle.
+// claim enters a path for its contents and returns the path that it duplicates, or "" if the contents are new. The
+// first of equal files is the file whose path sorts lowest, in whatever order they come. If path sorts below the
+// present first, they change places, and the result names the file that became the duplicate. Rows that already point
+// to that file are repaired by settle.
 func (s *store) claim(ctx context.Context, path, sha256 string) (d Duplicate, err error) {
 	var first string
 	err = s.prepared[firstOf].QueryRowContext(ctx, sha256).Scan(&first)
@@ -155,8 +155,8 @@ func (s *store) settle(ctx context.Context) error {
 	return err
 }
 
-// close folds the journal into the database and releases it. It leaves one plain file: one that is in WAL mode could not
-// be read from a directory that its reader may not write to.
+// close folds the journal into the database and releases it. It leaves one plain file, because a file in WAL mode cannot
+// be read in a directory without the right to write.
 func (s *store) close() error {
 	_, err := s.conn.ExecContext(context.Background(), `PRAGMA journal_mode = DELETE`)
 	return errors.Join(err, s.release())
@@ -178,7 +178,7 @@ func (s *store) exec(ctx context.Context, query string, args ...any) error {
 	return err
 }
 
-// null turns a zero value, which stands for unknown, into SQL's NULL.
+// null turns a zero value, which means unknown, into SQL's NULL.
 func null[V comparable](v V) any {
 	if v == *new(V) {
 		return nil

@@ -17,7 +17,7 @@ type row struct {
 	path, sha256, format, width, height, bytes, mime, thumb, duplicateOf, err string
 }
 
-// readRows opens the database as any reader would.
+// readRows opens the database like any reader.
 func readRows(t testing.TB, database string) map[string]row {
 	t.Helper()
 	dsn, err := dataSource(database)
@@ -69,7 +69,7 @@ func newStore(t *testing.T, path string) *store {
 }
 
 func TestStoreRows(t *testing.T) {
-	// The name is made of what means something in a URI or to the driver.
+	// The name consists of characters with a meaning in a URI or for the driver.
 	path := filepath.Join(t.TempDir(), "a b#c%20d&e=é.db")
 	s := newStore(t, path)
 	check := func(err error) {
@@ -104,7 +104,8 @@ func TestStoreRows(t *testing.T) {
 	}
 }
 
-// The dull model: of equal files the lowest path is the original, however they come.
+// In the simple model, the lowest path of equal files is the original, in whatever order
+// they come.
 func TestStoreClaimInAnyOrder(t *testing.T) {
 	contents := map[string]string{"a": "1", "b": "1", "c": "1", "d": "2", "e": "3", "f": "3", "g": "1"}
 	want := map[string]string{"a": "-", "b": "a", "c": "a", "d": "-", "e": "-", "f": "e", "g": "a"}
@@ -186,7 +187,8 @@ func TestStoreRefusesWhatIsNoDatabase(t *testing.T) {
 	}
 }
 
-// A row is durable once it is written: another process may look while the run goes on, or after it was killed.
+// A row is durable after it was written: another process may read it while the run goes on, or after the run
+// was killed.
 func TestStoreSurvivesItsProcess(t *testing.T) {
 	dir := t.TempDir()
 	s := newStore(t, filepath.Join(dir, databaseName))
@@ -194,7 +196,7 @@ func TestStoreSurvivesItsProcess(t *testing.T) {
 	if err := s.insert(t.Context(), File{Path: "kept"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	// What a dead process leaves is its files as they are now.
+	// A copy of the present files is what a killed process leaves.
 	crashed := t.TempDir()
 	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 // maxFailures is how many failures a summary lists; the database has them all.
 const maxFailures = 50
 
-// tally is the bookkeeper: it knows of the run only what the signals say. It counts in fixed memory, because the names
-// and reasons are few; the sink's window would forget.
+// tally counts the signals of the run, and knows nothing else about it. It needs fixed memory, because there are few
+// names and reasons. The sink's window would forget signals.
 type tally struct {
 	mu       sync.Mutex
 	signals  map[string]uint64
@@ -26,7 +26,7 @@ func newTally() *tally {
 	return &tally{signals: map[string]uint64{}, skipped: map[Reason]uint64{}}
 }
 
-// counted matches the signals of the pipeline, and panics.
+// counted matches the signals of the pipeline and core.SignalPanicked.
 const counted = "file.*, directory.*, thumbnail.*, metadata.*, duplicate.*, output.*, pipeline.*, " + core.SignalPanicked
 
 // subscribe listens on the sink until the result is called.
@@ -57,7 +57,8 @@ func (t *tally) skip(_ core.Signal, why Reason) {
 	t.skipped[why]++
 }
 
-// fail keeps the failures that sort lowest, so that the list does not depend on which came first.
+// fail keeps the failures that sort lowest, so that the list does not depend on the order in
+// which they come.
 func (t *tally) fail(_ core.Signal, f Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

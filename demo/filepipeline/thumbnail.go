@@ -16,12 +16,12 @@ import (
 // thumbSide is the longest side of a thumbnail in pixels.
 const thumbSide = 256
 
-// errChanged is the cause when the bytes are no longer those that were hashed.
+// errChanged is the cause when the bytes have changed since they were hashed.
 var errChanged = errors.New("changed while being processed")
 
-// renderThumb reads the file again, decodes it and scales it. It decodes nothing but the very bytes that were inspected:
-// the thumbnail is filed under their hash, and their declared size is what was checked against the limit. For that the
-// compressed bytes are held in memory, which Limits.MaxBytes bounds.
+// renderThumb reads the file again, decodes it and scales it. It decodes exactly the bytes that were inspected, because
+// the name of the thumbnail is their hash, and their declared size was checked. So it holds the compressed bytes in
+// memory; Limits.MaxBytes bounds them.
 func renderThumb(fsys fs.FS, file File) (image.Image, error) {
 	data, err := readExactly(fsys, file)
 	if err != nil {
@@ -56,8 +56,8 @@ func readExactly(fsys fs.FS, file File) ([]byte, error) {
 	return data, nil
 }
 
-// scale returns img, of which the file declares the given size, with its longest side at most thumbSide. An image that
-// is small enough is returned as it is: never enlarged, no pixel touched.
+// scale returns img with its longest side at most thumbSide. The file declares the given size. A small image is
+// returned unchanged.
 func scale(img image.Image, width, height int) image.Image {
 	img = onCanvas(img, width, height)
 	w, h := fit(width, height, thumbSide)
@@ -69,8 +69,8 @@ func scale(img image.Image, width, height int) image.Image {
 	return thumb
 }
 
-// onCanvas places the first frame of a GIF, which may cover a part only, on the screen the file declares. The decoders
-// of the other formats always fill the whole.
+// onCanvas places the first frame of a GIF, which may cover only a part, on the screen that the file declares. Other
+// formats always fill the whole screen.
 func onCanvas(img image.Image, width, height int) image.Image {
 	whole := image.Rect(0, 0, width, height)
 	if img.Bounds() == whole {

@@ -34,7 +34,8 @@ func TestFitKeepsAspectAndNeverEnlarges(t *testing.T) {
 	law := func(a, b uint16) bool {
 		width, height := int(a)+1, int(b)+1
 		w, h := fit(width, height, thumbSide)
-		// Converted in between, or a processor may round the product and the difference below at once, and break ties.
+		// The conversion makes each step round: otherwise a processor may round product and difference in one step,
+		// and break ties.
 		exact := float64(float64(min(width, height)) * min(1, thumbSide/float64(max(width, height))))
 		return w >= 1 && h >= 1 && w <= width && h <= height &&
 			max(w, h) == min(max(width, height), thumbSide) &&

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// readAhead is how many names of a directory are held at once. [fs.WalkDir] holds and sorts all of them, which for a
-// flat directory of a million files is memory that grows with the number of files.
+// readAhead is how many names of a directory are held at once. [fs.WalkDir] holds and sorts all names, so its memory
+// grows with the number of files in a directory.
 const readAhead = 256
 
 // entry is one thing found below the input directory.
@@ -21,10 +21,9 @@ type entry struct {
 	err  error  // path is a directory that could not be listed
 }
 
-// walk yields everything below the root except directories themselves, depth first; sorted within directories of up to
-// readAhead entries, in the directory's own order beyond that, so nothing may depend on the order. It follows no link
-// and opens nothing but directories, so there is no loop and no waiting. It holds readAhead names and one open directory per
-// level.
+// walk yields everything below the root except directories, depth first. Directories of up to readAhead entries are sorted;
+// larger ones are in the order of the file system. So no code may depend on the order. It follows no links and opens only
+// directories, so it neither loops nor blocks. It holds readAhead names and one open directory per level.
 func walk(fsys fs.FS) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		var levels []*level
@@ -88,7 +87,7 @@ type level struct {
 	path  string
 	dir   fs.ReadDirFile
 	batch []fs.DirEntry
-	err   error // what ended the listing; reported once batch is used up
+	err   error // the error that ended the listing; reported when batch is used up
 }
 
 func openLevel(fsys fs.FS, name string) (*level, error) {
@@ -104,7 +103,7 @@ func openLevel(fsys fs.FS, name string) (*level, error) {
 	return &level{path: name, dir: dir}, nil
 }
 
-// next returns the next entry, or nil and the reason there is none: io.EOF at the end.
+// next returns the next entry, or nil and the reason why there is none: io.EOF at the end.
 func (l *level) next() (fs.DirEntry, error) {
 	if len(l.batch) == 0 && l.err == nil {
 		l.batch, l.err = l.dir.ReadDir(readAhead)

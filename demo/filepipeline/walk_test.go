@@ -73,7 +73,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// tornDir lists what it has and then fails instead of ending.
+// tornDir lists its entries and then returns an error instead of io.EOF.
 type tornDir struct{ fs.ReadDirFile }
 
 func (d tornDir) ReadDir(n int) ([]fs.DirEntry, error) {

@@ -2,7 +2,7 @@
 // that runs, and its signals while they are raised.
 //
 // The model is a plain structure that messages change: keys, the size of the terminal, and
-// ten times a second the news of the scenario that runs. It reads signals with Sense. So a
+// ten times a second the news of the running scenario. It reads signals with Sense. So a
 // scenario never waits for the terminal, however many signals it raises.
 package menu
 
@@ -17,11 +17,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
-// ErrInterrupted is returned if Ctrl-C, or the end of the context, has ended the menu.
+// ErrInterrupted is returned if Ctrl-C or the end of the context has ended the menu.
 var ErrInterrupted = tea.ErrInterrupted
 
-// Run shows the menu until the user leaves it. If a scenario runs then, Run waits until it
-// has ended, for drain at most. With the second Ctrl-C it does not wait.
+// Run shows the menu until the user leaves it. If a scenario runs then, Run waits for its
+// end, but not longer than drain. After a second Ctrl-C it does not wait.
 func Run(ctx context.Context, scenarios []scenario.Scenario, drain time.Duration) error {
 	final, err := tea.NewProgram(newModel(ctx, scenarios), tea.WithoutSignalHandler()).Run()
 	if m, ok := final.(model); ok && m.run != nil && !m.stopping {
@@ -35,18 +35,18 @@ func Run(ctx context.Context, scenarios []scenario.Scenario, drain time.Duration
 	return err
 }
 
-// model is all that the menu knows.
+// model is the state of the menu.
 type model struct {
 	ctx           context.Context
 	scenarios     []scenario.Scenario
 	width, height int
 
-	cursor int  // the scenario that is chosen
+	cursor int  // index of the chosen scenario
 	run    *run // nil while no scenario runs
 
 	stopping bool     // the run is cancelled
 	finished bool     // a scenario has ended, and a key returns to the list
-	output   []string // of the last run, with its result in the end
+	output   []string // output of the last run, with the result at the end
 	signals  window
 
 	typing bool // a filter
@@ -67,7 +67,7 @@ func (m model) Init() tea.Cmd {
 	}
 }
 
-// Update is what a message changes.
+// Update changes the model for a message.
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -104,7 +104,7 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 		m.signals.sample(+1)
 	case key == "-":
 		m.signals.sample(-1)
-	case m.run != nil: // other keys have no meaning now
+	case m.run != nil: // other keys have no effect now
 	case m.finished:
 		m.finished = false
 	case key == "q":
@@ -130,7 +130,7 @@ func (m model) start() (tea.Model, tea.Cmd) {
 	return m, tea.Batch(play, m.run.next())
 }
 
-// edit changes the filter that is typed.
+// edit changes the filter while it is typed.
 func (m model) edit(key tea.KeyPressMsg) tea.Model {
 	switch key.String() {
 	case "enter":
@@ -148,7 +148,7 @@ func (m model) edit(key tea.KeyPressMsg) tea.Model {
 	return m
 }
 
-// show takes in the news of the run.
+// show adds the news of the run.
 func (m model) show(f frame) (tea.Model, tea.Cmd) {
 	m.output = append(m.output, f.lines...)
 	m.output = m.output[max(0, len(m.output)-maxLines):]

@@ -79,7 +79,7 @@ func TestFromKeyToKey(t *testing.T) {
 	}
 	d.send(frame{lines: []string{"  0.10s  working"}, signals: raised("order.placed")})
 	d.expect(t, "  0.10s  working", "000001 order.placed k", "ctrl+c end the scenario")
-	d.press("q", "x", "enter") // mean nothing while it runs
+	d.press("q", "x", "enter") // have no effect while a scenario runs
 	d.send(frame{lines: []string{"=> \x1b[31mworked\x1b[2J\twell"}, ended: true})
 	d.expect(t, "=> worked well", "press any key")
 	d.press("q")
@@ -106,7 +106,7 @@ func TestInterrupt(t *testing.T) {
 		d = drive(func(c context.Context, _ *scenario.Screen) error {
 			ctx <- c
 			<-c.Done()
-			time.Sleep(time.Second) // finishes what has begun
+			time.Sleep(time.Second) // the scenario finishes its work
 			return nil
 		})
 		d.press("down", "enter")
@@ -145,7 +145,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Whatever comes, the screen has the size of the terminal, and each signal is in one counter.
+// Whatever messages come, the screen has the size of the terminal, and each signal is in one
+// counter.
 func TestAnyMessages(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"short", strings.Repeat("wide 界 ", 40), "\x1b[31mred\x1b[2J", "a\tb\r\nc", "", "\xff\x00"}
@@ -202,7 +203,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// The menu looks ten times a second, and does not subscribe, whatever is raised.
+// The menu looks ten times a second, and does not subscribe to signals.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := drive(func(_ context.Context, s *scenario.Screen) error {

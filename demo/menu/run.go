@@ -13,20 +13,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
-// interval is the time between two looks at a scenario that runs.
+// interval is the time between two looks at a running scenario.
 const interval = 100 * time.Millisecond
 
-// run is one run of a scenario. It writes lines and raises signals as fast as it likes; the
-// menu looks every [interval].
+// run is one run of a scenario. It writes lines and raises signals at any speed; the menu
+// looks every [interval].
 type run struct {
 	screen *scenario.Screen
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the scenario has ended
-	err    error         // read it when ended is closed
-	seq    uint64        // of the last signal that was read
+	err    error         // valid after ended is closed
+	seq    uint64        // Seq of the last signal that was read
 
 	mu    sync.Mutex
-	lines []string // that have not been read
+	lines []string // lines that have not been read
 }
 
 // frame is the news of a run.
@@ -37,7 +37,7 @@ type frame struct {
 	err     error
 }
 
-// start makes a run, and returns the command that is the run.
+// start makes a run, and returns the command that does the run.
 func start(ctx context.Context, s scenario.Scenario) (*run, tea.Cmd) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{cancel: cancel, ended: make(chan struct{})}
@@ -58,12 +58,13 @@ func (r *run) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// next returns the command that waits, and looks. Only one of a run may be under way.
+// next returns the command that waits and then looks. A run may have only one such command
+// at a time.
 func (r *run) next() tea.Cmd {
 	return tea.Tick(interval, func(time.Time) tea.Msg { return r.look() })
 }
 
-// look returns what is new. The frame that says that the run has ended is complete.
+// look returns the news. The frame that reports the end of the run is complete.
 func (r *run) look() (f frame) {
 	select {
 	case <-r.ended:

@@ -32,7 +32,7 @@ func (m model) View() tea.View {
 	return v
 }
 
-// left is the list, which gives way while there is output, and the output.
+// left draws the list and the output. The list is shorter while there is output.
 func (m model) left(width int) []string {
 	height := max(0, m.height-1)
 	visible := len(m.scenarios)
@@ -68,7 +68,7 @@ func (m model) newest(width, height int) []string {
 	return lines[max(0, len(lines)-max(0, height)):]
 }
 
-// right is the window of signals.
+// right draws the window of signals.
 func (m model) right(width int) []string {
 	height := max(0, m.height-1)
 	var head, lines []string
@@ -81,7 +81,7 @@ func (m model) right(width int) []string {
 	return fill(head, lines, width, height)
 }
 
-// help is the last line.
+// help draws the last line.
 func (m model) help() string {
 	switch {
 	case m.typing:
@@ -111,7 +111,7 @@ func fit(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// clean removes what a terminal would obey.
+// clean removes control sequences for the terminal.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

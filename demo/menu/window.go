@@ -10,24 +10,24 @@ import (
 // maxLines is how many lines of output, and how many signals, are kept for a screen.
 const maxLines = 300
 
-// window is what the menu shows of the signals of a scenario. It is a plain structure; for
-// its counters, received = shown + filtered + skipped.
+// window has the signals that the menu shows. It is a plain structure. For its counters,
+// received = shown + filtered + skipped.
 type window struct {
 	filter  string // a pattern; "" shows all
-	every   int    // of those that match, 1 of so many is shown
+	every   int    // one matching signal in this many is shown
 	signals []core.Signal
 
 	received uint64
 	shown    uint64
 	filtered uint64 // did not match
-	skipped  uint64 // by sampling, or left the sink before they were read
+	skipped  uint64 // signals skipped by sampling, or gone from the sink before they were read
 	matched  uint64
 }
 
-// reset is for another scenario. Filter and sampling stay.
+// reset prepares the window for another scenario. Filter and sampling stay.
 func (w *window) reset() { *w = window{filter: w.filter, every: max(w.every, 1)} }
 
-// add takes in the signals that have come to the sink since the last call.
+// add adds the signals that have come to the sink since the last call.
 func (w *window) add(signals []core.Signal) {
 	for _, s := range signals {
 		w.skipped += s.Seq - w.received - 1 // Seq counts all signals of the sink from 1
@@ -51,8 +51,7 @@ func (w *window) matches(s core.Signal) bool {
 	return w.filter == "" || core.Match(w.filter, s.Name)
 }
 
-// setFilter removes what does not match from the screen. The counters are about the past,
-// and stay.
+// setFilter removes signals that do not match from the screen. The counters do not change.
 func (w *window) setFilter(pattern string) {
 	w.filter = pattern
 	w.signals = slices.DeleteFunc(slices.Clone(w.signals), func(s core.Signal) bool { return !w.matches(s) })
@@ -63,7 +62,7 @@ func (w *window) sample(by int) {
 	w.every, w.matched = min(max(w.every+by, 1), 100), 0
 }
 
-// head describes what is shown.
+// head describes the content of the window.
 func (w *window) head() []string {
 	filter := w.filter
 	if filter == "" {
@@ -95,7 +94,7 @@ var families = []struct{ pattern, colour string }{
 	{"*debug*, *trace*", grey},
 }
 
-// colour returns the colour of a name; "" is that of all text.
+// colour returns the colour of a name; "" is the normal colour of text.
 func colour(name string) string {
 	for _, f := range families {
 		if core.Match(f.pattern, name) {

@@ -1,4 +1,4 @@
-// Package scenario is what all scenarios of the demo have in common: a name, a function,
+// Package scenario has the parts that all scenarios of the demo share: a name, a function,
 // and the lines and signals that it shows.
 package scenario
 
@@ -39,7 +39,8 @@ func (s *Screen) Printf(format string, args ...any) {
 	s.line("%6.2fs  %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Takeaway writes what the scenario has shown: the last line, and only if it was so.
+// Takeaway writes the conclusion of the scenario as its last line. Call it only if the
+// conclusion was true.
 func (s *Screen) Takeaway(format string, args ...any) {
 	s.line("=> %s\n", fmt.Sprintf(format, args...))
 }

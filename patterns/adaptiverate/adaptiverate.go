@@ -17,7 +17,7 @@ import (
 // "rate-limit:soon", the signal has no effect.
 const Pattern = name + ":*"
 
-// name is raised as well, for code that looks for a limit of any length.
+// name is raised as well, for code that looks for limits of any length.
 const name = "rate-limit"
 
 // SignalLimited is the start of the name of the signal that is held while no item may start.
@@ -38,8 +38,8 @@ type retryAfter interface {
 // one, and the result is above 0, the operation raises "rate-limit" and "rate-limit:Nms". N
 // is the result in milliseconds, rounded up.
 //
-// The default of Name is "adaptiverate". [core.Options.DeferOn] may name more signals. A sink
-// that is shared keeps the coordinator in memory until it is drained, stopped or closed.
+// The default of Name is "adaptiverate". [core.Options.DeferOn] may name more signals. A
+// shared sink keeps the coordinator in memory until it is drained, stopped or closed.
 func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	if work == nil {
 		return nil, errors.New("adaptiverate: New needs a function")
@@ -78,7 +78,7 @@ func reporting[T any](work core.Work[T]) core.Work[T] {
 	}
 }
 
-// limit is the signal that a coordinator holds.
+// limit is the held signal of a coordinator.
 type limit struct {
 	sink    *core.Sink
 	fact    string
@@ -96,7 +96,7 @@ func (l *limit) follow(s core.Signal) {
 	}
 }
 
-// set holds the signal for the time that is left, if that is above 0. It holds the new signal
+// set holds the signal for the remaining time, if there is any. It holds the new signal
 // before it releases the old one, so that no item starts in between.
 func (l *limit) set(seq uint64, left time.Duration) {
 	l.effects.Add(func() {

@@ -29,7 +29,7 @@ func bubble(t *testing.T, test func(*testing.T, *core.Sink)) {
 	})
 }
 
-// waits checks that an item waits for so long, and that Explain says so.
+// waits checks that an item waits for the time want, and that Explain says so.
 func waits(t *testing.T, c *core.Coordinator[int], want time.Duration) {
 	t.Helper()
 	begun := time.Now()
@@ -55,7 +55,7 @@ func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
 			sink.Raise(name)
 			waits(t, c, 0)
 		}
-		sink.Raise("rate-limit:9000ms") // comes after the newer one
+		sink.Raise("rate-limit:9000ms") // has no effect: it is older than the last one
 		waits(t, c, time.Second)
 		sink.Raise("rate-limit:60000ms")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -12,5 +12,5 @@
 // An item that fails is not run again. For that, use package retry.
 //
 // All coordinators of this package that share a sink wait for the same limit. If servers have
-// limits of their own, give each one a sink of its own.
+// different limits, give each server its own sink.
 package adaptiverate

@@ -31,8 +31,8 @@ type Options struct {
 	// Deviations is set; negative means none. It is at most [core.MonitorCap].
 	Threshold int
 	// Deviations: a count is an anomaly if it is this many deviations above the average. 3 is
-	// a usual value. 0 or negative means none. With Threshold as well, the lower limit counts.
-	// Counts above [core.MonitorCap] count as MonitorCap.
+	// a usual value. 0 or negative means none. If Threshold is set, too, the lower limit
+	// counts. Counts above [core.MonitorCap] count as MonitorCap.
 	Deviations float64
 }
 
@@ -72,17 +72,17 @@ type Detector struct {
 	effects           outbox.Outbox
 	release           func() // of effects
 
-	nextSample atomic.Int64  // in nanoseconds of Unix time
+	nextSample atomic.Int64  // time of the next sample, in nanoseconds of Unix time
 	sampling   atomic.Bool   // guards the fields below
 	sinceLast  *core.Monitor // counts signals since the last sample; nil without Deviations
 	usual      baseline
-	limit      int // 0 before the first
+	limit      int // 0 before the first limit is known
 	cancel     func()
 }
 
-// New makes a detector for the signals of a sink, or for those that the operations of a
-// coordinator raise. Signals that are present already count as well. New returns an error if
-// the options are not valid.
+// New makes a detector for the signals of a sink, or for the signals that the operations of
+// a coordinator raise. Signals that are present already count as well. New returns an error
+// if the options are not valid.
 func New(on core.Sensor, opts Options) (*Detector, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *Detector) sample(s core.Signal) {
 	d.usual.add(min(d.sinceLast.Count(), d.usual.limit(d.opts.Deviations)))
 	d.sinceLast.Reset()
 	empty := (now - d.nextSample.Swap(now+int64(d.opts.Window))) / int64(d.opts.Window)
-	for range min(empty, 100) { // more would not change the average
+	for range min(empty, 100) { // more rounds would not change the average
 		d.usual.add(0)
 	}
 	limit := d.usual.limit(d.opts.Deviations)
@@ -179,8 +179,8 @@ type baseline struct {
 }
 
 const (
-	weight   = 1.0 / 8 // of the newest sample
-	learning = 8       // samples before there is a limit
+	weight   = 1.0 / 8 // weight of the newest sample
+	learning = 8       // number of samples before there is a limit
 )
 
 func (b *baseline) add(count int) {
@@ -192,7 +192,7 @@ func (b *baseline) add(count int) {
 }
 
 // limit is the lowest count that is an anomaly. If signals come at random, their deviation is
-// the square root of their mean. So the deviation is taken to be at least that.
+// the square root of their mean. So limit uses at least that deviation.
 func (b *baseline) limit(deviations float64) int {
 	if b.samples < learning {
 		return math.MaxInt

@@ -34,8 +34,8 @@ func raise(sink *core.Sink, n int) {
 	}
 }
 
-// A count that is the threshold and a signal that is as old as the window both count. Noise
-// changes nothing, though it evicts signals that count.
+// A count equal to the threshold is an anomaly, and a signal as old as the window counts.
+// Other signals change nothing, although they evict signals that count.
 func TestThreshold(t *testing.T) {
 	bubble(t, anomalydetector.Options{Name: "errors"}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
 		expect := func(count int, anomalous bool) {
@@ -80,8 +80,8 @@ func TestDetectorsAreIndependent(t *testing.T) {
 	})
 }
 
-// Traffic that comes at random is no anomaly, five times as much is, and so is some after
-// none. What lasts becomes usual.
+// Random traffic is no anomaly. Five times as much is an anomaly, and so is traffic after
+// silence. A level that lasts becomes usual.
 func TestDeviations(t *testing.T) {
 	opts := anomalydetector.Options{Deviations: 5, Window: time.Minute}
 	bubble(t, opts, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
@@ -129,7 +129,8 @@ func TestRegularTraffic(t *testing.T) {
 	})
 }
 
-// With both, the threshold holds also for what is usual, and while nothing is learned.
+// With both options, the threshold also applies to usual counts, and while the detector is
+// still learning.
 func TestDeviationsBesideAThreshold(t *testing.T) {
 	opts := anomalydetector.Options{Deviations: 3, Threshold: 20}
 	bubble(t, opts, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
@@ -143,7 +144,7 @@ func TestDeviationsBesideAThreshold(t *testing.T) {
 	})
 }
 
-// A handler of the fact may close the detector.
+// A handler of the held signal may close the detector.
 func TestCloseFromAHandler(t *testing.T) {
 	bubble(t, anomalydetector.Options{Deviations: 1, Threshold: 1}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
 		defer sink.Subscribe("anomaly.*", func(core.Signal) { assert.NoError(t, d.Close()) })()

@@ -12,8 +12,8 @@
 // While there are five errors that are not older than ten seconds, [Detector.Anomalous]
 // returns true, and the signal "anomaly.errors" is held on the sink. So a coordinator can
 // defer or refuse items (core.Options.DeferOn, core.Options.CancelOn), a handler can raise an
-// alarm, and Explain names the signal. When fewer than five errors are that young, the signal
-// is released. You need not call a method for that.
+// alarm, and Explain names the signal. When fewer than five errors are younger than that, the
+// signal is released. You need not call a method for that.
 //
 // Signals are counted as they arrive. The count does not depend on other signals, nor on the
 // capacity of the sink.

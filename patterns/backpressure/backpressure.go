@@ -16,8 +16,8 @@ const Pattern = prefix + "*"
 const prefix = "backpressure."
 
 // New makes a coordinator that starts no item while a signal that matches [Pattern] is
-// present on opts.Sink. Opts.Sink must be set. The other options are those of every
-// coordinator. [core.Options.DeferOn] may name more signals.
+// present on opts.Sink. Opts.Sink must be set. All other options of a coordinator
+// apply, too. [core.Options.DeferOn] may name more signals.
 //
 // A held signal defers items until it is released. A raised signal defers them until it is
 // retracted or leaves the sink, but each item for at most [core.Options.MaxDefer]. After
@@ -37,11 +37,11 @@ func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], err
 // Watermarks say when a coordinator has too many pending items. The zero value is the
 // default.
 type Watermarks struct {
-	// High: with this number of pending items, the signal is held. 0 means 100.
+	// High is the number of pending items at which the signal is held. 0 means 100.
 	High int
-	// Low: when this number of pending items is left, the signal is released. Low must be
-	// less than High. 0 means a quarter of High. A negative number means that no pending item
-	// may be left.
+	// Low is the number of pending items at which the signal is released. Low must be less
+	// than High. 0 means a quarter of High. A negative number means that no pending item may
+	// be left.
 	Low int
 }
 
@@ -72,7 +72,7 @@ func Watch(on Target, marks Watermarks) (stop func()) {
 	if err != nil {
 		panic(err)
 	}
-	var effects outbox.Outbox // stop may be called while the fact is being held
+	var effects outbox.Outbox // stop may be called during Hold
 	release := func() {}
 	hold := func(over bool) {
 		effects.Add(func() {

@@ -26,7 +26,7 @@ func second(context.Context, int) error { time.Sleep(time.Second); return nil }
 func enqueue(c core.Enqueuer[int], n int) {
 	for i := range n {
 		core.Must(c.Enqueue(context.Background(), i))
-		synctest.Wait() // until it runs or waits
+		synctest.Wait() // until the item runs or waits
 	}
 }
 
@@ -75,7 +75,7 @@ func TestWatchHoldsBetweenTheWatermarks(t *testing.T) {
 			require.False(t, held())
 			require.NoError(t, db.Flush(t.Context()))
 		}
-		unsubscribe := sink.Subscribe("backpressure.db", func(core.Signal) { stop() }) // while it is being held
+		unsubscribe := sink.Subscribe("backpressure.db", func(core.Signal) { stop() }) // called during Hold
 		enqueue(db, 9)
 		require.False(t, held())
 		unsubscribe()

@@ -1,9 +1,9 @@
 // Package backpressure stops a stage of work from starting items while a later stage has too
 // many pending items.
 //
-// [Watch] counts the pending items of a coordinator. When there are as many as a high mark,
+// [Watch] counts the pending items of a coordinator. When their number reaches the high mark,
 // it holds the signal "backpressure.NAME" on the sink, with the name of the coordinator. When
-// there are only as many as a low mark, it releases the signal. [New] makes a coordinator that
+// their number falls to the low mark, it releases the signal. [New] makes a coordinator that
 // starts no item while a signal is present that matches [Pattern]. Watch or other code may
 // have held or raised it:
 //
@@ -13,7 +13,7 @@
 //
 // Items that wait keep their order. No item is dropped, and running items go on. Enqueue
 // accepts items until the queue is full, and then waits. So the producer becomes slower, too.
-// Explain names the signal, and so the coordinator that is too slow.
+// Explain names the signal, and with it the coordinator that is too slow.
 //
 // A simpler form of backpressure needs only core: Enqueue waits while the queue of the next
 // stage is full. Use this package if items should wait in the queue of the first stage, where

@@ -13,7 +13,7 @@ import (
 )
 
 // The signals of a breaker. To each, the breaker adds a dot and its name: the breaker "api"
-// holds "circuit.open.api". The key is its name as well.
+// holds "circuit.open.api". The key is the name of the breaker, too.
 const (
 	// SignalOpen is held while the breaker is open: it refuses calls.
 	SignalOpen = "circuit.open"
@@ -22,8 +22,8 @@ const (
 	SignalHalfOpen = "circuit.half_open"
 	// SignalOpened is raised when the breaker opens. The payload is a [Change].
 	SignalOpened = "circuit.opened"
-	// SignalClosed is raised when the breaker allows all calls again, also by Close. The
-	// payload is a [Change].
+	// SignalClosed is raised when the breaker allows all calls again, or is closed by
+	// Close. The payload is a [Change].
 	SignalClosed = "circuit.closed"
 )
 
@@ -33,7 +33,7 @@ var Changes = core.NewFamily[Change](SignalOpened + ".*, " + SignalClosed + ".*"
 // A Change says why a breaker has opened or closed.
 type Change struct {
 	Reason  string        `json:"reason"`           // a text for people
-	OpenFor time.Duration `json:"openFor,omitzero"` // of SignalClosed: the time since it opened, trials included
+	OpenFor time.Duration `json:"openFor,omitzero"` // in SignalClosed: the time since the breaker opened, trials included
 }
 
 // failed is the beginning of the name of the signals that count by default.
@@ -48,9 +48,9 @@ var ErrOpen = breaker.ErrOpen
 // Options configure a [Breaker]. With the zero value, the breaker is open while it counts at
 // least five failures of the last 30 seconds.
 type Options struct {
-	// Name is the end of the name of the held signal. "" means "breaker". Two breakers on
-	// one sink need different names. The characters * and ? and the comma are not allowed, and
-	// neither are blanks around it.
+	// Name is the end of the name of the held signal. "" means "breaker". Two breakers on one
+	// sink need different names. The characters * and ? and the comma are not allowed, and
+	// neither are blanks at the ends.
 	Name string
 	// Failure is the name of the signals that count, or a pattern; see [core.Match]. ""
 	// means "circuit.failure.NAME". Any code may raise such a signal. [Wrap] and
@@ -122,15 +122,15 @@ type Breaker struct {
 	failures *core.Monitor
 	shared   *breaker.Shared
 
-	// Only changed uses these.
-	state   breaker.State // that was reported last
+	// Only the method changed uses these fields.
+	state   breaker.State // the state that was reported last
 	opened  time.Time
 	release func() // ends the held signal
 }
 
 // New makes a breaker, or says what is wrong with the options. Pass a sink to count all
-// failure signals of the sink, or a coordinator to count only those of its operations.
-// Signals that are present already count as well.
+// failure signals of the sink, or a coordinator to count only failures of its
+// operations. Signals that are present already count as well.
 func New(on core.Sensor, opts Options) (*Breaker, error) {
 	opts, err := opts.resolved(on)
 	if err != nil {
@@ -161,9 +161,9 @@ func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) 
 			b.opened = time.Now()
 		}
 		if b.opts.HalfOpen > 0 {
-			held = 0 // or it could end before SignalHalfOpen is held
+			held = 0 // with a lease, the signal could end before SignalHalfOpen is held
 		}
-		release, timer := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", held), time.AfterFunc(lease, func() { b.State() }) // reports the end; it finds none if there is no lease
+		release, timer := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", held), time.AfterFunc(lease, func() { b.State() }) // timer reports the end of the lease; it does nothing without a lease
 		b.release = func() { timer.Stop(); release() }
 	case breaker.HalfOpen:
 		b.release = b.sink.Hold(SignalHalfOpen+"."+b.opts.Name, "", 0)
@@ -231,7 +231,7 @@ func (b *Breaker) Reset() {
 }
 
 // Close ends the counting and releases the held signal. After that, the breaker allows all
-// calls. Close may be called several times, also in a handler of a signal. It returns nil.
+// calls. Close may be called several times, even in a handler of a signal. It returns nil.
 func (b *Breaker) Close() error {
 	b.failures.Stop()
 	b.shared.Stop()

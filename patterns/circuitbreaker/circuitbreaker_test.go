@@ -35,8 +35,8 @@ func bubble(t *testing.T, opts circuitbreaker.Options, test func(*testing.T, *co
 	})
 }
 
-// Failures are counted by the time of their signals, wherever these are raised, and however
-// much else is raised. The breaker closes when it said it would.
+// Failures are counted by the time of their signals, wherever these are raised, and
+// whatever else is raised. The breaker closes at the time that ClosesIn has said.
 func TestClosesAsFailuresAge(t *testing.T) {
 	for _, name := range []string{"api.failure", "api.*"} {
 		opts := circuitbreaker.Options{Name: "api", Failure: name, Threshold: 3, Window: 10 * time.Second}
@@ -77,8 +77,8 @@ func TestClosesAsFailuresAge(t *testing.T) {
 	}
 }
 
-// Work in Wrap raises its failure through its operation, if that is on the sink, else on the
-// sink. What counts as one is decided by CountIf; a panic always does.
+// Work in Wrap raises its failure through its operation if this is on the sink, otherwise on
+// the sink. CountIf decides what counts as a failure. A panic always counts.
 func TestWrapRaisesFailures(t *testing.T) {
 	countIf := func(err error) bool { return errors.Is(err, errDown) }
 	for failure, raised := range map[string]string{"": "circuit.failure.x", "down.*": "circuit.failure.x"} {
@@ -104,8 +104,8 @@ func TestWrapRaisesFailures(t *testing.T) {
 	}
 }
 
-// With probes only the failures of the closed and the half-open state count. What probes
-// decide is tested in core/breaker.
+// With probes, only failures of the closed and the half-open state count. Core/breaker
+// tests the decisions of probes.
 func TestHalfOpen(t *testing.T) {
 	opts := circuitbreaker.Options{Threshold: 2, Window: 90 * time.Second, HalfOpen: 2, OpenFor: time.Minute}
 	bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
@@ -162,8 +162,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// Breakers with names only count separately, also on one sink; with the same Failure they open
-// together.
+// Breakers with different names count separately, even on one sink. With the same Failure they
+// open together.
 func TestTwoBreakersOnOneSink(t *testing.T) {
 	for _, failure := range []string{"", "failure"} {
 		bubble(t, circuitbreaker.Options{Name: "a", Failure: failure}, func(t *testing.T, sink *core.Sink, a *circuitbreaker.Breaker, work core.Work[error]) {
@@ -260,7 +260,7 @@ func TestMistakes(t *testing.T) {
 	assert.Panics(t, func() { circuitbreaker.Wrap[int](nil, nil) })
 }
 
-// Each change is told once, when it happens: what is held, what is released, and what was raised with which payload.
+// Each change is signalled once, when it happens: signals are held, released, and raised with a payload.
 func TestChangesAreFacts(t *testing.T) {
 	failing := func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 		for range 2 {
@@ -326,8 +326,8 @@ func TestChangesAreFacts(t *testing.T) {
 	}
 }
 
-// A class that follows both held signals starts no more items than are trials, also when a trial fails and when the others go on
-// after a success. None of its items is refused by the breaker.
+// A class that follows both held signals starts only as many items as there are trials, even when a trial fails, and when the
+// others go on after a success. The breaker refuses none of its items.
 func TestDeferredItemsDoNotRushIn(t *testing.T) {
 	bubble(t, circuitbreaker.Options{Name: "gpt", OpenFor: time.Minute, HalfOpen: 3}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		var mu sync.Mutex
@@ -344,7 +344,7 @@ func TestDeferredItemsDoNotRushIn(t *testing.T) {
 				defer mu.Unlock()
 				running[state]--
 			}()
-			time.Sleep(time.Duration(1+n%4) * time.Second) // so that they do not end together
+			time.Sleep(time.Duration(1+n%4) * time.Second) // so that the items do not end together
 			if n == 2 {
 				return errDown
 			}

@@ -28,7 +28,7 @@ func Example() {
 	call := circuitbreaker.Wrap(api, func(_ context.Context, path string) error {
 		return errors.New(path + ": connection refused")
 	})
-	sink.Raise("api.failure") // other code had one as well
+	sink.Raise("api.failure") // other code had a failure as well
 	for range 3 {
 		err = call(ctx, "/orders")
 		if open, ok := errors.AsType[*circuitbreaker.OpenError](err); ok {
@@ -77,8 +77,8 @@ func ExampleOptions_rate() {
 	// open true
 }
 
-// While the breaker is open, 100 items wait. Then three try whether the service works, and when they succeed,
-// all others run. The coordinator knows the breaker only by the names of its signals.
+// While the breaker is open, 100 items wait. Then three trials find out whether the service works. When they
+// succeed, all others run. The coordinator knows the breaker only by the names of its signals.
 func ExampleBreaker() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	gpt := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "gpt", OpenFor: 20 * time.Millisecond, HalfOpen: 3}))
@@ -98,7 +98,7 @@ func ExampleBreaker() {
 	}}}))
 	defer calls.Close()
 
-	gpt.Trip() // as after too many failures
+	gpt.Trip() // has the effect of too many failures
 	for question := range 100 {
 		core.Must(calls.Class("gpt").Enqueue(ctx, question))
 	}

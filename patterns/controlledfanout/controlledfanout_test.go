@@ -16,7 +16,7 @@ import (
 
 func itself(tenant string) string { return tenant }
 
-// Weak point of the original: a hot key took the slots of the others.
+// Fault avoided: a hot key took the slots of the others.
 func TestHotKeyDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

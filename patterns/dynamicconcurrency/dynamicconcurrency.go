@@ -25,10 +25,11 @@ var (
 // Scale has the lowest and the highest limit, and the signals that change the limit. The zero
 // value is the default. For patterns, see [core.Match].
 type Scale struct {
-	// Min and Max are the lowest and the highest limit; 0 means 1 and 32.
+	// Min and Max are the lowest and the highest limit. 0 means 1 for Min and 32 for Max.
 	Min, Max int
 	// UpOn matches the signals that double the limit; "" means "load.high". DownOn matches
-	// those that halve it; "" means "load.low". A signal that matches both doubles it.
+	// the signals that halve it; "" means "load.low". A signal that matches both doubles
+	// the limit.
 	UpOn, DownOn string
 }
 
@@ -88,7 +89,7 @@ func take(c core.Control, scale Scale, s core.Signal) {
 	if to == limit {
 		return
 	}
-	c.SetMaxConcurrency(to) // which is at least 1
+	c.SetMaxConcurrency(to) // no error: the limit is at least 1
 	say := Increased
 	if to < limit {
 		say = Decreased

@@ -20,10 +20,10 @@ func TestOneStepForEachSignalSaidWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink, said := core.NewSink(core.SinkOptions{}), []int{}
 		say := func(s core.Signal, limit int) { said = append(said, limit) }
-		dynamicconcurrency.Decreased.Subscribe(sink, func(core.Signal, int) { sink.Raise("boost") }) // before say is called
+		dynamicconcurrency.Decreased.Subscribe(sink, func(core.Signal, int) { sink.Raise("boost") }) // the subscription is older than say
 		dynamicconcurrency.Increased.Subscribe(sink, say)
 		dynamicconcurrency.Decreased.Subscribe(sink, say)
-		sink.Raise("load.high") // before the coordinator is there
+		sink.Raise("load.high") // raised before the coordinator exists
 		coretest.NothingLeft(t, sink, func() {
 			c := core.Must(dynamicconcurrency.New(second, dynamicconcurrency.Scale{Max: 10, UpOn: "load.high, boost"}, core.Options{Sink: sink}))
 			require.Equal(t, 1, c.Stats().Limit)
@@ -31,7 +31,7 @@ func TestOneStepForEachSignalSaidWhenItChanges(t *testing.T) {
 				signal string
 				limit  int
 			}{
-				{"load.low", 1}, {"load.high", 2}, {"boost", 4}, {"load.low", 4}, // while a high one is still there
+				{"load.low", 1}, {"load.high", 2}, {"boost", 4}, {"load.low", 4}, // while a high signal is still there
 				{"load.high", 8}, {"load.high", 10}, {"load.high", 10}, {"load.low", 10},
 			} {
 				time.Sleep(time.Second)

@@ -15,19 +15,19 @@
 //
 // The work is a function that passes an item to one of several processors. Each processor has
 // a priority: 1 is the first choice. The method Do of a Failover of atoms/priorityprocessor is
-// such a function. Workflow and work exchange signals on their sink. So give each pair a sink
-// of its own.
+// such a function. Workflow and work exchange signals on their sink. So give each pair its own
+// sink.
 //
 // While an item runs, its operation holds a signal such as "route.priority.2", with the entity
-// as key. The work starts with this priority. If that fails, the work itself goes on to
-// another priority. The work raises:
+// as key. The work starts with this priority. If that priority fails, the work itself goes on
+// to another one. The work raises:
 //
 //   - "failover.requested:pri1->pri2", by the item's operation, when an item goes on;
 //   - "processor.unhealthy:pri1" and "processor.healthy:pri1", when the health of the
 //     processor with that priority changes.
 //
 // If the work raises none of these signals, all priorities count as healthy. Give each
-// processor a priority of its own: processors with the same priority have one health.
+// processor its own priority: processors with the same priority have one health.
 //
 // # Health
 //

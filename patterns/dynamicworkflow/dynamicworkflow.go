@@ -49,7 +49,7 @@ type system struct {
 	opts      Options
 	unhealthy atomic.Uint32 // priorities, as bits
 	measuring atomic.Bool   // an interval has begun
-	measured  Metrics       // all until the end of the last interval; only adapt uses it
+	measured  Metrics       // counts until the end of the last interval; only adapt uses them
 
 	events     outbox.Outbox          // changes of priorities and of the limit, one after the other
 	priorities [Priorities + 1]health // 0 is not used
@@ -82,7 +82,7 @@ func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 // The default of [core.Options.Name] is "dynamicworkflow". MaxPerKey must be 0 or 1.
 //
 // The sink keeps the workflow in memory until it is drained, stopped or closed. That also ends
-// the probes: the context of a running probe is cancelled, its result is ignored, and nothing
+// the probes: the context of a running probe is cancelled, its result is ignored, and no call
 // waits for it.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coordinator core.Options) (*Workflow[T], error) {
 	opts, coordinator, err := opts.resolved(coordinator)
@@ -138,7 +138,8 @@ func (s *system) run(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// do runs an event after those before it, on this goroutine or on one that runs events now.
+// do runs an event after the earlier events, on this goroutine or on a goroutine that runs
+// events now.
 func (s *system) do(event func()) {
 	s.events.Add(event)
 	s.events.Run()
@@ -189,8 +190,8 @@ func (s *system) metrics(span time.Duration) Metrics {
 // adapt ends an interval: the rule decides.
 func (s *system) adapt() {
 	s.measuring.Store(false)
-	// The difference of two counts, not a count over a span: when a timer fires, what was raised
-	// at the beginning of the interval is older than the interval.
+	// The rule gets the difference of two counts, not a count over a span: when the timer fires,
+	// signals from the start of the interval are already older than the span.
 	all := s.metrics(0)
 	m := all.since(s.measured)
 	s.measured = all
@@ -212,7 +213,7 @@ func (s *system) step(up bool, reason string, on core.Raiser) {
 		to, name = from+min(s.opts.Step, s.opts.Max-from), SignalIncreased
 	}
 	if to != from && up == (to > from) { // SetMaxConcurrency may have left the range
-		s.SetMaxConcurrency(to) // which is at least 1
+		s.SetMaxConcurrency(to) // no error: the limit is at least 1
 		s.raise(on, name, "to="+strconv.Itoa(to), Decision{From: from, To: to, Reason: reason})
 	}
 }

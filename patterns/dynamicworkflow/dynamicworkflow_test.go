@@ -19,7 +19,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
 
-// entity is what stands before the "/" of an item.
+// entity returns the text before the "/" of an item.
 func entity(item string) string { name, _, _ := strings.Cut(item, "/"); return name }
 
 func nothing(context.Context, string) error { return nil }
@@ -31,9 +31,9 @@ func newWorkflow(t *testing.T, sink *core.Sink, work core.Work[string], opts dyn
 	return w
 }
 
-// 100 widgets for 30 s, 100 items a second, with a primary that fails 30 % of them: each is
-// done exactly once, widget-123 never waits for widget-456, which hangs, and the primary is
-// left when it is unhealthy and used again when a probe has succeeded.
+// The test has 100 widgets, 30 s and 100 items a second. The primary fails 30 % of them.
+// Each item is done exactly once. Widget-123 never waits for widget-456, which hangs. The
+// primary gets no items while it is unhealthy, and is used again after a successful probe.
 func TestHundredWidgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -141,7 +141,7 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sink := core.NewSink(core.SinkOptions{})
-			for _, p := range c.unhealthy { // before there is a workflow: the order does not matter
+			for _, p := range c.unhealthy { // raised before the workflow exists: the order does not matter
 				sink.Raise(fmt.Sprint("processor.unhealthy:pri", p))
 			}
 			w := newWorkflow(t, sink, nothing, dynamicworkflow.Options{Route: c.route})
@@ -150,11 +150,11 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// The route is held for the item, and no longer: no table grows with the entities.
+// The route is held only while the item runs: no table grows with the number of entities.
 func TestARouteIsHeldForItsItem(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{Capacity: 1})
 	w := newWorkflow(t, sink, func(ctx context.Context, item string) error {
-		for i := range 10 { // which would push out a raised one
+		for i := range 10 { // these would push out a raised signal
 			sink.RaiseKey("chatter", fmt.Sprint(i))
 		}
 		held := 0
@@ -206,7 +206,7 @@ func TestProbes(t *testing.T) {
 		assert.Equal(t, 1, sink.Count("processor.marked.healthy:*"))
 		assert.Equal(t, 1, sink.Count("processor.marked.unhealthy:*"))
 
-		// What is left of a wait does not hold up the next one.
+		// The rest of an old wait does not delay the next one.
 		sink.Raise("processor.unhealthy:pri1")
 		time.Sleep(7 * time.Second)
 		synctest.Wait()
@@ -236,7 +236,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			w.Sink().Raise("processor." + name + ":pri1")
 			time.Sleep(10 * time.Second)
 		}
-		time.Sleep(40 * time.Second) // the second one runs
+		time.Sleep(40 * time.Second) // the second probe runs
 		require.NoError(t, w.Close())
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -244,8 +244,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
-// Without a Probe the items are the probe: nobody says that the priority is healthy, but it
-// is used again.
+// Without a Probe, items are the probes: no signal says that the priority is healthy, but
+// it is used again.
 func TestWithoutProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkflow(t, nil, nothing, dynamicworkflow.Options{})
@@ -258,8 +258,8 @@ func TestWithoutProbe(t *testing.T) {
 	})
 }
 
-// The rule decides 10 s after the first result, in steps of 2 between Min and Max, and says
-// so if something has changed. An idle workflow does nothing.
+// The rule decides 10 s after the first result, in steps of 2 between Min and Max. A signal
+// reports each change. An idle workflow does nothing.
 func TestAdaptiveConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -317,8 +317,9 @@ func TestAdaptiveConcurrency(t *testing.T) {
 	})
 }
 
-// Time passes between a result and the start of its interval, as with a real clock: each result
-// counts in one interval, also the first ones of it. Step may be as large as an int.
+// Time passes between a result and the start of its interval, as with a real clock. Each result
+// counts in exactly one interval, even the first results of an interval. Step may be as large
+// as an int.
 func TestEachResultIsMeasuredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -354,8 +355,8 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 	})
 }
 
-// What is counted: a panic and the end of Options.Timeout are failures, a cancelled item is
-// none. After the end there is nothing to count.
+// A panic and the end of Options.Timeout count as failures, a cancelled item does not.
+// After the end nothing is counted.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := dynamicworkflow.New(entity, func(ctx context.Context, item string) error {

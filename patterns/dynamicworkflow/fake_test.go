@@ -12,8 +12,8 @@ import (
 
 var errDown = errors.New("down")
 
-// failover does items as the Failover of atoms/priorityprocessor does: with the priority
-// that is held for the entity, and then with the next ones.
+// failover does items like the Failover of atoms/priorityprocessor: first with the priority
+// that is held for the entity, then with the next ones.
 type failover struct {
 	sink *core.Sink
 	do   []func(ctx context.Context, item string) error // by priority - 1

@@ -28,7 +28,7 @@ func (s *system) healthy(priority int) bool {
 func (s *system) observe(signal core.Signal) {
 	name, which, _ := strings.Cut(signal.Name, ":")
 	priority, _ := strconv.Atoi(strings.TrimPrefix(which, "pri"))
-	if which == pri(priority) && priority > 0 && priority <= Priorities { // not pri01 or pri+1
+	if which == pri(priority) && priority > 0 && priority <= Priorities { // rejects pri01 and pri+1
 		s.do(func() { s.mark(priority, name == "processor.healthy", s.Sink().Because(signal)) })
 	}
 }
@@ -51,10 +51,11 @@ func (s *system) mark(priority int, healthy bool, on core.Raiser) {
 	}
 }
 
-// after lets the clock wait, and then probe the priority or, if it is 0, end the interval.
+// after starts a wait of the clock. After it, the clock probes the priority or, if it is 0,
+// ends the interval.
 func (s *system) after(wait time.Duration, priority int) health {
 	release := s.waits.Hold(pri(priority), "", wait)
-	id, _ := s.clock.Lane(pri(priority)).TryEnqueue(context.Background(), priority) // it fails after the end only
+	id, _ := s.clock.Lane(pri(priority)).TryEnqueue(context.Background(), priority) // fails only after the end
 	return health{wait, id, release}
 }
 

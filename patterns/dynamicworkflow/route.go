@@ -11,9 +11,9 @@ import (
 const Priorities = 31
 
 // Route returns the priority with which the work of an item starts; 0 means that no route is
-// held. The context is that of the item. Healthy reports whether a priority is healthy. A
-// Route must be safe for concurrent use. The Routes of this package choose only healthy
-// priorities. If there is none, they return 0.
+// held. The context is the context of the item. Healthy reports whether a priority is
+// healthy. A Route must be safe for concurrent use. The Routes of this package choose only
+// healthy priorities. If there is none, they return 0.
 type Route func(ctx context.Context, entity string, healthy func(priority int) bool) int
 
 // Best chooses the first healthy priority of 1, 2 and so on, up to the given number.
@@ -22,12 +22,12 @@ func Best(priorities int) Route {
 }
 
 // Weighted divides items by weights. With Weighted(90, 10), 90 of each 100 items go to priority
-// 1, and 10 to priority 2. If a priority is unhealthy, the next one gets its items. If the
-// weight of a priority is not positive, it gets only such items. If no weight is positive, no
-// route is held.
+// 1, and 10 to priority 2. If a priority is unhealthy, the next priority gets its items. A
+// priority whose weight is not positive gets only the items of unhealthy ones. If no weight is
+// positive, no route is held.
 func Weighted(weights ...int) Route {
 	var items atomic.Uint64
-	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime: each share is met once in each round, and mixed
+	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime, so that each round visits each share once, in mixed order
 }
 
 // Sticky divides entities by weights, with a hash: an entity always has the same priority, in
@@ -52,8 +52,8 @@ func Regional(region func(ctx context.Context, entity string) string, lists map[
 	}
 }
 
-// shared chooses the priority in whose share the place is. If that is unhealthy, it chooses
-// the next healthy one.
+// shared chooses the priority in whose share the place is. If that priority is unhealthy,
+// it chooses the next healthy one.
 func shared(weights []int, place func(entity string) uint64) Route {
 	sum := 0
 	for _, w := range weights {

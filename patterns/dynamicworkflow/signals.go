@@ -36,9 +36,9 @@ var Decisions = core.NewFamily[Decision]("route.assigned:*,processor.marked.*,pr
 
 // Decision is the payload of decisions. Which fields are set depends on the signal.
 type Decision struct {
-	Priority int           // in all but SignalIncreased and SignalDecreased
+	Priority int           // set in all signals except SignalIncreased and SignalDecreased
 	From, To int           // SignalIncreased, SignalDecreased: the limit before and after
-	Reason   string        // SignalIncreased, SignalDecreased: such as "high failure rate: 12.5%"
+	Reason   string        // SignalIncreased, SignalDecreased: the reason, such as "high failure rate: 12.5%"
 	Err      error         // SignalProbeFailed
 	Next     time.Duration // SignalUnhealthy, SignalProbeFailed: time until the next probe
 }

@@ -7,9 +7,9 @@
 //		fx.Provide(newStore),
 //	).Run()
 //
-// The program need not ask for the runner. The runner accepts signals as soon as the program
-// is built. It starts runs during the start of the program, after the start hooks of the
-// parts that its jobs need.
+// No part of the program has to ask for the runner. It accepts signals as soon as the
+// program is built. It starts runs during the start of the program, after the start hooks of
+// the parts that its jobs need.
 //
 // When the program stops, the runner and the coordinators are drained with the deadline of
 // the program, and then closed, in the reverse order of construction. If a job needs a

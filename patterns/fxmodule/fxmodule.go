@@ -20,8 +20,8 @@ const group = "ephemeral.jobs"
 // Module provides the sink of the program and a [jobs.Runner] for all jobs that [Jobs] adds.
 // It starts the runner with the program. The sink is opts.Sink, or a new [core.Sink]. Opts
 // are the options of [jobs.New]. Jobs of one signal run in the order of their priority, and
-// then of their names. If there are no jobs, fx.New has an error. Use Module once in a
-// program.
+// then of their names. If there are no jobs, fx.New reports an error. Use Module once
+// in a program.
 func Module(opts core.Options) fx.Option {
 	return fx.Module("ephemeral",
 		fx.Provide(
@@ -46,7 +46,7 @@ func Module(opts core.Options) fx.Option {
 
 // Jobs adds jobs to the runner of the program. Each constructor is a function with any
 // parameters that returns []jobs.Job, or []jobs.Job and an error. Jobs may be used many times
-// in a program. If two jobs have the same name, fx.New has an error.
+// in a program. If two jobs have the same name, fx.New reports an error.
 func Jobs(constructors ...any) fx.Option {
 	var all []fx.Option
 	for _, c := range constructors {

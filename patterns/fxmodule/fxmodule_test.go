@@ -20,8 +20,8 @@ func noting(notes *[]string, note string) core.Handler {
 }
 
 // Fault avoided: the runner was built only if some code asked for it, and registering jobs
-// twice made two runners, of which one worked. And signals while the program starts set off
-// runs before what their handlers need was started.
+// twice made two runners, of which one worked. And signals during the start of the program
+// started runs before the parts that their handlers need.
 func TestModule(t *testing.T) {
 	var notes []string
 	sink := core.NewSink(core.SinkOptions{})
@@ -95,7 +95,8 @@ func TestErrors(t *testing.T) {
 }
 
 // Fault avoided: the scope of a handler was open during the pause after a failure, and while
-// the signals of completion were raised. It is closed before, with the error of the attempt.
+// the signals of completion were raised. Now the scope is closed before that, with the error
+// of the attempt.
 func TestScoped(t *testing.T) {
 	errDown, errCommit := errors.New("down"), errors.New("commit")
 	for name, c := range map[string]struct {

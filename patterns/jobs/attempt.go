@@ -16,12 +16,12 @@ import (
 // run is the body of the operations.
 func (r *Runner) run(ctx context.Context, run Run) error {
 	j, n, started := run.job, 0, false
-	if j.Pin { // an acknowledgement may come before the end
+	if j.Pin { // pin now: an acknowledgement may come before the end
 		r.keeper.Keep(core.OperationFrom(ctx).ID(), responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
 	}
 	panicked := true
 	defer func() {
-		if panicked { // the error of the operation says more
+		if panicked { // the operation's own error says more
 			r.end(ctx, run, n, &core.PanicError{Value: "the handler panicked"}, "a handler that panics is not tried again")
 		}
 	}()
@@ -55,7 +55,7 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 	}
 }
 
-// A permanent error says that no other attempt can change it.
+// A permanent error says that further attempts cannot help.
 type permanent interface {
 	error
 	Permanent() bool
@@ -67,7 +67,7 @@ func (j *job) final(ctx context.Context, n int, err error) string {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return "the run took longer than the Runner allows" // if it was cancelled, nobody is told
+		return "the run took longer than the Runner allows" // a cancelled run raises no signal
 	case ok && mark.Permanent():
 		return "the error is permanent"
 	case n > j.MaxRetries:
@@ -78,7 +78,7 @@ func (j *job) final(ctx context.Context, n int, err error) string {
 	return ""
 }
 
-// lacking returns an error if awaited signals have not come in time. From the second attempt on it
+// lacking returns an error if awaited signals did not come in time. From the second attempt on it
 // looks for these signals again.
 func (run *Run) lacking(sink *core.Sink, n int) error {
 	if n > 1 {

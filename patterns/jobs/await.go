@@ -16,13 +16,14 @@ import (
 // released, antechamber.mu guards it.
 type waiting struct {
 	Run
-	id      core.OperationID // in the order of acceptance
+	id      core.OperationID // ids follow the order of acceptance
 	ready   chan struct{}    // closed when the run is released
 	before  chan struct{}    // nil until then; closed when the run ahead in its line has entered
 	entered chan struct{}    // closed when the run has entered
 }
 
-// bucket is the key of buckets for this run. Runs that await signals with any key are in "".
+// bucket returns the key of the bucket for this run. Runs that await signals with any key
+// are in bucket "".
 func (w *waiting) bucket() string {
 	if w.job.AwaitSameKey {
 		return "=" + w.Signal.Key
@@ -36,8 +37,8 @@ type line struct {
 	runs atomic.Int64
 }
 
-// antechamber has the runs that are not in the Runner's coordinator yet. Until a run enters that,
-// it is an operation of the coordinator here.
+// antechamber has the runs that are not in the Runner's coordinator yet. Until it enters that
+// coordinator, a run is an operation of the coordinator here.
 type antechamber struct {
 	*core.Coordinator[*waiting]
 	mu      sync.Mutex
@@ -53,13 +54,13 @@ func (r *Runner) await(run Run) error {
 		return err
 	}
 	a.mu.Lock()
-	if b := w.bucket(); w.before == nil { // it has not been cancelled
+	if b := w.bucket(); w.before == nil { // the run was not cancelled
 		if a.buckets[b] == nil {
 			a.buckets[b] = make(map[*waiting]bool)
 		}
 		a.buckets[b][w] = true
 	}
-	a.mu.Unlock() // from now on arrived finds the run
+	a.mu.Unlock() // from now on, arrived finds the run
 	present := slices.DeleteFunc(slices.Clone(run.job.Await), func(p string) bool { return !run.present(r.Sink(), p) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +89,7 @@ func (a *antechamber) arrived(s core.Signal) {
 	a.note(a.buckets["="+s.Key], s.Matches)
 }
 
-// note removes the patterns that are found from the runs. It releases the runs that have no
+// note removes the matched patterns from the runs. It releases the runs that have no
 // pattern left. mu is held.
 func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bool) {
 	var ready []*waiting

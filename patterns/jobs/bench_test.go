@@ -8,8 +8,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// BenchmarkSignals compares a signal on a sink with jobs with one on a sink without, and one
-// that sets off a job with raising it and giving its key to a keyed coordinator.
+// BenchmarkSignals compares a signal on a sink with jobs with a signal on a sink without
+// jobs. It compares a signal that starts a job with a raise and an Enqueue of its key to a
+// keyed coordinator.
 func BenchmarkSignals(b *testing.B) {
 	ctx, opts := context.Background(), core.Options{MaxConcurrency: 8}
 	do := func(context.Context, core.Signal) error { return nil }

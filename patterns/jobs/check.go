@@ -13,7 +13,7 @@ import (
 
 // rules collects the errors of jobs and options.
 type rules struct {
-	about string // "", or the job
+	about string // the job that the errors are about; "": the options
 	errs  []error
 }
 
@@ -88,8 +88,8 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 	return jobs, opts, errors.Join(r.errs...)
 }
 
-// lanes returns the lanes of the coordinator: the given ones, or, if none are given, those that
-// jobs name. If there are any, it sets Lane of each job to the name of its lane.
+// lanes returns the lanes of the coordinator: the given lanes or, if there are none, the lanes
+// that jobs name. If there are any, it sets Lane of each job to the name of its lane.
 func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 	lanes, front := slices.Clone(given), "normal" // as in core
 	find := func(name string) int {
@@ -105,7 +105,7 @@ func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 		j := &jobs[i]
 		r.of(j.name())
 		name := cmp.Or(j.Lane, front)
-		if find(name) >= 0 { // it may have a colon
+		if find(name) >= 0 { // the name may contain a colon
 			j.Lane = name
 			continue
 		}

@@ -10,9 +10,9 @@
 //	}, core.Options{MaxConcurrency: 16})
 //
 // Each signal that starts a job becomes a [Run]: an operation of the [Runner], which is a
-// coordinator. The signal is the trigger of the run. All limits hold together: the limits of the
-// runner, of the lane ([Options].Lane) and of the job ([Options].MaxConcurrency), and one run at a
-// time for each key.
+// coordinator. The signal is the trigger of the run. All limits apply at the same time: the limits
+// of the runner, of the lane ([Options].Lane) and of the job ([Options].MaxConcurrency), and one
+// run at a time for each key.
 //
 // # The life of a run
 //

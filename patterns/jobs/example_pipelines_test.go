@@ -18,7 +18,7 @@ func Example_crossOperation() {
 		op := core.OperationFrom(ctx)
 		op.Set("FilePath", "/data/"+name)
 		op.Set("MimeType", "image/jpeg")
-		op.Raise("file.saved") // sets off the jobs
+		op.Raise("file.saved") // starts the jobs
 		return nil
 	}, core.Options{MaxConcurrency: 8, Sink: sink})
 	if err != nil {

@@ -104,7 +104,7 @@ func TestAwaitMissesNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.expect()
 		assert.EqualValues(t, 1, s.Stats().Failed)
-		s.raise("go", "3") // what is missing comes while it backs off
+		s.raise("go", "3") // the missing signal comes during the pause
 		time.Sleep(time.Second)
 		synctest.Wait()
 		assert.Equal(t, 1, s.Stats().Suspended)
@@ -141,7 +141,7 @@ func TestEndOfWaits(t *testing.T) {
 	}
 }
 
-// Fault avoided: runs that did not fit into the queue piled up without bound. Such a run is
+// Fault avoided: runs that did not fit into the queue piled up without bound. Now such a run is
 // rejected with a signal, and the raiser does not wait. If an accepted run finds the queue full
 // later, it waits for room, in front of later runs.
 func TestFullQueues(t *testing.T) {
@@ -158,7 +158,7 @@ func TestFullQueues(t *testing.T) {
 			assert.Equal(s.t, []string{"3", "4", "7"}[i], signal.Key)
 		}
 		s.raise("x", "")
-		synctest.Wait()         // 5 has the place of its class in the queue, and 6 waits for it
+		synctest.Wait()         // 5 has the place of its class in the queue, and 6 waits for this place
 		s.raise("go", "8", "9") // 8 is behind 6, and then no more runs may wait
 		assert.Equal(s.t, "9", signals.ExpectExactly("job.rejected:go")[0].Key)
 		require.NoError(s.t, s.Drain(s.t.Context()))
@@ -189,7 +189,8 @@ func TestFollowersFindTheOperation(t *testing.T) {
 	})
 }
 
-// Fault avoided: jobs that set each other off ran for ever, and so did dead letters about themselves.
+// Fault avoided: jobs that start each other ran for ever, and so did dead-letter jobs about
+// themselves.
 func TestCyclesEnd(t *testing.T) {
 	var blocked atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
@@ -380,7 +381,7 @@ func TestCancelOn(t *testing.T) {
 	})
 }
 
-// WaitIdle waits for chains of jobs, also through signals that are awaited.
+// WaitIdle waits for chains of jobs, even if a job in the chain awaits signals.
 func TestWaitIdle(t *testing.T) {
 	stage(t, core.Options{}, func(s *scene) []jobs.Job {
 		return []jobs.Job{
@@ -412,8 +413,8 @@ type hopeless bool
 func (h hopeless) Error() string   { return "hopeless" }
 func (h hopeless) Permanent() bool { return bool(h) }
 
-// job.failed says why there is no other attempt. A permanent error is not tried again, also where
-// it is wrapped.
+// job.failed says why there is no other attempt. A permanent error is not retried, even if it is
+// wrapped.
 func TestFailedSaysWhy(t *testing.T) {
 	many := jobs.Options{MaxRetries: 2, RetryIf: func(err error) bool { return !errors.Is(err, fs.ErrExist) }}
 	wrapped := fmt.Errorf("call: %w", hopeless(true))

@@ -49,14 +49,15 @@ type Options struct {
 	// context ends, and the attempt fails with [core.ErrTimeout], even if the handler returns
 	// nil. A handler that ignores its context keeps its slot until it returns.
 	Timeout time.Duration
-	// MaxRetries is how many attempts there are after the first; 0 or negative means none.
-	// After a panic, and if the run was cancelled, there is no retry. Neither is there one after
-	// an error with a method Permanent() bool that returns true, such as that of retry.Permanent.
+	// MaxRetries is how many attempts there are after the first; 0 or negative means none. After
+	// a panic, and if the run was cancelled, there is no retry. There is no retry either after an
+	// error with a method Permanent() bool that returns true, such as an error of
+	// retry.Permanent.
 	MaxRetries int
-	// RetryDelay is the pause before the first retry; 0 means 100 ms, negative none. Each
-	// further pause is twice as long, but at most MaxRetryDelay. Its default is 30 s, or RetryDelay
-	// if that is longer; negative means no limit. Each pause is shortened at random by up to half.
-	// During a pause the run holds its key, but no slot.
+	// RetryDelay is the pause before the first retry; 0 means 100 ms, negative none. Each further
+	// pause is twice as long, but at most MaxRetryDelay. The default of MaxRetryDelay is 30 s, or
+	// RetryDelay if that is longer; negative means no limit. Each pause is shortened at random by
+	// up to half. During a pause the run holds its key, but no slot.
 	RetryDelay, MaxRetryDelay time.Duration
 	// RetryIf reports whether to retry after an error; nil means always. It is not called for an
 	// error that is permanent.
@@ -66,10 +67,10 @@ type Options struct {
 	// signal that matches responsibility.ack.*, with the text of the operation's id as key. For
 	// the text see [core.OperationID.String]. See also [responsibility.Keeper].
 	Pin bool
-	// ExpireAfter is how long the pin lasts at most, from the start of the run; 0 means 5
-	// minutes, negative no limit. Without Pin, ExpireAfter is how long the operation is visible
-	// after its end; 0 means [core.Options.MaxAge]. At most [core.Options.MaxTracked] operations
-	// are kept in one of these ways.
+	// ExpireAfter is the longest life of the pin, from the start of the run; 0 means 5 minutes,
+	// negative no limit. Without Pin, ExpireAfter is how long the operation is visible after its
+	// end; 0 means [core.Options.MaxAge]. At most [core.Options.MaxTracked] operations are kept
+	// in one of these ways.
 	ExpireAfter time.Duration
 
 	// EmitOnStart, EmitOnComplete and EmitOnFailure are names, separated by commas. The run
@@ -98,7 +99,7 @@ type Job struct {
 	Trigger string
 	Options
 
-	accepts func(core.Signal) bool   // for a job on a kind or a family; nil: all signals
+	accepts func(core.Signal) bool   // selects signals, for a job on a kind or a family; nil: all signals
 	key     func(core.Signal) string // for OnKindKeyed
 	keyless bool                     // OnKindKeyed got no function for the key
 	do      core.Handler

@@ -13,7 +13,7 @@ import (
 
 // A Runner is a coordinator of the runs of its jobs. Its items have the type [Run]. From [New]
 // on, it accepts a run for each signal that starts a job, and the sink keeps it alive. This ends
-// with Complete, Drain, Stop or Close. All methods are safe for concurrent use, also from
+// with Complete, Drain, Stop or Close. All methods are safe for concurrent use, even from
 // handlers. If a run calls Flush, WaitIdle, Drain or Stop, it gets [core.ErrWouldDeadlock].
 //
 // A run that awaits signals is not in the coordinator yet: it is an operation of
@@ -25,7 +25,7 @@ type Runner struct {
 	jobs   []Job
 	keeper *responsibility.Keeper
 	before antechamber
-	stages core.Lifecycle // before, and then the coordinator
+	stages core.Lifecycle // the antechamber, and then the coordinator
 	ends   []func()       // end the subscriptions to triggers
 }
 
@@ -40,14 +40,14 @@ type job struct {
 }
 
 // New makes a runner for the signals of sink. If a job or an option is wrong, New returns an
-// error. The options are those of a coordinator, with these differences:
+// error. The options are the options of a coordinator, with these differences:
 //
 //   - The default of Name is "jobs".
 //   - The default of MaxSuspended is 10,000. At most MaxSuspended runs await signals. At most
 //     MaxSuspended other runs pause between attempts without a slot.
 //   - Sink must be nil or the sink of the jobs. Classes must be empty.
-//   - Without Lanes, the lanes are those that jobs name. The lane that the first job names is the
-//     highest, and so on. A job without a lane names "normal".
+//   - Without Lanes, the lanes are the lanes that jobs name. The lane that the first job names is
+//     the highest, and so on. A job without a lane names "normal".
 func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	jobs, opts, err := check(sink, jobs, opts)
 	if err != nil {
@@ -60,7 +60,7 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	r.Control = c.Control
-	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // a keeper costs each operation a little
+	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // a keeper has a small cost for each operation
 		r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
 	}
 	r.before.buckets = make(map[string]map[*waiting]bool)
@@ -90,7 +90,7 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 		}
 	}))
 	r.OnClosed(sink.Subscribe(strings.Join(awaited, ","), r.before.arrived))
-	r.OnClosed(func() { r.Complete(); r.before.Abort(core.ErrClosed) }) // also when the Control is closed
+	r.OnClosed(func() { r.Complete(); r.before.Abort(core.ErrClosed) }) // called even if the Control is closed
 	return r, nil
 }
 
@@ -130,21 +130,21 @@ func (r *Runner) reject(run Run, err error) {
 	Rejected.Named(SignalRejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err, Reason: "the run was not accepted"})
 }
 
-// Complete ends the intake: signals start no more runs. Accepted runs go on, also those that
-// await signals.
+// Complete ends the intake: signals start no more runs. Accepted runs go on, including those
+// that await signals.
 func (r *Runner) Complete() {
 	for _, end := range r.ends {
 		end()
 	}
-	r.before.Complete() // and then the coordinator
+	r.before.Complete() // stages ends the coordinator after that
 }
 
-// Flush waits until all runs that are accepted now have ended, also those that await signals. If
+// Flush waits until all runs accepted so far have ended, including those that await signals. If
 // ctx ends first, Flush returns the cause of ctx.
 func (r *Runner) Flush(ctx context.Context) error { return r.outside(ctx, r.stages.Flush) }
 
-// Drain calls Complete and waits like Flush. Signals that are raised meanwhile, also by
-// runs, start nothing. To let chains of jobs end, call WaitIdle before Drain.
+// Drain calls Complete and waits like Flush. Signals that are raised meanwhile start
+// nothing, not even signals of runs. To let chains of jobs end, call WaitIdle before Drain.
 func (r *Runner) Drain(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		r.Complete()
@@ -167,8 +167,9 @@ func (r *Runner) WaitIdle(ctx context.Context) error {
 	})
 }
 
-// Stop ends the intake, and cancels the runs that have not started, also those that await
-// signals, with the cause [core.ErrStopped]. Then it waits for the other runs like Flush.
+// Stop ends the intake, and cancels the runs that have not started, including those that
+// await signals, with the cause [core.ErrStopped]. Then it waits for the other runs like
+// Flush.
 func (r *Runner) Stop(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		r.Complete()

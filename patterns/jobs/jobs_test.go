@@ -63,7 +63,7 @@ func (s *scene) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf("%v %s", time.Since(s.begun), fmt.Sprintf(format, args...)))
 }
 
-// noted returns the notes once nothing can go on without time passing.
+// noted returns the notes when all goroutines wait for time to pass.
 func (s *scene) noted() []string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -262,11 +262,12 @@ func TestPinAndExpireAfter(t *testing.T) {
 	}
 }
 
-// A lane has a limit. The first lane is the highest, of the given lanes or of those that jobs name.
+// A lane has a limit. The first lane is the highest, both for given lanes and for lanes that jobs
+// name.
 func TestLanes(t *testing.T) {
 	for name, c := range map[string]struct {
 		given string
-		lanes [3]string // of three jobs, the last of which runs first
+		lanes [3]string // lanes of three jobs; the last job runs first
 		want  []string  // names and limits
 	}{
 		"none":                 {"", [3]string{}, nil},

@@ -18,8 +18,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// model is what a runner should do: each run is one entry, and every rule is a look at all of
-// them.
+// model does what a runner should do. Each run is one entry, and every rule checks all
+// entries.
 type model struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -29,15 +29,15 @@ type model struct {
 	ready   map[string][]string // by lane and key: runs that await nothing, in order
 }
 
-// modelRun is a run of a job that signal n has set off.
+// modelRun is a run of a job that signal n has started.
 type modelRun struct {
-	attempts, left int // how many there were, and will be
+	attempts, left int // attempts so far, and attempts left
 	line           string
 	missing        []string
 	refused        bool
 }
 
-// some is every nth item of a kind.
+// some selects every nth item of a kind.
 type some struct {
 	core.Kind[int]
 	every int
@@ -48,7 +48,7 @@ func (s some) From(signal core.Signal) (int, bool) {
 	return n, ok && n%s.every == 0
 }
 
-// signal notes the signals that runs await.
+// signal records the signals that runs await.
 func (m *model) signal(name string, order []string) {
 	for _, id := range order {
 		if run := m.runs[id]; len(run.missing) > 0 && !run.refused {
@@ -64,7 +64,7 @@ func (m *model) place(id string) {
 	}
 }
 
-// start checks that an attempt may begin. end notes its end, after which the next one may begin.
+// start checks that an attempt may begin. end records its end; then the next attempt may begin.
 func (m *model) start(id string, uses []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,9 +103,9 @@ func (m *model) end(id string, uses []string, fails bool) {
 	}
 }
 
-// Random signals set off 20 jobs with lanes, keys, limits, awaited signals and failures. Limits
-// hold, the runs of a key are in order, and there is exactly one for each match that was not
-// refused.
+// Random signals start 20 jobs with lanes, keys, limits, awaited signals and failures. Limits
+// hold, the runs of a key are in order, and each match that was not refused has exactly one
+// run.
 func TestAgainstModel(t *testing.T) {
 	signals := 10_000
 	if os.Getenv("EPHEMERAL_LONG") != "" {
@@ -188,13 +188,13 @@ func compareWithModel(t *testing.T, seed uint64, signals int) (refused int) {
 		}
 	})()
 
-	var order []string // the runs that await something
+	var order []string // the runs that await signals
 	for n := range signals {
 		if random.IntN(4) == 0 {
 			time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
 			synctest.Wait()
 		}
-		if random.IntN(10) == 0 { // a signal that goes at once
+		if random.IntN(10) == 0 { // a signal that is retracted at once
 			name := fmt.Sprint("ready", random.IntN(4))
 			m.mu.Lock()
 			order = slices.DeleteFunc(order, func(id string) bool { return len(m.runs[id].missing) == 0 })

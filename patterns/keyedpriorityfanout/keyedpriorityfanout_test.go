@@ -16,7 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout"
 )
 
-// user is what stands before the slash in an item.
+// user returns the text before the slash in an item.
 func user(item string) string { name, _, _ := strings.Cut(item, "/"); return name }
 
 func second(context.Context, string) error { time.Sleep(time.Second); return nil }

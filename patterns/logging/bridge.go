@@ -14,8 +14,8 @@ import (
 type BridgeOptions struct {
 	// Pattern selects the signals that are written; "" means "*".
 	Pattern string
-	// Level returns the level of the record for a signal. nil means [LevelOf] its name, as
-	// error for "error.database" and "job.failed", warn for "schedule.missed".
+	// Level returns the level of the record for a signal. nil means [LevelOf] the signal's
+	// name: error for "error.database" and "job.failed", warn for "schedule.missed".
 	Level func(core.Signal) slog.Level
 	// MaxQueued is how many signals may wait. If one more comes, the oldest is dropped. 0
 	// means 1000. Negative means no queue: a signal is rejected if it comes while the bridge
@@ -35,7 +35,7 @@ type originKey struct{}
 //
 // In the Stats of the bridge, Succeeded counts the signals that were written, and those for
 // whose level h is not enabled. Failed counts those for which h returned an error or panicked:
-// they are not written again. Dropped and Rejected count those that were never written. The
+// they are not written again. Dropped and Rejected count signals that were never written. The
 // bridge raises its own signals on the sink. Drain, Stop or Close end it; until then, the sink
 // keeps it alive.
 func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Processor, error) {

@@ -33,9 +33,9 @@ type HandlerOptions struct {
 type Handler struct {
 	sink   *core.Sink
 	opts   HandlerOptions
-	groups []string    // open ones, the outermost first
-	attrs  []slog.Attr // of the innermost group
-	outer  *Handler    // its attributes are around that group; nil without groups
+	groups []string    // open groups, the outermost first
+	attrs  []slog.Attr // attributes of the innermost group
+	outer  *Handler    // has the attributes around that group; nil without groups
 	found  Record      // category, event and type of error so far
 }
 

@@ -23,7 +23,7 @@ import (
 
 var all = logging.HandlerOptions{Level: slog.Level(math.MinInt)}
 
-// logs is what the sink has of the family, by name.
+// logs lists the signals of the family on the sink, by name.
 func logs(sink *core.Sink) (names []string, last logging.Record) {
 	for s, r := range logging.Log.Sense(sink, core.Query{}) {
 		names, last = append(names, s.Name), r
@@ -236,7 +236,7 @@ func TestBothDirectionsOnOneLogger(t *testing.T) {
 	})
 }
 
-// A job that is started because of a logged error, and logs one itself, does not go on for ever.
+// If a logged error starts a job, and the job logs an error itself, this does not loop for ever.
 func TestJobsThatLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -256,7 +256,7 @@ func TestJobsThatLog(t *testing.T) {
 	})
 }
 
-// slow is a handler that records what it is given, and waits for a signal before that.
+// slow is a handler that waits for a signal and then records its records.
 type slow struct {
 	slog.Handler
 	gate chan error
@@ -271,8 +271,8 @@ func (s *slow) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// The level of a signal is that of the first part that has one. Names of other parts, after the
-// colon or behind it, do not matter.
+// The first part of a name with a level decides the level of a signal. Later parts, and the
+// text after the colon, do not matter.
 func TestLevelOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"durable.failed": "ERROR", "job.failed:orders:timeout": "ERROR", "operation.panicked": "ERROR", "durable.lease.lost": "ERROR", "retry.budget.exhausted": "ERROR",
@@ -293,7 +293,7 @@ func TestBridge(t *testing.T) {
 		h := &slow{gate: make(chan error, 20)}
 		bridge := core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{MaxQueued: 9}))
 		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x", "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x", "circuit.open.x"} {
-			sink.Raise(name) // and does not wait
+			sink.Raise(name) // the raise does not wait
 			synctest.Wait()
 		}
 		h.gate <- errors.New("on purpose")

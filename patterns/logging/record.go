@@ -19,10 +19,10 @@ import (
 //	log.{level}.{category}.{event}[:{type of error}]
 //
 // The level is debug, info, warn or error, as in slog. Below [slog.LevelDebug] it is trace,
-// and from [slog.LevelError]+4 on it is critical. A level between two of them counts as the
-// lower one. In the other parts, letters become lower case, and digits are kept. Other
-// characters between them become one "-", and at the ends they are removed. A part that is
-// empty then becomes "none".
+// and from [slog.LevelError]+4 on it is critical. A level between two of these counts as
+// the lower one. In the other parts, letters become lower case, and digits are kept. Other
+// characters between letters and digits become one "-"; at the ends they are removed. A
+// part that is empty then becomes "none".
 //
 // The key of the signal is the text of the event. If there is no event, it is the key of the
 // operation that raises the signal.
@@ -32,12 +32,12 @@ var Log = core.NewFamily[Record]("log.*")
 //
 // Category, Event and ErrorType come from attributes of the logger or of the log call. Groups
 // of the logger do not matter; attributes in a [slog.Group] do not count. If there are
-// several, the last one counts.
+// several such attributes, the last one counts.
 type Record struct {
 	Time     time.Time // zero if the record had none
 	Level    slog.Level
 	Message  string
-	Category string // attribute "category", else the outermost group of the logger
+	Category string // the attribute "category", or else the outermost group of the logger
 	Event    string // attribute "event"
 	// ErrorType is the type of an attribute that is an error, such as "fs.PathError". For an
 	// error of the packages errors or fmt, it is the type of the wrapped error. If such an
@@ -47,7 +47,7 @@ type Record struct {
 	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They live as
 	// long as the signal. They are not copied: do not change a value that a pointer refers to.
 	Attrs []slog.Attr
-	PC    uintptr // of the log call; 0 if it is not known
+	PC    uintptr // program counter of the log call; 0 if it is not known
 }
 
 // Source is the line of code with the log call, or nil.
@@ -106,8 +106,8 @@ const (
 	highest = slog.LevelError + 4
 )
 
-// words are the parts of names that say how bad it is. They are the past tenses and states in
-// which the names of signals end, so no module needs a list of its own.
+// words are the parts of names that say how bad an event is. Names of signals end in such
+// past tenses and states, so no module needs its own list.
 var words = map[slog.Level][]string{
 	slog.LevelError: {"error", "failed", "failure", "panicked", "lost", "exhausted", "dead"},
 	slog.LevelWarn: {"open", "opened", "half_open", "reopened", "missed", "skipped", "forced", "dropped", "abandoned", "rejected", "refused",
@@ -115,11 +115,11 @@ var words = map[slog.Level][]string{
 	slog.LevelInfo: {"closed", "recovered", "restored", "healthy"},
 }
 
-// LevelOf returns the level of a signal with this name. A bridge uses it if
-// [BridgeOptions.Level] is nil. If the first part of the name is a level, as in
-// "error.database", or the second part if the first one is "log", it is this level: trace, debug,
-// info, warn, warning, error, critical or fatal, in upper or lower case. Otherwise the first part
-// that says how the thing ended decides, up to the first colon:
+// LevelOf returns the level of a signal with this name. A bridge uses it if [BridgeOptions.Level]
+// is nil. If the first part of the name is a level, as in "error.database", or the second part if
+// the first one is "log", it is this level: trace, debug, info, warn, warning, error, critical or
+// fatal, in upper or lower case. Otherwise, the first of the following parts decides. The name is
+// read up to its first colon:
 //
 //   - [slog.LevelError]: error, failed, failure, panicked, lost, exhausted, dead
 //   - [slog.LevelWarn]: open, opened, half_open, reopened, missed, skipped, forced, dropped,

@@ -14,7 +14,7 @@ type Result struct {
 	Items   int // number of items that have run
 	Window  int // the window shows at most this number of finished operations
 	Tracked int // number of operations in the window at the end: the smaller of Items and Window
-	Oldest  int // lowest number of an item in the window, from 0 to Items-1; -1 if there is none
+	Oldest  int // lowest number of an item in the window, from 0 to Items-1; -1 if the window is empty
 }
 
 // Run runs the given number of items on a coordinator, and returns what its window shows at

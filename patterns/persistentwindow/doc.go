@@ -7,10 +7,10 @@
 //
 // # What is stored
 //
-// A window notes every signal of the sink, also the signals that are there when it opens. A flush
-// writes them to the file: every FlushInterval, on Flush and on Close. A crash loses the signals
-// since the last flush. When Flush has returned nil, the signals are on the disk. Raising a signal
-// never waits for the disk.
+// A window records every signal of the sink, including the signals that are there when it opens. A
+// flush writes them to the file: every FlushInterval, on Flush and on Close. A crash loses the
+// signals since the last flush. When Flush has returned nil, the signals are on the disk. Raising
+// a signal never waits for the disk.
 //
 // A row has the name, key, time, source, operation and causes of a signal, and its payload if the
 // kind is in [Options.Kinds]. If a signal is retracted (see [core.Sink.Retract]), its row is

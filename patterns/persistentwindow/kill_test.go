@@ -22,8 +22,8 @@ func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
 		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3, MaxQueued: 1 << 20}))
 }
 
-// What Flush has written is restored after SIGKILL, once and in order; of what was raised
-// since, some of the last signals may be missing.
+// Signals that Flush has written are restored after SIGKILL, once and in order. Signals
+// raised after the flush may be missing from the end.
 func TestKill(t *testing.T) {
 	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: raiseAndFlush(false), Check: checkFlushed}))
 }

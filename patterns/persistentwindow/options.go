@@ -39,8 +39,8 @@ type Options struct {
 	// MaxBatch is how many signals and retractions are written in one transaction; 0 means
 	// 1000. It must not be negative.
 	MaxBatch int
-	// SampleRate n stores one of n signals of each name: the first one after a flush, the one
-	// n later, and so on. 0 means 1: all signals. It must not be negative.
+	// SampleRate n stores one of n signals of each name: the first after a flush, then every
+	// n-th. 0 means 1: all signals. It must not be negative.
 	SampleRate int
 }
 
@@ -72,7 +72,8 @@ func (o Options) resolved() (Options, error) {
 	return o, err
 }
 
-// maxPayload is the maximum length of an encoded payload in bytes. Longer ones are left out.
+// maxPayload is the maximum length of an encoded payload in bytes. Longer payloads are left
+// out.
 const maxPayload = 1 << 20
 
 // A Payload encodes and decodes payloads of one kind. Make one with [JSON].

@@ -29,13 +29,13 @@ type Window struct {
 	mu     sync.Mutex
 	queue  []sqlitewriter.Statement // one for each signal or retraction that waits for a flush
 	counts map[string]int           // signals by name since the last flush
-	timer  *time.Timer              // of the next flush; it runs if something waits
+	timer  *time.Timer              // timer of the next flush; it runs while statements wait
 	stats  Stats
-	lost   int // dropped since the last flush
+	lost   int // number of statements dropped since the last flush
 }
 
 // Open opens a window of sink in the file of writer. If the table does not exist, Open creates it.
-// It restores signals to sink, and begins to note signals. See the package documentation.
+// It restores signals to sink, and begins to record signals. See the package documentation.
 func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
@@ -49,8 +49,8 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
-	w.timer = time.AfterFunc(math.MaxInt64, func() { // it does not fire before Reset
-		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, other flushes wait
+	w.timer = time.AfterFunc(math.MaxInt64, func() { // the timer does not fire before Reset
+		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, other flushes are pending
 	})
 	w.timer.Stop()
 	signals, err := w.load(ctx)
@@ -92,7 +92,7 @@ func (w *Window) note(s core.Signal) {
 	if _, restored := OriginOf(s); restored || !isStorable(s) {
 		return
 	}
-	insert := w.insert(s) // calls functions of the user, so no lock is held
+	insert := w.insert(s) // calls functions of the user, so no lock may be held
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.counts[s.Name]
@@ -180,10 +180,10 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	return err
 }
 
-// Flush writes all signals noted so far, and returns when they are on the disk. After an error,
-// the signals that are not written wait for the next flush. If ctx ends first, Flush returns the
-// cause of ctx. In a handler of a signal of the window or of its writer, Flush returns
-// [core.ErrWouldDeadlock]. After Close it returns [core.ErrClosed].
+// Flush writes all signals recorded so far, and returns when they are on the disk. After an
+// error, the signals that are not written wait for the next flush. If ctx ends first, Flush
+// returns the cause of ctx. In a handler of a signal of the window or of its writer, Flush
+// returns [core.ErrWouldDeadlock]. After Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
 	case w.Stats().Closed:

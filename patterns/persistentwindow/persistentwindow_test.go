@@ -92,8 +92,8 @@ func TestSignalsOfAnOperationRaisedAfterAFlushAreStored(t *testing.T) {
 	require.Equal(t, []string{"step.one", "step.two"}, stored(t, w))
 }
 
-// Signals count as written when they are committed: a flush that fails is reported, and
-// the next one writes them, once and in order, also if the first has stored a part.
+// Signals count as written when they are committed: a flush that fails is reported, and the
+// next one writes the signals, once and in order, even if the first has stored a part.
 func TestFailedFlushIsRepeated(t *testing.T) {
 	w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
 	window := open(t, w, sink, Options{MaxBatch: 2})
@@ -204,7 +204,7 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 		w, first := openWriter(t, sqlitewriter.Options{}), newSink()
 		first.Raise("old")
 		time.Sleep(time.Minute)
-		first.Raise("before") // Open notes what is there
+		first.Raise("before") // Open records the signals that are there
 		window := open(t, w, first, opts)
 		first.Raise("root")
 		for root := range first.Sense(core.Query{Pattern: "root"}) {
@@ -226,7 +226,7 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 			}
 		})
 		again := open(t, w, second, opts)
-		for range 2 { // while the first is open, and after
+		for range 2 { // while the first window is open, and after it
 			open(t, w, second, opts)
 			require.NoError(t, again.Close())
 		}
@@ -315,8 +315,8 @@ func TestRestoredOperationsAreForeign(t *testing.T) {
 	}
 }
 
-// Retracted signals are deleted, also restored ones, and also if they wait; held facts are
-// never stored, because nothing in the next process would release them.
+// Retracted signals are deleted, even if they were restored, or wait for a flush. Held
+// signals are never stored, because nothing in the next process would release them.
 func TestRetractedAndHeldSignalsAreNotRestored(t *testing.T) {
 	w, first := openWriter(t, sqlitewriter.Options{}), newSink()
 	window := open(t, w, first, Options{})
@@ -338,7 +338,7 @@ func TestRetractedAndHeldSignalsAreNotRestored(t *testing.T) {
 	require.Empty(t, stored(t, w))
 }
 
-// Of each name the first after a flush is stored, and every n-th.
+// Of each name, the first signal after a flush is stored, and then every n-th.
 func TestSampleRate(t *testing.T) {
 	w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
 	window := open(t, w, sink, Options{SampleRate: 3})
@@ -417,7 +417,7 @@ func TestClose(t *testing.T) {
 				})
 			})
 			sink.Raise("b")
-			_ = window.Flush(t.Context()) // it may be closed
+			_ = window.Flush(t.Context()) // the window may be closed
 			synctest.Wait()
 			cancel()
 			require.NoError(t, window.Close())

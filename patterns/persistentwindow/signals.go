@@ -22,7 +22,7 @@ var (
 	Loaded  = core.NewKind[int](SignalLoaded)   // how many signals Open has restored
 	Flushed = core.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
 	Failed  = core.NewKind[error](SignalFailed) // the error of a flush; signals that are not written wait for the next one
-	Lost    = core.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the flush before
+	Lost    = core.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the previous flush
 )
 
 // ownSignals are the signals of windows and of sqlitewriter. If they were stored, each flush would
@@ -42,8 +42,8 @@ func isStorable(s core.Signal) bool { return !s.Held && !slices.Contains(ownSign
 type Stats struct {
 	Noted   uint64 `json:"noted"`   // all
 	Written uint64 `json:"written"` // on the disk
-	Lost    uint64 `json:"lost"`    // dropped, because more than MaxQueued waited
-	Pending int    `json:"pending"` // waiting for a flush
+	Lost    uint64 `json:"lost"`    // signals and retractions dropped, because more than MaxQueued waited
+	Pending int    `json:"pending"` // signals and retractions that wait for a flush
 	Running int    `json:"running"` // being written
 
 	Restored int    `json:"restored"` // signals restored by Open

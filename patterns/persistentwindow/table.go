@@ -31,7 +31,7 @@ func (w *Window) sql(format string) string { return fmt.Sprintf(format, w.opts.N
 // insert returns the statement that stores a signal, at most once.
 func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 	path := s.Path()
-	causes, _ := json.Marshal(path[:len(path)-1]) // strings have no error
+	causes, _ := json.Marshal(path[:len(path)-1]) // strings cause no error
 	args := []any{int64(w.life.boot), int64(s.Seq), s.Time.UnixNano(), s.Name, s.Key, s.Source, int64(s.Operation), string(causes), "", ""}
 	for _, k := range w.opts.Kinds {
 		if text, ok := k.text(s); ok {
@@ -46,7 +46,7 @@ func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
 
 // load creates the table, and reads the newest signals of other boots that match and are not restored
-// yet, as many as the sink has room for. It returns the oldest first.
+// yet, up to the capacity of the sink. It returns the oldest first.
 func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
 		return nil, err

@@ -9,9 +9,9 @@
 //	id, err := fanout.Enqueue(ctx, request)
 //
 // The result of the first function is the argument of the second one. Each item that the
-// first stage has done reaches the second stage exactly once, also during Drain: Drain ends
-// the first stage before the second. If the queue of the second stage is full, the items of
-// the first stage wait for room and keep their slots.
+// first stage has done reaches the second stage exactly once, even during Drain, because
+// Drain ends the first stage before the second. If the queue of the second stage is full,
+// the items of the first stage wait for room and keep their slots.
 //
 // When High items wait for the second stage, the first stage gets its minimum. When only Low
 // items wait, it gets its full limit again. Between Low and High nothing changes, so that the

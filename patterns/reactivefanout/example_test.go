@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/reactivefanout"
 )
 
-// The store is blocked, so the first stage does not run ahead of it.
+// The store is blocked, so the first stage does not run far ahead.
 func Example() {
 	blocked := make(chan struct{})
 	fanout, err := reactivefanout.New(func(_ context.Context, page string) (int, error) {

@@ -31,9 +31,9 @@ type Options struct {
 	// Concurrency is the limit of the first stage; 0 means 8. MinConcurrency is its limit
 	// under pressure; 0 means 1. Downstream is the limit of the second stage; 0 means 4.
 	Concurrency, MinConcurrency, Downstream int
-	// High and Low count the items that wait for the second stage. Pressure begins when High
-	// items wait; 0 means 32. It ends when only Low items wait; 0 means a quarter of High,
-	// negative means none. At most 2 x High items can wait.
+	// High and Low are numbers of items that wait for the second stage. Pressure begins when
+	// High items wait; 0 means 32. It ends when only Low items wait; 0 means a quarter of
+	// High, negative means none. At most 2 x High items can wait.
 	High, Low int
 	// FailureSpan: after a failure of the second stage, there is pressure for this time. 0 or
 	// negative means that failures cause no pressure.
@@ -41,7 +41,7 @@ type Options struct {
 	// MaxQueued is how many items may wait for the first stage. With more, Enqueue waits and
 	// TryEnqueue returns [core.ErrFull]. 0 means 1024, negative no queue.
 	MaxQueued int
-	// Sink gets all signals; nil means a sink of its own.
+	// Sink gets all signals; nil means a new sink.
 	Sink *core.Sink
 }
 
@@ -64,8 +64,8 @@ func (o Options) resolved() (Options, error) {
 // A Fanout runs items through two stages. Make one with [New]. All methods are safe for
 // concurrent use. An idle Fanout needs no Close.
 type Fanout[In, Mid any] struct {
-	core.Enqueuer[In] // of the first stage
-	core.Lifecycle    // of both stages: each method ends the first stage before the second
+	core.Enqueuer[In] // intake of the first stage
+	core.Lifecycle    // lifecycle of both stages: each method ends the first stage before the second
 
 	opts          Options
 	first, second core.Control
@@ -82,7 +82,7 @@ func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opt
 	if first == nil || second == nil {
 		return nil, errors.New("reactivefanout: New needs two functions")
 	}
-	stage2 := core.Must(core.NewCoordinator(reporting(SignalSecondFailed, second), core.Options{ // these options are valid
+	stage2 := core.Must(core.NewCoordinator(reporting(SignalSecondFailed, second), core.Options{ // the options are valid
 		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * min(opts.High, math.MaxInt/2), Sink: opts.Sink,
 	}))
 	stage1 := core.Must(core.NewCoordinator(reporting(SignalFirstFailed, func(ctx context.Context, item In) error {
@@ -135,7 +135,7 @@ func (f *Fanout[In, Mid]) Flush(ctx context.Context) error { return f.outside(ct
 // Drain ends the intake, and waits until all items have left both stages.
 func (f *Fanout[In, Mid]) Drain(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Drain) }
 
-// Stop ends the intake, cancels the items that wait for a stage, and waits for those that run.
+// Stop ends the intake, cancels the items that wait for a stage, and waits for running items.
 func (f *Fanout[In, Mid]) Stop(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Stop) }
 
 func (f *Fanout[In, Mid]) outside(ctx context.Context, wait func(context.Context) error) error {
@@ -150,7 +150,7 @@ type throttle struct {
 	effects outbox.Outbox
 
 	// Used by one effect at a time.
-	pressures int // number of reasons: backlog, failures
+	pressures int // number of reasons for pressure: backlog, failures
 	ended     bool
 	release   func()
 }

@@ -36,8 +36,8 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// fanout makes one on a sink, on which nothing is left. An item takes 100 ms in the first
-// stage and a second in the second.
+// fanout makes a Fanout on a sink, and checks that nothing is left there. An item takes 100
+// ms in the first stage and a second in the second.
 func fanout(t *testing.T, opts reactivefanout.Options, second core.Work[int], test func(*testing.T, *reactivefanout.Fanout[int, int])) {
 	synctest.Test(t, func(t *testing.T) {
 		opts.Name, opts.Sink = "two", core.NewSink(core.SinkOptions{})
@@ -66,7 +66,7 @@ func TestTheFirstStageShrinksAndRecoversByItself(t *testing.T) {
 			s, err := f.Sink().WaitFor(t.Context(), reactivefanout.SignalThrottled)
 			require.NoError(t, err)
 			require.Equal(t, "two", s.Key)
-			time.Sleep(100 * time.Millisecond) // what ran has ended
+			time.Sleep(100 * time.Millisecond) // running items have ended
 			synctest.Wait()
 			require.Equal(t, 2, f.First().Stats().Running)
 			require.Positive(t, f.First().Stats().Pending)

@@ -9,6 +9,6 @@
 //
 // Many updates may run at once. Other code can update as well: it holds [SignalInProgress] on
 // the same sink. Readers start again when the last update has ended; "update.done" does not
-// start them. Updates do not wait for each other. If they should, run them in a coordinator
-// with MaxConcurrency 1.
+// start them. Updates do not wait for each other. If updates should wait for each other, run
+// them in a coordinator with MaxConcurrency 1.
 package signalcoordinatedreads

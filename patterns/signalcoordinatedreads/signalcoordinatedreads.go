@@ -17,7 +17,7 @@ const (
 	// released.
 	SignalDone = "update.done"
 	// SignalWaiting is raised on the sink when the first reader begins to wait during an
-	// update. It is raised again only after no reader was pending.
+	// update. After that, it is raised again only when no reader was pending meanwhile.
 	SignalWaiting = "read.waiting"
 )
 
@@ -26,7 +26,7 @@ var Done = core.NewKind[Ended](SignalDone)
 
 // Ended is the payload of [SignalDone].
 type Ended struct {
-	Err error // of the update; nil if it succeeded
+	Err error // error of the update; nil if it succeeded
 }
 
 // ErrPanicked is the error in [Ended] if the update has panicked or has called
@@ -50,8 +50,7 @@ type Reads[T any] struct {
 // New makes a coordinator of readers. It adds [SignalInProgress] to Options.DeferOn.
 // Options.ResumeOn must be empty. The default of Name is "signalcoordinatedreads".
 //
-// A sink that is shared keeps the coordinator in memory until it is drained, stopped or
-// closed.
+// A shared sink keeps the coordinator in memory until it is drained, stopped or closed.
 func New[T any](read core.Work[T], updates Updates, opts core.Options) (*Reads[T], error) {
 	if opts.ResumeOn != "" {
 		return nil, fmt.Errorf("signalcoordinatedreads: Options.ResumeOn is %q, but must be empty: readers go on when the last update has ended", opts.ResumeOn)

@@ -23,8 +23,8 @@ func newReads(t *testing.T, sink *core.Sink, wait bool) *signalcoordinatedreads.
 	return core.Must(signalcoordinatedreads.New(second, signalcoordinatedreads.Updates{WaitForReaders: wait}, core.Options{Sink: sink}))
 }
 
-// The end of one update does not let readers in beside another, and the end of the last
-// one lets them in at once. Nothing ends an update before, neither MaxDefer nor chatter.
+// The end of one update does not start readers while another runs. The end of the last one
+// starts them at once. Neither MaxDefer nor many other signals start them earlier.
 func TestReadersWaitForTheLastUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Capacity: 1})
@@ -42,8 +42,8 @@ func TestReadersWaitForTheLastUpdate(t *testing.T) {
 	})
 }
 
-// An update waits for readers if asked. However it ends, readers go on, and "update.done"
-// has the error.
+// With WaitForReaders, an update waits for readers. However it ends, readers go on, and
+// "update.done" has the error.
 func TestAnUpdateThatWaitsForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := newReads(t, nil, true)

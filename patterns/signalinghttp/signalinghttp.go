@@ -56,7 +56,7 @@ func (e *StatusError) RetryAfter() time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	at, _ := http.ParseTime(text) // the zero time if it is none
+	at, _ := http.ParseTime(text) // the zero time if the text is no date
 	return max(0, time.Until(at))
 }
 
@@ -86,7 +86,7 @@ func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *co
 	return n, outcome
 }
 
-type quiet struct{} // key in the context of requests for which a Transport raises no signals
+type quiet struct{} // marks the context of requests for which a Transport raises no signals
 
 func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer) (int64, error) {
 	resp, err := cmp.Or(client, http.DefaultClient).Do(req.WithContext(context.WithValue(x.traced(), quiet{}, true)))
@@ -182,7 +182,7 @@ func (b *body) Close() error {
 	if b.x.n.Load() != b.x.total {
 		b.x.end(context.Canceled)
 	}
-	b.x.end(nil) // unless it has ended
+	b.x.end(nil) // does nothing if the exchange has ended
 	return b.ReadCloser.Close()
 }
 
@@ -191,8 +191,8 @@ type exchange struct {
 	ctx   context.Context
 	url   string
 	on    core.Raiser // the operation of the request, or the sink
-	key   string      // "": that of the operation
-	limit int64       // of the body; negative: none
+	key   string      // key of the signals; "": the key of the operation
+	limit int64       // limit of the body; negative: none
 	total int64       // length of the body, if it is known
 
 	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; later signals wait for that
@@ -215,7 +215,8 @@ func begin(req *http.Request, sink *core.Sink, limit int64) *exchange {
 
 func (x *exchange) raise(name string) { x.on.RaiseKey(name, x.key) }
 
-// traced returns the context for the request. With it, x is notified when it has been sent.
+// traced returns the context for the request. With it, x is notified when the request has
+// been sent.
 func (x *exchange) traced() context.Context {
 	return httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -253,7 +254,7 @@ func (x *exchange) end(err error) {
 	if x.ended.Swap(true) {
 		return
 	}
-	x.sent.Do(func() {}) // so that SignalRequest does not come after the last signal
+	x.sent.Do(func() {}) // waits, so that SignalRequest does not come after the last signal
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		x.raise(SignalError + ":" + strconv.Itoa(status.StatusCode))
 	}
@@ -292,8 +293,8 @@ type request struct {
 }
 
 // NewHandler makes a Handler that passes requests on to next. It returns an error if next is
-// nil or the options are not valid. Three defaults differ from those of a coordinator: Name
-// is "http", MaxConcurrency is 256, and MaxPerKey has no limit.
+// nil or the options are not valid. Three defaults differ from a coordinator: Name is
+// "http", MaxConcurrency is 256, and MaxPerKey has no limit.
 func NewHandler(next http.Handler, opts core.Options) (*Handler, error) {
 	if next == nil {
 		return nil, errors.New("signalinghttp: NewHandler needs a handler")
@@ -329,9 +330,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, err := h.requests.TryEnqueue(ctx, req)
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { h.Cancel(id, context.Cause(ctx)) })
-		h.requests.Wait(context.WithoutCancel(ctx), id) // suspends an operation that calls this
-		<-req.done                                      // also if it is unknown by now
-		req.w, req.r = nil, nil                         // the window keeps failed items
+		h.requests.Wait(context.WithoutCancel(ctx), id) // suspends an operation that calls ServeHTTP
+		<-req.done                                      // waits even if the operation is unknown by now
+		req.w, req.r = nil, nil                         // because the window keeps failed items
 		stop()
 	}
 	if err != nil || !req.started {

@@ -127,7 +127,8 @@ func (c *closes) Close() error {
 	return nil
 }
 
-// A client closes the idle connections of its Transport through the one of this package.
+// CloseIdleConnections of a client reaches the base Transport through the Transport of this
+// package.
 func TestCloseIdleConnections(t *testing.T) {
 	base := &http.Transport{}
 	client := &http.Client{Transport: signalinghttp.NewTransport(base, nil)}

@@ -29,13 +29,14 @@ type Failure struct {
 
 // New calls onMatch in the background for every signal of the sink that matches pattern. It
 // begins with the signals that are present, held ones included, the oldest first. Then it
-// follows new signals. The context is that of an operation of the watcher: it ends when the
+// follows new signals. The context belongs to an operation of the watcher: it ends when the
 // watcher is closed.
 //
-// The options are those of [core.NewProcessor]. The default of Name is "signallogwatcher". The
-// watcher raises its own signals on Options.Sink, by default on sink. The default of
-// MaxConcurrency is 1: onMatch is called for one signal after the other. MaxQueued is how many
-// signals may wait, by default 1000. If one more comes, the oldest is dropped.
+// The options are the options of [core.NewProcessor]. The default of Name is
+// "signallogwatcher". The watcher raises its own signals on Options.Sink, by default on sink.
+// The default of MaxConcurrency is 1: onMatch is called for one signal after the other.
+// MaxQueued is how many signals may wait, by default 1000. If one more comes, the oldest is
+// dropped.
 //
 // In the watcher's Stats, Succeeded and Failed count the calls that have ended. Dropped and
 // Rejected count the signals for which onMatch is not called. The watcher ignores its own

@@ -21,22 +21,22 @@ func bubble(t *testing.T, test func(*testing.T, *core.Sink)) {
 	})
 }
 
-// Signals that are too many for the queue are dropped, oldest first; those that the sink
-// does not keep are not.
+// Signals that do not fit into the queue are dropped, oldest first. Signals that have left
+// the sink are not.
 func TestEachMatchOnceInOrderOffTheRaiser(t *testing.T) {
 	bubble(t, func(t *testing.T, sink *core.Sink) {
 		for range 2 { // the same name is not the same signal
 			sink.Raise("error.before")
 		}
 		defer sink.Hold("error.held", "", 0)()
-		var seen []string // by one call at a time
+		var seen []string // without a lock: there is one call at a time
 		gate := make(chan struct{})
 		w := core.Must(signallogwatcher.New(sink, "", func(_ context.Context, s core.Signal) error {
 			<-gate
 			seen = append(seen, s.Name)
 			return nil
 		}, core.Options{MaxQueued: 15}))
-		synctest.Wait() // one runs, 2 wait
+		synctest.Wait() // one call runs, two wait
 		for _, name := range "abcdefghijklmno" {
 			sink.Raise("error." + string(name))
 			sink.Raise("info.started")

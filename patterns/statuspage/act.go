@@ -22,9 +22,9 @@ import (
 const (
 	// SignalActed is raised with an [Action] that was allowed, after it was done or failed.
 	SignalActed = "statuspage.acted"
-	// SignalRefused is raised with an [Action] that Allow refused, at most once a second. Of its
-	// names, those that are not on the page are empty. Other refusals raise no signal:
-	// [Page.Stats] counts them.
+	// SignalRefused is raised with an [Action] that Allow refused, at most once a second. Names
+	// that are not on the page are empty in it. Other refusals raise no signal: [Page.Stats]
+	// counts them.
 	SignalRefused = "statuspage.refused"
 )
 
@@ -46,7 +46,7 @@ var (
 //	runNow                        Schedules, Schedule
 //	retract                       Sink, Signal
 //
-// Names are those that the page shows. If a request sets a field that is not of its kind, it
+// Names are the names on the page. A request with a field that does not belong to its kind
 // gets status 400.
 type Action struct {
 	Kind        string           `json:"action"`
@@ -68,7 +68,7 @@ type Action struct {
 // A deed does an action and reports whether that changed something.
 type deed func(context.Context) (bool, error)
 
-// A kind of action has fields of its own. It finds what an action is about.
+// A kind of action has its own fields. It finds the object of an action.
 type kind struct {
 	fields []string
 	find   func(*Page, Action) (deed, error)
@@ -103,7 +103,7 @@ var kinds = map[string]kind{
 
 func done(err error) (bool, error) { return err == nil, err }
 
-// steers makes a kind that is about a coordinator.
+// steers makes a kind of action on a coordinator.
 func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...string) kind {
 	return kind{append(fields, "coordinator"), func(p *Page, a Action) (deed, error) {
 		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
@@ -115,7 +115,7 @@ func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...str
 	}}
 }
 
-// serves makes a kind that is about a queue.
+// serves makes a kind of action on a queue.
 func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error), fields ...string) kind {
 	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
@@ -126,22 +126,22 @@ func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error),
 	}}
 }
 
-// plans makes a kind that is about a schedule.
+// plans makes a kind of action on a schedule.
 func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) kind {
 	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)
 		isIt := func(s inspect.ScheduleStatus) bool { return s.Name == a.Schedule }
-		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // a pattern for others
+		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // more than one schedule: the name is a pattern
 			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
 		}
 		return func(ctx context.Context) (bool, error) { return do(ctx, group.is, a.Schedule) }, err
 	}}
 }
 
-const maxAction, maxLimit = 16 << 10, 1_000_000 // bytes of the JSON, and a limit that it sets
+const maxAction, maxLimit = 16 << 10, 1_000_000 // largest JSON in bytes, and largest limit that an action sets
 
-// read reads the JSON of an action. It is stricter than package json: an Allow that looks at
-// a field must see what is done.
+// read reads the JSON of an action. It is stricter than package json, so that Allow sees
+// exactly the fields that are used.
 func (a *Action) read(from io.Reader) error {
 	body, err := io.ReadAll(from)
 	var fields map[string]json.RawMessage
@@ -169,18 +169,18 @@ func (a *Action) read(from io.Reader) error {
 	return nil
 }
 
-// Stats count requests for actions by what became of them. They always add up:
+// Stats count requests for actions by result. They always add up:
 //
 //	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
 //
-// Requests that View refuses, or the rule for hosts, are not among them.
+// Requests that View or the rule for hosts refuses are not counted.
 type Stats struct {
 	Requests   uint64 `json:"requests"`
-	Acted      uint64 `json:"acted"`      // allowed: the action was done, or failed
+	Acted      uint64 `json:"acted"`      // allowed actions, done or failed
 	Denied     uint64 `json:"denied"`     // by Allow
 	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
 	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
-	Unreadable uint64 `json:"unreadable"` // its content type or its body was not that of an action, or did not come in time
+	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
 }
 
 // LogValue groups the counters by their JSON names.
@@ -205,7 +205,7 @@ func (p *Page) count(field *uint64, err error) error {
 	return err
 }
 
-// act does what a request asks for, if that is allowed.
+// act does the action of a request, if it is allowed.
 func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	var a Action
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -222,7 +222,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	}
 	a.Who = p.opts.Who(r)
 	do, missing := kinds[a.Kind].find(p, a)
-	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be anything
+	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text
 	if missing == nil {
 		shown = a
 		shown.Signal = cut(a.Signal)

@@ -27,8 +27,8 @@ func busy(b testing.TB, running, pending int) *core.Coordinator[string] {
 	return c
 }
 
-// BenchmarkFrame is the cost of a frame after the first: there is a client, whose clock
-// this moves on.
+// BenchmarkFrame is the cost of a frame after the first. The benchmark moves the clock of a
+// client.
 func BenchmarkFrame(b *testing.B) {
 	c := busy(b, 200, 50_000)
 	for range 1000 {
@@ -58,7 +58,8 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// Behind 50,000 others it is costly to find out why an item waits, so frames share that.
+// With 50,000 items ahead, it is costly to find out why an item waits, so frames share that
+// work.
 func TestLargeQueue(t *testing.T) {
 	c := busy(t, 1, 50_000)
 	p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}})
@@ -67,7 +68,7 @@ func TestLargeQueue(t *testing.T) {
 	frame, end, err := statuspage.Frames(p, "view=operations&order=newest&limit=20")
 	require.NoError(t, err)
 	defer end()
-	for range 20 { // one a frame at least
+	for range 20 { // at least one in each frame
 		o = decode(t, string(frame()))
 	}
 	for i, text := range o.each("operations", "waits") {

@@ -1,5 +1,5 @@
-// Package statuspage shows what a program is doing: one page, like that of net/http/pprof,
-// for work.
+// Package statuspage shows what a program is doing: one page, like net/http/pprof, but for
+// work.
 //
 //	p, err := statuspage.New(statuspage.Options{
 //		Sinks:        map[string]*core.Sink{"main": sink},
@@ -17,15 +17,14 @@
 // directory of this module lists the fields.
 //
 // Caches and rate limiters are not on the page, because they are no [core.Inspector]. A
-// circuit breaker has no row of its own either. While it is open, its held signal is among
-// the signals of its sink.
+// circuit breaker has no row either. While it is open, its held signal is among the
+// signals of its sink.
 //
 // # Who sees it
 //
-// [Options.View] decides that. Without one, the page is read-only and for requests from a
-// loopback address, like net/http/pprof. A proxy on the same machine makes everybody a
-// loopback peer: there, set a View. [Token] is one for those that know a secret. [Loopback] is
-// the default as a View.
+// [Options.View] decides. If it is nil, the page is read-only, and accepts only requests from
+// a loopback address. A proxy on the same machine makes everybody a loopback peer: there, set
+// a View. [Token] makes a View for people who know a secret. [Loopback] is the default.
 //
 // A second rule holds whatever View is: if the client or the server is on a loopback address
 // (127.0.0.1 or ::1), the Host header must be a known name. That is localhost, an IP address,
@@ -38,11 +37,12 @@
 //
 // # Who changes something
 //
-// [Options.Allow] decides that. Without it, the page is read-only; with it, View must be set.
-// A request for a change is an [Action]. If it was allowed, [SignalActed] is raised. If Allow
-// refused it, [SignalRefused] is raised, at most once a second. Allow is not asked about a
-// request that a foreign site made a browser send, or that is not readable. Such requests, and
-// all of them if the page is read-only, raise no signal: [Page.Stats] counts them.
+// [Options.Allow] decides. If it is nil, the page is read-only. If it is set, View must be
+// set, too. A request for a change is an [Action]. If it was allowed, [SignalActed] is raised.
+// If Allow refused it, [SignalRefused] is raised, at most once a second. Allow is not asked
+// about unreadable requests, and about requests that a foreign site made a browser send. Such
+// requests raise no signal, and neither does any request to a read-only page: [Page.Stats]
+// counts them.
 //
 // The page docs/statuspage-security.md of the repository has the threat model, and
 // configurations for nginx and Caddy.
@@ -52,11 +52,11 @@
 // While nobody looks, it costs nothing. A stream gets a frame (a message with all that is
 // shown) when something has changed, at most four times a second. Clients with equal
 // queries share the frames. A frame of 50 rows takes less than 250 microseconds of
-// processor time, also with 50,000 pending operations. If frames are costly, they come less
+// processor time, even with 50,000 pending operations. If frames are costly, they come less
 // often, down to once a second. A frame reads signals from the window of the sink, so
 // raising a signal costs nothing more. If there are too many new signals for a frame, it
-// skips some and counts them. A held signal costs 50 microseconds more in a frame if the
-// window of its sink is large, and if signals were skipped or released.
+// skips some and counts them. With a held signal, a frame costs 50 microseconds more if the
+// window of its sink is large and signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
 // the method Operations of a coordinator.

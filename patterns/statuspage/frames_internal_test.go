@@ -4,8 +4,8 @@ import (
 	"net/url"
 )
 
-// Frames returns a function that makes the next frame of a view at once, as a client of a
-// stream would, and one that ends that.
+// Frames returns two functions. The first makes the next frame of a view at once, as a
+// client of a stream would. The second ends the view.
 func Frames(p *Page, text string) (frame func() []byte, end func(), err error) {
 	values, err := url.ParseQuery(text)
 	if err != nil {

@@ -36,8 +36,8 @@ func (p *Page) admit(r *http.Request) error {
 	return nil
 }
 
-// isOurs reports whether a Host header names a host of this page. A name that an attacker
-// owns may resolve to a loopback address: it is refused.
+// isOurs reports whether a Host header names a host of this page. It refuses other names,
+// because an attacker's name may resolve to a loopback address.
 func (p *Page) isOurs(hostport string) bool {
 	host := hostOf(hostport)
 	same := func(name string) bool { return strings.EqualFold(name, host) }
@@ -58,19 +58,21 @@ func Loopback(r *http.Request) bool {
 	return fromLoopback(r)
 }
 
-// Token returns an [Options.View] for those that know a secret, such as the text of
+// Token returns an [Options.View] for people who know a secret, such as the text of
 // crypto/rand.Text. A secret of less than 16 bytes is an error.
 //
 // A script sends the header "Authorization: Bearer SECRET". A person opens the page with
 // ?token=SECRET once: the answer sets a cookie and redirects to the same address without the
-// token. The cookie does not contain the secret, and the browser forgets it when it ends. A
-// request with neither gets status 401. Another View may call the returned function.
+// token. The cookie does not contain the secret, and the browser forgets it at its end. A
+// request without header and cookie gets status 401. Another View may call the returned
+// function.
 func Token(secret string) (func(*http.Request) bool, error) {
 	if len(secret) < 16 {
 		return nil, fmt.Errorf("statuspage: Token needs a secret of at least 16 bytes, and this one has %d", len(secret))
 	}
 	sum := sha512.Sum512([]byte(secret))
-	// Browsers send a cookie to all ports of a host. So each token has a name of its own.
+	// Browsers send a cookie to all ports of a host. So the cookie's name depends on the
+	// token.
 	cookie := http.Cookie{Name: fmt.Sprintf("statuspage-%x", sum[:8]), Value: fmt.Sprintf("%x", sum[32:]), HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	is := func(given, wanted string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(wanted)) == 1 }
 	return func(r *http.Request) bool {
@@ -96,8 +98,8 @@ func Token(secret string) (func(*http.Request) bool, error) {
 	}, nil
 }
 
-// An admission is the key of the failure, in the context of a request, that a View of this
-// package may change.
+// An admission is a key in the context of a request. Its value is the failure, which a View
+// of this package may change.
 type admission struct{}
 
 func fromLoopback(r *http.Request) bool { return isLoopback(r.RemoteAddr) }

@@ -122,7 +122,7 @@ func (o object) each(list, field string) (all []any) {
 
 func id(n core.OperationID) any { return float64(n) }
 
-// store is a queue whose store fails or hangs if told to.
+// store is a queue whose store can fail or hang.
 type store struct {
 	name  string
 	hangs atomic.Bool
@@ -265,7 +265,7 @@ func (s *site) open(t testing.TB, peer int, query string) *client {
 	return c
 }
 
-// read reads events until the stream ends, and waits so long after each.
+// read reads events until the stream ends, and waits after each.
 func (c *client) read(pause time.Duration) {
 	lines := bufio.NewScanner(c.Body)
 	lines.Buffer(nil, 1<<20)

@@ -16,7 +16,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// contentTypes are those of the files of the page.
+// contentTypes are the types of the page's files.
 var contentTypes = map[string]string{"page.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
 // A failure is an error with its HTTP status.
@@ -34,7 +34,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
 	}
-	if r.ContentLength != 0 { // a body that does not come must not keep the request
+	if r.ContentLength != 0 { // a body that never comes must not hold up the request
 		to, ended := http.NewResponseController(w), make(chan bool)
 		to.SetReadDeadline(time.Now().Add(ioTimeout))
 		stop := context.AfterFunc(p.ctx, func() { to.SetReadDeadline(time.Now().Add(time.Second)); close(ended) })
@@ -42,7 +42,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := p.serve(w, r); err != nil {
 		if r.ContentLength != 0 && r.ProtoMajor < 2 {
-			w.Header().Set("Connection", "close") // otherwise net/http reads the body first
+			w.Header().Set("Connection", "close") // otherwise net/http first reads the rest of the body
 		}
 		p.fail(w, err)
 	}
@@ -102,7 +102,7 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	return nil
 }
 
-// body is the JSON of what a source has now.
+// body returns the present state of a source as JSON.
 func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) {
 	shown, err := from.frame(ctx, e)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) 
 func head(now time.Time) []byte { return []byte(`{"time":"` + stamp(now) + `",`) }
 
 func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
-	extend(http.NewResponseController(w)) // if it can: a client that does not read must not stay
+	extend(http.NewResponseController(w)) // if possible: a client that does not read must not stay
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
 	w.Write(body)
@@ -132,7 +132,7 @@ func (p *Page) fail(w http.ResponseWriter, err error) {
 	p.answer(w, f.code, f.body())
 }
 
-// failure is the failure in an error. Other errors are those of the program.
+// failure returns the failure in an error. Any other error is an error of the program.
 func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// How much of an operation is shown.
+// Limits of what is shown of an operation.
 const maxSignals, maxChildren = 100, 50
 
 // operationSource shows one operation. It remembers the children that it has found.
@@ -20,7 +20,7 @@ type operationSource struct {
 	page        *Page
 	coordinator *coordinator
 	id          core.OperationID
-	seen        map[*coordinator]core.OperationID // the newest operation that may have been a child
+	seen        map[*coordinator]core.OperationID // the newest operation that was checked
 	children    []child
 	missed      bool
 }
@@ -48,7 +48,7 @@ type explanation struct {
 
 type timedSignal struct {
 	signalRow
-	OffsetMS int64 `json:"offsetMs"` // since it was enqueued
+	OffsetMS int64 `json:"offsetMs"` // milliseconds since the operation was enqueued
 }
 
 type valueRow struct {
@@ -88,8 +88,8 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	return shown, nil
 }
 
-// cause is the signal that the operation runs because of: the cause of its first signal. If
-// that has left the sink, the row has its name alone.
+// cause returns the signal that caused the operation: the cause of its first signal. If
+// that signal has left the sink, the row has only its name.
 func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	if len(s.Signals) == 0 || s.Signals[0].Depth() == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// operationsSource shows a page of the operations of a coordinator. To find out why an
-// operation waits is costly if it is far behind in a queue. So each frame asks for some.
+// operationsSource shows a page of the operations of a coordinator. It is costly to find
+// out why an operation waits, if many others are ahead of it. So each frame asks for a few.
 type operationsSource struct {
 	page        *Page
 	coordinator *coordinator
@@ -18,7 +18,7 @@ type operationsSource struct {
 	frames      int
 }
 
-// An answer says why an operation waits, and in which frame that was found out.
+// An answer says why an operation waits, and which frame has asked.
 type answer struct {
 	explained
 	status core.Status
@@ -28,7 +28,7 @@ type answer struct {
 type operationsFrame struct {
 	Coordinator string           `json:"coordinator"`
 	Operations  []operationRow   `json:"operations"`
-	Next        core.OperationID `json:"next"` // to pass as after; 0: these are the last
+	Next        core.OperationID `json:"next"` // value for after; 0: these are the last
 }
 
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {

@@ -32,10 +32,10 @@ type sinkRow struct {
 type coordinatorRow struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
-	Error string `json:"error,omitempty"` // of a panic; then the rest is missing
-	Sink  string `json:"sink,omitempty"`  // of its signals, if the page shows that
+	Error string `json:"error,omitempty"` // error of a panic; then the other fields are missing
+	Sink  string `json:"sink,omitempty"`  // the sink of its signals, if the page shows this sink
 	core.Stats
-	Oldest     string    `json:"oldest,omitempty"` // when the item was enqueued that waits longest
+	Oldest     string    `json:"oldest,omitempty"` // when the item that waits longest was enqueued
 	Gates      []gateRow `json:"gates"`
 	Throughput []int     `json:"throughput"` // operations that ended in each second, oldest first
 	Can        []string  `json:"can"`
@@ -52,7 +52,7 @@ type queueRow struct {
 type scheduleRow struct {
 	Group string `json:"group"`
 	inspect.ScheduleStatus
-	Error string   `json:"error,omitempty"` // of a panic of the group; then the rest is missing
+	Error string   `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
 	Can   []string `json:"can"`
 }
 
@@ -99,7 +99,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	return shown, nil
 }
 
-// fill writes what a coordinator says into its row.
+// fill writes the state of a coordinator into its row.
 func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 	row.Name, row.Stats, row.Gates = cut(c.is.Name()), c.is.Stats(), p.gates(c)
 	row.Lanes, row.Classes = slices.Clone(row.Lanes), slices.Clone(row.Classes)

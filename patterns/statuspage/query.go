@@ -18,7 +18,7 @@ import (
 // A query is a view with its parameters. Clients whose queries are equal share their frames.
 type query struct {
 	view string
-	of   string // id of a coordinator, sink or queue
+	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
 	core.OperationQuery
 }
@@ -73,20 +73,20 @@ func invalid(format string, args ...any) error {
 	return failure{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...)}
 }
 
-// A source makes the frames of a view, one at a time. It may remember things between them.
+// A source makes the frames of a view, one at a time. It may keep state between frames.
 type source interface {
 	frame(context.Context, effort) (any, error)
 }
 
 // effort says how much a frame may cost.
 type effort struct {
-	explain  time.Duration // to find out why operations wait
-	children int           // operations to look at in search of children
+	explain  time.Duration // time to find out why operations wait
+	children int           // how many operations to check for children
 	wait     time.Duration // for stores
 }
 
-var whole = effort{explain: 200 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
-var first = effort{explain: 20 * time.Millisecond, children: 50_000}                     // of the first frame of a view
+var whole = effort{explain: 200 * time.Millisecond, children: 50_000, wait: time.Second} // effort of a single request
+var first = effort{explain: 20 * time.Millisecond, children: 50_000}                     // effort of the first frame of a view
 var later = effort{explain: 50 * time.Microsecond, children: 200}
 
 // ioTimeout is how long a store may take.
@@ -110,7 +110,8 @@ func (p *Page) newSource(q query) (source, error) {
 	return overviewSource{p}, nil
 }
 
-// choose is pick; without an id, it returns the only entry, or says that there are several.
+// choose is pick. Without an id, it returns the only entry, or an error if there are
+// several.
 func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	switch {
 	case id == "" && len(list) == 1:

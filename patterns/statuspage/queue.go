@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// storeEvery is how often a store is asked at most.
+// storeEvery is the least time between two questions to a store.
 const storeEvery = 2 * time.Second
 
 // A cache asks the store of a queue in the background, one question at a time, so that a
@@ -18,7 +18,7 @@ type cache struct {
 
 	mu    sync.Mutex
 	asked time.Time
-	busy  chan struct{} // closed when there is an answer; nil: no question
+	busy  chan struct{} // closed when there is an answer; nil: no question is under way
 	last  inspect.QueueStatus
 	err   error
 }
@@ -54,7 +54,8 @@ func (c *cache) ask(ctx context.Context) {
 	c.busy = nil
 }
 
-// status is the last answer. If a question is under way, status first waits for its answer.
+// status returns the last answer. If a question is under way, it first waits for the
+// answer.
 func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,7 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// deadSource shows the dead items of a queue: those that are not tried any more.
+// deadSource shows the dead items of a queue: items that are not tried any more.
 type deadSource struct {
 	page  *Page
 	queue *entry[inspect.StoredQueue]
@@ -80,7 +81,7 @@ type deadSource struct {
 type deadFrame struct {
 	Queue string             `json:"queue"`
 	Items []inspect.DeadItem `json:"items"`
-	Next  int64              `json:"next"` // to pass as after; 0: these are the last
+	Next  int64              `json:"next"` // value for after; 0: these are the last
 }
 
 func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {

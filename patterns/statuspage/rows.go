@@ -44,15 +44,15 @@ type progressRow struct {
 	Text  string `json:"text"`
 }
 
-// A waitRow is one reason of an operation to wait.
+// A waitRow is one reason why an operation waits.
 type waitRow struct {
 	Kind        core.ReasonKind  `json:"kind"`
 	Text        string           `json:"text"`
-	ID          core.OperationID `json:"id,omitempty"`          // of the operation that it waits for
+	ID          core.OperationID `json:"id,omitempty"`          // the operation that it waits for
 	Coordinator string           `json:"coordinator,omitempty"` // of that operation
 	Since       string           `json:"since,omitempty"`
 	Expires     string           `json:"expires,omitempty"` // when the wait ends by itself
-	Forced      string           `json:"forced,omitempty"`  // when it starts in spite of the signal
+	Forced      string           `json:"forced,omitempty"`  // when the operation starts in spite of the signal
 }
 
 // A signalRow is a signal in JSON.
@@ -63,7 +63,7 @@ type signalRow struct {
 	Key         string           `json:"key,omitempty"`
 	Operation   core.OperationID `json:"operation,omitempty"`
 	Source      string           `json:"source,omitempty"`
-	Coordinator string           `json:"coordinator,omitempty"` // its id, if it is on the page
+	Coordinator string           `json:"coordinator,omitempty"` // the coordinator's id, if the page shows it
 	Held        bool             `json:"held,omitempty"`
 	Payload     string           `json:"payload,omitempty"` // its type
 	Causes      []string         `json:"causes,omitempty"`  // names, the first one first
@@ -87,7 +87,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	return row
 }
 
-// signalRow is the row of a signal. It names the coordinator if that is on the page.
+// signalRow is the row of a signal. It names the coordinator if the page shows it.
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
@@ -113,7 +113,7 @@ func (p *Page) locate(id core.OperationID, name string) string {
 			continue
 		}
 		if name != "" && !slices.ContainsFunc(p.coordinators[i+1:], named) {
-			return c.id // of that name, it is the only one, or the last
+			return c.id // the only coordinator of that name, or the last
 		}
 		if _, ok := c.is.Lookup(id); ok {
 			return c.id

@@ -9,29 +9,30 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const samples = 120               // that a line has
-const remembers = 2 * time.Minute // the sampler goes on after the last viewer
+const samples = 120               // number of samples in a line
+const remembers = 2 * time.Minute // how long the sampler goes on after the last viewer
 
 // sampler looks at all coordinators once a second. It starts with the first viewer, and ends
 // two minutes after the last one.
 type sampler struct {
 	mu      sync.Mutex
-	lines   map[*coordinator]line // nil: it does not run
+	lines   map[*coordinator]line // nil: the sampler does not run
 	streams int
 	seen    time.Time
 }
 
-// line is what the sampler knows of a coordinator. It is a value: steps make new ones.
+// line is what the sampler knows about a coordinator. It is a value: each step makes a new
+// line.
 type line struct {
 	at      time.Time
 	ended   uint64
 	rates   []int
-	waiting core.OperationID // no item waits that came before
+	waiting core.OperationID // no earlier item waits
 	oldest  time.Time
 }
 
-// look notes that somebody looks. A stream calls it with 1 at its start and with -1 at its
-// end, a single request with 0.
+// look records that a client looks. A stream calls it with 1 at its start and with -1 at
+// its end. A single request calls it with 0.
 func (s *sampler) look(p *Page, streams int) {
 	s.mu.Lock()
 	s.seen = time.Now()
@@ -59,7 +60,7 @@ func (s *sampler) run(p *Page) {
 	}
 }
 
-// isOver reports whether nobody has looked for two minutes. Then it forgets the lines.
+// isOver reports whether no client has looked for two minutes. If so, it forgets the lines.
 func (s *sampler) isOver(p *Page) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +77,7 @@ func (s *sampler) sample(p *Page) {
 		s.mu.Lock()
 		l := s.lines[c]
 		s.mu.Unlock()
-		guarded(func() error { // the row shows what a panic says
+		guarded(func() error { // the row shows the text of a panic
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
 			if l.oldest = (time.Time{}); stats.Pending > 0 {

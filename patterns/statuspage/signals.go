@@ -14,18 +14,18 @@ import (
 const maxFirst, maxNew, maxFamilies, maxHeld = 20_000, 500, 50, 100
 
 // signalsSource shows the newest signals of a sink. It remembers its rows, so that each frame
-// only looks at those that are new.
+// looks only at new signals.
 type signalsSource struct {
 	page     *Page
 	sink     *entry[*core.Sink]
 	query    query
 	last     uint64 // newest Seq looked at
-	raised   uint64 // as the sink said then
+	raised   uint64 // SinkStats.Raised at that time
 	started  bool
 	skipped  uint64
-	held     []core.Signal // the oldest ones that are held
-	upTo     uint64        // Seq up to which held has all
-	exact    bool          // held had all that were held in the last frame
+	held     []core.Signal // the oldest held signals
+	upTo     uint64        // up to this Seq, held has all held signals
+	exact    bool          // in the last frame, held had all held signals
 	tail     []signalRow
 	families map[string]int
 }
@@ -33,21 +33,21 @@ type signalsSource struct {
 type signalsFrame struct {
 	Sink     string      `json:"sink"`
 	Signals  []signalRow `json:"signals"` // oldest first
-	Last     uint64      `json:"last"`    // to pass as after
-	Skipped  uint64      `json:"skipped"` // that came too fast to look at
+	Last     uint64      `json:"last"`    // the next request passes it as the parameter after
+	Skipped  uint64      `json:"skipped"` // signals that came too fast to look at
 	Families []familyRow `json:"families"`
 	Held     []heldRow   `json:"held"` // oldest first
 	AllHeld  int         `json:"allHeld"`
 }
 
 type familyRow struct {
-	Family string `json:"family"` // the name up to the first dot or colon; "" all others
+	Family string `json:"family"` // the name up to the first dot or colon; "": all others
 	Count  int    `json:"count"`
 }
 
 type heldRow struct {
 	signalRow
-	Gates []gateRow `json:"gates"` // gates that it closes
+	Gates []gateRow `json:"gates"` // gates that the signal closes
 }
 
 type gateRow struct {
@@ -57,7 +57,7 @@ type gateRow struct {
 	Class       string          `json:"class,omitempty"`
 	Pattern     string          `json:"pattern"`
 	Closed      bool            `json:"closed"`
-	Matches     uint64          `json:"matches"`          // 0: its pattern may be misspelt
+	Matches     uint64          `json:"matches"`          // 0: the pattern may be misspelt
 	Signal      *signalRow      `json:"signal,omitempty"` // that closes it
 	pattern     string          // before Redact
 }
@@ -95,15 +95,15 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
 }
 
-// findHeld renews held. If no signal was skipped, and the numbers of the known and of the
-// fresh ones add up, these are all. Otherwise it looks whether the known ones are still there,
-// and for others where it has not looked.
+// findHeld renews held. If no signal was skipped, and the sink has as many held signals as
+// are known or fresh, these are all. Otherwise findHeld checks which known signals are still
+// held, and searches the signals that it has not seen yet.
 func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skipped bool) {
 	if all := slices.Concat(v.held, fresh); v.exact && !skipped && len(all) == stats.Held && len(all) <= maxHeld {
 		v.held, v.upTo = all, max(v.upTo, v.last)
 		return
 	}
-	if stats.Held > maxHeld || stats.Stored < 1000*len(v.held) { // to look at all is cheaper
+	if stats.Held > maxHeld || stats.Stored < 1000*len(v.held) { // looking at all is cheaper
 		v.held, v.upTo = nil, 0
 	}
 	v.held = slices.DeleteFunc(v.held, func(known core.Signal) bool {
@@ -125,8 +125,8 @@ func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skip
 	}
 }
 
-// from is the Seq after which the next frame looks. It counts what that skips, except in the
-// first frame: that looks at the newest.
+// from returns the Seq after which the next frame looks. It counts the signals that this
+// skips, except in the first frame, which looks only at the newest.
 func (v *signalsSource) from(raised uint64) uint64 {
 	if !v.started {
 		v.started, v.raised = true, raised
@@ -149,7 +149,7 @@ func (v *signalsSource) count(name string) {
 	v.families[name]++
 }
 
-// gates are the closed ones of the coordinators that use the sink.
+// gates returns the closed gates of the coordinators that use the sink.
 func (v *signalsSource) gates() (gates []gateRow) {
 	for _, c := range v.page.coordinators {
 		if sinkOf(c) == v.sink.is {
@@ -159,7 +159,7 @@ func (v *signalsSource) gates() (gates []gateRow) {
 	return slices.DeleteFunc(gates, func(g gateRow) bool { return !g.Closed })
 }
 
-// sinkOf is the sink of a coordinator, or nil.
+// sinkOf returns the sink of a coordinator, or nil.
 func sinkOf(c *coordinator) *core.Sink {
 	if on, ok := c.is.(interface{ Sink() *core.Sink }); ok {
 		return on.Sink()
@@ -167,7 +167,7 @@ func sinkOf(c *coordinator) *core.Sink {
 	return nil
 }
 
-// gates are those of a coordinator.
+// gates returns the gates of a coordinator.
 func (p *Page) gates(c *coordinator) []gateRow {
 	rows := []gateRow{}
 	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {

@@ -33,10 +33,10 @@ type Options struct {
 	Queues    []inspect.StoredQueue
 	Schedules []inspect.Schedules
 
-	// View reports whether a request may see the page. [Token] and [Loopback] are two. nil is
-	// Loopback, and then Allow must be nil, too. A proxy on the same machine makes everybody a
-	// loopback peer. A server on a Unix socket needs a View. A stream is one request: View is
-	// asked when it starts.
+	// View reports whether a request may see the page. [Token] and [Loopback] make such
+	// functions. nil means Loopback, and then Allow must be nil, too. A proxy on the same
+	// machine makes everybody a loopback peer. A server on a Unix socket needs a View. A
+	// stream is one request: View is asked when it starts.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
 	// read-only. It is asked after View, which must be set.
@@ -60,7 +60,7 @@ type Options struct {
 
 	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
-	// Sink gets the signals of actions. nil means a sink of the page's own: see [Page.Sink].
+	// Sink gets the signals of actions. nil means a new sink: see [Page.Sink].
 	Sink *core.Sink
 }
 
@@ -99,7 +99,7 @@ type Page struct {
 	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
 	queues       []*entry[inspect.StoredQueue]
-	caches       []*cache // one for each queue
+	caches       []*cache // one cache for each queue
 	schedules    []*entry[inspect.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc
@@ -110,7 +110,7 @@ type Page struct {
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
-// among its sort.
+// among entries of its type.
 type entry[T any] struct {
 	id string
 	is T
@@ -148,7 +148,8 @@ func New(opts Options) (*Page, error) {
 // Name is [Options.Name].
 func (p *Page) Name() string { return p.opts.Name }
 
-// Sink is [Options.Sink], or the page's own. It gets the signals of actions.
+// Sink is [Options.Sink], or the sink that was made in its place. It gets the signals of
+// actions.
 func (p *Page) Sink() *core.Sink { return p.opts.Sink }
 
 // Close ends the streams, so that http.Server.Shutdown can return. It also ends the
@@ -187,7 +188,7 @@ func find[T any](list []*entry[T], id string) *entry[T] {
 	return nil
 }
 
-// pick is find with an error, and then with an empty entry.
+// pick is find with an error. With the error comes an empty entry.
 func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	if e := find(list, id); e != nil {
 		return e, nil

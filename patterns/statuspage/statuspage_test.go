@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "Options.Hosts")
 }
 
-// Everything that a page shows of a small program.
+// The test checks everything that a page shows for a small program.
 func TestViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -98,7 +98,7 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, "report", o.at("schedules", 0, "name"))
 		assert.Equal(t, "nightly", o.at("schedules", 0, "group"))
 
-		// Why it waits leads to the operation that it waits for, across coordinators.
+		// The reason leads to the operation for which it waits, across coordinators.
 		o = get(t, p, "operations?coordinator=orders&status=running,pending")
 		assert.Equal(t, []any{id(order)}, o.each("operations", "id"))
 		assert.Equal(t, "string", o.at("operations", 0, "item"))
@@ -114,7 +114,7 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, "failed", o.at("operations", 0, "status"))
 		assert.Equal(t, id(failed), o.at("operations", 0, "id"))
 
-		// One operation, with its family.
+		// The view of one operation has its parent and children.
 		o = get(t, p, fmt.Sprintf("operation?coordinator=orders&id=%d", order))
 		assert.Equal(t, []any{"progress", "order.priced"}, o.each("signals", "name"))
 		assert.Equal(t, []any{"progress.Report", "[]int"}, o.each("signals", "payload"))
@@ -206,8 +206,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// Weak point: a page that any web site can read or press, through a name that resolves to
-// a loopback address, a frame, a form, or a proxy in front.
+// Fault avoided: a page that any web site can read or press, through a name that resolves
+// to a loopback address, a frame, a form, or a proxy in front.
 func TestGuard(t *testing.T) {
 	local := func(c *http.Request) {}
 	remote := func(r *http.Request) { r.RemoteAddr = "192.0.2.1:80" }
@@ -299,7 +299,7 @@ func TestActions(t *testing.T) {
 		for _, a := range []struct {
 			body string
 			code int
-			want any // of done, or part of the error
+			want any // the value of done, or part of the error
 		}{
 			{fmt.Sprintf(`{"action":"cancel","coordinator":"c","operation":%d}`, ids[1]), 200, true},
 			{`{"action":"cancel","coordinator":"c","operation":999999}`, 200, false},
@@ -371,7 +371,8 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// What a browser sends for a foreign page is refused and counted, and raises no signal.
+// A request that a foreign page makes a browser send is refused and counted. It raises no
+// signal.
 func TestActionRefused(t *testing.T) {
 	c := newCoordinator(t, block, core.Options{Name: "c"})
 	readOnly := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}})
@@ -444,7 +445,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	return append(views, answer["error"].(string))
 }
 
-// Weak point: names and keys that come from outside become part of the page.
+// Fault avoided: names and keys that come from outside become part of the page.
 func TestUntrustedTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const attack = "</script><script>alert(1)</script>&'\u2028"
@@ -456,7 +457,7 @@ func TestUntrustedTexts(t *testing.T) {
 	})
 }
 
-// Weak point: one long text makes every frame long, or an error that repeats it.
+// Fault avoided: one long text makes every frame long, or an error that repeats it.
 func TestLongTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("ä", 20_000)
@@ -536,7 +537,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Whatever a client asks for, the program did not fail.
+// Whatever a client asks for, the answer is no error of the program.
 func FuzzRequest(f *testing.F) {
 	sink := core.NewSink(core.SinkOptions{})
 	sink.RaiseKey("a.b", "k")

@@ -83,14 +83,14 @@ func TestToken(t *testing.T) {
 		assert.NotEqual(t, of.Name, cookie.Name, "pages on two ports of a host do not replace each other's cookies")
 	}
 
-	// It can be a part of another View.
+	// A Token can be a part of another View.
 	either := newPage(t, statuspage.Options{View: func(r *http.Request) bool { return statuspage.Loopback(r) || view(r) }})
 	assert.Equal(t, 200, request(either, "GET", "/", "", nil).Code)
 	assert.Equal(t, 401, request(either, "GET", "/", "", func(r *http.Request) { r.RemoteAddr = "192.0.2.1:80" }).Code)
 }
 
-// Refusals by Allow are the only ones that raise a signal: one a second, whose texts are
-// those of the page. All others are counted.
+// Only refusals by Allow raise a signal, at most one a second, with names that the page
+// shows. All other refusals are only counted.
 func TestRefusalsAreNotAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Capacity: 100})
@@ -139,7 +139,7 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 	})
 }
 
-// broken panics where the page asks it.
+// broken panics when the page calls it.
 type broken struct{ core.Control }
 
 func (broken) Stats() core.Stats { panic("in Stats") }
@@ -152,7 +152,7 @@ type brokenPlans struct{ plans }
 
 func (*brokenPlans) Status() []inspect.ScheduleStatus { panic("in Plans") }
 
-// Code of the program that panics spoils its own row, and nothing else.
+// A panic in code of the program affects only its own row.
 func TestPanicsOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, block, core.Options{Name: "c"})
@@ -183,7 +183,8 @@ func (s *site) post(t *testing.T, body string, headers ...string) net.Conn {
 	return here
 }
 
-// A body that does not come keeps a request for 5 seconds, or for one after Close.
+// A request whose body does not come ends after 5 seconds, or after one second when the
+// page is closed.
 func TestUnfinishedActions(t *testing.T) {
 	answered := func(t *testing.T, conn net.Conn) (int, time.Duration) {
 		start := time.Now()
@@ -245,7 +246,7 @@ func TestUnfinishedActionOverHTTP2(t *testing.T) {
 	assert.Equal(t, []int{2, 400}, []int{answer.ProtoMajor, answer.StatusCode})
 }
 
-// Weak point: a frame looks through the whole sink for facts that are held.
+// Fault avoided: a frame looks through the whole sink for facts that are held.
 func TestHeldFactsCostNoScan(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{Capacity: 1_000_000})
 	sink.Hold("db.down", "", 0)
@@ -272,7 +273,7 @@ func TestHeldFactsCostNoScan(t *testing.T) {
 	assert.Equal(t, []any{"db.down"}, decode(t, string(frame())).each("held", "name"))
 }
 
-// Whatever is held, released and raised between frames, they show the oldest facts that are held.
+// Whatever is held, released and raised between frames, the frames show the oldest held signals.
 func TestHeldFactsAreExact(t *testing.T) {
 	rounds := uint64(5)
 	if os.Getenv("EPHEMERAL_LONG") != "" {

@@ -10,8 +10,8 @@ import (
 )
 
 const frameEvery, keepAlive = 250 * time.Millisecond, 15 * time.Second
-const writeTime = 5 * time.Second // for a frame to reach the client
-const perPeer = 4                 // streams of one peer over HTTP/1, which has six connections
+const writeTime = 5 * time.Second // how long a frame may take to reach the client
+const perPeer = 4                 // how many streams one peer may have over HTTP/1; browsers open six connections
 
 // hub knows the views that clients look at.
 type hub struct {
@@ -22,13 +22,13 @@ type hub struct {
 }
 
 // A view is shared by all clients with an equal query. The first client that needs a new
-// frame makes it, and the others wait for it. So a view needs no goroutine of its own.
+// frame makes it, and the others wait for it. So a view needs no goroutine.
 type view struct {
 	source  source
 	every   time.Duration
 	clients int // hub.mu guards it
 
-	turn    chan struct{} // full while somebody uses what follows
+	turn    chan struct{} // full while a goroutine uses the fields below
 	body    []byte        // without the time
 	version int           // of the body
 	due     time.Time     // when the next frame is to be made
@@ -44,7 +44,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	if r.Method == http.MethodHead { // an answer without a body has no end that the client sees
+	if r.Method == http.MethodHead { // a client cannot see the end of an answer without a body
 		return nil
 	}
 	to := http.NewResponseController(w)
@@ -147,8 +147,8 @@ func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.Respons
 	}
 }
 
-// latest returns the newest body, and when the next one is due. If it is due now, latest
-// makes it. After a frame that was costly, the pause is longer.
+// latest returns the newest body, and when the next one is due. If a frame is due now,
+// latest makes it. After a costly frame, the pause is longer.
 func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
@@ -159,7 +159,7 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	if v.version == 0 {
 		e = first
 	}
-	v.due = now.Add(v.every) // also after a panic of the program's code: net/http ends that client
+	v.due = now.Add(v.every) // set even if code of the program panics; net/http then ends that client
 	ctx, cancel := context.WithTimeout(p.ctx, ioTimeout)
 	defer cancel()
 	body, err := p.body(ctx, v.source, e)
@@ -175,7 +175,7 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	return v.body, v.version, v.due
 }
 
-// extend gives the next write to a client its time.
+// extend sets the deadline of the next write to a client.
 func extend(to *http.ResponseController) error {
 	return to.SetWriteDeadline(time.Now().Add(writeTime))
 }

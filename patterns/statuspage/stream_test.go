@@ -19,7 +19,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// A frame comes at once, then when something has changed, at most four times a second.
+// The first frame comes at once. Later frames come when something has changed, at most four
+// times a second.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -78,8 +79,8 @@ func TestStreamOfDeadItemsAsksEveryTwoSeconds(t *testing.T) {
 	})
 }
 
-// Weak point: clients that read slowly, or not at all, and many clients. Frames are made
-// once for all, and nobody waits for another client.
+// Fault avoided: clients that read slowly, or not at all, and many clients. Now a frame is
+// made once for all clients, and no client waits for another.
 func TestStreamManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(context.Context, string) error { time.Sleep(time.Millisecond); return nil }, core.Options{Name: "c", MaxConcurrency: 1})
@@ -119,7 +120,7 @@ func TestStreamManyClients(t *testing.T) {
 	})
 }
 
-// A browser has six connections for a site over HTTP/1, and tabs beyond that ask.
+// A browser opens six connections to a site over HTTP/1. Further tabs poll.
 func TestStreamLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(t, statuspage.Options{MaxClients: 6})
@@ -159,7 +160,7 @@ func TestStreamLimits(t *testing.T) {
 	})
 }
 
-// A stream tells what goes wrong, and goes on.
+// A stream reports an error, and goes on.
 func TestStreamFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
@@ -191,7 +192,7 @@ func TestStreamFails(t *testing.T) {
 		synctest.Wait()
 		assert.Contains(t, decode(t, operation.last.Load().(string))["error"], "or no longer")
 
-		// A panic of the program's code ends the stream whose turn it was.
+		// A panic of the program's code ends the stream that was making a frame.
 		sink.Raise("panic")
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
@@ -206,7 +207,8 @@ func TestStreamFails(t *testing.T) {
 	})
 }
 
-// Nobody looking costs nothing: bubbles end only when no goroutine and no timer is left.
+// Without clients, a page costs nothing: bubbles end only when no goroutine and no timer is
+// left.
 func TestSampler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(context.Context, string) error { time.Sleep(100 * time.Millisecond); return nil }, core.Options{Name: "c", MaxConcurrency: 1})
@@ -238,7 +240,7 @@ func TestSampler(t *testing.T) {
 	})
 }
 
-// Weak point: a store that hangs must not hold up the page.
+// Fault avoided: a store that hangs must not hold up the page.
 func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &store{name: "q"}
@@ -267,7 +269,7 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// A tail of 500 new signals a frame; those before are skipped, and counted.
+// A frame has the newest 500 new signals; earlier ones are skipped and counted.
 func TestSignalsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Capacity: 50_000})

@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
-// What a span costs that nothing exports, in the body of an operation: written by hand, and
-// by Wrap. Run it with
+// The benchmark shows the cost of a span without an exporter, in the body of an operation:
+// written by hand, and by Wrap. Run it with
 //
 //	go test -run '^$' -bench Unexported -count 10
 func BenchmarkUnexported(b *testing.B) {

@@ -17,9 +17,9 @@
 // A span has the name of the coordinator. It begins and ends with the function that [Wrap]
 // was given. So put Wrap around everything else, for example around retry.Wrap.
 //
-// The parent of the span is the span in the context that the item was enqueued with. If the
-// item was enqueued because of a signal (core.CausedBy), the span has a link to the span of
-// the operation that raised the signal. For links, the last 1,000 spans are remembered for 5
+// The parent of the span is the span in the context of the item's Enqueue. If the item was
+// enqueued because of a signal (core.CausedBy), the span has a link to the span of the
+// operation that raised the signal. For links, the last 1,000 spans are remembered for 5
 // minutes.
 //
 // Each signal that the operation raised and did not take back is an event of the span, with
@@ -27,8 +27,8 @@
 // "error:503", there is a second event, "exception". An error of the function is recorded. It
 // gives the span the status Error, unless the operation was cancelled. A panic gives it this
 // status, too. The attributes are "ephemeral.operation" (the id), "ephemeral.key" and
-// "ephemeral.cancelled". All this is left out if nothing exports the span, or if it is not
-// sampled.
+// "ephemeral.cancelled". All this is left out if no exporter takes the span, or if the span
+// is not sampled.
 //
 // If an item is enqueued with the context of a body, it keeps that context in memory, with
 // the spans of all operations before it. If a chain of operations never ends, enqueue with
@@ -60,13 +60,12 @@
 //	duration          gauge            s
 //	float             gauge            none
 //
-// The elements of a map or of a list have an attribute of their own. Its key is the name of the
-// type of the map's keys, or of the element without "Stats": "state" for a map by State, "lane"
-// for a list of LaneStats, or "key" if there is no such name. Its value is the key of the map, or
-// the field Name of the element. So the lanes of a coordinator become
-// "ephemeral.coordinator.lanes.pending" and so on, with the attributes "name" and "lane". Left out
-// are texts, times, pointers, numbers with a type of their own (ids), fields that JSON leaves out,
-// and lists without a field Name.
+// The elements of a map or of a list have one more attribute. Its key is the name of the type of
+// the map's keys, or of the element without "Stats": "state" for a map by State, "lane" for a list
+// of LaneStats, or "key" if there is no such name. Its value is the key of the map, or the field
+// Name of the element. So the lanes of a coordinator become "ephemeral.coordinator.lanes.pending"
+// and so on, with the attributes "name" and "lane". Left out are texts, times, pointers, numbers
+// with a named type (ids), fields that JSON leaves out, and lists without a field Name.
 //
 // Stats is called whenever metrics are collected. A durable queue asks its store: its Stats gets
 // the context of the collection, and its error goes to the reader.

@@ -38,8 +38,8 @@ func (t *Telemetry) ObserveCoordinator(c interface {
 //
 // The kind of a part is the name of its type, such as "limiter". If Stats returns a [core.Stats],
 // it is "coordinator". A part with a method OnClosed, such as a coordinator, is observed until it
-// has ended: see [core.Control.OnClosed]. The error names the parts that are not observed; the
-// others are.
+// has ended: see [core.Control.OnClosed]. The error names the parts that are not observed; all
+// others are observed.
 func (t *Telemetry) ObserveAll(parts ...any) (err error) {
 	for _, part := range parts {
 		named, ok := part.(interface{ Name() string })
@@ -55,7 +55,7 @@ func (t *Telemetry) ObserveAll(parts ...any) (err error) {
 		stop, failed := t.observe(kind, named.Name(), part)
 		err = errors.Join(err, failed)
 		if p, ok := part.(interface{ OnClosed(func()) func() }); ok && failed == nil {
-			p.OnClosed(func() { stop() }) // nothing depends on an error here
+			p.OnClosed(func() { stop() }) // an error does not matter here
 		}
 	}
 	return err
@@ -157,7 +157,7 @@ func reader(part any) (sample reflect.Value, read func(context.Context) (reflect
 
 // A walk visits the numbers in a Stats.
 type walk struct {
-	sample bool // a list or map has one element, whatever is in it
+	sample bool // visit one element of each list and map, even if it is empty
 	visit  func(field string, v reflect.Value, attributes []attribute.KeyValue)
 }
 
@@ -184,11 +184,11 @@ func (w *walk) value(field string, v reflect.Value, attributes []attribute.KeyVa
 		}
 	case kind == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		for _, v := range v.Seq2() {
-			if name := v.FieldByName("Name"); name.IsValid() { // else they cannot be told apart
+			if name := v.FieldByName("Name"); name.IsValid() { // otherwise the elements cannot be told apart
 				w.value(field, v, with(attributes, t.Elem(), name))
 			}
 		}
-	case t == duration || kind == reflect.Bool || t.PkgPath() == "" && v.CanConvert(float): // other types are ids and states
+	case t == duration || kind == reflect.Bool || t.PkgPath() == "" && v.CanConvert(float): // types with other names are ids and states
 		w.visit(field, v, attributes)
 	}
 }
@@ -209,7 +209,7 @@ func number(v reflect.Value) float64 {
 }
 
 // with adds the attribute that tells elements apart: "lane" for LaneStats, "state" for State, and
-// "key" for a type without a name of its own.
+// "key" for a type without a name.
 func with(attributes []attribute.KeyValue, t reflect.Type, value reflect.Value) []attribute.KeyValue {
 	key := "key"
 	if t.PkgPath() != "" {

@@ -25,13 +25,13 @@ const scope = "github.com/ephemeralgo/ephemeral/patterns/telemetry"
 // Options configure a Telemetry. The zero value is the default.
 type Options struct {
 	// MeterProvider and TracerProvider make the instruments and the spans. nil means the
-	// global ones of package otel. The program may set these later.
+	// global providers of package otel. The program may set these later.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 	// Signals is the pattern of the signals to count; see [core.Match]. Each part of its
 	// comma list is a family. "" means all signals whose first segment is "error" or "perf".
 	Signals string
-	// MaxNames is how many names of a family have a count of their own. Further names are
+	// MaxNames is how many names of a family have their own count. Further names are
 	// counted as "other". 0 means 100, negative no limit.
 	MaxNames int
 }
@@ -59,8 +59,8 @@ type Telemetry struct {
 	unsubscribe func()
 
 	mu       sync.Mutex
-	names    map[[3]string]metric.AddOption // by family, class and name
-	number   map[string]int                 // of names of each family
+	names    map[[3]string]metric.AddOption // the key is family, class and name
+	number   map[string]int                 // number of names of each family
 	observed map[*metric.Registration]bool
 }
 
@@ -130,7 +130,7 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 		in, span := t.tracer.Start(ctx, op.Source())
 		if !span.IsRecording() {
 			if span.SpanContext().IsValid() {
-				ctx = in // so that its child spans are not sampled either
+				ctx = in // so that child spans are not sampled either
 			}
 			return work(ctx, item)
 		}
@@ -166,7 +166,7 @@ func finish(ctx context.Context, span trace.Span, op *core.Operation, err error,
 	case err != nil && !cancelled:
 		span.SetStatus(codes.Error, err.Error())
 	}
-	span.RecordError(err) // nothing if it is nil
+	span.RecordError(err) // does nothing if err is nil
 	span.SetAttributes(attribute.Bool("ephemeral.cancelled", cancelled))
 	span.End()
 }

@@ -193,7 +193,7 @@ func TestWrapResult(t *testing.T) {
 	f.span(t, "double")
 }
 
-// What a span that is not sampled starts is not sampled either.
+// Children of a span that is not sampled are not sampled either.
 func TestNotSampled(t *testing.T) {
 	f := setUp(t, telemetry.Options{}, sdktrace.WithSampler(sdktrace.ParentBased(notSampled{})))
 	outer, inner := coordinator(t, f, "outer"), coordinator(t, f, "inner")
@@ -216,7 +216,7 @@ func (notSampled) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 }
 
 func TestNobodyExportsCostsTracerStart(t *testing.T) {
-	tel, err := telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}) // the global providers, which are not set
+	tel, err := telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}) // uses the global providers, which are not set
 	require.NoError(t, err)
 	defer tel.Close()
 	ctx := t.Context()
@@ -272,7 +272,7 @@ func TestObserveCoordinatorUntilItHasEnded(t *testing.T) {
 	assert.Contains(t, points, succeeded+"{b}")
 }
 
-// part is anything with Stats, here of the type S.
+// part is a part of a program with Stats of type S.
 type part[S any] struct{ stats S }
 
 func (p *part[S]) Stats() S { return p.stats }
@@ -367,7 +367,7 @@ func TestObserveNeedsAStruct(t *testing.T) {
 	assert.ErrorContains(t, err, "telemetry: <nil> has no method Stats()")
 }
 
-// Limiter is a part with a name. Its Stats are read from a store, as those of a durable queue.
+// Limiter is a part with a name. It reads its Stats from a store, like a durable queue.
 type Limiter struct{ err error }
 
 func (*Limiter) Name() string { return "api" }

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// effect checks that each option is read somewhere outside the method that resolves it.
+// effect checks that each option is read outside the method that resolves options.
 func effect(t *repo.Tree, report reporter) {
 	read := map[*repo.Package]map[string]bool{}
 	eachStruct(t, "Options", func(name string, d repo.Decl, _ map[string]bool) {
@@ -31,7 +31,7 @@ func effect(t *repo.Tree, report reporter) {
 }
 
 // fieldsRead returns the names that the code of a package selects. In the method resolved,
-// only what is assigned to something of another name counts.
+// a field counts only if it is assigned to a variable or field of another name.
 func fieldsRead(p *repo.Package) map[string]bool {
 	names := map[string]bool{}
 	selected := func(in ast.Node, to string) {
@@ -83,8 +83,8 @@ func reasons(t *repo.Tree, report reporter) {
 	}
 }
 
-// closing checks that a package whose types own a timer or a goroutine has a type that ends
-// them, and that types with Close and Drain pass the suite of core/coretest.
+// closing checks that a package whose types own a timer or a goroutine has a type that can
+// end them, and that types with Close and Drain pass the suite of core/coretest.
 func closing(t *repo.Tree, report reporter) {
 	for _, m := range t.Modules {
 		if kind := policy.KindOf(m.Dir); !kind.Published || kind.Tool {

@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// requirements checks the require lines. Lines marked as indirect may name any
-// library if the module requires a library of its own or testify.
+// requirements checks the require lines. If the module requires a library of its own or
+// testify, lines marked as indirect may name any library.
 func requirements(t *repo.Tree, report reporter) {
 	for _, m := range t.Modules {
 		kind := policy.KindOf(m.Dir)
@@ -35,8 +35,7 @@ func requirements(t *repo.Tree, report reporter) {
 	}
 }
 
-// misplaced says what to do about a require line that is not allowed; it returns "" if the
-// line is allowed.
+// misplaced returns "" if a require line is allowed, and otherwise what to do about it.
 func misplaced(t *repo.Tree, m *repo.Module, kind *policy.Kind, r *modfile.Require) string {
 	if strings.HasPrefix(r.Mod.Path+"/", repo.Prefix) {
 		owner := t.Owner(r.Mod.Path)
@@ -94,8 +93,8 @@ func replaceLine(m, owner *repo.Module) string {
 }
 
 // goDirective checks that every module has the same version of the language, and that none
-// chooses a toolchain. A library that demands the first release of that version, as in "go
-// 1.26.0", makes the go command write the same into go.mod and go.work.
+// chooses a toolchain. The go command writes a version such as "1.26.0" into go.mod and
+// go.work if a library demands that release, so it is allowed, too.
 func goDirective(t *repo.Tree, report reporter) {
 	check := func(name string, directive *modfile.Go, toolchain *modfile.Toolchain) {
 		if directive == nil || strings.TrimSuffix(directive.Version, ".0") != policy.GoVersion {
@@ -111,7 +110,7 @@ func goDirective(t *repo.Tree, report reporter) {
 	check("go.work", t.Work.Go, t.Work.Toolchain)
 }
 
-// versions checks that the modules require each other at the next version.
+// versions checks that modules require each other at the next version.
 func versions(t *repo.Tree, report reporter) {
 	next, err := t.NextVersion()
 	if err != nil {

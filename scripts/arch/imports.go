@@ -35,7 +35,7 @@ func imports(t *repo.Tree, report reporter) {
 	})
 }
 
-// libraries checks what is imported from outside the repository.
+// libraries checks imports from outside the repository.
 func libraries(t *repo.Tree, report reporter) {
 	const do = "use the standard library, or testify in tests of atoms; if the module exists for this library, add it to policy.Libraries"
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
@@ -47,7 +47,7 @@ func libraries(t *repo.Tree, report reporter) {
 		if kind.Testify {
 			allowed = append(allowed, policy.Library{Path: policy.Testify, Tests: true})
 		}
-		var of policy.Library // that has the package; one may be below another, as an SDK below its API
+		var of policy.Library // the library of the package; the path of one library may be below another, such as an SDK below its API
 		for _, l := range allowed {
 			if within(importPath, l.Path) && len(l.Path) > len(of.Path) {
 				of = l
@@ -59,9 +59,10 @@ func libraries(t *repo.Tree, report reporter) {
 	})
 }
 
-// internals checks imports that the compiler allows: of internal packages of other modules,
-// of the helpers for tests in core/coretest, and of other packages of core in its root
-// package and in the leaf below it.
+// internals checks imports that the compiler allows, but the rules do not. These are
+// imports of internal packages of other modules, and of core/coretest outside tests. Core's
+// root package may import only core/internal and the leaf below it. The leaf imports no
+// package of core.
 func internals(t *repo.Tree, report reporter) {
 	const core = repo.Prefix + "core"
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {

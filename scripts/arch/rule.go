@@ -3,9 +3,9 @@
 // signatures are used.
 //
 // Each rule is a function that reports violations in a [repo.Tree], with the reason for
-// the rule beside it. What differs between modules is data in package policy. The tests
-// of this package apply all rules to the checkout they run in, and every rule to small
-// broken trees, in which it must report something.
+// the rule beside it. Differences between modules are data in package policy. The tests
+// of this package apply all rules to the checkout in which they run. They also apply
+// every rule to small broken trees, in which it must report a violation.
 package arch
 
 import (
@@ -23,13 +23,13 @@ type Rule struct {
 	check        func(*repo.Tree, reporter)
 }
 
-// A reporter is called with the place of a violation (a file, a line or a directory),
-// what is wrong there, and what to do about it.
+// A reporter is called with the place of a violation (a file, a line or a directory), the
+// fault, and what to do about it.
 type reporter func(where, what, do string)
 
 // Violations returns the places where the tree breaks the rule. A violation whose text
-// begins with the name of an exception does not count. An exception that no violation needs
-// is a violation itself.
+// begins with the name of an exception does not count. An exception without a violation is
+// a violation itself.
 func (r Rule) Violations(t *repo.Tree, exceptions []policy.Exception) []string {
 	var vs []string
 	needed := map[string]bool{}

@@ -134,7 +134,7 @@ func (tr tree) load(t *testing.T) *repo.Tree {
 	return loaded
 }
 
-// replace returns what exchanges a piece of a file, which must be there.
+// replace returns a function that replaces a piece of a file. The piece must be there.
 func replace(name, old, new string) func(tree) {
 	return func(tr tree) {
 		if !strings.Contains(tr[name], old) {
@@ -372,7 +372,7 @@ func TestGoDirectiveFollowsLibraries(t *testing.T) {
 	}
 }
 
-// Paths that look like private ones at first sight.
+// The paths look like private paths, but are not.
 func TestPrivatePlacesLeavesOthersAlone(t *testing.T) {
 	tr := sample()
 	tr["docs/links.md"] = "see https://pkg.go.dev/golang.org/x/sync, ./core/work/list.go and https://example.com/work/list\n"

@@ -66,9 +66,9 @@ func frontPage(t *repo.Tree, report reporter) {
 	}
 }
 
-// private matches the hosts of package registries, and absolute paths that only exist on
-// some machine, in lower case. The patterns are written so that they do not match
-// themselves. Texts without one of the stems have no match; they are searched fast.
+// private matches the hosts of package registries, and absolute paths that exist only on
+// one machine, in lower case. The patterns do not match themselves. Texts without one of
+// the stems have no match, and are searched quickly.
 var (
 	private = regexp.MustCompile(`\b(?:proxy|sum|index)[.]golang[.]org\b` +
 		`|\bgoproxy[.](?:io|cn)\b` +
@@ -77,7 +77,7 @@ var (
 	privateStems = []string{".golang.", "goproxy.", "npmjs.", "debian.", "ubuntu.", "work/", "root/", "home/", "users/"}
 )
 
-// privatePlaces checks that no text of the repository names such a place.
+// privatePlaces checks that no text of the repository matches private.
 func privatePlaces(t *repo.Tree, report reporter) {
 	for _, name := range t.Files {
 		text := strings.ToLower(string(t.Text(name)))

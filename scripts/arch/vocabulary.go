@@ -93,7 +93,7 @@ func methods(t *repo.Tree, report reporter) {
 		}
 		typ := repo.TypeName(types(fn.Results)[0])
 		if typeOf(p, typ).Node == nil {
-			return // it is of another package, which has it
+			return // the type belongs to another package, which has the methods
 		}
 		there := methodsOf(t, p, typ)
 		for _, method := range []string{"Name", "Sink"} {
@@ -138,7 +138,8 @@ func fieldsOf(d repo.Decl) []*ast.Field {
 	return nil
 }
 
-// methodsOf returns the methods of a type of the package, with those of embedded types.
+// methodsOf returns the methods of a type of the package, with the methods of embedded
+// types.
 func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
 	all := map[string]bool{}
 	for _, d := range p.Decls {
@@ -165,7 +166,7 @@ func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
 	return all
 }
 
-// eachStruct calls f for every exported struct whose name has this end, with its methods.
+// eachStruct calls f for every exported struct whose name ends so, with its methods.
 func eachStruct(t *repo.Tree, end string, f func(name string, d repo.Decl, methods map[string]bool)) {
 	eachExport(t, func(p *repo.Package, d repo.Decl) {
 		if strings.HasSuffix(d.Name, end) && fieldsOf(d) != nil {
@@ -224,12 +225,13 @@ func signalNames(t *repo.Tree, report reporter) {
 	})
 }
 
-// kindMade matches where a kind is made for a signal, with the exported variable it is for.
+// kindMade matches code that makes a kind for a signal and assigns it to an exported
+// variable.
 var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)core\.NewKind\[.*\]\((Signal\w+)\)`)
 
 // kinds checks that there is an exported kind for each signal with a payload.
 func kinds(t *repo.Tree, report reporter) {
-	missing := map[string]string{} // where the kind is made, by package and signal
+	missing := map[string]string{} // places that make the kind, by package and signal
 	eachSource(t, kindMade, func(p *repo.Package, where string, found []string) {
 		name := path.Base(p.Dir) + "." + found[2]
 		if found[1] != "" {

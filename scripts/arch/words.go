@@ -43,15 +43,15 @@ func words(t *repo.Tree, report reporter) {
 	})
 }
 
-// code matches what Markdown shows as code: blocks between fences, and spans.
+// code matches code in Markdown: blocks between fences, and spans.
 var code = regexp.MustCompile("(?ms)^ {0,3}```.*?^ {0,3}```|^~~~.*?^~~~|`[^`]*`")
 
-// prose returns Markdown without code, with the same lines.
+// prose returns Markdown without code. The numbers of its lines stay the same.
 func prose(markdown string) string {
 	return code.ReplaceAllStringFunc(markdown, func(span string) string { return "x" + strings.Repeat("\n", strings.Count(span, "\n")) })
 }
 
-// comment matches what begins a line of a comment.
+// comment matches the beginning of a line of a comment.
 var comment = regexp.MustCompile(`(?m)^[ \t]*(?://|/\*)[ \t]?`)
 
 // eachText calls f with every comment and every string of a file.

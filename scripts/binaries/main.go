@@ -1,13 +1,13 @@
-// Command binaries builds the demo for all systems that it can be downloaded for:
+// Command binaries builds the demo for all systems with a download:
 //
 //	go run ./scripts/binaries -out DIR
 //	go run ./scripts/binaries -reproduce linux/arm64,windows/amd64
 //
 // It writes the programs and a file SHA256SUMS, as sha256sum -c reads it, into DIR, and
 // prints their sizes. The programs need no C library, and contain no path of the machine
-// that built them. With -reproduce it builds each of the given systems from the checkout and
-// from a copy of it in another directory, and fails if the two programs differ. With -fresh
-// the copy is built with an empty build cache, which takes minutes.
+// that built them. With -reproduce it builds each given system twice: from the checkout, and
+// from a copy in another directory. It fails if the two programs differ. With -fresh the
+// copy is built with an empty build cache, which takes minutes.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 )
 
-// platforms are what the demo can be downloaded for, as GOOS/GOARCH.
+// platforms are the systems with a download of the demo, as GOOS/GOARCH.
 var platforms = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 )
 
-// small is a checkout whose demo prints its path at build time if that got into it.
+// small is a checkout whose demo prints the path of its source, if the program contains it.
 func small(t *testing.T) string {
 	root := t.TempDir()
 	err := command.WriteFiles(root, map[string]string{

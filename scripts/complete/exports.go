@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// A pkg is a package of a published module, and what it exports.
+// A pkg is a package of a published module, with its exported names.
 type pkg struct {
 	dir   string
 	name  string
@@ -41,7 +41,7 @@ func (e *export) String() string { return e.pkg.name + "." + e.Name }
 
 // exports returns the packages whose names complete shows, sorted by directory.
 func exports(tree *repo.Tree) ([]*pkg, error) {
-	// Files and names are those of linux/amd64.
+	// Files and names are read for linux/amd64.
 	system := build.Default
 	system.GOOS, system.GOARCH, system.CgoEnabled, system.BuildTags = "linux", "amd64", false, nil
 	system.JoinPath = path.Join

@@ -1,12 +1,11 @@
-// Command complete writes the module complete, which shows every exported name of
-// every published module in one flat package, and in one more for each library that modules
-// link:
+// Command complete writes the module complete. Its main package shows every exported name
+// of every published module. For each library that modules link, there is one more package:
 //
 //	go run ./scripts/complete
 //
 // It writes one file for each package, and the requirements in go.mod. It removes files of
 // packages that are gone, and prints the files it has changed. The tests fail if it has to
-// be run. It keeps requirements of libraries, which "go mod tidy" in complete adds.
+// be run. It keeps the requirements of libraries that "go mod tidy" has added.
 package main
 
 import (
@@ -23,15 +22,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// dir is where the module is.
+// dir is the directory of the module.
 const dir = "complete"
 
 func main() {
 	command.Main("complete", nil, func(_ context.Context, root string) error { return command.Update(root, os.Stdout, plan) })
 }
 
-// plan returns the files that have to change, with their new text. The text is nil if the
-// program wrote the file once and does not write it any more.
+// plan returns the files that have to change, with their new text. The text is nil if an
+// earlier run wrote the file and it is no longer needed.
 func plan(tree *repo.Tree) (map[string][]byte, error) {
 	packages, err := exports(tree)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// The module shows every exported name, and none that is gone.
+// The module shows every exported name, and no names that are gone.
 func TestCompleteIsUpToDate(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
@@ -229,8 +229,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A collision names both, and a package whose main type cannot be told is not
-// guessed at.
+// The error of a collision names both exports. If the main type of a package is not clear,
+// it is not guessed.
 func TestCollisions(t *testing.T) {
 	_, err := plans(t, map[string]string{
 		"core/core.go":        "package core\n\ntype AOptions int\n",
@@ -351,8 +351,8 @@ func OddSystem() string {
 }
 `
 
-// Go that is legal and rare; files for other systems and programs in the directory of
-// a package are not looked at.
+// The test has valid but rare Go. Files for other systems, and programs in the directory of
+// a package, are ignored.
 func TestRenderOdd(t *testing.T) {
 	got, err := plans(t, map[string]string{
 		"atoms/odd/go.mod":         module("atoms/odd"),
@@ -372,7 +372,7 @@ func TestRenderOdd(t *testing.T) {
 	}
 }
 
-// What cannot be shown, or not surely, is an error that says what to do.
+// If a name cannot be shown, or possibly cannot, the error says what to do.
 func TestCannotBeShown(t *testing.T) {
 	for source, want := range map[string]string{
 		"func F(o option) {}":                              "option is in the signature of something exported, but is not exported itself",
@@ -387,7 +387,7 @@ func TestCannotBeShown(t *testing.T) {
 	}
 }
 
-// What go mod tidy has added stays.
+// Requirements that go mod tidy has added stay.
 func TestOtherRequirementsStay(t *testing.T) {
 	got, err := plans(t, map[string]string{
 		"core/core.go": "package core\n\nfunc F() {}\n",
@@ -414,7 +414,7 @@ replace github.com/ephemeralgo/ephemeral/core => ../core
 	}
 }
 
-// The tables say nothing about names that are gone.
+// The tables have no names that are gone.
 func TestTablesAreUsed(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {

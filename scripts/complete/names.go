@@ -12,8 +12,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// mainTypes are the main types of packages whose function New does not return them. The
-// main type is the word that is added to other names. Nothing is added if it is empty.
+// mainTypes are the main types of packages whose function New does not return the main
+// type. The main type is the word that is added to other names. If it is empty, nothing is
+// added.
 var mainTypes = map[string]string{
 	"atoms/data/file":                 "FileStore",
 	"atoms/data/postgres":             "Store",
@@ -44,7 +45,7 @@ var mainTypes = map[string]string{
 	"core/quorum":                     "Quorum",
 }
 
-// stay are further words of a package: nothing is added to names that contain one.
+// stay are further words of a package: nothing is added to names that contain such a word.
 var stay = map[string][]string{
 	"atoms/molecules": {"Trigger"},
 }

@@ -22,17 +22,17 @@ import (
 
 // proof lists what a user gets with a module.
 type proof struct {
-	size    int64     // of the archive of the module itself
-	brought []brought // what else was downloaded or linked, sorted
+	size    int64     // size of the module's own archive
+	brought []brought // other modules that were downloaded or linked, sorted
 }
 
 // brought is a module that comes along with another.
 type brought struct {
 	path string
-	size int64 // of its archive; 0 if nothing needed it
+	size int64 // size of its archive; 0 if it was not needed
 }
 
-// prove gets the module as a user would. It fails if the go command does not get the
+// prove gets the module like a user. It fails if the go command does not get the
 // module, if the module does not build, if its examples fail, or if it brings along a
 // module that policy does not allow. Several goroutines may call it.
 func (p *prover) prove(ctx context.Context, m *repo.Module) (*proof, error) {
@@ -127,9 +127,9 @@ func archives(cache string) (map[string]int64, error) {
 	})
 }
 
-// allowed reports whether the module with the path may come along with m. It may if it is a
-// module of the repository that the kind of m may use, or a library, and m or such a module
-// may have a library. Package arch checks which library that is.
+// allowed reports whether the module with the path may come along with m. A module of the
+// repository may, if the kind of m may use it. A library may, if m, or a module that m may
+// use, may have a library. Package arch checks which library that is.
 func (p *prover) allowed(m *repo.Module, modulePath string) bool {
 	kind := policy.KindOf(m.Dir)
 	if owner := p.tree.Owner(modulePath); owner != nil {

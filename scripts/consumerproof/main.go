@@ -1,16 +1,16 @@
-// Command consumerproof shows what a user gets with each published module, before
-// it is released, and after:
+// Command consumerproof shows what a user gets with each published module, before and after
+// its release:
 //
 //	go run ./scripts/consumerproof
 //	go run ./scripts/consumerproof -published
 //
-// It makes a module proxy of files from the checkout. Then, for each module and in a
-// temporary module outside the checkout, it runs go get at the next version with
-// the workspace off and no replacement, builds a program that imports every package
-// of the module, runs the module's own examples with it, and looks at what was
-// downloaded for it and linked into it: an atom brings core along and nothing else.
-// With -published it takes the newest version that CHANGELOG.md dates, from where
-// GOPROXY says modules come from; run it in the tree of that release.
+// It makes a module proxy of files from the checkout. Then, for each module, it
+// makes a temporary module outside the checkout. There it runs go get at the next
+// version, with the workspace off and no replacement. It builds a program that
+// imports every package of the module, and runs the module's own examples. Then it
+// checks which modules were downloaded and linked: an atom brings only core along.
+// With -published it takes the newest version with a date in CHANGELOG.md from
+// GOPROXY; run it in the tree of that release.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 }
 
 // run proves all published modules of the tree in root, one after the other, and prints
-// what each brings along. It fails if one of them fails.
+// what each adds to a program. It fails if one of them fails.
 func run(ctx context.Context, root string, published bool, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", "consumerproof-")
 	if err != nil {
@@ -63,8 +63,8 @@ func run(ctx context.Context, root string, published bool, stdout io.Writer) err
 	return nil
 }
 
-// String says what comes along, with the sizes of archives, and our modules by their
-// directories.
+// String lists what comes along, with the sizes of archives. Modules of the repository have
+// the names of their directories.
 func (p *proof) String() string {
 	text := fmt.Sprintf("(%s) brings", size(p.size))
 	if len(p.brought) == 0 {

@@ -12,19 +12,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// prover proves the modules of one tree. It works in a temporary directory, with the
-// proxy and with its own module caches. So the user's cache never holds the modules of this
-// tree under a version that is released later, with other contents.
+// prover proves the modules of one tree. It works in a temporary directory, with the proxy
+// and with its own module caches. So the user's cache never has modules of this tree under
+// a version that is released later with other contents.
 type prover struct {
 	tree    *repo.Tree
 	version string
 	dir     string
-	env     []string // for the go command, inside a temporary module
+	env     []string // environment of the go command inside a temporary module
 }
 
 // newProver returns a prover of the tree in root that works in dir. It proves the next
-// version, from a proxy that it makes, or, if published, the newest release, from where
-// the environment gets modules.
+// version, from a proxy that it makes. If published is set, it proves the newest
+// release, from the proxy of the environment.
 func newProver(ctx context.Context, dir, root string, published bool) (*prover, error) {
 	tree, err := repo.Load(os.DirFS(root))
 	if err != nil {

@@ -49,7 +49,7 @@ func start(t *testing.T, root string) *prover {
 	return p
 }
 
-// smallTree writes a small repository, in which it replaces some files, and returns its root.
+// smallTree writes a small repository, replaces some of its files, and returns its root.
 func smallTree(t *testing.T, exchange map[string]string) string {
 	t.Helper()
 	const (
@@ -169,7 +169,7 @@ func unweighed(text string) string {
 	return regexp.MustCompile(`\d+ kB`).ReplaceAllString(text, "N kB")
 }
 
-// What the tree holds today must not be found in the user's module cache tomorrow.
+// Modules of the tree must not stay in the user's module cache.
 func TestProveLeavesTheModuleCacheAlone(t *testing.T) {
 	p := start(t, smallTree(t, nil))
 	if _, err := p.prove(t.Context(), p.tree.Module("atoms/retry")); err != nil {
@@ -212,7 +212,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is released is taken from where the environment says, at its own version.
+// A released module is taken from the proxy of the environment, at its own version.
 func TestRunPublished(t *testing.T) {
 	root := smallTree(t, map[string]string{"CHANGELOG.md": "## [Unreleased] - v0.100.0\n\n## v0.99.9 - 2026-01-31\n"})
 	tree, err := repo.Load(os.DirFS(root))

@@ -61,7 +61,7 @@ func writeModule(dir string, tree *repo.Tree, m *repo.Module, version string) er
 	return archive.Close()
 }
 
-// fileURL returns the URL of an absolute file name, also of one like C:\proxy.
+// fileURL returns the URL of an absolute file name, even of a name like C:\proxy.
 func fileURL(name string) string {
 	name = filepath.ToSlash(name)
 	if !strings.HasPrefix(name, "/") {

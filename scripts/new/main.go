@@ -4,7 +4,7 @@
 //
 // The kind is atom or pattern. The module has one type that raises one signal, with its
 // options, test, example and README. It gets a row in the table of modules, a line in the
-// changelog and its names in module complete. Then replace what it does.
+// changelog and its names in module complete. Then replace its code.
 package main
 
 import (
@@ -48,7 +48,7 @@ var (
 	news      = regexp.MustCompile(`(?m)^- `)
 )
 
-// plan returns the files that a new module of the kind brings, and those that name it.
+// plan returns the new files of a module of the kind, and the files that name the module.
 func plan(t *repo.Tree, kind, name string) (map[string][]byte, error) {
 	dir := path.Join(kind+"s", name)
 	switch {

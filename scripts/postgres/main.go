@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command postgres starts a PostgreSQL server of its own, runs a command beside it, and
-// removes the server and its data when the command ends or this program does:
+// Command postgres starts a PostgreSQL server and runs a command. It removes the server and
+// its data when the command or this program ends:
 //
 //	go run ./scripts/postgres go test ./...
 //
@@ -59,7 +59,7 @@ func run(args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		stop() // a signal ends this process; the guard does the rest
+		stop() // a signal ends this process; the guard removes the server
 		return s.obey(os.Stdin, dsn)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -74,8 +74,8 @@ type server struct {
 	programs string // directory
 	dir      string
 	as       *syscall.Credential // nil: the user of this process
-	guard    *exec.Cmd           // removes the server when its standard input ends
-	alive    io.Closer           // that input; the kernel closes it if this process is killed
+	guard    *exec.Cmd           // removes the server when the standard input of the guard ends
+	alive    io.Closer           // the standard input of the guard; the kernel closes it if this process is killed
 }
 
 // newServer makes a directory for a server, and the guard that will remove it.
@@ -90,13 +90,13 @@ func newServer() (*server, error) {
 		return nil, err
 	}
 	s := &server{programs: programs, dir: dir, as: as}
-	err = os.Chmod(dir, 0o755) // of the socket; PostgreSQL protects its data itself
+	err = os.Chmod(dir, 0o755) // the directory of the socket; PostgreSQL protects its data itself
 	if s.as != nil {
 		err = errors.Join(err, os.Chown(s.dir, int(s.as.Uid), int(s.as.Gid)))
 	}
 	const script = `cat >/dev/null; cd /; [ ! -e "$1/data/postmaster.pid" ] || "$0/pg_ctl" stop -s -D "$1/data" -m immediate; rm -rf "$1"`
 	s.guard = exec.Command("sh", "-c", script, s.programs, s.dir)
-	s.guard.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setsid: true} // a terminal does not interrupt it
+	s.guard.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setsid: true} // so that a terminal does not interrupt the guard
 	if err == nil {
 		s.alive, err = s.guard.StdinPipe()
 	}
@@ -144,7 +144,7 @@ func (s *server) remove() {
 
 func (s *server) call(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...)
-	cmd.Dir = s.dir // the user may be unable to read that of this process
+	cmd.Dir = s.dir // the user may be unable to read the directory of this process
 	cmd.Env = append(os.Environ(), "PGDATA="+filepath.Join(s.dir, "data"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -156,7 +156,7 @@ func (s *server) call(ctx context.Context, program string, args ...string) error
 // programs returns the directory of the programs of PostgreSQL.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		path, err = filepath.EvalSymlinks(path) // beside its libraries and the others
+		path, err = filepath.EvalSymlinks(path) // the real path, beside the libraries and the other programs
 		return filepath.Dir(path), err
 	}
 	dirs, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin")
@@ -166,7 +166,7 @@ func programs() (string, error) {
 	return slices.Max(dirs), nil
 }
 
-// unprivileged returns the user that runs the server, or nil if it is that of this process.
+// unprivileged returns the user that runs the server, or nil for the user of this process.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

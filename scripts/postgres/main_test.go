@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The command has a server, its error is that of the program, and nothing is left.
+// The command has a server. The program returns the error of the command, and nothing is
+// left.
 func TestServerForACommand(t *testing.T) {
 	if _, err := programs(); err != nil || os.Getenv("EPHEMERAL_LONG") == "" {
 		t.Skip("needs PostgreSQL, and EPHEMERAL_LONG")
@@ -44,7 +45,7 @@ func TestServerOfAKilledProgram(t *testing.T) {
 	if err := s.start(t.Context()); err != nil {
 		t.Error(err)
 	}
-	s.alive.Close() // as the kernel does
+	s.alive.Close() // the kernel does the same
 	if err := s.guard.Wait(); err != nil {
 		t.Error(err)
 	}

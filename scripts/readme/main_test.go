@@ -45,7 +45,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Each signal that a person should know of has a comment, which is the text in the table.
+// Each signal that a person should know has a comment: it is the text in the table.
 func TestSignalsNeedComments(t *testing.T) {
 	tree, err := repo.Load(fstest.MapFS{
 		"go.work":        {Data: []byte("go 1.26\n")},

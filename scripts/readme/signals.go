@@ -17,10 +17,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// table is where a Markdown file has the table of signals: below the marker, up to an empty line.
+// table matches the table of signals in a Markdown file: below the marker, up to an empty line.
 var table = regexp.MustCompile(`(<!-- signals -->\n)(?:.+\n)*`)
 
-// A row is a signal that a person should know of.
+// A row is a signal that a person should know.
 type row struct {
 	level          slog.Level
 	dir, name, doc string
@@ -38,7 +38,7 @@ func signals(tree *repo.Tree) (string, error) {
 				}
 				spec := d.Node.(*ast.ValueSpec)
 				lit, ok := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })].(*ast.BasicLit)
-				if !ok { // a constant of another package, which has a row there
+				if !ok { // a constant of another package, which has its own row
 					continue
 				}
 				name, _ := strconv.Unquote(lit.Value) // the parser has checked it

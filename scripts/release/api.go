@@ -16,8 +16,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// forbidden says why a version with these incompatible changes may not follow base; it
-// returns "" if it may. Every version may follow a pre-release.
+// forbidden returns why a version with these incompatible changes may not follow base, or
+// "". Every version may follow a pre-release.
 func forbidden(base, version string, breaks []string) string {
 	switch {
 	case len(breaks) == 0, semver.Prerelease(base) != "", semver.Major(base) != semver.Major(version):
@@ -32,7 +32,7 @@ func forbidden(base, version string, breaks []string) string {
 }
 
 // incompatible returns the incompatible changes of the published modules between two trees,
-// on the system it runs on.
+// for the present system.
 func incompatible(ctx context.Context, oldRoot, newRoot string) ([]string, error) {
 	before, err := load(ctx, oldRoot)
 	if err != nil {
@@ -78,7 +78,7 @@ func load(ctx context.Context, root string) (map[string]*apidiff.Module, error) 
 		Mode:       packages.NeedName | packages.NeedImports | packages.NeedTypes | packages.NeedTypesSizes,
 		Dir:        root,
 		Env:        append(os.Environ(), "GOWORK="+filepath.Join(root, "go.work")),
-		BuildFlags: []string{"-trimpath"}, // the build cache then works for any directory
+		BuildFlags: []string{"-trimpath"}, // makes the build cache work for any directory
 	}
 	loaded, err := packages.Load(config, patterns...)
 	if err != nil {

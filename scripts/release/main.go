@@ -7,8 +7,9 @@
 // It refuses if the tree has changes, differs from the branch of the remote, fails the
 // checks, or has incompatible changes that the version does not allow. Then it makes two
 // commits, one for the release and one that opens the next version, and pushes them. It
-// tags the first one for each module, after the modules it requires, and pushes tag by tag.
-// If it is interrupted, the next run continues. RELEASING.md says what a maintainer does.
+// tags the first commit for each module, in the order of requirements, and pushes tag by
+// tag. If it is interrupted, the next run continues. RELEASING.md says what a maintainer
+// does.
 package main
 
 import (
@@ -73,7 +74,7 @@ func run(ctx context.Context, root string, o options, out io.Writer) error {
 	for _, step := range p.steps {
 		err := ctx.Err()
 		if err == nil {
-			err = c.do(context.WithoutCancel(ctx), step, out) // git finishes a command that it has started
+			err = c.do(context.WithoutCancel(ctx), step, out) // a started git command is not interrupted
 		}
 		if err != nil {
 			return fmt.Errorf("%w\nRun the same command again to continue; if files are changed, run git restore . first", err)

@@ -26,8 +26,8 @@ type clone struct {
 func newClone(t *testing.T) *clone {
 	t.Helper()
 	dir := t.TempDir()
-	// Without this, git runs in the background and writes to directories that are being removed. In a file, it also
-	// holds for the other end of a push and for what the go command fetches.
+	// Without this, git runs in the background and writes to directories that are being removed. In a file, the
+	// setting also applies to the other end of a push and to fetches of the go command.
 	config := filepath.Join(dir, "gitconfig")
 	if err := os.WriteFile(config, []byte("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func newClone(t *testing.T) *clone {
 	for key, value := range map[string]string{
 		"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_SYSTEM": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
-		"GIT_AUTHOR_DATE": "2026-01-31T23:00:00Z", "GIT_COMMITTER_DATE": "2026-01-31T23:00:00Z", // the same contents get the same hashes
+		"GIT_AUTHOR_DATE": "2026-01-31T23:00:00Z", "GIT_COMMITTER_DATE": "2026-01-31T23:00:00Z", // so that the same contents get the same hashes
 	} {
 		t.Setenv(key, value)
 	}
@@ -146,8 +146,8 @@ func (c *clone) everything() string {
 	return c.git("show-ref") + "\n" + c.git("ls-remote", "origin") + "\n" + c.git("status", "--porcelain", "--untracked-files=all") + "\n" + c.git("worktree", "list")
 }
 
-// released checks that the commits of the clone, and all tags here and at the remote, are
-// those of a release of the version.
+// released checks the commits of the clone, and all tags here and at the remote, after a
+// release of the version.
 func (c *clone) released(version, next string) {
 	c.t.Helper()
 	commit := c.git("rev-parse", "HEAD~1")
@@ -214,7 +214,7 @@ func TestReleases(t *testing.T) {
 	}
 	for _, want := range []string{
 		"v0.1.0 is the first release",
-		"git version ", // the check has run
+		"git version ", // output of the check
 		"-## [Unreleased] - v0.1.0\n+## v0.1.0 - 2026-01-31\n",
 		"\natoms/data/file/go.mod\n-require ",
 		"+## [Unreleased] - v0.2.0\n",
@@ -345,8 +345,9 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestReleaseResumes stops a release after each of its steps, in the short form after some,
-// and lets the next run end it: with the same commits and tags as when nothing stops it.
+// TestReleaseResumes stops a release after each of its steps; in the short form, after some
+// steps. The next run ends the release, with the same commits and tags as an uninterrupted
+// release.
 func TestReleaseResumes(t *testing.T) {
 	c := newClone(t)
 	work := checkout{c.root}

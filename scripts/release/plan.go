@@ -23,13 +23,13 @@ type state struct {
 	files    map[string]string // the texts of CHANGELOG.md and of every go.mod
 	sections []repo.Section    // of CHANGELOG.md
 	modules  []string          // directories of the published modules, in the order of their tags
-	dirty    string            // what git status says
+	dirty    string            // output of git status
 	on       string            // the branch that is checked out
 	head     string            // its commit
 	tags     map[string]string // commits by tag
 	last     *past             // the release of the newest section with a date; nil if there is none
 
-	unreachable error             // why the remote does not answer; refs are then those of this repository
+	unreachable error             // why the remote does not answer; then refs has the refs of this repository
 	refs        map[string]string // commits of the remote by the full names of branches and tags
 	diverged    bool              // the branch of the remote has commits that head has not
 }
@@ -44,7 +44,7 @@ type past struct {
 // plan lists the steps of a release, and the problems that prevent it.
 type plan struct {
 	version  string
-	base     string // the last release before it; "" if it is the first
+	base     string // the previous release; "" if there is none
 	resumed  bool   // an earlier run has made its commit
 	problems []string
 	steps    []step
@@ -95,9 +95,9 @@ func (s *state) complete(r *past) bool {
 	})
 }
 
-// begin plans a release from its start: two commits, of which the first is tagged.
-// The second makes the modules require each other at the next version: in both commits they
-// require the version in the changelog.
+// begin plans a release from its start: two commits. The first is tagged. The second makes
+// the modules require each other at the next version. In both commits the modules require
+// the version in the changelog.
 func (p *plan) begin(s *state) {
 	next := s.sections[0]
 	p.version = next.Version

@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 	tagRetry := func(at string) string {
 		return "$ git tag --annotate '--message=atoms/retry v0.2.0' atoms/retry/v0.2.0 " + at
 	}
-	// begun changes the state to the one after an interrupted run.
+	// begun changes the state to the state after an interrupted run.
 	begun := func(opened bool, head string) func(*state) {
 		return func(s *state) {
 			s.sections = []repo.Section{{Version: "v0.2.0", Date: "2026-01-31"}}
@@ -226,7 +226,7 @@ func TestTagged(t *testing.T) {
 	}
 }
 
-// No module of the checkout is tagged before one that it requires.
+// No module of the checkout is tagged before a module that it requires.
 func TestTaggedInTheOrderOfRequirements(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {

@@ -74,7 +74,7 @@ func (c checkout) refs(ctx context.Context, args ...string) (map[string]string, 
 	refs := map[string]string{}
 	for line := range strings.Lines(out) {
 		hash, ref, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
-		// An annotated tag is an object of its own. The next line is what it is on.
+		// An annotated tag is a separate object. The next line has the commit of the tag.
 		refs[strings.TrimSuffix(ref, "^{}")] = hash
 	}
 	return refs, nil

@@ -2,10 +2,10 @@
 //
 //	go run ./scripts/rename-module example.com/our/ephemeral
 //
-// A fork that is published under its own name needs that, because Go finds modules by
-// path. The command replaces the path in all texts: go.mod files, imports, strings,
-// comments and documents. It prints the files that changed. It refuses if git has changes
-// that are not committed, unless -f is given.
+// A fork that is published under its own name needs this command, because Go finds
+// modules by path. The command replaces the path in all texts: go.mod files, imports,
+// strings, comments and documents. It prints the files that changed. It refuses if git
+// has changes that are not committed, unless -f is given.
 package main
 
 import (
@@ -51,8 +51,8 @@ func run(ctx context.Context, root, to string, force bool, stdout io.Writer) err
 	return err
 }
 
-// plan returns the files that change. The old path is read from the tree, not from this
-// program, so that a second run finds nothing to do.
+// plan returns the files that change. The old path comes from the tree, not from this
+// program. So a second run finds nothing to do.
 func plan(tree *repo.Tree, to string) (map[string][]byte, error) {
 	core := tree.Module("core")
 	if core == nil {

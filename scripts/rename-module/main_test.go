@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 	git := func(args ...string) {
 		t.Helper()
 		args = append([]string{"-c", "user.name=A", "-c", "user.email=a@example.com",
-			"-c", "maintenance.auto=false", "-c", "gc.auto=0", // nothing in the background, while the directory is removed
+			"-c", "maintenance.auto=false", "-c", "gc.auto=0", // git must not work in the background while the directory is removed
 		}, args...)
 		if _, err := command.Output(t.Context(), root, nil, "git", args...); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("to no path: %s", got)
 	}
 	const files = ".ci/run\ncore/core.go\ncore/go.mod\n\nThe modules are called "
-	for _, to := range []string{"x.dev/y", "x.dev/y/z", "a.org/b"} { // one begins with the one before it
+	for _, to := range []string{"x.dev/y", "x.dev/y/z", "a.org/b"} { // each begins with the previous one
 		if got := rename(to, true); !strings.HasPrefix(got, files) {
 			t.Errorf("to %s: %s", to, got)
 		}

@@ -49,11 +49,12 @@ func rewrite(name string, text []byte, from, to string) ([]byte, error) {
 }
 
 var (
-	// before matches what may stand directly before a path: a character that is never part of
-	// a path, or an escape such as \t.
+	// before matches the text that may stand directly before a path: a character that is
+	// never part of a path, or an escape such as \t.
 	before = regexp.MustCompile(`(?:^|\\[abfnrtv]|[^-\w.~])$`)
-	// after matches what may follow: another element, the end of the address of a git
-	// repository or the dots of a sentence, but not the rest of a longer element.
+	// after matches the text that may follow a path: another element, the end of the
+	// address of a git repository or the dots of a sentence, but not the rest of a longer
+	// element.
 	after = regexp.MustCompile(`^(?:\.git)?\.*(?:$|[^-\w.~])`)
 )
 

@@ -39,7 +39,7 @@ type part struct {
 	name        string
 	code, tests int
 	goal        policy.Limit
-	files       []file // with code, the largest first
+	files       []file // files with code, the largest first
 }
 
 type file struct {
@@ -47,7 +47,7 @@ type file struct {
 	lines int
 }
 
-// over returns how many lines there are above the goal.
+// over returns how many lines the part is above the goal.
 func (p part) over() int {
 	if p.goal.Lines == 0 {
 		return 0
@@ -55,7 +55,9 @@ func (p part) over() int {
 	return p.code - p.goal.Lines
 }
 
-// faults returns what must not land, in words, and what is above a goal, but within the room.
+// faults returns two lists of texts. The first list has what is above a goal by more than
+// policy.Room percent, and must not be merged. The second list has what is above a goal by
+// less.
 func (p part) faults() (faults, warnings []string) {
 	note := func(is, wanted int, format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
@@ -74,7 +76,7 @@ func (p part) faults() (faults, warnings []string) {
 			p.name, p.code, p.over(), p.goal.Reason, strings.Join(largest, ", "))
 	}
 	if p.goal.Tests > 0 {
-		wanted := max(150, p.code*p.goal.Tests/100) // a module of thirty lines has an example, too
+		wanted := max(150, p.code*p.goal.Tests/100) // even a module of thirty lines needs an example
 		note(p.tests, wanted, "%s has %d lines of tests, %d more than its goal, which is %d for 100 lines of code: which promise is tested twice?",
 			p.name, p.tests, p.tests-wanted, p.goal.Tests)
 	}

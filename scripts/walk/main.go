@@ -3,10 +3,9 @@
 //
 //	go run ./scripts/walk
 //
-// It runs a copy of core in which every function notes that it is called and that it
-// returns. A file that is called and returns without calling another file was only asked
-// something, and is left out. Each time the way comes back to a file that it has left, a
-// reader has to turn back a page; the last line counts these.
+// It runs a copy of core in which every function records its call and its return. A file
+// that returns without a call to another file is left out. Each return to a file that
+// was left before makes a reader turn back; the last line counts these.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 //go:embed driver.txt
 var driver string
 
-// notes is added to the copy of core.
+// notes is code that is added to the copy of core.
 const notes = `package core
 
 var Walk = func(file string, enters bool) {}
@@ -68,8 +67,8 @@ func of(ctx context.Context, root string) ([]string, error) {
 	return walk(strings.Fields(string(out))), nil
 }
 
-// instrumented returns the files of a module core whose functions note their calls, and of
-// the program that uses it.
+// instrumented returns the files of a module core whose functions record their calls, and
+// the files of the program that uses it.
 func instrumented(t *repo.Tree) map[string]string {
 	texts := map[string]string{
 		"core/go.mod":    string(t.Text("core/go.mod")),
@@ -91,7 +90,7 @@ func instrumented(t *repo.Tree) map[string]string {
 	return texts
 }
 
-// noting returns the text of a file whose functions note their calls.
+// noting returns the text of a file whose functions record their calls.
 func noting(f *repo.GoFile) string {
 	name := strings.TrimSuffix(path.Base(f.Name), ".go")
 	text, end := "", f.Syntax.FileStart
@@ -108,12 +107,11 @@ func noting(f *repo.GoFile) string {
 type call struct {
 	file     string
 	calls    []*call
-	returned bool // before OnDone was called
+	returned bool // the call returned before OnDone was called
 }
 
 // walk returns the files in the order of the way. Each field is a call, "+file", or a return,
-// "-file". A goroutine that ends its Enqueue lets the next one run, so the fields are the way
-// of one after the other.
+// "-file". Goroutines run one after the other: the next one runs when an Enqueue has ended.
 func walk(fields []string) []string {
 	root := new(call)
 	stack := []*call{root}
@@ -150,7 +148,7 @@ func walk(fields []string) []string {
 	return way
 }
 
-// goesOn reports whether the call reaches another file than this.
+// goesOn reports whether the call reaches another file.
 func (c *call) goesOn(file string) bool {
 	return slices.ContainsFunc(c.calls, func(next *call) bool { return next.file != file || next.goesOn(file) })
 }

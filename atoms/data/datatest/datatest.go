@@ -121,7 +121,8 @@ func (s *suite) has(key string, want []byte) {
 	}
 }
 
-// same reports whether values are equal, or the same JSON if that is all there is to say.
+// same reports whether values are equal; with the option JSON, whether they are the same
+// JSON.
 func (s *suite) same(a, b []byte) bool {
 	if !s.opts.JSON || len(a) == 0 || len(b) == 0 {
 		return bytes.Equal(a, b)
@@ -159,7 +160,8 @@ var hostileKeys = []string{
 
 var prefixes = []string{"", "a", "a%", "a_", "a*", "a?", `a\`, "a[", "a\xff", "a\xff\xff", "\xff", "\xff\xff", "a\x00", "b", "A", "é", "\xc3", "a'", "none", strings.Repeat("a", data.MaxKey)}
 
-// keys are kept in order, whatever their bytes are, also after the engine was closed.
+// keys checks that keys are kept in order, whatever their bytes are, and even after the
+// engine was closed.
 func (s *suite) keys() {
 	all, want := slices.Clone(hostileKeys), map[string][]byte{}
 	for b := range 256 {
@@ -199,7 +201,7 @@ func (s *suite) values() {
 		clear(mine) // the engine must have a copy
 		got, _, err := s.e.Load(s.ctx, "one")
 		s.ok(err)
-		clear(got) // so must the caller
+		clear(got) // the caller must have a copy, too
 		s.has("one", text)
 		s.lists("", map[string][]byte{"one": text, "two": text})
 	}
@@ -221,7 +223,7 @@ func (s *suite) swap() {
 	try(first, true, "c", false)
 	s.has("key", value("b"))
 	s.save([]byte(`{"b": 1, "a": 2}`), "key")
-	last := s.load("key") // perhaps another text of it
+	last := s.load("key") // with the option JSON, the text may differ
 	try(last, true, "c", true)
 	s.ok(s.e.Delete(s.ctx, "key"))
 	try(last, true, "d", false)
@@ -230,7 +232,7 @@ func (s *suite) swap() {
 
 func (s *suite) update() {
 	const savers, each = 8, 20
-	store, err := data.New[string](s.e, data.Options[int]{}) // its Close is that of the test
+	store, err := data.New[string](s.e, data.Options[int]{}) // the test closes the engine
 	s.ok(err)
 	add := func(n int, _ bool) (int, error) { return n + 1, nil }
 	var all sync.WaitGroup
@@ -247,8 +249,8 @@ func (s *suite) update() {
 	s.has("count", fmt.Append(nil, savers*each))
 }
 
-// atomic saves two items again and again with contexts that end at some moment. The error
-// must say what has become of them.
+// atomic saves two items again and again with contexts that end at a random moment. The
+// error must say whether they were saved.
 func (s *suite) atomic() {
 	before := []byte(`0`)
 	for i := range 50 {
@@ -258,7 +260,7 @@ func (s *suite) atomic() {
 		err := s.e.Save(ctx, items(after, "a", "b"))
 		cancel()
 		var a, b []byte
-		for item, err := range s.e.List(s.ctx, "", true) { // at one time, if the engine can: an undecided change may come later
+		for item, err := range s.e.List(s.ctx, "", true) { // a snapshot, if the engine has one: an undecided change may come later
 			s.ok(err)
 			a, b = b, item.Value
 		}
@@ -301,7 +303,7 @@ func (s *suite) list() {
 		s.equal("all that stay", slices.DeleteFunc(got, func(key string) bool { return len(key) == 6 }), stay)
 	}
 	for range s.e.List(s.ctx, "", true) {
-		break // and then the engine still works
+		break // after break, the engine must still work
 	}
 	s.has(stay[0], value("x"))
 }

@@ -67,7 +67,7 @@ func permit(path string) {
 
 func (osDisk) read(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() { // to open it could wait for ever
+	if err == nil && !info.Mode().IsRegular() { // opening it could wait for ever
 		err = fmt.Errorf("file: %s is not a regular file, but %s", path, info.Mode().Type())
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (osDisk) read(path string, most int64) ([]byte, error) {
 }
 
 func (osDisk) syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // it cannot sync directories
+	if runtime.GOOS == "windows" { // Windows cannot sync directories
 		return nil
 	}
 	d, err := os.Open(dir)

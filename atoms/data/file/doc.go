@@ -21,7 +21,7 @@
 // The store "orders" in "var" is the directory var/store-orders. The name of a file is k- and the
 // key. Lower-case letters, digits, dashes and underscores of the key stay; any other byte becomes a
 // percent sign and two hexadecimal digits. So different keys have different files on every file
-// system. If the name would have more than 140 bytes, it is h- and the SHA-256 of the key in
+// system. If this name would have more than 140 bytes, the name is h- and the SHA-256 of the key in
 // hexadecimal digits. The first line of a file has a checksum, the length of the value and the key.
 // The encoded value follows. If a file is damaged, or is no regular file, calls return an error that
 // names it, until its key is saved again or deleted.

@@ -116,7 +116,7 @@ func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 }
 
 // replace writes items to temporary files. Then it takes the lock and calls check. If check
-// returns true, the temporary files replace the earlier files. It reports whether they did.
+// returns true, the temporary files replace the earlier files, and replace returns true.
 func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (done bool, err error) {
 	var temps []string
 	for i := 0; i < len(items) && ctx.Err() == nil; i++ {

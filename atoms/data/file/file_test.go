@@ -70,7 +70,7 @@ func TestNamesOfStores(t *testing.T) {
 	assert.ErrorContains(t, err, filepath.Join(dir, "file"))
 }
 
-// Nobody but the user can read what is saved.
+// Only the user can read the saved files.
 func TestModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no modes")
@@ -85,7 +85,7 @@ func TestModes(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// Names are safe on every file system, and say their keys.
+// Names are safe on every file system, and can be turned back into keys.
 func FuzzName(f *testing.F) {
 	for _, key := range []string{"a", "a/b", "a_b", "A", "con", "nul.txt", "a.", "\xff\x00", strings.Repeat("a", 138), strings.Repeat("a", 139), strings.Repeat("A", 47), "%41", "h-"} {
 		f.Add(key)
@@ -102,13 +102,13 @@ func FuzzName(f *testing.F) {
 		if strings.HasPrefix(name, plainName) {
 			assert.Equal(t, key, got)
 		}
-		if got, ok := keyOf(key); ok && got != "" { // what is no name of ours does not become one
+		if got, ok := keyOf(key); ok && got != "" { // a foreign name has no key
 			assert.Equal(t, key, nameOf(got))
 		}
 	})
 }
 
-// A file is accepted only if every byte is as it was written.
+// A file is accepted only if no byte has changed.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("ephemeral1 00000000 0 a\n"))
 	f.Add(append(headOf("a b", []byte("value")), "value"...))
@@ -119,8 +119,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// A file that is damaged is an error that names it and the key. It can be replaced and
-// deleted, and hinders no other key.
+// A damaged file causes an error that names the file and the key. It can be replaced and
+// deleted. Other keys still work.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open[string](t.Context(), dir, data.Options[string]{Name: "orders"})
@@ -152,7 +152,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// Files of others are neither shown nor removed.
+// Foreign files are neither shown nor removed.
 func TestForeignFiles(t *testing.T) {
 	e := openIn(t, t.TempDir())
 	save(t, e, "a", "1")
@@ -168,7 +168,7 @@ func TestForeignFiles(t *testing.T) {
 	assert.ElementsMatch(t, append(foreign, lockName), namesIn(t, e.dir))
 }
 
-// Temporary files of processes that were killed are removed, but not what a live one writes.
+// Temporary files of killed processes are removed. The files of running processes stay.
 func TestStaleFiles(t *testing.T) {
 	dir := t.TempDir()
 	e := openIn(t, dir)

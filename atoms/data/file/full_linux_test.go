@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// On a full disk Save says so, and the values that are there stay.
+// On a full disk, Save returns an error, and present values stay.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED: a full disk: only root can mount one")

@@ -12,9 +12,9 @@ import (
 // and blanks, and begin with a letter and a dash. So no file system changes them, and none is
 // the name of a device.
 const (
-	plainName = "k-" // and the escaped key
-	hashName  = "h-" // and the SHA-256 of a key whose name would be too long
-	tempName  = "t-" // and a random text: a file that is being written
+	plainName = "k-" // followed by the escaped key
+	hashName  = "h-" // followed by the SHA-256 of a key whose name would be too long
+	tempName  = "t-" // followed by a random text: a file that is being written
 	lockName  = "lock"
 
 	maxName = 140 // some file systems have names of 143 bytes at most

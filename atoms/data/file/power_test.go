@@ -18,9 +18,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// A power cut at any moment loses no acknowledged save, and leaves no half of one. That is
-// tried with every state that a disk may have after it; and the test notices it if one of the
-// syncs is left out.
+// A power cut at any moment loses no acknowledged save, and leaves no partial one. The test
+// tries every state that a disk may have after the cut. It fails if one of the syncs is left
+// out.
 func TestPowerCut(t *testing.T) {
 	const nothing, file = "", "file"
 	for _, forgotten := range []string{nothing, file, "/", "/a", "/a/b", "/a/b/store-data"} {
@@ -42,10 +42,10 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// powerTest knows what must be on the disk.
+// powerTest knows which values must be on the disk.
 type powerTest struct {
 	allowed map[string][]string // values of a key that may be there; "" is none
-	states  map[string]bool     // that have been checked
+	states  map[string]bool     // states that have been checked
 	wrong   []string
 }
 
@@ -86,8 +86,8 @@ var long = strings.Repeat("L", data.MaxKey)
 
 var random = regexp.MustCompile(tempName + "[a-z0-9]+")
 
-// cut checks all states that there may be if the power is cut now. After a hundred wrong
-// ones there is no need for more.
+// cut checks all states that the disk may have if the power is cut now. It stops after a
+// hundred wrong ones.
 func (x *powerTest) cut(d *powerDisk) {
 	d.afterCut(func(left *powerDisk) bool {
 		state := random.ReplaceAllString(fmt.Sprint(left.entries, x.allowed), tempName)
@@ -124,11 +124,11 @@ func (x *powerTest) check(d *powerDisk) error {
 	return e.Close()
 }
 
-// powerDisk is a disk in memory, and its lock. What has not been synced may be lost in a power
-// cut, each file and each entry of a directory without the others, in any order.
+// powerDisk is a disk in memory, with its lock. A power cut may lose any data that was not
+// synced: each file and each entry of a directory by itself.
 type powerDisk struct {
-	entries   map[string][]node // by path: what is durable, and what has been there since
-	forgotten string            // what is not synced although the engine wants that
+	entries   map[string][]node // by path: the durable node, and the later ones
+	forgotten string            // a sync that is left out on purpose
 	before    func() error      // is called before each change, which fails with its error
 }
 
@@ -148,7 +148,7 @@ func (d *powerDisk) now(p string) node {
 	return all[len(all)-1]
 }
 
-// put makes n what is there, which is not durable.
+// put makes n the present entry; it is not durable yet.
 func (d *powerDisk) put(p string, n node) error {
 	if err := d.before(); err != nil {
 		return err
@@ -160,9 +160,9 @@ func (d *powerDisk) put(p string, n node) error {
 	return nil
 }
 
-// afterCut calls visit with disks as they may be after a power cut, until that returns false.
+// afterCut calls visit with each disk that a power cut may leave, until visit returns false.
 func (d *powerDisk) afterCut(visit func(*powerDisk) bool) {
-	paths := slices.Sorted(maps.Keys(d.entries)) // directories come before what is in them
+	paths := slices.Sorted(maps.Keys(d.entries)) // directories come before their contents
 	left := map[string][]node{}
 	var choose func(i int) bool
 	choose = func(i int) bool {
@@ -193,7 +193,7 @@ func (d *powerDisk) afterCut(visit func(*powerDisk) bool) {
 	choose(0)
 }
 
-// contents are what a file may have in it after a power cut.
+// contents returns what a file may contain after a power cut.
 func (n node) contents() (all []node) {
 	if !n.file || n.durable {
 		return []node{n}

@@ -22,7 +22,7 @@ func openStore(ctx context.Context, dir string) data.Store[string, int] {
 	return core.Must(Open[string](ctx, dir, data.Options[int]{}))
 }
 
-// A process that is killed loses nothing that it has acknowledged.
+// A killed process loses no acknowledged save.
 func TestKill(t *testing.T) {
 	require.NoError(t, coretest.KillLoop(t, kill(false)))
 }
@@ -34,8 +34,8 @@ func TestKillNoticesAnEarlyAcknowledgement(t *testing.T) {
 	assert.ErrorContains(t, coretest.KillLoop(t, k), "is lost")
 }
 
-// kill is a child of four goroutines, each of which saves ever greater numbers under ten keys of
-// its own, and what is to be found after it.
+// kill has a child of four goroutines, and the check of its files. Each goroutine saves
+// ascending numbers under its own ten keys.
 func kill(early bool) coretest.Kill {
 	const savers, keys = 4, 10
 	ctx := context.Background()
@@ -79,8 +79,7 @@ func kill(early bool) coretest.Kill {
 	}
 }
 
-// Processes that share a directory lose no update of each other, also while others open and
-// close it.
+// Processes that share a directory lose no updates, even while others open and close it.
 func TestProcessesShareADirectory(t *testing.T) {
 	const dirEnv, processes, updates = "EPHEMERAL_FILE_DIR", 3, 30
 	ctx := context.Background()

@@ -28,7 +28,7 @@ func headOf(key string, value []byte) []byte {
 }
 
 // parse returns the key and the value in a file, and whether every byte is as it was written.
-// For that, it compares the first line with the one that key and value must have.
+// To check that, it compares the first line with the line that key and value must have.
 func parse(file []byte) (key string, value []byte, whole bool) {
 	head, value, _ := bytes.Cut(file, []byte("\n"))
 	key, _ = url.PathUnescape(string(head[bytes.LastIndexByte(head, ' ')+1:]))

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is at the path of a key, but is no regular file, is an error that says so. It is not opened:
-// that could wait for ever. Save replaces it where the system can.
+// If the path of a key is no regular file, the error says so. It is not opened, because that could
+// wait for ever. Save replaces it if the system allows that.
 func TestIrregularFiles(t *testing.T) {
 	for kind, make := range map[string]func(path string) error{
 		"p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -29,7 +29,7 @@ func TestIrregularFiles(t *testing.T) {
 		"D": func(path string) error { return os.Symlink("/dev/zero", path) },
 	} {
 		for _, key := range []string{"a", "A very long key, the name of which is a hash, is read to list the keys: AAAAAAAAAA"} {
-			dir, err := os.MkdirTemp("", "f") // the path of a socket is short
+			dir, err := os.MkdirTemp("", "f") // the path of a socket must be short
 			require.NoError(t, err)
 			defer os.RemoveAll(dir)
 			e := openIn(t, dir)

@@ -18,18 +18,18 @@ import (
 type outcome int
 
 const (
-	failed    outcome = iota // nothing has changed, and it would fail again
-	again                    // nothing has changed, and it may succeed later
-	undecided                // it may have changed something
+	failed    outcome = iota // nothing has changed; another try would fail, too
+	again                    // nothing has changed; a later try may succeed
+	undecided                // something may have changed
 )
 
 // outcomeOfConnect judges the error of a connection that was not made.
 func outcomeOfConnect(err error) outcome {
-	code := sqlState(err) // of the server, which may have no room, or be starting up
+	code := sqlState(err) // the server may have no room, or may be starting
 	if errors.As(err, new(*pgconn.ConnectError)) && (code == "" || slices.Contains([]string{"08", "53", "57"}, code[:2])) {
 		return again
 	}
-	return failed // such as a wrong password
+	return failed // for example a wrong password
 }
 
 // outcomeOf judges the error of a statement. Broken says that the connection cannot be used any
@@ -44,15 +44,15 @@ func outcomeOf(err error, change, broken bool) outcome {
 		return failed
 	case nothingSent(err), broken && !change:
 		return again
-	case broken: // also after FATAL, which may come after the commit and before the answer
+	case broken: // includes FATAL, which may come between the commit and the answer
 		return undecided
 	}
 	return failed
 }
 
-// nothingSent reports whether a statement, or the commit after it, was not sent. "conn
-// closed" should say so, but pgx returns it also if the answer to a statement in the simple
-// protocol is lost.
+// nothingSent reports whether a statement, or the commit after it, was not sent. The error
+// "conn closed" does not prove that: pgx returns it also if the answer to a statement in
+// the simple protocol was lost.
 func nothingSent(err error) bool {
 	return errors.As(err, new(notCommitted)) || pgconn.SafeToRetry(err) && !strings.HasSuffix(err.Error(), "conn closed")
 }

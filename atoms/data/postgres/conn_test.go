@@ -64,7 +64,7 @@ func TestNothingWasSent(t *testing.T) {
 	}}
 	f := newFixture(t, w.connect)
 	e, impatient := f.open(), f.open(noRetry)
-	failures.Store(3) // the connection that is there, and new ones
+	failures.Store(3) // the present connection fails, and new ones
 	require.NoError(t, e.Save(t.Context(), pairs("a", "1")))
 	assert.Equal(t, []string{"a", "1"}, list(t, e.List(t.Context(), "", true)))
 	failures.Store(1 << 30)
@@ -80,9 +80,9 @@ func TestNothingWasSent(t *testing.T) {
 }
 
 // If the answer to a change is lost, the error says that it may have been made, and nothing
-// is tried again. What only reads is tried again.
+// is tried again. Calls that only read are tried again.
 func TestAnswerIsLost(t *testing.T) {
-	var answers atomic.Int32 // the one that is lost, counted from the next statement on
+	var answers atomic.Int32 // number of the lost answer, counted from the next statement on
 	var sent atomic.Bool
 	w := &wire{
 		write: func([]byte) error { sent.Store(true); return nil },
@@ -112,7 +112,7 @@ func TestAnswerIsLost(t *testing.T) {
 				assert.NoError(t, err)
 				lose(1)
 				list(t, e.List(t.Context(), "", true))
-				var undecided, tried int // Clear has several statements, of which only the commit matters
+				var undecided, tried int // Clear has several statements; only its commit matters
 				for n := 1; answers.Load() <= 0; n++ {
 					lose(n)
 					if err := e.Clear(t.Context()); err != nil {
@@ -152,12 +152,12 @@ func TestRolledBackIsTriedAgain(t *testing.T) {
 }
 
 // If the context of a change ends after it was sent, it cannot be said whether it is made.
-// If it ends before, it is not.
+// If the context ends before, the change is not made.
 func TestContextEndsWhileSaving(t *testing.T) {
 	why := errors.New("enough")
 	var cancel atomic.Pointer[context.CancelCauseFunc]
 	w := &wire{read: works, write: func(message []byte) error {
-		if message[0] == 'B' || message[0] == 'Q' { // a statement is run, not prepared
+		if message[0] == 'B' || message[0] == 'Q' { // a statement runs; it is not being prepared
 			if c := cancel.Swap(nil); c != nil {
 				(*c)(why)
 			}
@@ -182,7 +182,7 @@ func TestContextEndsWhileSaving(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	require.NoError(t, f.pool.Ping(t.Context()))
 	cancel.Store(&stop)
-	for name, err := range operations(ctx, e) { // Clear is cancelled before it commits, the others do not begin
+	for name, err := range operations(ctx, e) { // Clear is cancelled before its commit; the others do not begin
 		assert.ErrorIs(t, err, why, name)
 		assert.NotErrorIs(t, err, data.ErrUndecided, name)
 	}

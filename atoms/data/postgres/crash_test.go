@@ -19,7 +19,7 @@ import (
 )
 
 // saver saves keys "NAME 00000000", "NAME 00000001" … one after the other until ctx ends or
-// Save fails, and calls acknowledge for each that is saved, or is going to be.
+// Save fails. It calls acknowledge for each key, after the save or, on purpose, before it.
 func saver(ctx context.Context, e *Engine, name string, early bool, acknowledge func(key string)) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s %08d", name, n)
@@ -39,7 +39,7 @@ func saver(ctx context.Context, e *Engine, name string, early bool, acknowledge 
 func valueOf(key string) string { return `{"key": "` + strings.Repeat(key, 20) + `"}` }
 
 // lost returns how many of the acknowledged keys are not in e. It fails the test if a value
-// is not the whole of what was saved.
+// is not complete.
 func lost(t testing.TB, e *Engine, acknowledged []string) (n int) {
 	t.Helper()
 	there := map[string]bool{}
@@ -96,15 +96,15 @@ func killLoop(t *testing.T, rounds int, early bool) error {
 	})
 }
 
-// A process that is killed has lost nothing that it has acknowledged.
+// A killed process loses no acknowledged key.
 func TestKill(t *testing.T) { require.NoError(t, killLoop(t, 0, false)) }
 
-// TestKill would see what is lost.
+// TestKill would notice lost keys.
 func TestKillOfProcessThatAcknowledgesTooEarly(t *testing.T) {
 	require.ErrorContains(t, killLoop(t, 30, true), "are lost")
 }
 
-// server starts a server of the test's own. Restart stops it without warning and starts it
+// server starts a server for the test. Restart stops it without warning and starts it
 // again.
 func server(t testing.TB) (dsn string, restart func()) {
 	cmd := exec.Command(setting(t, "EPHEMERAL_POSTGRES_PROGRAM"))
@@ -131,9 +131,9 @@ func server(t testing.TB) (dsn string, restart func()) {
 	}
 }
 
-// A server that is stopped under load has lost nothing that Save has acknowledged, and the
-// store goes on when it is there again. With synchronous_commit off it has lost something,
-// so the test would see it.
+// A server that is stopped under load loses nothing that Save has acknowledged, and the
+// store goes on when the server is back. With synchronous_commit off, the server does lose
+// keys, so the test would notice a loss.
 func TestServerCrash(t *testing.T) {
 	dsn, restart := server(t)
 	for _, mode := range []string{"on", "off"} {

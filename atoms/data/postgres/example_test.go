@@ -50,13 +50,13 @@ func ExampleKeyHash() {
 	var orders postgres.Store[string, Order] = core.Must(postgres.New[string](engine, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
-	conn := core.Must(pool.Acquire(ctx)) // of the other process
+	conn := core.Must(pool.Acquire(ctx)) // connection of the other process
 	defer conn.Release()
 	core.Must(conn.Exec(ctx, "listen orders"))
 	for {
 		n, err := conn.Conn().WaitForNotification(ctx)
 		if err != nil {
-			panic(err) // from now on, all values of the cache may be old
+			panic(err) // the connection is lost: from now on, all values of the cache may be old
 		}
 		hashes := strings.Fields(n.Payload)
 		if n.Payload == "*" || slices.Contains(hashes, postgres.KeyHash("2026/17")) {

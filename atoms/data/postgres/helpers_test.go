@@ -48,7 +48,7 @@ func connect(t testing.TB, dsn string, configure ...func(c *pgxpool.Config)) *pg
 	return pool
 }
 
-// fixture has what a test needs: a pool, and a schema of its own.
+// fixture has what a test needs: a pool, and a separate schema.
 type fixture struct {
 	testing.TB
 	pool *pgxpool.Pool
@@ -132,7 +132,7 @@ func noRetry(o *Options) { o.RetryFor = -1 }
 
 var errBroken = errors.New("the connection is broken on purpose")
 
-// wire is between a pool and the server. Its functions may fail instead of the connection.
+// wire is between a pool and the server. Its functions can make the connection fail.
 type wire struct {
 	write func(message []byte) error
 	read  func() error
@@ -149,7 +149,7 @@ func (w *wire) connect(c *pgxpool.Config) {
 type wiredConn struct {
 	net.Conn
 	wire *wire
-	ends atomic.Bool // the pool closes it, in the background
+	ends atomic.Bool // the pool is closing the connection, in the background
 }
 
 func (c *wiredConn) Write(b []byte) (int, error) {

@@ -114,8 +114,7 @@ func (e *Engine) page(ctx context.Context, values bool, condition string, args [
 	return items, err == nil && len(items) > 0 && (found == pageRows || len(items) < found), err
 }
 
-// after returns a string that is greater than all keys with the prefix, and not greater than any
-// key behind them.
+// after returns the least string that is greater than all keys with the prefix.
 func after(prefix string) string {
 	n := len(prefix)
 	for n > 0 && prefix[n-1] == 0xff {

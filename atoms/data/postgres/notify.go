@@ -11,7 +11,8 @@ const maxHashes = 400
 
 // KeyHash returns the 16 hexadecimal digits that stand for a key in notifications. The payload
 // of a notification is the KeyHash of each key that the transaction may have changed, with
-// blanks between them. If there are more than 400 keys, or all have changed, it is "*".
+// blanks between them. If there are more than 400 keys, or all keys have changed, the payload
+// is "*".
 func KeyHash(key string) string {
 	h := fnv.New64a()
 	h.Write([]byte(key))

@@ -11,8 +11,8 @@ import (
 
 // Options configure an [Engine]. The zero value is the default.
 type Options struct {
-	// Schema and Table name the table of the values; "" means "public" and "data". The rules
-	// are those of [data.CheckName]. Upper and lower case are different.
+	// Schema and Table name the table of the values; "" means "public" and "data".
+	// [data.CheckName] has the rules. Upper and lower case are different.
 	Schema, Table string
 	// CreateSchema makes NewEngine also create the schema if it does not exist.
 	CreateSchema bool

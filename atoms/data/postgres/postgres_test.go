@@ -33,7 +33,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// Every mode of pgx works, also those for poolers such as PgBouncer. In BYTEA, nil is a value.
+// Every mode of pgx works, including the modes for poolers such as PgBouncer. In BYTEA, nil is
+// a value.
 func TestModesOfPgx(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeCacheDescribe} {
 		for _, bytes := range []bool{false, true} {
@@ -69,7 +70,7 @@ type customer struct {
 	City string `json:"city"`
 }
 
-// ownCodec is a codec that is not that of package data.
+// ownCodec is a codec other than the codec of package data.
 type ownCodec struct{ data.JSON[order] }
 
 // Open makes the table that its codec needs, in the schema public, and the store says that

@@ -83,9 +83,9 @@ func (e *Engine) upsertOf(items []data.Item) statement {
 		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, e.value("v")), []any{keys, values}}
 }
 
-// merged returns the items of all calls. Of equal keys it returns the last, because a statement
-// refuses to change a row twice. The items are in the order of their keys. So transactions of
-// several processes lock the rows in one order and do not deadlock.
+// merged returns the items of all calls. If a key comes twice, it returns only the last item,
+// because a statement refuses to change a row twice. The items are in the order of their keys.
+// So transactions of several processes lock the rows in one order and do not deadlock.
 func merged(calls [][]data.Item) []data.Item {
 	items := slices.Concat(calls...)
 	slices.SortStableFunc(items, func(a, b data.Item) int { return cmp.Compare(a.Key, b.Key) })
@@ -118,8 +118,8 @@ func refused(err error) bool {
 	code := sqlState(err)
 	return code != "" && slices.Contains([]string{
 		"22",       // data exception, such as U+0000 in JSONB
-		"23", "44", // constraints that the owner of the table has added
-		"54", // too large or too deep
+		"23", "44", // broken constraints that the owner of the table has added
+		"54", // program limits: the value is too large or too deep
 		"P0", // a trigger
 	}, code[:2])
 }

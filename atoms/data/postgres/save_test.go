@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// Savers that meet share transactions.
+// Concurrent saves share transactions.
 func TestSaversShareTransactions(t *testing.T) {
 	f := newFixture(t)
 	e := f.open()
@@ -45,7 +45,7 @@ func TestEqualKeysInATransaction(t *testing.T) {
 	assert.Equal(t, []string{"b"}, one[[]string](f, "select array_agg(convert_from(key, 'UTF8')) from "+e.table+" where updated_at > created_at"))
 }
 
-// A value that the table refuses fails the call that it is in, as a whole, and no other.
+// If the table refuses a value, the whole call with that value fails, and no other call.
 func TestRefusedValueFailsAlone(t *testing.T) {
 	f := newFixture(t)
 	e := f.open()
@@ -124,7 +124,7 @@ func TestProcessesDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// What does not fit into one statement is saved in one transaction all the same.
+// Items that do not fit into one statement are still saved in one transaction.
 func TestManyItemsAreSavedTogether(t *testing.T) {
 	f := newFixture(t)
 	e := f.open()
@@ -152,7 +152,7 @@ func TestListHoldsNoConnection(t *testing.T) {
 	var texts []string
 	for i := range 2*pageRows + 1 {
 		value := "1"
-		if i%100 == 50 { // it cannot be compressed
+		if i%100 == 50 { // this value cannot be compressed
 			value = one[string](f, "select to_jsonb(string_agg(md5(random()::text), ''))::text from generate_series(1, 10000)")
 		}
 		texts = append(texts, fmt.Sprintf("%05d", i), value)

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// creationLock is the advisory lock of a database under which tables are created:
-// "create … if not exists" fails if two sessions do it at once.
+// creationLock is an advisory lock of the database. Tables are created under it, because
+// "create … if not exists" fails if two sessions run it at once.
 const creationLock = 0x657068656d657261
 
 // create makes the table if it does not exist. It looks first: a user without the right to create

@@ -23,7 +23,7 @@ func openPlain(b *testing.B) *sql.DB {
 	path := filepath.Join(b.TempDir(), "bench.db")
 	db := core.Must(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)"))
 	b.Cleanup(func() { db.Close() })
-	db.SetMaxOpenConns(1) // more of them wait for each other's locks
+	db.SetMaxOpenConns(1) // more connections would wait for each other's locks
 	core.Must(db.Exec("create table data(key blob not null primary key, value any not null) strict"))
 	return db
 }

@@ -41,7 +41,7 @@ func isDecided(ctx context.Context, err error) bool {
 	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock) || is(sqlitewriter.ErrMoved)
 }
 
-// reading returns the error of a read. If ctx has ended, that is the cause of ctx.
+// reading returns the error of a read. If ctx has ended, it is the cause of ctx.
 func reading(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

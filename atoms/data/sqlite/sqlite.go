@@ -15,11 +15,11 @@ import (
 )
 
 // Open opens the store in the table opts.Name of a SQLite file. It creates the file and the
-// table if they do not exist. If the table has other columns, Open returns an error. The path is
-// that of [sqlitewriter.Open]: no connection string, and no database in memory. All stores and
-// writers of the same file in one process share one writer. It has the options of the first one
-// that opened the file; for options of your own, such as BusyTimeout and Mode, use [NewEngine].
-// Close releases the file.
+// table if they do not exist. If the table has other columns, Open returns an error. The path
+// has the same rules as in [sqlitewriter.Open]: no connection string, and no database in memory.
+// All stores and writers of the same file in one process share one writer. The writer has the
+// options of the Open that came first. To set options such as BusyTimeout and Mode, use
+// [NewEngine]. Close releases the file.
 func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
@@ -52,12 +52,12 @@ var _ data.Engine = (*Engine)(nil)
 // gets core.ErrWouldDeadlock. The same holds for handlers of the writer's signals.
 type Engine struct {
 	w     *sqlitewriter.Writer
-	owned bool   // the handle is the engine's
+	owned bool   // the engine owns the handle
 	table string // quoted
 	reads [len(reads)]*sql.Stmt
 }
 
-// The statements that read, without the table.
+// The statements that read; the name of the table is left out.
 const load, has, count, keys, items = 0, 1, 2, 3, 4
 
 var reads = [...]string{
@@ -99,7 +99,7 @@ func (e *Engine) open(ctx context.Context, table string) error {
 	return reading(ctx, err)
 }
 
-// shape are the columns that check expects.
+// shape is the list of columns that check expects.
 const shape = "strict table (key BLOB not null primary key, value ANY not null)"
 
 // check returns an error if the table has other columns, or if its name differs in case: SQLite
@@ -187,7 +187,8 @@ func (e *Engine) Len(ctx context.Context) (n int, err error) {
 	return n, reading(ctx, err)
 }
 
-// Limits of a page: number of items, and bytes of values. A page ends with the item that reaches one.
+// Limits of a page: number of items, and bytes of values. A page ends with the item that reaches a
+// limit.
 const (
 	pageItems = 256
 	pageBytes = 1 << 20
@@ -206,7 +207,7 @@ func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 				if !yield(item, nil) {
 					return
 				}
-				from = append([]byte(item.Key), 0) // the next key there can be
+				from = append([]byte(item.Key), 0) // the least key after item.Key
 			}
 			if err != nil {
 				yield(data.Item{}, err)

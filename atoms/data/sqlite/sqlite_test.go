@@ -49,8 +49,8 @@ func TestEngine(t *testing.T) {
 	})
 }
 
-// Names of tables come from configuration. They are checked before they are in a statement,
-// and quoted, so that words of SQL can be names.
+// Names of tables come from configuration. They are checked before use, and quoted, so that
+// words of SQL can be names.
 func TestNamesOfTablesAreCheckedAndQuoted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	for _, name := range []string{`x"; drop table users; --`, "a b", "a-b", "é", "1a", "main.x", strings.Repeat("a", 64), "a\x00"} {
@@ -64,7 +64,7 @@ func TestNamesOfTablesAreCheckedAndQuoted(t *testing.T) {
 	require.ErrorContains(t, err, `"Order"`, "SQLite takes them as one table, a store must not")
 }
 
-// A path is no part of a connection string, whatever is in it.
+// A path is never read as a connection string, whatever it contains.
 func TestPathIsNoConnectionString(t *testing.T) {
 	for _, name := range []string{"a;Mode=Memory.db", "a?mode=memory&cache=shared.db", "a%20b#c.db", "é 'x\".db"} {
 		path := filepath.Join(t.TempDir(), name)
@@ -82,7 +82,7 @@ func TestDatabasesInMemoryAreRefused(t *testing.T) {
 	}
 }
 
-// Reads have connections of their own: they do not wait for writes, and run at once.
+// Reads have their own connections: they do not wait for writes, and run at the same time.
 func TestReadsDoNotWaitForWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	store, w := open(t, path, data.Options[int]{}), openWriter(t, path, sqlitewriter.Options{})
@@ -110,8 +110,8 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 	}), core.ErrWouldDeadlock)
 }
 
-// The body of a loop runs without a connection: there can be more loops than connections.
-// And a list is read by pages, which large values make short: later ones are as of later.
+// The body of a loop runs without a connection: there can be more loops than connections. A
+// list is read by pages, which large values make short. Later pages show later states.
 func TestListHoldsNoConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	openWriter(t, path, sqlitewriter.Options{MaxReaders: 1})
@@ -204,7 +204,7 @@ func TestSavedComesAfterTheCommit(t *testing.T) {
 	require.Equal(t, 1, seen)
 }
 
-// What Save has returned from survives SIGKILL.
+// A value survives SIGKILL after its Save has returned.
 func TestKill(t *testing.T) {
 	require.NoError(t, killLoop(t, 0, 0))
 }
@@ -214,7 +214,7 @@ func TestKillFindsEarlyAcknowledgement(t *testing.T) {
 	require.ErrorContains(t, killLoop(t, 50, 1), "lost")
 }
 
-// killLoop acknowledges so many values before they are saved.
+// killLoop acknowledges that many values before they are saved.
 func killLoop(t *testing.T, rounds, early int) error {
 	ctx := context.Background()
 	child := func(dir string, round int, ack func(string)) {

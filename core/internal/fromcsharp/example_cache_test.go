@@ -49,7 +49,7 @@ func Example_lru() {
 	// 1 hot of 1
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type user struct{ Name string }
 

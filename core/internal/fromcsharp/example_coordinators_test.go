@@ -10,7 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The whole library in one function: work, a limit, a gate, and a look at the outcome.
+// The example shows the library in one function: work, a limit, a gate, and a look at the
+// outcome.
 func Example_tenSeconds() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -132,7 +133,7 @@ func Example_results() {
 	// Output: content of https://api.example.com
 }
 
-// A result that somebody holds on to, and several in the order of the items.
+// A future keeps its result; Map returns results in the order of the items.
 func Example_futures() {
 	ctx := context.Background()
 	fetcher := core.Must(core.NewResultCoordinator(fetch, core.Options{MaxConcurrency: 4, MaxTracked: -1}))
@@ -142,7 +143,7 @@ func Example_futures() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(future.Wait(ctx)) // although the window keeps nothing
+	fmt.Println(future.Wait(ctx)) // works even if the window keeps nothing
 
 	urls := slices.Values([]string{"two.example", "three.example"})
 	for content, err := range core.Map(ctx, urls, fetch, core.Options{MaxConcurrency: 4}) {
@@ -226,7 +227,7 @@ func Example_longWindow() {
 	// Output: 1 operation to look at until tomorrow
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type order struct{ ID, Customer string }
 

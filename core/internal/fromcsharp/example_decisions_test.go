@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A circuit breaker is a count of failures over the last while.
+// A circuit breaker counts recent failures.
 func Example_circuitBreaker() {
 	ctx := context.Background()
 	api := core.Must(core.NewCoordinator(func(ctx context.Context, request string) error {
@@ -49,7 +49,7 @@ func Example_adaptiveConcurrency() {
 	change := func(by int) {
 		limit := min(max(1, work.Stats().Limit+by), 32)
 		if err := work.SetMaxConcurrency(limit); err != nil {
-			panic(err) // not from 1 to 32
+			panic(err) // the limit is not from 1 to 32
 		}
 	}
 	sink.Subscribe("system.load.high", func(core.Signal) { change(-2) })
@@ -60,7 +60,7 @@ func Example_adaptiveConcurrency() {
 	failed := sink.Monitor("processing.failed", 10*time.Second)
 	defer failed.Stop()
 
-	adjust := func() { // every 10 seconds, say
+	adjust := func() { // call it every 10 seconds, for example
 		bad, all := failed.Count(), failed.Count()+completed.Count()
 		switch {
 		case 10*bad > all:
@@ -113,7 +113,7 @@ func Example_metrics() {
 	// Output: 100 succeeded, 0 failed, at most 4 at once
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 var errCircuitOpen = errors.New("circuit is open")
 

@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
-// Signals start stages, a quorum counts their votes, a verdict ends the run, and the reputation
-// of the user is kept.
+// Signals start stages, a quorum counts their votes, a verdict ends the run, and the score of
+// the user is kept.
 func Example_botDetection() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -39,7 +39,7 @@ func Example_botDetection() {
 	votes, err := quorum.Wait(ctx, sink, "vote.*", 2, quorum.Options{
 		CancelOn: "verdict.*",
 		Timeout:  3 * time.Second,
-		Within:   time.Minute, // those that are there already
+		Within:   time.Minute, // includes votes that are there already
 	})
 	if err != nil {
 		panic(err)
@@ -60,7 +60,7 @@ func Example_botDetection() {
 	// user-123 has 5
 }
 
-// How far it is, every fifth step and at the end.
+// A reporter raises the progress, at every fifth step and at the end.
 func Example_progress() {
 	sink := core.NewSink(core.SinkOptions{})
 
@@ -82,7 +82,7 @@ func Example_progress() {
 	// ingest 12/12
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type evidence struct {
 	User  string

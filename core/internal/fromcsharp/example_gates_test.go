@@ -55,7 +55,7 @@ func Example_awareness() {
 	// translating hello
 }
 
-// Whoever is told to wait makes all wait, for as long as they were told.
+// If one call is told to wait, all calls wait for that time.
 func Example_adaptiveRate() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -107,7 +107,7 @@ func Example_coordinatedReads() {
 	readers := core.Must(core.NewCoordinator(callAPI, core.Options{
 		Sink:     sink,
 		DeferOn:  "update.in-progress",
-		ResumeOn: "update.done", // counts while it is the newer of the two
+		ResumeOn: "update.done", // counts while it is newer than the update
 	}))
 	defer readers.Close()
 
@@ -118,7 +118,7 @@ func Example_coordinatedReads() {
 	sink.Raise("update.done") // readers go on
 	fmt.Println(readers.Flush(ctx))
 
-	// the same, with a condition that chatter cannot push out of the window
+	// the same with a held signal, which other signals cannot push out of the window
 	release := sink.Hold("update.in-progress", "", time.Minute)
 	_, err := readers.Enqueue(ctx, "SELECT 2")
 	release()
@@ -128,7 +128,7 @@ func Example_coordinatedReads() {
 	// <nil> <nil>
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type rateLimitError struct{ RetryAfter time.Duration }
 

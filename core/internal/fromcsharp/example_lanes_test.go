@@ -41,11 +41,11 @@ func Example_lanes() {
 	// slow 2
 }
 
-// The same lanes from text, and keys besides: one of a customer at a time, urgent ones
-// first.
+// The same lanes from text, with keys: one order of a customer runs at a time, and urgent
+// orders run first.
 func Example_lanesKeyed() {
 	ctx := context.Background()
-	lanes, err := core.ParseLanes("hot:4, normal, slow:2") // from a configuration, say
+	lanes, err := core.ParseLanes("hot:4, normal, slow:2") // for example from a configuration
 	if err != nil {
 		panic(err)
 	}
@@ -68,7 +68,7 @@ func Example_lanesKeyed() {
 	// shipping normal
 }
 
-// Three lanes without limits of their own.
+// There are three lanes without their own limits.
 func Example_priorities() {
 	ctx := context.Background()
 	lanes := []core.Lane{{Name: "high"}, {Name: "normal"}, {Name: "low"}}
@@ -82,7 +82,7 @@ func Example_priorities() {
 	// <nil>
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type parcel struct{ ID, Customer string }
 

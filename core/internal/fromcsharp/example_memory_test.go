@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// What operations said that have left the window.
+// Echoes have the signals of operations that have left the window.
 func Example_echoes() {
 	ctx := context.Background()
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{
@@ -111,7 +111,7 @@ func Example_responsibility() {
 	// 0
 }
 
-// A pin by hand.
+// Code can pin an operation directly.
 func Example_pin() {
 	ctx := context.Background()
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{MaxTracked: 1}))
@@ -139,7 +139,7 @@ func Example_pin() {
 	// Output: a.txt true
 }
 
-// TryKill: end it if it runs, and let it go.
+// TryKill: cancel the operation if it runs, and remove it from the window.
 func Example_kill() {
 	ctx := context.Background()
 	started := make(chan struct{})
@@ -163,7 +163,7 @@ func Example_kill() {
 	// true 1
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 func archive(ctx context.Context, name string) error {
 	op := core.OperationFrom(ctx)

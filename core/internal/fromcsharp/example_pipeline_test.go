@@ -73,7 +73,8 @@ func Example_pipeline() {
 	// Output: /srv/photo.jpg.thumb true
 }
 
-// The signal brings the file along: nothing has to be looked up, nothing can have left.
+// The signal has the file as payload. So no operation has to be looked up, and none can be
+// gone.
 func Example_pipelineTyped() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -144,7 +145,7 @@ func Example_routes() {
 	// failures 1
 }
 
-// A coordinator is a value: make it where the program is put together, and hand it on.
+// A coordinator is a value: make it in main, and pass it on.
 func Example_wiring() {
 	jobs, err := core.NewCoordinator(processJob, core.Options{MaxConcurrency: 8})
 	if err != nil {
@@ -167,7 +168,7 @@ func Example_wiring() {
 		w.WriteHeader(http.StatusAccepted)
 	})
 
-	response := httptest.NewRecorder() // here in place of http.ListenAndServe
+	response := httptest.NewRecorder() // a program calls http.ListenAndServe
 	mux.ServeHTTP(response, httptest.NewRequest("POST", "/", strings.NewReader("data")))
 	fmt.Println(response.Code)
 	// Output: 202
@@ -228,7 +229,7 @@ func Example_scoped() {
 	// Output: <nil>
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type upload struct {
 	Name, User string

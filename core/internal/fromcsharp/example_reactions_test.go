@@ -23,7 +23,7 @@ func Example_dispatcher() {
 	if err := requests.Do(ctx, "error.payment"); err != nil {
 		panic(err)
 	}
-	if err := dispatcher.Flush(ctx); err != nil { // all so far; more may come
+	if err := dispatcher.Flush(ctx); err != nil { // waits for all signals so far; more may come
 		panic(err)
 	}
 	// Output: alert: error.payment
@@ -85,7 +85,7 @@ func Example_telemetry() {
 	// 0 queued, 1 processed, 0 dropped
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 // work raises its item as a signal.
 func work(ctx context.Context, signal string) error {

@@ -39,7 +39,7 @@ func Example_signal() {
 	// false
 }
 
-// The body leaves a trace and does not know who cares.
+// The body raises signals and does not know who reads them.
 func Example_raise() {
 	ctx := context.Background()
 	translator := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
@@ -64,7 +64,7 @@ func Example_raise() {
 	// better wait
 }
 
-// What a body has to say of a call.
+// A body reports a call by signals.
 func Example_raiseInBody() {
 	ctx := context.Background()
 	requests := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
@@ -97,20 +97,20 @@ func Example_raiseInBody() {
 	// <nil>
 }
 
-// Everything an operation can do with signals.
+// The example shows all that an operation can do with signals.
 func Example_emitter() {
 	sink := core.NewSink(core.SinkOptions{})
 	sink.RaiseKey("order.placed", "order-7")
 	cause, _ := sink.WaitFor(context.Background(), "order.placed")
 
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, id string) error {
-		op := core.OperationFrom(ctx) // has ID and Key
+		op := core.OperationFrom(ctx) // the operation has ID and Key
 		op.SetKey(id)
 
 		op.Raise("reserving")                       // Emit
 		op.Because(cause).Raise("stock.reserved")   // EmitCaused
 		fmt.Println(op.Retract("reserving"))        // the newest of that name
-		fmt.Println(op.Has("stock.*"))              // HasSignal, with a pattern if you like
+		fmt.Println(op.Has("stock.*"))              // HasSignal; patterns are allowed
 		fmt.Println(op.RetractMatching("stock.*"))  // how many
 		fmt.Println(len(op.Signals()), "are left")  // GetSignals
 		op.Scoped("shop", "orders", "*").Raise("a") // shop.orders.*.a
@@ -158,7 +158,7 @@ func Example_deepBelow() {
 	// under way: false
 }
 
-// Signals of an operation for as long as they are so.
+// An operation holds signals while conditions last.
 func Example_retract() {
 	ctx := context.Background()
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
@@ -190,8 +190,8 @@ func Example_retract() {
 	// retrying
 }
 
-// A condition ends with its release, its lease or its operation, whichever is first,
-// so nothing is left standing by a return or a panic.
+// A condition ends with its release, its lease or its operation, whichever comes first. So
+// a return or a panic leaves no condition behind.
 func Example_holdInBody() {
 	sink := core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
@@ -232,7 +232,7 @@ func Example_onRetract() {
 	// <nil>
 }
 
-// Again until it works, and all can see it.
+// Calls are repeated until they succeed, and signals show it.
 func Example_recovery() {
 	ctx := context.Background()
 	requests := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
@@ -265,7 +265,7 @@ func Example_recovery() {
 	// false true
 }
 
-// What a coordinator's operations have raised, as long as they are in its window.
+// A coordinator shows the signals that operations in its window have raised.
 func Example_sense() {
 	ctx := context.Background()
 	c := translated(ctx, "user-123", "user-7")
@@ -317,7 +317,7 @@ func Example_onSignal() {
 	// true 1 1
 }
 
-// The signals of one operation among all.
+// A query selects the signals of one operation.
 func Example_byOperation() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -351,7 +351,7 @@ func Example_byOperation() {
 	// resize.small.complete
 }
 
-// What a loop's operations raise, while it goes.
+// OnSignal gets the signals of a ForEach while it runs.
 func Example_forEachSignals() {
 	ctx := context.Background()
 	sizes := slices.Values([]string{"small", "large"})
@@ -370,7 +370,7 @@ func Example_forEachSignals() {
 func Example_names() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, user string) error {
 		op := core.OperationFrom(ctx)
-		op.SetKey(user) // who it is about: not part of the name
+		op.SetKey(user) // what the operation is about; not part of the name
 
 		op.Raise("success")           // plain
 		op.Raise("rate-limit:5000ms") // with an argument
@@ -388,7 +388,7 @@ func Example_names() {
 	// user-123 payment.declined
 }
 
-// One health page, no metrics library.
+// A health page needs no metrics library.
 func Example_health() {
 	translation := core.Must(core.NewCoordinator(translate, core.Options{}))
 	defer translation.Close()
@@ -427,7 +427,7 @@ func Example_health() {
 	// {"payment":{"approvals":0,"declines":0,"gatewayErrors":0,"pending":0},"translation":{"active":0,"hasErrors":false,"pending":0,"recentRateLimits":0,"recentSuccess":0,"recentTimeouts":0}}
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 type limitError struct{ RetryAfter time.Duration }
 
@@ -456,7 +456,7 @@ func get(_ context.Context, url string) (apiResponse, error) {
 	return apiResponse{Cached: url == "cached.example", Took: 3 * time.Second}, nil
 }
 
-// nextTry is limited once, and then not any more.
+// nextTry is rate-limited the first time only.
 func nextTry(ctx context.Context, _ string) error {
 	if op := core.OperationFrom(ctx); !op.Has("rate-limited") {
 		return &limitError{RetryAfter: time.Millisecond}

@@ -13,7 +13,7 @@ import (
 func Example_sharedSink() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
-	opts := core.Options{Sink: sink, CancelOn: "system.busy"} // for items of any type
+	opts := core.Options{Sink: sink, CancelOn: "system.busy"} // these options are for items of any type
 
 	numbers := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
 	defer numbers.Close()
@@ -59,7 +59,7 @@ func Example_crossAwareness() {
 	// 1 to be tried again
 }
 
-// A window that everybody can raise on and sense.
+// All code can raise signals on a sink and sense them.
 func Example_sink() {
 	sink := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
 
@@ -95,7 +95,7 @@ func Example_patterns() {
 	fmt.Println(sink.Has("user-???-failed"))  // user-123-failed
 	fmt.Println(sink.Has("system-overload, circuit-open, error.*"))
 
-	fmt.Println(core.Match("http.error:5??", "http.error:503")) // on text of your own
+	fmt.Println(core.Match("http.error:5??", "http.error:503")) // Match also works on your own text
 	// Output:
 	// true
 	// true
@@ -110,7 +110,7 @@ func Example_constraints() {
 	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
 		MaxDepth: 10,
 		Terminal: "completed, failed, resolved", // end a chain
-		Leaf:     "logged, metric",              // report, and cause nothing
+		Leaf:     "logged, metric",              // these signals report, and cause nothing
 		OnBlocked: func(s core.Signal, why core.BlockReason) {
 			fmt.Println("blocked:", strings.Join(s.Path(), " -> "), "-", why)
 		},
@@ -131,7 +131,7 @@ func Example_because() {
 	sink := core.NewSink(core.SinkOptions{})
 	handle := func(s core.Signal, on core.Raiser) {
 		if s.Name == "order-placed" {
-			on.Because(s).RaiseKey("inventory-reserved", s.Key) // false if it was blocked
+			on.Because(s).RaiseKey("inventory-reserved", s.Key) // returns false if the signal was blocked
 		}
 	}
 	sink.Subscribe("*", func(s core.Signal) { handle(s, sink) })
@@ -143,7 +143,7 @@ func Example_because() {
 	// Output: order-7 order-placed -> inventory-reserved
 }
 
-// A signal with a payload, whose type both ends agree on.
+// A kind gives a signal a payload with a checked type.
 func Example_kind() {
 	type evidence struct {
 		User  string
@@ -157,7 +157,7 @@ func Example_kind() {
 	})
 	BotEvidence.Raise(sink, "user-123", evidence{User: "user-123", Score: 0.9})
 
-	fmt.Println(sink.Count("bot.*")) // an ordinary signal, too
+	fmt.Println(sink.Count("bot.*")) // it is an ordinary signal, too
 	for _, e := range BotEvidence.Sense(sink, core.Query{Within: time.Minute}) {
 		fmt.Println(e.User)
 	}
@@ -180,7 +180,7 @@ func Example_throttle() {
 		}
 		last = s.Time
 		fmt.Println(s.Name)
-		break // as ending ctx would do
+		break // the end of ctx would also end the loop
 	}
 	// Output: rate-limit:500ms
 }
@@ -198,7 +198,7 @@ func Example_scopes() {
 	// Output: workflow.coordinator.Router.route.assigned
 }
 
-// What stands for your code in this file.
+// These functions stand for your code.
 
 func takeOrder(context.Context, string) error { return nil }
 

@@ -1,5 +1,5 @@
 // Package runner does jobs on a coordinator that lives as long as one call, for packages
-// whose calls decide, job by job, what runs next.
+// that decide, job by job, what runs next.
 package runner
 
 import (
@@ -18,7 +18,7 @@ const maxErrors = 100
 // calls its methods.
 type Runner[J any] struct {
 	*core.Coordinator[J]
-	Context context.Context // ends with that of the caller, and by the first error with StopOnError
+	Context context.Context // ends with the caller's context and, with StopOnError, at the first error
 
 	name        string
 	stopOnError bool
@@ -29,7 +29,7 @@ type Runner[J any] struct {
 }
 
 // New makes a runner for a package of that name, which is also the default of
-// [core.Options.Name]. The package handles [core.Options.StopOnError] by Fail.
+// [core.Options.Name]. With [core.Options.StopOnError], the package calls Fail.
 func New[J any](ctx context.Context, name string, work core.Work[J], opts core.Options) (*Runner[J], error) {
 	r := &Runner[J]{name: name, stopOnError: opts.StopOnError, caller: ctx}
 	opts.Name = cmp.Or(opts.Name, name)
@@ -44,11 +44,11 @@ func New[J any](ctx context.Context, name string, work core.Work[J], opts core.O
 }
 
 // Run does the jobs that next returns, at most limit at once, until next has no more and
-// none runs. So jobs that wait for their turn cost no goroutine. When the context ends, it
-// starts no more jobs and cancels what runs.
+// none runs. So jobs that wait for their turn need no goroutine. When the context ends,
+// Run starts no more jobs and cancels the running ones.
 //
-// It calls ended with the error of a job on the goroutine of the job, and then settle on
-// that of the caller, also if ended ends its goroutine.
+// On the goroutine of a job it calls ended with the error of the job. Then it calls settle
+// on the goroutine of the caller, even if ended has ended its goroutine.
 func (r *Runner[J]) Run(limit int, next func() (J, bool), ended func(J, error), settle func(J)) {
 	values, stop := context.WithoutCancel(r.Context), r.Context.Done()
 	done := make(chan J, limit)
@@ -79,7 +79,7 @@ func (r *Runner[J]) Run(limit int, next func() (J, bool), ended func(J, error), 
 	}
 }
 
-// Fail adds an error to those of Err. With StopOnError it ends the context.
+// Fail adds an error to the errors of Err. With StopOnError it ends the context.
 func (r *Runner[J]) Fail(err error) {
 	if len(r.failures) < maxErrors {
 		r.failures = append(r.failures, err)
@@ -91,14 +91,14 @@ func (r *Runner[J]) Fail(err error) {
 	}
 }
 
-// IsCancellation reports whether an error says no more than that the context has ended.
-// ErrClosed is the error of jobs that start after that.
+// IsCancellation reports whether an error only says that the context has ended. Jobs that
+// start after that get ErrClosed.
 func (r *Runner[J]) IsCancellation(err error) bool {
 	return r.Context.Err() != nil &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, r.Cause()) || errors.Is(err, core.ErrClosed))
 }
 
-// Cause is why the context has ended.
+// Cause returns why the context has ended.
 func (r *Runner[J]) Cause() error { return context.Cause(r.Context) }
 
 // Err joins the errors. If jobs were cancelled because the caller's context has ended, its
@@ -120,7 +120,7 @@ func (r *Runner[J]) Close() {
 	r.halt()
 }
 
-// halt starts no more jobs and cancels those that run.
+// halt starts no more jobs and cancels running ones.
 func (r *Runner[J]) halt() {
 	r.Complete()
 	r.Abort(r.Cause())

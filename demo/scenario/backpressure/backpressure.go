@@ -23,7 +23,7 @@ var Scenario = scenario.Scenario{
 const (
 	items   = 15
 	produce = 50 * time.Millisecond
-	consume = 2*produce + 4*time.Millisecond // the consumer and the producer act at different times
+	consume = 2*produce + 4*time.Millisecond // so that the consumer and the producer never act at the same moment
 	limit   = 5                              // items that may wait for the consumer
 )
 
@@ -39,11 +39,11 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	if err != nil {
 		return err
 	}
-	// From 5 waiting items until there are only 2, it holds backpressure.consumer.
+	// When 5 items wait, Watch holds backpressure.consumer, until only 2 items wait.
 	defer backpressure.Watch(consumer, backpressure.Watermarks{High: limit, Low: limit / 2})()
 
-	// While that signal is held, the intake starts nothing. Its own queue has room for one
-	// item, so that Enqueue of the producer waits as well.
+	// While that signal is held, the intake starts nothing. The intake's queue has room for
+	// one item, so that Enqueue of the producer waits as well.
 	var longest atomic.Int64
 	intake, err := backpressure.New(func(ctx context.Context, item int) error {
 		_, err := consumer.Enqueue(ctx, item)

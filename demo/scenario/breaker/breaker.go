@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
-// Scenario makes 30 calls of a service that fails now and then.
+// Scenario makes 30 calls of a service that sometimes fails.
 var Scenario = scenario.Scenario{
 	Name:  "breaker",
 	Title: "Circuit breaker: refuse calls while a service fails",
@@ -24,13 +24,13 @@ var Scenario = scenario.Scenario{
 const (
 	calls    = 30
 	interval = 80 * time.Millisecond
-	cooldown = 19 * interval / 2 // it does not end at the moment of a call
+	cooldown = 19 * interval / 2 // so that it does not end at the moment of a call
 	success  = 0.7               // share of the calls that the service answers
 )
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	// Three failures open it for the cooldown. Then it is half-open: one call, the probe,
-	// decides whether it closes or opens again.
+	// Three failures open the breaker for the cooldown. Then it is half-open: one call, the
+	// probe, decides whether it closes or opens again.
 	b, err := circuitbreaker.New(s.Sink, circuitbreaker.Options{
 		Name:      "service",
 		Failure:   "service.failure", // Wrap raises it when a call fails
@@ -44,7 +44,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer b.Close()
 
-	chance := rand.New(rand.NewPCG(6, 0)) // a fixed sequence: each run is the same
+	chance := rand.New(rand.NewPCG(6, 0)) // a fixed sequence, so that each run is the same
 	service := func(ctx context.Context, _ int) error {
 		if chance.Float64() >= success {
 			return errors.New("no answer")
@@ -85,7 +85,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		switch _, refused := errors.AsType[*core.RefusedError](err); {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case refused: // counted by the coordinator
+		case refused: // the coordinator counts it
 		case err != nil:
 			s.Printf("call %2d failed: %v", call, err)
 		default:

@@ -1,6 +1,6 @@
-// Package chain shows a chain of atoms that set each other off. Each signal knows its
-// causes. So the whole chain can be seen in its last signal, and a chain that has become a
-// circle by mistake comes to an end.
+// Package chain shows a chain of atoms that start each other. Each signal knows its
+// causes. So the whole chain can be seen in its last signal, and a chain that is a circle
+// by mistake ends.
 package chain
 
 import (
@@ -52,7 +52,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		s.Printf("%s  chain complete, so far%s", last.Key, counts)
 	})()
 
-	// The mistake: the end of the chain is an input again.
+	// This is the mistake: the end of the chain is an input again.
 	defer s.Sink.Subscribe("stepC.complete", func(last core.Signal) {
 		if !s.Sink.Because(last).RaiseKey("input", last.Key) {
 			s.Printf("%s  input is refused: it is one of its own causes", last.Key)

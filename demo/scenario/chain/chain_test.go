@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario/scenariotest"
 )
 
-// It shows that signals show their causes, and a circle ends.
+// It shows that signals have their causes, and that a circle ends.
 func TestScenario(t *testing.T) {
 	scenariotest.Shows(t, Scenario,
 		"  0.10s  input-1  input > stepA.complete > stepB.complete > stepC.complete",

@@ -1,6 +1,6 @@
 // Package command shows the third of three ways to use signals: commands. A signal says what
-// is to be done, and the atom for it obeys. Commands are for infrastructure, such as the
-// window of a sink: the code that raises one needs no reference to the atom.
+// to do, and an atom does it. Commands are for infrastructure, such as the window of a sink:
+// the code that raises one needs no reference to the atom.
 package command
 
 import (

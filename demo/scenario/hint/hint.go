@@ -1,6 +1,6 @@
-// Package hint shows the second of three ways to use signals: context and hint. The name of
-// a signal has a hint, here the number of an order. A listener begins with the hint, and asks
-// the atom before it does something that cannot be undone.
+// Package hint shows the second of three ways to use signals: context and hint. The name of a
+// signal has a hint, here the number of an order. A listener starts from the hint. Before it
+// does something that cannot be undone, it asks the atom.
 package hint
 
 import (
@@ -23,7 +23,7 @@ var Scenario = scenario.Scenario{
 const declined = "ORD-124"
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	// The atom. Each order.place becomes one of its operations.
+	// This is the atom. Each order.place becomes one of its operations.
 	orders, err := core.NewCoordinator(place, core.Options{Name: "orders", MaxConcurrency: 1, Sink: s.Sink})
 	if err != nil {
 		return err

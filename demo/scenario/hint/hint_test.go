@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario/scenariotest"
 )
 
-// It shows that a listener starts from the hint, and acts on what the atom says.
+// It shows that a listener starts from the hint, and acts on the answer of the atom.
 func TestScenario(t *testing.T) {
 	scenariotest.Shows(t, Scenario,
 		"  0.14s  mail:   hint ORD-124, writing the mail",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kinds are the messages, which differ in a number.
+// kinds are the texts of the messages; each message adds a number.
 var kinds = []string{
 	"WIN MONEY NOW with ticket %d",
 	"I was charged twice for order %d",
@@ -27,7 +27,7 @@ func rules(_ context.Context, text string) (label string, err error) {
 	return label, nil
 }
 
-// similar is the label of the example that vector is close to, or "".
+// similar returns the label of the example that is close to vector, or "".
 func similar(vector []float64, known [][]float64) string {
 	for i, example := range known {
 		distance := 0.0

@@ -10,11 +10,11 @@
 //	           gets the vectors of several messages (atoms/batching)
 //	model      asks the provider alpha, or beta if alpha fails (atoms/priorityprocessor)
 //
-// A provider allows so many requests and so many tokens in a window. Each request takes from
-// both limits at once (Group of atoms/ratelimit). It reserves the tokens that it may use, and
-// adjusts the reservation when the answer says how many it has used: a model uses less, the
-// embedder more. A request that gets a Retry-After is sent again after that time
-// (atoms/retry), and meanwhile the limiter stops all other requests to that provider.
+// A provider limits the number of requests and the number of tokens in a window. Each request
+// takes from both limits at once (Group of atoms/ratelimit). It reserves the tokens that it
+// may use, and adjusts the reservation when the answer says how many it has used: a model
+// uses less, the embedder more. A request that gets a Retry-After is sent again after that
+// time (atoms/retry), and meanwhile the limiter stops all other requests to that provider.
 //
 // # In your program
 //
@@ -140,8 +140,8 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 	return nil
 }
 
-// report prints what both sides have counted. It returns an error if a provider had more
-// than its limits, a request too early, or other tokens than its client.
+// report prints what both sides have counted. It returns an error if a provider got more
+// than its limits or a request too early, or counted other tokens than its client.
 func report(s *scenario.Screen, models *models, providers ...*provider) (requests int, err error) {
 	models.mu.Lock()
 	defer models.mu.Unlock()

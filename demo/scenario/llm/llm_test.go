@@ -64,7 +64,7 @@ func TestScenario(t *testing.T) {
 		if took := time.Since(begin); took > 3500*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
-		// Which messages share a batch, and so when alpha fails, is up to the scheduler.
+		// The scheduler decides which messages share a batch, and so when alpha fails.
 		for _, want := range []string{
 			`batch.flushed: 8 texts in one request`,
 			`retry.delayed: llm: embedder: 503 Service Unavailable, again in 1s`,
@@ -104,7 +104,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A client that does not keep to the limits is found out.
+// A client that exceeds the limits is detected.
 func TestServerCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &models{accounts: map[string]*account{"beta": {}}}

@@ -23,7 +23,7 @@ type provider struct {
 }
 
 // newProvider makes a client. A bucket lets Burst + Rate * window pass in a window. Here
-// this is five sixths of the limit: the rest is for requests that are under way for
+// this is five sixths of the limit: the rest allows for requests that are under way for
 // different times.
 func newProvider(name, base string, client *http.Client, sink *core.Sink) *provider {
 	limits := core.Must(ratelimit.NewGroup([]ratelimit.Limit{
@@ -43,8 +43,8 @@ func (p *provider) ask(ctx context.Context, text string) (string, error) {
 	return out.Label, err
 }
 
-// call waits until the limits let the request pass, and sends it. If that fails, nobody knows
-// what it has used: what it has reserved stays taken.
+// call waits until the limits let the request pass, and sends it. If the request fails, it is
+// unknown how much it has used, so the reserved tokens stay taken.
 func (p *provider) call(ctx context.Context, in request) (out response, err error) {
 	estimate := in.Answer
 	for _, text := range in.Texts {
@@ -58,11 +58,11 @@ func (p *provider) call(ctx context.Context, in request) (out response, err erro
 	req := core.Must(http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body)))
 	res, err := p.client.Do(req)
 	if err != nil {
-		return out, err // it may be better at the next attempt
+		return out, err // the next attempt may succeed
 	}
 	defer res.Body.Close()
 	if after, ok := retry.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now()); ok {
-		p.limits.PauseFor(after) // for all requests to this provider
+		p.limits.PauseFor(after) // stops all requests to this provider
 		return out, retry.After(fmt.Errorf("llm: %s: %s", p.name, res.Status), after)
 	}
 	if res.StatusCode != http.StatusOK {
@@ -71,7 +71,7 @@ func (p *provider) call(ctx context.Context, in request) (out response, err erro
 	if err = json.NewDecoder(res.Body).Decode(&out); err != nil {
 		return out, err
 	}
-	reserved.Adjust(1, out.Tokens) // the rest goes back, or what is missing is owed
+	reserved.Adjust(1, out.Tokens) // the rest goes back, or the missing tokens become a debt
 	p.estimated.Add(int64(estimate))
 	p.used.Add(int64(out.Tokens))
 	return out, nil

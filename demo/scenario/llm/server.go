@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The limits of each provider, for any time as long as window. Elsewhere it is a minute.
+// The limits of each provider in any span of window. Real services use a minute.
 const (
 	window      = 500 * time.Millisecond
 	maxRequests = 9
@@ -19,13 +19,13 @@ const (
 
 type request struct {
 	Texts  []string
-	Answer int // tokens of the answer, at most; 0: vectors are asked for
+	Answer int // largest number of tokens in the answer; 0: the request is for vectors
 }
 
 type response struct {
 	Vectors [][]float64
 	Label   string
-	Tokens  int // of the texts and the answer
+	Tokens  int // tokens of the texts and the answer
 }
 
 // models is the fake server. Its paths are the names of the providers. The embedder is
@@ -39,9 +39,9 @@ type models struct {
 type account struct {
 	requests, failed, tokens int
 	mostRequests, mostTokens int       // in any window
-	last                     []charge  // of the last window
-	busy                     time.Time // until then, no request should come
-	early                    int       // requests that came before
+	last                     []charge  // requests of the last window
+	busy                     time.Time // no request should come before this time
+	early                    int       // requests that came too early
 }
 
 type charge struct {
@@ -98,7 +98,7 @@ func (m *models) admit(name string, tokens int) int {
 	return status
 }
 
-// vocabulary are the words that a vector has a place for.
+// vocabulary are the words that have a place in a vector.
 var vocabulary = strings.Fields("charged twice log account parcel note street")
 
 func answer(in request) (out response) {

@@ -29,7 +29,7 @@ const (
 	healthy  = 0.85 // share of the documents that are not damaged
 )
 
-// Sample is what was measured of one document.
+// Sample has the measurements of one document.
 type Sample struct{ Took time.Duration }
 
 // Checked is raised for each document.
@@ -42,7 +42,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer latencies.Stop()
 
-	// The coordinator measures how long the body runs, and counts how it ends.
+	// The coordinator measures the time of each body, and counts the outcomes.
 	check, err := core.NewCoordinator(func(ctx context.Context, document []byte) error {
 		core.OperationFrom(ctx).Raise("document.opened")
 		unzip, err := gzip.NewReader(bytes.NewReader(document))

@@ -27,7 +27,7 @@ type file struct {
 }
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	// The atom saves one file at a time, and keeps what it knows in its operations.
+	// The atom saves one file at a time, and keeps the facts in its operations.
 	saver, err := molecules.NewTrigger(s.Sink, "file.save", save,
 		molecules.TriggerOptions{Name: "saver", MaxConcurrency: 1})
 	if err != nil {
@@ -35,7 +35,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer saver.Close()
 
-	// Two listeners that do not know each other. The atom does not know them either.
+	// The two listeners do not know each other. The atom does not know them either.
 	total, audited := 0, 0
 	defer s.Sink.Subscribe("file.saved", func(core.Signal) {
 		total = saver.Count("file.saved")

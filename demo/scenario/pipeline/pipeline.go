@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
-// Scenario sends ten requests to a limiter, and those that pass through three atoms.
+// Scenario sends ten requests to a limiter. The requests that pass go through three atoms.
 var Scenario = scenario.Scenario{
 	Name:  "pipeline",
 	Title: "Multi-step pipeline: three atoms behind a rate limiter",
@@ -43,7 +43,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer storage.Close()
 
-	// How long a request has taken can be read from the sink.
+	// The sink shows how long a request has taken.
 	defer s.Sink.Subscribe("request.complete", func(done core.Signal) {
 		for request := range s.Sink.Sense(core.Query{Pattern: "api.request", Key: done.Key}) {
 			s.Printf("%s  complete after %v", done.Key, done.Time.Sub(request.Time).Round(time.Millisecond))
@@ -83,8 +83,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	return nil
 }
 
-// atom makes an atom that works on each signal called on, for so long, and then raises the
-// signal called then, about the same request.
+// atom makes an atom. For each signal with the name on, it works for the time takes, and
+// then raises a signal with the name then and the same key.
 func atom(s *scenario.Screen, name, on string, takes time.Duration, then string) (*molecules.Trigger, error) {
 	return molecules.NewTrigger(s.Sink, on, func(ctx context.Context, cause core.Signal) error {
 		if err := scenario.Pause(ctx, takes); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario/scenariotest"
 )
 
-// It shows that what the limiter lets through passes all atoms.
+// It shows that requests that pass the limiter pass all atoms.
 func TestScenario(t *testing.T) {
 	scenariotest.Shows(t, Scenario,
 		"request-02  complete after 75ms",

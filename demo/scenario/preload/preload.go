@@ -23,8 +23,8 @@ var Scenario = scenario.Scenario{
 
 const (
 	jobs     = 1000
-	pause    = 170 * time.Millisecond // between the last job and batch.ready
-	failing  = 0.02                   // share of the jobs
+	pause    = 170 * time.Millisecond // pause between the last job and batch.ready
+	failing  = 0.02                   // share of the jobs that fail
 	shortest = 3 * time.Millisecond
 	longest  = 9 * time.Millisecond
 	every    = jobs / 5
@@ -61,8 +61,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		Sink:           s.Sink,
 		MaxConcurrency: 4,
 		MaxQueued:      jobs,
-		DeferOn:        "batch.loading", // nothing starts while this is the newer signal
-		ResumeOn:       "batch.ready",   // and everything may start when this is
+		DeferOn:        "batch.loading", // no job starts while this is the newer signal
+		ResumeOn:       "batch.ready",   // jobs may start when this is the newer signal
 		MaxDefer:       -1,              // wait for ResumeOn, however long loading takes
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 	s.Sink.Raise("batch.loading")
 	defer s.Sink.Retract("batch.*")
-	chance := rand.New(rand.NewPCG(16, 0)) // a fixed sequence: each run is the same
+	chance := rand.New(rand.NewPCG(16, 0)) // a fixed sequence, so that each run is the same
 	var first core.OperationID
 	for range jobs {
 		takes := shortest + time.Duration(chance.Int64N(int64(longest-shortest)))

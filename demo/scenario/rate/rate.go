@@ -34,7 +34,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer limiter.Close()
 
-	// The limiter says what it did: a command that it does not obey changes nothing here.
+	// The limiter reports what it has done: a refused command changes nothing here.
 	adjusted := 0
 	defer ratelimit.RateApplied.Subscribe(s.Sink, func(_ core.Signal, c ratelimit.Change) {
 		adjusted++
@@ -42,7 +42,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	})()
 
 	s.Printf("%d requests every %v; the load is a fixed random walk", requests, interval)
-	walk := rand.New(rand.NewPCG(216, 0)) // a fixed sequence: each run is the same
+	walk := rand.New(rand.NewPCG(216, 0)) // a fixed sequence, so that each run is the same
 	load := 30.0
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

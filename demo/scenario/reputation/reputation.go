@@ -1,5 +1,5 @@
-// Package reputation shows scores that decay: what addresses did long ago counts less than
-// what they did just now. Nobody has to forgive, and no goroutine has to clean up.
+// Package reputation shows scores that decay: old actions of an address count less than new
+// ones. No goroutine has to clean up.
 package reputation
 
 import (
@@ -19,7 +19,7 @@ var Scenario = scenario.Scenario{
 	Run:   run,
 }
 
-// profiles are addresses, and what one event of each changes.
+// profiles are addresses, each with the change of its score by one event.
 var profiles = []struct {
 	address string
 	event   float64
@@ -48,7 +48,7 @@ func status(score float64) string {
 	}
 }
 
-// limits are the requests that a program could allow because of these verdicts.
+// limits are the numbers of requests that a program could allow for these verdicts.
 const limits = "a minute: trusted ∞, good 1000, neutral 100, suspicious 10, blocked 0"
 
 func run(ctx context.Context, s *scenario.Screen) error {
@@ -84,7 +84,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	return nil
 }
 
-// read prints the scores as they are now, and returns the status of each profile.
+// read prints the present scores, and returns the status of each profile.
 func read(s *scenario.Screen, scores *reputation.Scores[string]) []string {
 	var line strings.Builder
 	var all []string

@@ -61,7 +61,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		op.Raise("resize.parallel.started")
 		from, target := photo(n), filepath.Join(dir, fmt.Sprintf("image-%d", n))
 		err := os.Mkdir(target, 0o700)
-		// The context says whose children they are. Wait waits for these and no others.
+		// The context names the parent of the children. Wait waits only for these children.
 		group := children.Group(ctx, core.GroupOptions{})
 		for _, size := range sizes {
 			_, refused := group.Enqueue(ctx, child{from, target, size})
@@ -103,8 +103,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		s.Printf("operation %v: children %v, %d kB", op.ID, ids[op.ID], written[op.ID]/1000)
 	}
 
-	// A signal stops the next image at its first file: sizes that run are finished, and the
-	// others are refused, because of CancelOn.
+	// A signal stops the next image at its first file: running sizes are finished, and
+	// CancelOn refuses the others.
 	defer FileSaved.Subscribe(s.Sink, func(core.Signal, int) { s.Sink.Raise("resize.stop") })()
 	defer s.Sink.Retract("resize.stop")
 	err = parents.Do(ctx, images)
@@ -143,7 +143,7 @@ func resize(ctx context.Context, c child) error {
 	return nil
 }
 
-// photo draws an image, 3 by 2, with colours that depend on n.
+// photo draws an image in the format 3:2, with colours that depend on n.
 func photo(n int) image.Image {
 	img := image.NewRGBA(image.Rect(0, 0, 960, 640))
 	for i := range 40 {

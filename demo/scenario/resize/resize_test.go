@@ -27,7 +27,7 @@ func TestScenario(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		// Of the image that was stopped, one size was done and a second one may have run.
+		// Of the stopped image, one size is done, and a second one may have run.
 		if !regexp.MustCompile(`(25 files for 25 sizes; resize.stop refused 5|26 files for 26 sizes; resize.stop refused 4)\n`).Match(out.Bytes()) {
 			t.Error(out.String())
 		}

@@ -1,4 +1,4 @@
-// Package scenariotest has what the tests of scenarios have in common.
+// Package scenariotest has the common code of the tests of scenarios.
 package scenariotest
 
 import (

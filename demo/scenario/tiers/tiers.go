@@ -23,9 +23,9 @@ var Scenario = scenario.Scenario{
 
 const (
 	highLoad   = "system.high_load"   // held while the load is high
-	normalLoad = "system.normal_load" // raised at the end of that, for observers
+	normalLoad = "system.normal_load" // raised when the high load ends, for observers
 
-	highFrom, highTo = 27, 67 // the load is high from one request to another
+	highFrom, highTo = 27, 67 // the load is high from request 27 to request 67
 )
 
 // lanes are the tiers, highest first.
@@ -42,12 +42,12 @@ var order = strings.Fields(`
 	critical free standard free premium standard free standard free premium
 	standard free standard free premium standard free standard free premium`)
 
-// counts say what became of the requests of a tier.
+// counts are the results of the requests of a tier.
 type counts struct {
-	sent, accepted, full, shed int           // full and shed: refused at once
-	late, completed            int           // late: accepted, and refused in the queue
-	started                    int           // while the load was high
-	wait                       time.Duration // the longest of the completed ones
+	sent, accepted, full, shed int           // full and shed were refused at once
+	late, completed            int           // late ones were accepted, and then refused in the queue
+	started                    int           // requests that started while the load was high
+	wait                       time.Duration // the longest wait of a completed request
 }
 
 func serve(ctx context.Context, tier string) error {
@@ -61,7 +61,7 @@ func serve(ctx context.Context, tier string) error {
 }
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	// 40 requests come in a second, and about 34 run: the queues grow.
+	// 40 requests come in each second, and about 34 can run: the queues grow.
 	requests, err := core.NewCoordinator(serve, core.Options{
 		Name: "requests", MaxConcurrency: 3, Lanes: lanes, Sink: s.Sink,
 		MaxTracked: 100, // the window shows all requests: the table is made from it

@@ -52,7 +52,7 @@ func TestScenario(t *testing.T) {
 	})
 }
 
-// An end of the context ends it at once, whatever waits, and ends the high load.
+// The end of the context ends the scenario at once, whatever waits, and ends the high load.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

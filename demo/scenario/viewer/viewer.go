@@ -1,4 +1,4 @@
-// Package viewer shows what goes on while it goes on: a tail of the signals on a sink, with a
+// Package viewer shows signals while they are raised: a tail of the signals on a sink, with a
 // filter, and the counts of each family. At the end it dumps what the sink still has.
 package viewer
 
@@ -57,7 +57,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 	s.Printf("a fixed sequence (seed %d); the tail shows %s", seed, shown)
 	raised, stopped := raise(ctx, s.Sink)
-	// The dump comes also when ctx has ended. What the tail still has takes no time.
+	// The dump comes even when ctx has ended. The remaining signals of the tail take no
+	// time.
 	if err := tail.Drain(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}

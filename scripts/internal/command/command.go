@@ -1,4 +1,4 @@
-// Package command holds what the programs of this module have in common.
+// Package command has the code that the programs of this module share.
 package command
 
 import (
@@ -38,8 +38,8 @@ func Main(name string, args []string, program func(ctx context.Context, root str
 	}
 }
 
-// Output runs a program in dir and returns its standard output. A nil env is that of
-// this process. An error contains the command and everything that it has printed.
+// Output runs a program in dir and returns its standard output. A nil env means the
+// environment of this process. An error contains the command and its whole output.
 func Output(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -53,7 +53,7 @@ func Output(ctx context.Context, dir string, env []string, name string, args ...
 	return stdout.Bytes(), nil
 }
 
-// Update changes files of the tree in root and prints their names. The plan returns the new
+// Update changes files of the tree in root and prints their names. Plan returns the new
 // texts by name; nil removes a file.
 func Update(root string, stdout io.Writer, plan func(t *repo.Tree) (map[string][]byte, error)) error {
 	tree, err := repo.Load(os.DirFS(root))

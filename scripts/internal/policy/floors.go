@@ -1,14 +1,15 @@
 package policy
 
 // Floor is a part of the root package of core. Its files use names of this floor and of
-// those before it.
+// lower floors.
 type Floor struct {
 	Name   string
 	Files  []string // without ".go", in the order of reading
 	Reason string
 }
 
-// Floors are the floors of the root package of core, the lowest first. Its doc.go is on none.
+// Floors are the floors of the root package of core, the lowest first. The file doc.go is on
+// no floor.
 var Floors = []Floor{
 	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
 	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
@@ -22,7 +23,7 @@ var Floors = []Floor{
 	{"face", []string{"coordinator", "result", "group", "foreach", "map", "reaction", "dispatcher", "shutdown"}, "the types that users construct"},
 }
 
-// MaxKnot is how many files of core's root package may all reach each other by uses, and
-// MaxBack how many percent of the arrows between files may lead to a file that is later in
-// the order of reading.
+// MaxKnot is the largest number of files of core's root package that may all reach each
+// other by uses. MaxBack is how many percent of the arrows between files may lead to a
+// file that is later in the order of reading.
 const MaxKnot, MaxBack = 18, 8

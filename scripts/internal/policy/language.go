@@ -2,13 +2,13 @@ package policy
 
 // Word is an expression that texts of the repository do not use.
 type Word struct {
-	Stem    string // a part of every match; most texts do not have it, so they are searched fast
+	Stem    string // a part of every match; texts without it are skipped quickly
 	Pattern string // a regular expression for text in lower case; a blank is any white space
 	Instead string
 }
 
-// Words lists them. Each pattern is written so that it does not match itself. CHANGELOG.md
-// may quote old names as code.
+// Words lists the expressions. No pattern matches itself. CHANGELOG.md may quote old names
+// as code.
 var Words = []Word{
 	{"who", `(?:\A|[.:;(|*!?]\s+|\n\s*\n\s*|- )who (?:are|have|had|[a-z]+s)\b`, `begin with the noun: "a caller that ..."`},
 	{"who", `\b(?:those|of|by|to|for|than) who (?:are|have|had|[a-z]+s?)\b`, `the noun: "callers that ..."`},
@@ -47,8 +47,8 @@ var OptionNames = map[string]string{
 	"NoControl":     "IgnoreCommands",
 }
 
-// SignalStates are the last words that names of signals may have beside words in -ed: other
-// past tenses, and states.
+// SignalStates are allowed last words of names of signals, beside words in -ed: other past
+// tenses, and states.
 var SignalStates = []string{
 	"healthy", "unhealthy", "stale", "hot", "cold", "kept", "open", "half_open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent", "free",
 }
@@ -56,7 +56,8 @@ var SignalStates = []string{
 // Exception is a name that may break a rule of package arch.
 type Exception struct{ Rule, Name, Reason string }
 
-// Exceptions lists them. TestRepository of package arch reports exceptions that are not needed.
+// Exceptions lists the exceptions. TestRepository of package arch reports exceptions that are
+// not needed.
 var Exceptions = []Exception{
 	{"floors", "op:engine", "an operation knows its engine, in the field Operation.engine; an interface there costs 11 ns an operation and a larger size class"},
 	{"kinds", "lastwords.SignalFailed", "its kind depends on the type of the payload: Relay.Failed returns it"},

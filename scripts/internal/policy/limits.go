@@ -1,7 +1,7 @@
 package policy
 
 // Room is how many percent a part may be larger than its goal. So a small change needs no new
-// goal; a larger one first looks for something to cut.
+// goal. For a larger change, first look for something to cut.
 const Room = 5
 
 // Limit says how many lines of code a part of the repository should have at most, without

@@ -2,8 +2,8 @@
 // are, what each may use and must contain, how large each may be, and which words and
 // names are used.
 //
-// Change the data when the policy changes, with the reason beside it and an entry in
-// docs/adr; do not change it to make a test pass.
+// Change the data only when the policy changes, with a reason beside it and a record in
+// docs/adr. Do not change it to make a test pass.
 package policy
 
 import (
@@ -14,32 +14,33 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// GoVersion is what the go directive of every go.mod and of go.work says. A module that
-// requires a library with ".0" after that version says the same.
+// GoVersion is what the go directive of every go.mod and of go.work says. A module may say
+// this version with ".0" if a library requires that.
 const GoVersion = "1.26"
 
 // Testify may be used by the tests of atoms and patterns.
 const Testify = "github.com/stretchr/testify"
 
 // Leaf is the package of core that its root package may import beside core/internal. It imports
-// nothing of core. It is not internal, because atoms/ratelimit, another module, steps the same
-// data: two copies of this arithmetic would be two places for its faults. See docs/adr/0026.
+// nothing of core. It is not internal, because another module, atoms/ratelimit, uses the same
+// data. With two copies of this arithmetic, a fault would have to be fixed twice. See
+// docs/adr/0026.
 const Leaf = "core/bucket"
 
 // RootReadmeLines is how long README.md of the repository may be.
 const RootReadmeLines = 300
 
-// MinReadmeLines is how long the README.md of an atom or a pattern is at least.
+// MinReadmeLines is the least length of the README.md of an atom or a pattern.
 const MinReadmeLines = 20
 
 // Kind is a group of modules that share their rules.
 type Kind struct {
-	Pattern     string   // of the module's directory, as in [path.Match]
-	Published   bool     // gets a tag with every release
+	Pattern     string   // pattern of the module's directory, as in [path.Match]
+	Published   bool     // the module gets a tag with every release
 	Uses        []string // patterns of the directories of modules it may import and require
 	Needs       []string // directories of modules that it must require
 	Testify     bool     // may use [Testify] in tests
-	Tool        bool     // may hold packages main and import any library; the others need a line in [Libraries]
+	Tool        bool     // may have packages main and import any library; other kinds need a line in [Libraries]
 	Files       []string // patterns of files it must have; NAME is the last element of its directory
 	ReadmeLines int      // how long its README.md may be
 	Reason      string
@@ -180,9 +181,9 @@ var Libraries = []Library{
 	},
 }
 
-// Separate are the packages of module complete that show what links a library, besides
-// package complete, which shows all else: one "go get" brings everything, and only programs
-// that import one of these link its library.
+// Separate are the packages of module complete for code that links a library. Package
+// complete shows all other code. So one "go get" brings everything, and only programs that
+// import one of these packages link its library.
 var Separate = map[string][]string{
 	"cron":      {"atoms/scheduledtasks"},
 	"fx":        {"patterns/fxmodule"},
@@ -220,7 +221,7 @@ func (k *Kind) MayUse(dir string) bool {
 // LibrariesOf returns the libraries that the module in dir may use.
 func LibrariesOf(dir string) []Library {
 	return slices.DeleteFunc(slices.Clone(Libraries), func(l Library) bool {
-		return l.Module != dir && dir != "complete" // which names types of all
+		return l.Module != dir && dir != "complete" // complete names types of all libraries
 	})
 }
 
@@ -230,8 +231,8 @@ func Published(t *repo.Tree) []*repo.Module {
 	return slices.DeleteFunc(slices.Clone(t.Modules), func(m *repo.Module) bool { return !KindOf(m.Dir).Published })
 }
 
-// Shown reports whether module complete shows the names of the package in dir, because
-// other modules can import it. It leaves out what is for tests.
+// Shown reports whether module complete shows the names of the package in dir: other
+// modules can import it, and it is not for tests.
 func Shown(dir string) bool {
 	base, _, _ := strings.Cut(dir, "/")
 	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest", "atoms/durable/durabletest"}, dir) && !Internal(dir)

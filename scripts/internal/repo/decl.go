@@ -15,7 +15,7 @@ type Decl struct {
 	Pos  token.Pos
 	Doc  *ast.CommentGroup
 	Tok  token.Token // CONST, VAR, TYPE or FUNC
-	Recv string      // of a method: the name of its type
+	Recv string      // for a method: the name of its type
 
 	// Node is an *ast.FuncDecl, *ast.TypeSpec or *ast.ValueSpec.
 	Node ast.Node
@@ -50,7 +50,7 @@ func declared(f *GoFile, decl ast.Decl) []Decl {
 	return nil
 }
 
-// first returns the first comment there is.
+// first returns the first comment that is not nil.
 func first(comments ...*ast.CommentGroup) *ast.CommentGroup {
 	for _, c := range comments {
 		if c != nil {
@@ -77,11 +77,11 @@ func TypeName(x ast.Expr) string {
 	return ""
 }
 
-// major is the end of a path that stands for a major version.
+// major matches the end of a path that names a major version.
 var major = regexp.MustCompile(`[/.]v[0-9]+$`)
 
 // Import returns the path of the package that has this name in the file; "" if there is
-// none. Where the import gives it no name, its name is guessed from its path.
+// none. If the import has no name, the name is guessed from the path.
 func (f *GoFile) Import(name string) string {
 	for i, spec := range f.Syntax.Imports {
 		called := path.Base(major.ReplaceAllString(f.Imports[i], ""))

@@ -10,11 +10,11 @@ import (
 // Root returns the nearest directory, from the working directory upwards, that
 // holds a go.work file.
 //
-// The result is absolute and deliberately not cleaned ("/src/scripts/arch/../..").
-// When the go command decides whether a cached test result is still good, it looks
-// again at the files the test has opened, but only at those whose name begins with
-// the directory of the test's module. Opened through an unclean name, a file of any
-// module counts, and a test of the whole tree runs again when the tree has changed.
+// The result is absolute, and not cleaned on purpose ("/src/scripts/arch/../..").
+// The go command decides whether a cached test result is still valid. For that, it
+// checks the files that the test has opened, but only files whose name begins with
+// the directory of the test's module. With an unclean name, files of all modules
+// count. So a test of the whole tree runs again when the tree has changed.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

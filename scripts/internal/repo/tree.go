@@ -15,8 +15,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Prefix begins the path of every module of the repository; the directory of the module
-// follows.
+// Prefix is the beginning of the path of every module of the repository. The directory of
+// the module follows.
 const Prefix = "github.com/ephemeralgo/ephemeral/"
 
 // Tree is a checkout. [Load] reads it once. Nothing changes it afterwards, so several
@@ -27,7 +27,7 @@ type Tree struct {
 	Files   []string  // every file of the checkout, sorted
 
 	texts     map[string][]byte // by file
-	Positions *token.FileSet    // of the Go files
+	Positions *token.FileSet    // positions in the Go files
 }
 
 // Module is a directory with a go.mod file. All names of directories and files are
@@ -35,7 +35,7 @@ type Tree struct {
 type Module struct {
 	Dir      string
 	Mod      *modfile.File
-	Files    []string // without those of modules below it
+	Files    []string // without the files of modules below it
 	Packages []*Package
 }
 
@@ -116,8 +116,8 @@ func (t *Tree) Package(dir string) *Package {
 	return &Package{Dir: dir}
 }
 
-// Owner returns the module that provides the package with the given import path;
-// nil if none of this repository does.
+// Owner returns the module with the package of the given import path; nil if no module of
+// this repository has it.
 func (t *Tree) Owner(importPath string) *Module {
 	dir, ok := strings.CutPrefix(importPath, Prefix)
 	if !ok {
@@ -126,7 +126,7 @@ func (t *Tree) Owner(importPath string) *Module {
 	return t.around(dir)
 }
 
-// around returns the module that the directory, or the file, belongs to.
+// around returns the module of the directory or file.
 func (t *Tree) around(name string) *Module {
 	for ; name != "."; name = path.Dir(name) {
 		if m := t.Module(name); m != nil {
@@ -178,7 +178,7 @@ func (t *Tree) readFiles(fsys fs.FS) error {
 			return err
 		case d.IsDir() && private(name):
 			return fs.SkipDir
-		case d.Type().IsRegular() && name != ".git": // a file in a tree that git worktree add has made
+		case d.Type().IsRegular() && name != ".git": // .git is a file in a tree of "git worktree add"
 			t.Files = append(t.Files, name)
 			t.texts[name], err = fs.ReadFile(fsys, name)
 		}
@@ -219,7 +219,8 @@ func (t *Tree) addGoFile(m *Module, name string) error {
 		importPath, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
 		file.Imports = append(file.Imports, importPath)
 	}
-	// Files are sorted by name, so files of other directories may stand between those of one.
+	// Files are sorted by name, so files of other directories may stand between the files of
+	// one package.
 	i := slices.IndexFunc(m.Packages, func(p *Package) bool { return p.Dir == dir })
 	if i < 0 {
 		i = len(m.Packages)

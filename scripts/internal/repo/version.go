@@ -12,7 +12,7 @@ import (
 // Section is a section of CHANGELOG.md: a version, and its changes.
 type Section struct {
 	Version string
-	Date    string // of the release, like 2026-01-31; empty before the release
+	Date    string // date of the release, like 2026-01-31; empty before the release
 	Text    string // without the heading and the blank lines around it
 }
 
@@ -59,8 +59,8 @@ func Changelog(text []byte) ([]Section, error) {
 //
 //	## [Unreleased] - v0.1.0
 //
-// In the commit of the release that heading has a date. The version is decided there and
-// nowhere else. All modules of the repository require each other at this version, and are
+// In the commit of the release that heading has a date. Only this heading decides the
+// version. All modules of the repository require each other at this version, and are
 // released together.
 func (t *Tree) NextVersion() (string, error) {
 	sections, err := Changelog(t.Text("CHANGELOG.md"))

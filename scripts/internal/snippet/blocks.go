@@ -1,7 +1,7 @@
 // Package snippet keeps the Go blocks of Markdown files equal to compiled examples.
 //
-// A block is tied to an Example function by an HTML comment on the line directly
-// before it. The comment names the directory of the package, from the root of the
+// An HTML comment on the line directly before a block names its Example function.
+// The comment names the directory of the package, from the root of the
 // repository, and the function:
 //
 //	<!-- example: atoms/retry.ExampleRetrier_Do -->
@@ -21,8 +21,8 @@ import (
 
 // Block is a fenced block of Go in a Markdown file.
 type Block struct {
-	Line    int    // of the opening fence, from 1
-	Example string // as in the marker; "" without one
+	Line    int    // line of the opening fence, from 1
+	Example string // the example in the marker; "" without a marker
 	Text    string // between the fences
 
 	start, end int // offsets of Text
@@ -36,8 +36,8 @@ var (
 // Blocks returns the blocks of Go in a Markdown file.
 func Blocks(md []byte) []Block {
 	var blocks []Block
-	var open string   // the fence we are in; "" outside
-	var current Block // of Go, if its Line is not 0
+	var open string   // the fence around the line; "" outside
+	var current Block // the present block of Go, if its Line is not 0
 	var before string // the last line outside a fence
 	offset, number := 0, 0
 	end := func(at int) {
@@ -88,7 +88,7 @@ func Update(md []byte, body func(example string) (string, error)) ([]byte, error
 			return nil, err
 		}
 		if text == b.Text {
-			continue // keeps the line endings of the checkout
+			continue // keep the line endings of the checkout
 		}
 		out.Write(md[done:b.start])
 		out.WriteString(text)

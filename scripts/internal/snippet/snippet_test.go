@@ -12,7 +12,7 @@ import (
 func TestBlocks(t *testing.T) {
 	const md = "# Title\n" +
 		"<!-- example: core.Example -->\n```go\na()\n```\n" + // marked
-		"<!-- example: core.Example -->\n\n```go\nb()\n```\n" + // a blank line between
+		"<!-- example: core.Example -->\n\n```go\nb()\n```\n" + // a blank line between marker and block
 		"```sh\n```go\necho\n```\n" + // a fence inside another
 		"````go linenums\n```\nc()\n````\n" + // a longer fence
 		"~~~go\nd()\n~~~\n" +

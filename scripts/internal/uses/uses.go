@@ -1,4 +1,4 @@
-// Package uses finds which file of a package uses names of which other file.
+// Package uses finds which files of a package use names of which other files.
 package uses
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// Use is the use of a name in another file than the one that declares it. The name is one
-// of the package, a method or a field.
+// Use is the use of a name in another file than the one that declares it. The name is a
+// name of the package, a method or a field.
 type Use struct {
 	From, To string // files, without directory and ".go"
 	Name     string // T.M for methods and fields
 	Pos      token.Pos
 }
 
-// Of returns the uses in the files of a package that are not tests. It checks types, so
-// the package may import only the standard library. What does not compile is left out.
+// Of returns the uses in the files of a package that are not tests. It checks types, so the
+// package may import only the standard library. Code that does not compile is left out.
 func Of(t *repo.Tree, p *repo.Package) []Use {
 	var files []*ast.File
 	names := map[*token.File]string{}
@@ -48,7 +48,7 @@ func Of(t *repo.Tree, p *repo.Package) []Use {
 	return all
 }
 
-// declared returns the name of what the package declares outside functions.
+// declared returns the name of an object that the package declares outside functions.
 func declared(pkg *types.Package, object types.Object) (string, bool) {
 	if object.Pkg() != pkg {
 		return "", false
@@ -126,8 +126,8 @@ func Knots(all []Use) [][]string {
 	return knots
 }
 
-// Back returns how many pairs of files use each other's names, as arrows, and how many
-// of these arrows lead to a file that comes later in the order.
+// Back counts the arrows between files: a file that uses names of another one has an arrow
+// to it. It also counts the arrows that lead to a file later in the order.
 func Back(all []Use, order []string) (back, arrows int) {
 	seen := map[[2]string]bool{}
 	for _, u := range all {
