@@ -82,7 +82,7 @@ func buildClock(ctx context.Context, dir string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if bytes.Contains(text, []byte("time.Now")) {
+			if bytes.Contains(text, []byte("time.Now")) && bytes.Contains(text, []byte(`"time"`)) {
 				files[path] = append(bytes.ReplaceAll(text, []byte("time.Now"), []byte("chaosNow")), "\nvar _ time.Time\n"...)
 				files[filepath.Join(words[1], "chaos_clock.go")] = []byte(strings.Replace(clockSource, "package main", "package "+words[0], 1))
 			}

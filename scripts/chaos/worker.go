@@ -93,7 +93,12 @@ type worker struct {
 	full  atomic.Bool // enough items wait
 
 	mu     sync.Mutex
-	recent []durable.ItemID
+	recent []added
+}
+
+type added struct {
+	id  durable.ItemID
+	key string
 }
 
 // runWorker is the main function of a worker.
@@ -132,7 +137,7 @@ func runWorker(text string) error {
 			go w.repeat(ctx, 150*time.Millisecond, w.produce)
 		}
 		go w.repeat(ctx, 400*time.Millisecond, w.watch)
-		go w.repeat(ctx, 400*time.Millisecond, w.cancel)
+		go w.repeat(ctx, 400*time.Millisecond, func(ctx context.Context) { w.cancel(ctx, "") })
 		go w.repeat(ctx, 2*time.Second, w.again)
 	}
 	return w.queue.Run(ctx)
@@ -261,7 +266,7 @@ func (w *worker) produce(ctx context.Context) {
 	end(id, out)
 	if err == nil {
 		w.mu.Lock()
-		w.recent = append(w.recent[max(0, len(w.recent)-20):], id)
+		w.recent = append(w.recent[max(0, len(w.recent)-20):], added{id, j.Key})
 		w.mu.Unlock()
 	}
 }
@@ -285,7 +290,9 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 	err := w.db.change(ctx, func(ctx context.Context, tx transaction) error {
 		err := tx.exec("insert into chaos.placed values ($1)", j.Ref)
 		if err == nil {
-			id, err = tx.enqueue(w.queue.With(with), j)
+			if id, err = tx.enqueue(w.queue.With(with), j); j.Key != "" && w.chance(2) {
+				go w.cancel(context.Background(), j.Key) // the head of the key, which leaves while nobody sees the new item
+			}
 			w.linger()
 		}
 		if w.chance(4) {
@@ -319,20 +326,27 @@ func (w *worker) watch(ctx context.Context) {
 	}
 }
 
-func (w *worker) pick() durable.ItemID {
+// pick returns an item of a key; "" is any.
+func (w *worker) pick(key string) durable.ItemID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.recent) == 0 {
+	var some []added
+	for _, a := range w.recent {
+		if key == "" || a.key == key {
+			some = append(some, a)
+		}
+	}
+	if len(some) == 0 {
 		return 0
 	}
-	return w.recent[w.rnd.IntN(len(w.recent))]
+	return some[w.rnd.IntN(len(some))].id
 }
 
-// cancel cancels an item that is perhaps still there.
-func (w *worker) cancel(ctx context.Context) {
+// cancel cancels an item of a key that is perhaps still there.
+func (w *worker) cancel(ctx context.Context, key string) {
 	ctx, stop := context.WithTimeout(ctx, 2*lease)
 	defer stop()
-	if id := w.pick(); id != 0 {
+	if id := w.pick(key); id != 0 {
 		end := w.begin(event{Op: "cancel", Item: int64(id)})
 		ok, err := w.queue.Cancel(ctx, id, "chaos")
 		switch {
@@ -351,7 +365,7 @@ func (w *worker) again(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*lease)
 	defer stop()
 	w.queue.AgainAll(ctx, durable.Query{Dead: true, Limit: 10})
-	if id := w.pick(); id != 0 {
+	if id := w.pick(""); id != 0 {
 		w.queue.Again(ctx, id)
 	}
 }
