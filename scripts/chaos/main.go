@@ -198,7 +198,7 @@ func (o options) run() error {
 func (c *cluster) round(ctx context.Context) (*report, error) {
 	span := c.span
 	if c.mutate != "" {
-		span = min(span, 8*time.Second)
+		span = min(span, 12*time.Second)
 	}
 	for n := range c.workers {
 		if err := c.spawn(n, false); err != nil {
@@ -435,7 +435,7 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 			return err
 		}
 		n := c.rnd.IntN(len(c.workers))
-		p, long := c.workers[n], 200*time.Millisecond+time.Duration(c.rnd.IntN(int(2*lease)))
+		p, long := c.workers[n], lease/4+time.Duration(c.rnd.IntN(int(2*lease)))
 		c.touch(p)
 		act := c.rnd.IntN(10)
 		if c.server == nil {

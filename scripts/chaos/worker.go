@@ -217,7 +217,7 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(2) {
 		key /= 10 // some keys are busy
 	}
-	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500), Long: w.chance(25)}
+	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500), Long: w.chance(15)}
 	if w.chance(10) {
 		j.Key = ""
 	}
