@@ -43,9 +43,10 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
 )
 
 const variable = "EPHEMERAL_CHAOS_WORKER"
@@ -251,11 +252,11 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if c.before, steps, err = buildOld(ctx, c.dir, c.old); err != nil {
 		return err
 	}
-	conn, err := pgx.Connect(ctx, dsn(c.server.dir))
+	conn, err := pgxpool.New(ctx, dsn(c.server.dir))
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer conn.Close()
 	run := func(statements string, args ...any) {
 		if err == nil {
 			_, err = conn.Exec(ctx, strings.ReplaceAll(statements, "{s}", storeSchema), args...)
@@ -572,11 +573,17 @@ func (c *cluster) drain(ctx context.Context) error {
 		if left = s.Items - s.Done - s.Dead - s.Cancelled; ctx.Err() != nil || c.faulty() {
 			break
 		}
+		if c.old != "" && err == nil { // indexes are built beside the work
+			var steps int
+			err = c.db.read.QueryRowContext(ctx, "select count(*) from chaos_queue.durable_migration").Scan(&steps)
+			left += len(postgres.Migrations(storeSchema)) - steps
+		}
 		if err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
+		c.fault("B1 every item ends: %v, and not all has ended", context.Cause(ctx))
 		for i := range queue.Items(context.Background(), durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: 1}) {
 			x, err := queue.Explain(context.Background(), i.ID)
 			c.fault("B1 every item ends: item %d has not, %v: %v %v", i.ID, context.Cause(ctx), x, err)
