@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +110,34 @@ func (h *history) tooMany() {
 	for id := int64(10); id < 17; id++ {
 		h.items[id] = item{ID: id, State: durable.Running, Token: id, job: job{Ref: string(rune('a' + id))}}
 		h.changes = append(h.changes, change{Tx: uint64(id), Item: id, State: durable.Ready}, change{Tx: uint64(id), Item: id, Old: durable.Ready, State: durable.Running, Token: id})
+	}
+}
+
+// Each fence is where a mutation looks for it.
+func TestMutationsAreInTheSources(t *testing.T) {
+	for _, m := range mutations {
+		if _, err := m.source("../.."); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Chaos finds what happens without a fence: in a function and in a statement of PostgreSQL, and on
+// SQLite. -mutate all tries all of them.
+func TestMutants(t *testing.T) {
+	if os.Getenv("EPHEMERAL_LONG") == "" {
+		t.Skip("it builds programs, which run for up to a minute each: set EPHEMERAL_LONG=1")
+	}
+	for _, name := range []string{"nolimit", "noorder", "early-lease"} {
+		for _, lite := range []bool{false, true} {
+			o := options{span: time.Minute, processes: 5, keys: 60, limit: 6, sqlite: lite, mutate: name}
+			if !lite && os.Getenv("EPHEMERAL_POSTGRES_PROGRAM") == "" {
+				t.Log("NOT TESTED on PostgreSQL: run go run ./scripts/postgres go test ./scripts/chaos")
+				continue
+			}
+			if err := o.runMutations(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
