@@ -63,14 +63,21 @@ func build(ctx context.Context, dir string, files map[string][]byte) (program st
 //go:embed clock.go
 var clockSource string
 
-// buildClock builds this program so that its modules take the time from chaosNow.
-func buildClock(ctx context.Context, dir string) (string, error) {
+// buildClock builds this program so that its modules take the time from chaosNow. A mutant makes a mutant.
+func (o options) buildClock(ctx context.Context, dir string) (string, error) {
 	root, err := root(ctx)
 	if err != nil {
 		return "", err
 	}
-	list, err := goTool(ctx, "", "list", "-deps", "-f", "{{.Name}} {{.Dir}} {{range .GoFiles}}{{.}} {{end}}", self)
 	files := map[string][]byte{}
+	for _, m := range mutations {
+		if m.engine == o.engine() && m.name == o.mutate {
+			if files, err = m.source(root); err != nil {
+				return "", err
+			}
+		}
+	}
+	list, err := goTool(ctx, "", "list", "-deps", "-f", "{{.Name}} {{.Dir}} {{range .GoFiles}}{{.}} {{end}}", self)
 	for line := range strings.Lines(list) {
 		words := strings.Fields(line)
 		if name, err := filepath.Rel(root, words[1]); err != nil || strings.HasPrefix(name, "..") || strings.HasPrefix(name, "scripts") {
@@ -78,9 +85,11 @@ func buildClock(ctx context.Context, dir string) (string, error) {
 		}
 		for _, name := range words[2:] {
 			path := filepath.Join(words[1], name)
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return "", err
+			text := files[path]
+			if text == nil {
+				if text, err = os.ReadFile(path); err != nil {
+					return "", err
+				}
 			}
 			if bytes.Contains(text, []byte("time.Now")) && bytes.Contains(text, []byte(`"time"`)) {
 				files[path] = append(bytes.ReplaceAll(text, []byte("time.Now"), []byte("chaosNow")), "\nvar _ time.Time\n"...)
@@ -128,6 +137,7 @@ type mutation struct {
 	engine string      // postgres or sqlite
 	edits  [][3]string // file below atoms/durable, text, and what is in its place
 	limit  string      // -limit; "": as it is
+	clock  bool        // -clock
 	beyond string      // why chaos does not find it, and what does; "": it does
 }
 
@@ -156,6 +166,8 @@ var mutations = []mutation{
 	{name: "cancel-ended", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "and state in (1, 2, 4, 8, 16, 64) returning", "returning"}}},
 	{name: "nopromote", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "\t\tp.promote(queue, ids)\n", ""}}},
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
+	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
+		{pgClaim, "set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() +", "set lease = $2::bigint * interval '1 microsecond', expires = $4::timestamptz +"}}},
 	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > clock_timestamp()", "n.id = p_node"}},
 		beyond: "the next beat of any node deletes the node and frees what it has claimed, and its own process starts nothing: TestLeaseOfTheNode"},
 	{name: "dead-beats", engine: "postgres", edits: [][3]string{{pgClaim, "where id = $1 and expires > clock_timestamp() returning id", "where id = $1 returning id"}},
@@ -245,7 +257,7 @@ func (o options) runMutation(ctx context.Context, m mutation) (found string, err
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-for", o.span.String(), "-mutate", m.name, "-limit", cmp.Or(m.limit, fmt.Sprint(o.limit)), fmt.Sprintf("-sqlite=%v", o.sqlite)}
+	args := []string{"-for", o.span.String(), "-mutate", m.name, "-limit", cmp.Or(m.limit, fmt.Sprint(o.limit)), fmt.Sprintf("-sqlite=%v", o.sqlite), fmt.Sprintf("-clock=%v", o.clock || m.clock)}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), mutant+"=1")
 	out, err := cmd.Output()

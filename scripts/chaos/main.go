@@ -238,7 +238,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 			c.clocks = []string{strings.Join(sets, " ")}
 			chaosClock = sets
 		}
-		if c.wrong, err = buildClock(ctx, c.dir); err != nil {
+		if c.wrong, err = c.buildClock(ctx, c.dir); err != nil {
 			return err
 		}
 	}
@@ -590,10 +590,13 @@ func (c *cluster) drain(ctx context.Context) error {
 		}
 	}
 	for n, p := range c.workers {
-		p.cmd.Process.Signal(syscall.SIGTERM)
-		if state, err := p.cmd.Process.Wait(); err != nil || !state.Success() {
+		worker := p.cmd.Process
+		worker.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(2*hangs, func() { worker.Kill() })
+		if state, err := worker.Wait(); err != nil || !state.Success() {
 			c.fault("shutdown: calm worker %d has ended with %v, %v", n, state, err)
 		}
+		late.Stop()
 		p.cmd = nil
 	}
 	c.readers.Wait()
