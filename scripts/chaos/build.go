@@ -176,6 +176,10 @@ var mutations = []mutation{
 		beyond: "nodes lose their leases, which costs time only: TestBeatsDoNotWait"},
 	{name: "claims-wait", engine: "postgres", limit: "0", edits: [][3]string{{turnSQL, "- cardinality(v_taken)) for update skip locked", "- cardinality(v_taken)) for update"}},
 		beyond: "claims wait for each other, which costs time only: TestClaimsDoNotWait"},
+	{name: "noself", engine: "postgres", edits: [][3]string{{"claim.go", "func() { s.lose(ErrLeaseLost) })", "func() {})"}},
+		beyond: "a body that goes on without its lease costs time, and its end is refused: TestLeaseIsLost"},
+	{name: "late-start", engine: "postgres", edits: [][3]string{{"claim.go", "return s.ctx.Err() == nil && int64(time.Since(s.began)) < s.until.Load()", "return true"}},
+		beyond: "a process is seldom stopped between its claim and the start of the body: TestNoBodyStartsAfterTheLease"},
 
 	{name: "notoken", engine: "sqlite", edits: [][3]string{{liteTurn, "i == nil || i.Token != e.Token", "i == nil"}}},
 	{name: "nostate", engine: "sqlite", edits: [][3]string{{liteTurn, "case i.State != durable.Running:", "case false:"}}},
