@@ -589,15 +589,19 @@ func (c *cluster) drain(ctx context.Context) error {
 			c.fault("B1 every item ends: item %d has not, %v: %v %v", i.ID, context.Cause(ctx), x, err)
 		}
 	}
+	late := time.AfterFunc(2*hangs, func() {
+		for _, p := range c.workers {
+			p.cmd.Process.Kill()
+		}
+	})
+	defer late.Stop()
+	for _, p := range c.workers {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+	}
 	for n, p := range c.workers {
-		worker := p.cmd.Process
-		worker.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(2*hangs, func() { worker.Kill() })
-		if state, err := worker.Wait(); err != nil || !state.Success() {
+		if state, err := p.cmd.Process.Wait(); err != nil || !state.Success() {
 			c.fault("shutdown: calm worker %d has ended with %v, %v", n, state, err)
 		}
-		late.Stop()
-		p.cmd = nil
 	}
 	c.readers.Wait()
 	return nil
