@@ -6,9 +6,11 @@ require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
@@ -16,8 +18,9 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
-	golang.org/x/mod v0.38.0
-	golang.org/x/tools v0.48.0
+	golang.org/x/mod v0.42.0
+	golang.org/x/tools v0.52.0
+	modernc.org/sqlite v1.61.1
 )
 
 require (
@@ -25,6 +28,7 @@ require (
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -33,9 +37,11 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
-	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.21 // indirect
 	github.com/mattn/go-shellwords v1.0.12 // indirect
+	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rhysd/actionlint v1.7.12 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -45,10 +51,13 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	honnef.co/go/tools v0.7.0 // indirect
+	modernc.org/libc v1.79.0 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
 )
 
 tool (
@@ -73,3 +82,7 @@ replace github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingc
 replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
 
 replace github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
+
+replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter

@@ -35,7 +35,7 @@ func ahead(most, slots int, turn, body int64) int {
 // mayClaimAhead is how many items the pump claims before their slots are free.
 func (p *pump[T]) mayClaimAhead(s *session) int {
 	store, ok := p.store.(interface{ Ahead(slots int) int })
-	if !ok || s.limited || time.Now().Before(time.Unix(0, p.noAhead.Load())) {
+	if !ok || s.limited || int64(time.Since(p.share.began)) < p.noAhead.Load() {
 		return 0
 	}
 	return ahead(store.Ahead(p.opts.MaxConcurrency), p.opts.MaxConcurrency, p.turns.ns.Load(), p.bodies.ns.Load())
@@ -45,7 +45,7 @@ func (p *pump[T]) mayClaimAhead(s *session) int {
 func (p *pump[T]) withdraw(r *run) {
 	time.AfterFunc(aheadFor, func() {
 		if r.state.CompareAndSwap(pending, withdrawn) {
-			p.noAhead.Store(time.Now().Add(aheadPause).UnixNano())
+			p.noAhead.Store(int64(time.Since(p.share.began) + aheadPause))
 			r.know(p.here.Control, 0, "", errNotStarted)
 		}
 	})

@@ -26,7 +26,7 @@ type pump[T any] struct {
 	quit    chan struct{}   // is closed when all bodies have ended
 	more    bool            // there may be items to claim
 	turns   mean
-	noAhead atomic.Int64  // until when nothing is claimed ahead
+	noAhead atomic.Int64  // until when nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
 	low     int           // items claimed since the last one by age
 	again   []*ending     // have had a turn that did not record them

@@ -190,27 +190,60 @@ func (h *history) checkHeads(r *report, at string, states map[int64]durable.Stat
 var stateOf = map[string]durable.State{"succeeded": durable.Done, "retried": durable.Retry, "failed": durable.Dead | durable.Halted,
 	"snoozed": durable.Ready, "returned": durable.Ready, "cancelled": durable.Cancelled}
 
-// checkClaims: each body has a claim of its own, and what its process was told about the end of
-// the claim is what has become of that claim.
+// checkClaims: each body has a claim of its own, its process alone ends the claim, unless the lease was
+// lost, and what it was told about the end is what has become of that claim.
 func (h *history) checkClaims(r *report) {
-	claims, ends := map[effect]bool{}, map[effect]change{}
+	claims, ends := map[effect]string{}, map[effect]change{} // by whom
+	workers := map[string]bool{}
 	for _, c := range h.changes {
+		workers[c.Worker] = true
 		if c.State == durable.Running {
-			claims[effect{c.Item, c.Token}] = true
+			claims[effect{c.Item, c.Token}] = c.Worker
 		}
 		if c.Old == durable.Running {
-			ends[effect{c.Item, c.OldToken}] = c
+			claim := effect{c.Item, c.OldToken}
+			ends[claim] = c
+			switch {
+			case c.freed() && c.Live:
+				r.fault("B7 a node that lives keeps its claims", "change %d has freed item %d, whose node is still there", c.Seq, c.Item)
+			case !c.freed() && c.Worker != claims[claim]:
+				r.fault("B5 late ends are refused", "worker %s has ended item %d with change %d, to state %d; its claim with token %d is that of worker %s", c.Worker, c.Item, c.Seq, c.State, c.OldToken, claims[claim])
+			}
 		}
 	}
-	started := map[effect]bool{}
-	for _, e := range h.starts {
+	for _, o := range h.overs {
+		if o.Live && workers[o.Node] && o.Worker != o.Node {
+			r.fault("B7 a node that lives keeps its claims", "worker %s has ended the node of worker %s, whose lease was not over", o.Worker, o.Node)
+		}
+	}
+	suspects := map[effect]bool{} // claims of items that have lost so many leases that they run alone
+	for _, e := range h.tells {
+		suspects[effect{e.Item, e.Token}] = e.Losses >= durable.LossesAlone
+	}
+	started, running := map[effect]bool{}, map[string]map[effect]bool{} // by worker
+	for _, e := range h.bodies {
 		claim := effect{e.Item, e.Token}
-		if !claims[claim] || started[claim] {
-			r.fault("B3 one body for a claim", "worker %s has started item %d with token %d, which was claimed: %v; and started before: %v", e.Worker, e.Item, e.Token, claims[claim], started[claim])
+		beside := running[e.Worker]
+		if e.Op == "stop" {
+			delete(beside, claim)
+			continue
 		}
-		if started[claim] = true; e.Tries > maxAttempts {
-			r.fault("B8 attempts", "attempt %d of item %d has started, more than %d", e.Tries, e.Item, maxAttempts)
+		if claims[claim] == "" || started[claim] {
+			r.fault("B3 one body for a claim", "worker %s has started item %d with token %d, which was claimed by %q; and started before: %v", e.Worker, e.Item, e.Token, claims[claim], started[claim])
 		}
+		if started[claim] = true; e.Tries < 1 || e.Tries > maxAttempts {
+			r.fault("B8 attempts", "attempt %d of item %d has started, not 1 to %d", e.Tries, e.Item, maxAttempts)
+		}
+		for other := range beside {
+			if suspects[claim] || suspects[other] {
+				r.fault("B8 items that end processes run alone", "worker %s has started item %d with token %d beside item %d with token %d", e.Worker, e.Item, e.Token, other.Item, other.Token)
+			}
+		}
+		if beside == nil {
+			beside = map[effect]bool{}
+			running[e.Worker] = beside
+		}
+		beside[claim] = true
 	}
 	for _, e := range h.tells {
 		end, ok := ends[effect{e.Item, e.Token}]

@@ -4,37 +4,62 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"math"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
 const storeSchema = "chaos_queue"
 
-// schema is where workers write effects, and where triggers record each change of an item, in
-// the transaction that makes it. Changes of one key are in the order of commits, because a
-// transaction has the locks of the key and of the item before it gets a number.
-const schema = `
+// schemaOfPostgres is where workers write effects, and where triggers record each change of an item, in
+// the transaction that makes it, with the worker that makes it. Changes of one key are in the order
+// of commits, because a transaction has the locks of the key and of the item before it gets a number.
+const schemaOfPostgres = `
 create schema chaos;
 create table chaos.placed (ref text primary key);
 create table chaos.effect (item bigint not null, token bigint not null);
 create table chaos.change (
-	seq bigint generated always as identity (cache 1) primary key, tx xid8 not null default pg_current_xact_id(),
-	item bigint not null, old smallint not null, state smallint not null, old_token bigint not null, token bigint not null
+	seq bigint generated always as identity (cache 1) primary key, tx xid8 not null default pg_current_xact_id(), worker text not null default current_setting('application_name'),
+	item bigint not null, old smallint not null, state smallint not null, old_token bigint not null, token bigint not null,
+	live boolean not null -- the node that had it is still there
 );
+create table chaos.over (node text not null, worker text not null default current_setting('application_name'), live boolean not null);
 create function chaos.record() returns trigger language plpgsql as $$ begin
-	insert into chaos.change (item, old, state, old_token, token)
-	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token);
+	insert into chaos.change (item, old, state, old_token, token, live)
+	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token, exists (select from chaos_queue.durable_node where id = old.node));
+	return null;
+end $$;
+create function chaos.over() returns trigger language plpgsql as $$ begin
+	insert into chaos.over (node, live) values (old.name, old.expires > clock_timestamp());
 	return null;
 end $$;
 create trigger added after insert on chaos_queue.durable_item for each row execute function chaos.record();
 create trigger changed after update on chaos_queue.durable_item for each row
-	when (old.state <> new.state or old.token <> new.token) execute function chaos.record();`
+	when (old.state <> new.state or old.token <> new.token) execute function chaos.record();
+create trigger over after delete on chaos_queue.durable_node for each row execute function chaos.over();`
+
+// schemaOfSQLite is the same. A token below 0 is that of a lease that was lost.
+const schemaOfSQLite = `
+create table chaos_placed (ref text primary key);
+create table chaos_effect (item integer not null, token integer not null);
+create table chaos_change (
+	seq integer primary key autoincrement, tx integer not null, worker text not null, item integer not null,
+	old integer not null, state integer not null, old_token integer not null, token integer not null, live integer not null
+);
+create table chaos_over (node text not null, worker text not null, live integer not null);
+create trigger added after insert on durable_item begin
+	insert into chaos_change (tx, worker, item, old, state, old_token, token, live) values (chaos_tx(), chaos_worker(), new.id, 0, new.state, 0, max(0, new.token), false);
+end;
+create trigger changed after update on durable_item when old.state <> new.state or max(0, old.token) <> max(0, new.token) begin
+	insert into chaos_change (tx, worker, item, old, state, old_token, token, live)
+	values (chaos_tx(), chaos_worker(), new.id, old.state, new.state, max(0, old.token), max(0, new.token), exists (select 1 from durable_node where id = old.node));
+end;
+create trigger over after delete on durable_node begin
+	insert into chaos_over values (old.name, chaos_worker(), old.expires > chaos_now());
+end;`
 
 // An item is one that is in the store at the end.
 type item struct {
@@ -53,9 +78,17 @@ type item struct {
 type change struct {
 	Seq             int64
 	Tx              uint64
+	Worker          string // that has made it
 	Item            int64
 	Old, State      durable.State
 	OldToken, Token int64
+	Live            bool // the node that had the item is still there
+}
+
+// An over is the end of a node.
+type over struct {
+	Node, Worker string // whose node it was, and who has ended it
+	Live         bool   // its lease was not over
 }
 
 // freed says that a lease was over.
@@ -80,33 +113,40 @@ type history struct {
 	placed  map[string]bool // refs of the transactions of callers
 	calls   []call
 	tells   []event // ends of claims, as their processes have seen them
-	starts  []event // of bodies
+	bodies  []event // starts and stops of bodies
+	overs   []over
 }
 
-// load reads what is in the database, and joins the two events of each call.
-func load(ctx context.Context, db *pgxpool.Pool, l limits, events []event) (*history, error) {
+// load reads what is in the database, and joins the two events of each call. Local makes a statement
+// one of the engine.
+func load(ctx context.Context, db *sql.DB, local func(string) string, l limits, events []event) (*history, error) {
 	h := &history{limits: l, items: map[int64]item{}, placed: map[string]bool{}}
-	rows, _ := db.Query(ctx, `select id, key, lane, rank, state, token, unique_id as unique, data from chaos_queue.durable_item`)
-	items, err := pgx.CollectRows(rows, pgx.RowToStructByPos[item])
+	items, err := rows(ctx, db, local("select id, key, lane, rank, state, token, unique_id, data from chaos_queue.durable_item"), func(i *item) []any {
+		return []any{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Token, &i.Unique, &i.Data}
+	})
 	for _, i := range items {
 		if err == nil {
 			err = json.Unmarshal(i.Data, &i.job)
 		}
+		i.Token = max(0, i.Token)
 		h.items[i.ID] = i
 	}
 	if err != nil {
 		return nil, err
 	}
-	rows, _ = db.Query(ctx, "select seq, tx, item, old, state, old_token, token from chaos.change order by seq")
-	if h.changes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[change]); err != nil {
+	h.changes, err = rows(ctx, db, local("select seq, tx, worker, item, old, state, old_token, token, live from chaos.change order by seq"), func(c *change) []any {
+		return []any{&c.Seq, &c.Tx, &c.Worker, &c.Item, &c.Old, &c.State, &c.OldToken, &c.Token, &c.Live}
+	})
+	if err != nil {
 		return nil, err
 	}
-	rows, _ = db.Query(ctx, "select item, token from chaos.effect")
-	if h.effects, err = pgx.CollectRows(rows, pgx.RowToStructByPos[effect]); err != nil {
+	if h.effects, err = rows(ctx, db, local("select item, token from chaos.effect"), func(e *effect) []any { return []any{&e.Item, &e.Token} }); err != nil {
 		return nil, err
 	}
-	rows, _ = db.Query(ctx, "select ref from chaos.placed")
-	placed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if h.overs, err = rows(ctx, db, local("select node, worker, live from chaos.over"), func(o *over) []any { return []any{&o.Node, &o.Worker, &o.Live} }); err != nil {
+		return nil, err
+	}
+	placed, err := rows(ctx, db, local("select ref from chaos.placed"), func(ref *string) []any { return []any{ref} })
 	for _, ref := range placed {
 		h.placed[ref] = true
 	}
@@ -124,8 +164,8 @@ func (h *history) read(events []event) {
 		at, ok := begun[id{e.Worker, e.Call}]
 		switch {
 		case e.Op == "lost", e.Op == "hung":
-		case e.Op == "start":
-			h.starts = append(h.starts, e)
+		case e.Op == "start", e.Op == "stop":
+			h.bodies = append(h.bodies, e)
 		case e.Op == "told":
 			e.Out = strings.TrimPrefix(e.Out, "durable.")
 			h.tells = append(h.tells, e)

@@ -1,19 +1,26 @@
 //go:build unix
 
-// Command chaos tries to break atoms/durable on PostgreSQL, and fails if it can:
+// Command chaos tries to break atoms/durable, and fails if it can:
 //
 //	go run ./scripts/postgres go run ./scripts/chaos -for 1m
+//	go run ./scripts/chaos -sqlite -for 1m
 //
-// It starts a server, and itself as worker processes that add, run, cancel and retry items.
-// Meanwhile it kills workers, stops them for longer than their lease, cuts and stalls their
-// connections, and restarts the server without warning. All the time it reads what must be
-// so at every instant. At the end calm workers run what is left, and it checks what the
-// workers have written, and each change of an item, which triggers in the database record.
+// It starts a server of PostgreSQL, and itself as worker processes that add, run, cancel and retry
+// items. Meanwhile it kills workers, stops them for longer than their lease, cuts and stalls their
+// connections, and restarts the server without warning. With -sqlite they share a file instead, and
+// are killed and stopped. All the time it reads what must be so at every instant. At the end calm
+// workers run what is left, and it checks what the workers have written, and each change of an item,
+// which triggers in the database record.
 //
-// With -parts, it tries to break all parts together in this process instead, without
-// PostgreSQL.
+// With -parts, it tries to break all parts together in this process instead, without a database.
 //
-// With -mutate, a fence is missing in the statements of the workers: then it must fail.
+// With -mutate, it builds a copy of this program whose sources lack a fence, and runs that until it fails.
+//
+// With -clock, some workers have a wall clock that is wrong by 20 seconds or ten years. SQLite takes
+// the time from its host, so with -sqlite that is set forward and back instead, for all processes.
+//
+// With -old, the workers are those of another commit, on its tables. Then the tables are brought up to
+// date beside them, and workers of both versions come and go.
 package main
 
 import (
@@ -27,9 +34,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,8 +59,11 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
-	flag.BoolVar(&o.parts, "parts", false, "the world without PostgreSQL: all parts together in this process")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
+	flag.BoolVar(&o.parts, "parts", false, "the world without a database: all parts together in this process")
+	flag.BoolVar(&o.sqlite, "sqlite", false, "SQLite in place of PostgreSQL")
+	flag.BoolVar(&o.clock, "clock", false, "wrong clocks")
+	flag.StringVar(&o.old, "old", "", "the commit of the program that is replaced beside its work; PostgreSQL only")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing, see build.go, or all, one after the other")
 	flag.Parse()
 	run := o.run
 	if o.parts {
@@ -72,16 +84,29 @@ type options struct {
 	limit           int
 	halt            bool
 	seed            uint64
-	mutate          string
-	parts           bool
+	mutate, old     string
+	parts, sqlite   bool
+	clock           bool
+}
+
+func (o options) engine() string {
+	if o.sqlite {
+		return "sqlite"
+	}
+	return "postgres"
 }
 
 // A cluster is a run.
 type cluster struct {
 	options
-	server  *server
-	db      *pgxpool.Pool // not through a proxy
-	queue   *durable.Queue[job]
+	dir     string                             // for files
+	server  *server                            // nil: SQLite
+	db      *database                          // not through a proxy
+	program string                             // of new workers
+	wrong   string                             // of workers with a wrong clock; "": there are none
+	before  string                             // of workers of the other commit; "": there are none
+	clocks  []string                           // what they may have
+	queue   atomic.Pointer[durable.Queue[job]] // nil: the tables are old
 	rnd     *rand.Rand
 	workers []*process
 	readers sync.WaitGroup
@@ -111,87 +136,197 @@ func (c *cluster) touch(all ...*process) {
 }
 
 func (o options) run() error {
-	edit, err := mutation(o.mutate)
-	if err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if o.mutate != "" && os.Getenv(mutant) == "" {
+		return o.runMutations(ctx)
+	}
 	c := &cluster{options: o, rnd: rand.New(rand.NewPCG(o.seed, 0)), counts: map[string]int{}}
 	fmt.Printf("seed %d\n", o.seed)
-	if c.server, err = startServer(); err != nil {
+	var err error
+	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return err
 	}
-	defer c.server.remove()
-	if err := c.open(ctx, edit); err != nil {
+	defer os.RemoveAll(c.dir)
+	if c.program, err = os.Executable(); err != nil {
 		return err
 	}
-	defer c.db.Close()
+	if !o.sqlite {
+		if c.server, err = startServer(); err != nil {
+			return err
+		}
+		defer c.server.remove()
+	}
+	defer func() {
+		if c.db != nil {
+			c.db.close()
+		}
+	}()
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
 	defer c.killAll()
 	for range o.processes {
-		p, err := newProxy(c.server.dir, edit)
-		if err != nil {
+		p := &process{}
+		if c.workers = append(c.workers, p); c.server == nil {
+			continue
+		}
+		if p.proxy, err = newProxy(c.server.dir); err != nil {
 			return err
 		}
-		defer p.remove()
-		c.workers = append(c.workers, &process{proxy: p})
-	}
-	for n := range c.workers {
-		if err := c.spawn(n, false); err != nil {
-			return err
-		}
+		defer p.proxy.remove()
 	}
 	watching, unwatch := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { c.watch(watching) })
-	err = c.torment(ctx)
-	if err == nil {
-		err = c.drain(ctx)
+	began := time.Now()
+	var r *report
+	for r == nil || time.Since(began) < c.span && o.mutate != "" && len(r.faults) == 0 && !c.faulty() {
+		if r, err = c.round(ctx); err != nil {
+			break
+		}
 	}
 	unwatch()
 	watchers.Wait()
 	if err != nil {
 		return err
 	}
-	return c.judge(ctx)
+	return c.judge(r, time.Since(began))
 }
 
-// open makes the tables, and a queue that does not run. Edit changes the functions.
-func (c *cluster) open(ctx context.Context, edit func([]byte) []byte) error {
-	var err error
-	if c.db, err = pgxpool.New(ctx, dsn(c.server.dir)); err != nil {
-		return err
+// round torments workers for as long as the command says, lets calm workers do the rest, and checks
+// what has happened. Mutants have many short rounds.
+func (c *cluster) round(ctx context.Context) (*report, error) {
+	span := c.span
+	if c.mutate != "" {
+		span = min(span, 12*time.Second)
 	}
-	store, err := postgres.Open(ctx, c.db, postgres.Options{Schema: storeSchema, PollOnly: true})
-	if err != nil {
-		return err
-	}
-	for _, text := range append(postgres.Migrations(storeSchema), schema) {
-		mutated := string(edit([]byte(text)))
-		if text != schema && mutated == text {
-			continue
+	for n := range c.workers {
+		if err := c.spawn(n, false); err != nil {
+			return nil, err
 		}
-		if _, err := c.db.Exec(ctx, strings.Replace(mutated, "create function \"", "create or replace function \"", 1)); err != nil {
+	}
+	err := c.torment(ctx, span)
+	if err == nil {
+		err = c.drain(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	events := slices.Clone(c.events)
+	c.mu.Unlock()
+	h, err := load(ctx, c.db.read, c.local, limitsOf(c.limit), events)
+	if err != nil {
+		return nil, err
+	}
+	return check(h, time.Minute), nil
+}
+
+// prepare makes the tables, and the programs of workers.
+func (c *cluster) prepare(ctx context.Context) error {
+	var err error
+	if c.clock {
+		const years = 10 * 365 * 24 * 60 * 60
+		c.clocks = []string{"0=-20", "0=20", fmt.Sprintf("0=%d", years), fmt.Sprintf("0=-%d", years)}
+		if c.sqlite { // the clock of the host
+			at := time.Now().Unix()
+			var sets []string
+			for n, by := range []int{-20, 0, 20, 0, -3, 5, 0} {
+				sets = append(sets, fmt.Sprintf("%d=%d", at+int64(n+1)*max(5, int64(c.span.Seconds())/8), by))
+			}
+			c.clocks = []string{strings.Join(sets, " ")}
+			chaosClock = sets
+		}
+		if c.wrong, err = c.buildClock(ctx, c.dir); err != nil {
 			return err
 		}
 	}
-	c.queue, err = newQueue(store, func(context.Context, job) error { return nil }, config{Limit: c.limit}, nil)
+	if c.old == "" {
+		return c.open(ctx, true)
+	}
+	if c.sqlite {
+		return errors.New("-old is for PostgreSQL")
+	}
+	var steps []string
+	if c.before, steps, err = buildOld(ctx, c.dir, c.old); err != nil {
+		return err
+	}
+	conn, err := pgxpool.New(ctx, dsn(c.server.dir))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	run := func(statements string, args ...any) {
+		if err == nil {
+			_, err = conn.Exec(ctx, strings.ReplaceAll(statements, "{s}", storeSchema), args...)
+		}
+	}
+	run("create schema {s}; create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")
+	for n, step := range steps {
+		run(step)
+		run("insert into {s}.durable_migration (step) values ($1)", n+1)
+	}
+	run(schemaOfPostgres)
 	return err
+}
+
+// open opens the tables as they are today, and makes a queue that does not run.
+func (c *cluster) open(ctx context.Context, fresh bool) error {
+	own := config{Name: "chaos", Limit: c.limit}
+	schema := schemaOfPostgres
+	if c.server != nil {
+		own.DSN = dsn(c.server.dir)
+	} else {
+		own.File, schema = c.file(), schemaOfSQLite
+	}
+	db, err := open(ctx, own, true)
+	if err != nil {
+		return err
+	}
+	if c.db = db; fresh {
+		if err := db.exec(ctx, schema); err != nil {
+			return err
+		}
+	}
+	queue, err := newQueue(db.store, func(context.Context, job) error { return nil }, own, nil)
+	c.queue.Store(queue)
+	return err
+}
+
+func (c *cluster) file() string { return filepath.Join(c.dir, "items.db") }
+
+// local makes a statement one of the engine.
+func (c *cluster) local(statement string) string {
+	if c.sqlite {
+		return plain(statement)
+	}
+	return statement
 }
 
 func (c *cluster) spawn(n int, calm bool) error {
 	p := c.workers[n]
 	name := fmt.Sprintf("%d-%x", n, c.rnd.Uint32())
-	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm})
+	own := config{Name: name, Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm, Migrate: c.old != ""}
+	program, clock := c.program, ""
+	if c.server != nil {
+		own.DSN = dsn(p.proxy.dir) + "&application_name=" + name
+	} else {
+		own.File = c.file()
+	}
+	if c.wrong != "" && (c.sqlite || n == 0) {
+		program, clock = c.wrong, c.clocks[c.rnd.IntN(len(c.clocks))]
+	}
+	if c.before != "" && !calm && (c.queue.Load() == nil || c.rnd.IntN(2) == 0) {
+		program = c.before
+		c.did("old workers")
+	}
+	text, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	p.cmd = exec.Command(self)
-	p.cmd.Env = append(os.Environ(), variable+"="+string(text))
+	p.cmd = exec.Command(program)
+	p.cmd.Env = append(os.Environ(), variable+"="+string(text), "EPHEMERAL_CHAOS_CLOCK="+clock)
 	p.cmd.Stderr = os.Stderr
 	_, err1 := p.cmd.StdinPipe() // ends with this process
 	out, err2 := p.cmd.StdoutPipe()
@@ -281,25 +416,34 @@ func (c *cluster) did(what string) {
 }
 
 // torment does what the command is for, until the time is over or something is wrong.
-func (c *cluster) torment(ctx context.Context) error {
+func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 	began, printed := time.Now(), time.Now()
 	restart := began.Add(10 * time.Second)
 	var acts sync.WaitGroup
 	defer acts.Wait()
-	for time.Since(began) < c.span && !c.faulty() {
+	for time.Since(began) < span && !c.faulty() {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(time.Duration(c.rnd.IntN(int(time.Second)))):
 		}
+		if c.queue.Load() == nil && time.Since(began) > span/4 {
+			if err := c.open(ctx, false); err != nil {
+				return err
+			}
+		}
 		if err := c.replaceDead(); err != nil {
 			return err
 		}
 		n := c.rnd.IntN(len(c.workers))
-		p, long := c.workers[n], 200*time.Millisecond+time.Duration(c.rnd.IntN(int(2*lease)))
+		p, long := c.workers[n], lease/4+time.Duration(c.rnd.IntN(int(2*lease)))
 		c.touch(p)
-		switch act := c.rnd.IntN(10); {
-		case time.Now().After(restart):
+		act := c.rnd.IntN(10)
+		if c.server == nil {
+			act = act * 6 / 10 // the others need a server
+		}
+		switch {
+		case c.server != nil && time.Now().After(restart):
 			c.did("restarts")
 			c.touch(c.workers...)
 			if err := c.server.restart(); err != nil {
@@ -345,17 +489,27 @@ func (c *cluster) torment(ctx context.Context) error {
 			c.mu.Unlock()
 		}
 	}
+	if c.queue.Load() == nil { // something was wrong early
+		return c.open(ctx, false)
+	}
 	return nil
 }
 
 // watch reads, at random moments, what must be so at every instant.
 func (c *cluster) watch(ctx context.Context) {
-	const ask = `
+	ask := c.local(`
 select count(*) filter (where state = 4), coalesce(string_agg(lane, ',') filter (where state = 4), ''),
-	count(*) filter (where state = 1 and not exists (select from chaos_queue.durable_item as h where h.key = i.key and h.state in (2, 4, 8, 16)))
-from chaos_queue.durable_item as i where state in (1, 4)`
+	count(*) filter (where state = 1 and not exists (select 1 from chaos_queue.durable_item as h where h.key = i.key and h.state in (2, 4, 8, 16)))
+from chaos_queue.durable_item as i where state in (1, 4)`)
+	if c.sqlite {
+		ask = strings.Replace(ask, "string_agg", "group_concat", 1)
+	}
 	for least := 0; ctx.Err() == nil && !c.faulty(); time.Sleep(time.Duration(rand.IntN(int(40 * time.Millisecond)))) {
-		s, err := c.queue.Stats(ctx)
+		queue := c.queue.Load()
+		if queue == nil {
+			continue
+		}
+		s, err := queue.Stats(ctx)
 		if err != nil {
 			continue // the server restarts
 		}
@@ -366,7 +520,7 @@ from chaos_queue.durable_item as i where state in (1, 4)`
 		least = s.Items
 		var running, orphans int
 		var lanes string
-		if err := c.db.QueryRow(ctx, ask).Scan(&running, &lanes, &orphans); err != nil {
+		if err := c.db.read.QueryRowContext(ctx, ask).Scan(&running, &lanes, &orphans); err != nil {
 			continue
 		}
 		live := map[string]int{}
@@ -380,17 +534,17 @@ from chaos_queue.durable_item as i where state in (1, 4)`
 		if orphans > 0 {
 			c.fault("B11 no lost wake-up: %d items are blocked by a head that is not there", orphans)
 		}
-		c.explain(ctx)
+		c.explain(ctx, queue)
 	}
 }
 
 // explain asks why an item waits.
-func (c *cluster) explain(ctx context.Context) {
-	for i, err := range c.queue.Items(ctx, durable.Query{State: durable.Waiting, Limit: 1}) {
+func (c *cluster) explain(ctx context.Context, queue *durable.Queue[job]) {
+	for i, err := range queue.Items(ctx, durable.Query{State: durable.Waiting, Limit: 1}) {
 		if err != nil {
 			return
 		}
-		x, err := c.queue.Explain(ctx, i.ID)
+		x, err := queue.Explain(ctx, i.ID)
 		if err == nil && x.Item.State == durable.Blocked && (x.Head == nil || x.Ahead == 0 || !strings.Contains(x.String(), "behind")) {
 			c.fault("B12 Explain: item %d is blocked, and this is why: %s", i.ID, x)
 		}
@@ -408,45 +562,54 @@ func (c *cluster) drain(ctx context.Context) error {
 			return err
 		}
 	}
+	queue := c.queue.Load()
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute has passed"))
 	defer cancel()
 	for left := 1; left > 0; time.Sleep(50 * time.Millisecond) {
-		s, err := c.queue.Stats(ctx)
+		s, err := queue.Stats(ctx)
 		if s.Halted > 0 {
-			c.queue.AgainAll(ctx, durable.Query{State: durable.Halted})
+			queue.AgainAll(ctx, durable.Query{State: durable.Halted})
 		}
 		if left = s.Items - s.Done - s.Dead - s.Cancelled; ctx.Err() != nil || c.faulty() {
 			break
+		}
+		if c.old != "" && err == nil { // indexes are built beside the work
+			var steps int
+			err = c.db.read.QueryRowContext(ctx, "select count(*) from chaos_queue.durable_migration").Scan(&steps)
+			left += len(postgres.Migrations(storeSchema)) - steps
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
-		for i := range c.queue.Items(context.Background(), durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: 1}) {
-			x, err := c.queue.Explain(context.Background(), i.ID)
+		c.fault("B1 every item ends: %v, and not all has ended", context.Cause(ctx))
+		for i := range queue.Items(context.Background(), durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: 1}) {
+			x, err := queue.Explain(context.Background(), i.ID)
 			c.fault("B1 every item ends: item %d has not, %v: %v %v", i.ID, context.Cause(ctx), x, err)
 		}
 	}
-	for n, p := range c.workers {
+	late := time.AfterFunc(2*hangs, func() {
+		for _, p := range c.workers {
+			p.cmd.Process.Kill()
+		}
+	})
+	defer late.Stop()
+	for _, p := range c.workers {
 		p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for n, p := range c.workers {
 		if state, err := p.cmd.Process.Wait(); err != nil || !state.Success() {
 			c.fault("shutdown: calm worker %d has ended with %v, %v", n, state, err)
 		}
-		p.cmd = nil
 	}
 	c.readers.Wait()
 	return nil
 }
 
-// judge checks what has happened, and prints it.
-func (c *cluster) judge(ctx context.Context) error {
-	h, err := load(ctx, c.db, limitsOf(c.limit), c.events)
-	if err != nil {
-		return err
-	}
-	var r *report
-	if r = check(h, time.Minute); c.faulty() {
+// judge prints what has happened.
+func (c *cluster) judge(r *report, after time.Duration) error {
+	if c.faulty() {
 		r.faults = slices.DeleteFunc(r.faults, func(f string) bool { return strings.HasPrefix(f, "B1 every item ends") }) // it was not drained
 	}
 	faults := append(c.faults, r.faults...)
@@ -467,6 +630,10 @@ func (c *cluster) judge(ctx context.Context) error {
 	for _, f := range faults[:min(5, len(faults))] {
 		fmt.Println(f)
 	}
+	if len(faults) > 0 {
+		promise, _, _ := strings.Cut(faults[0], ":")
+		fmt.Printf("found after %.0f s: %s\n", after.Seconds(), promise)
+	}
 	switch {
 	case len(faults) > 0:
 		return fmt.Errorf("%d violations; seed %d", len(faults), c.seed)
@@ -478,9 +645,15 @@ func (c *cluster) judge(ctx context.Context) error {
 
 func (c *cluster) name() string {
 	if c.mutate != "" {
-		return "mutation " + c.mutate
+		return c.engine() + ", mutation " + c.mutate
 	}
-	name := fmt.Sprintf("%d keys, %v", c.keys, c.span)
+	name := fmt.Sprintf("%s, %d keys, %v", c.engine(), c.keys, c.span)
+	if c.clock {
+		name += ", wrong clocks"
+	}
+	if c.old != "" {
+		name += fmt.Sprintf(", %d workers of %s", c.counts["old workers"], c.old)
+	}
 	if c.halt {
 		name += ", halt"
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func good() *history {
 		2: {ID: 2, Key: "ada", Lane: "hot", State: durable.Done, Token: 3, job: job{Ref: "r2"}},
 	}, placed: map[string]bool{}}
 	change := func(tx uint64, item int64, old, state durable.State, oldToken, token int64) {
-		h.changes = append(h.changes, change{int64(len(h.changes) + 1), tx, item, old, state, oldToken, token})
+		h.changes = append(h.changes, change{int64(len(h.changes) + 1), tx, "w", item, old, state, oldToken, token, false})
 	}
 	change(1, 1, 0, durable.Ready, 0, 0)
 	change(2, 2, 0, durable.Blocked, 0, 0)
@@ -31,7 +32,7 @@ func good() *history {
 	at := int64(0)
 	call := func(n int64, e event) event {
 		at++
-		e.Call, e.At = n, at
+		e.Worker, e.Call, e.At = "w", n, at
 		return e
 	}
 	var events []event
@@ -44,7 +45,7 @@ func good() *history {
 		e.Out = "ok"
 		events = append(events, call(int64(n+1), begin), call(int64(n+1), e))
 	}
-	for _, e := range []event{{Op: "start", Item: 1, Token: 1, Tries: 1}, {Op: "start", Item: 2, Token: 2, Tries: 1}, {Op: "start", Item: 2, Token: 3, Tries: 2},
+	for _, e := range []event{{Op: "start", Item: 1, Token: 1, Tries: 1}, {Op: "stop", Item: 1, Token: 1}, {Op: "start", Item: 2, Token: 2, Tries: 1}, {Op: "start", Item: 2, Token: 3, Tries: 2},
 		{Op: "told", Out: "durable.succeeded", Item: 1, Token: 1}, {Op: "told", Out: "durable.fenced", Item: 2, Token: 2}, {Op: "told", Out: "durable.succeeded", Item: 2, Token: 3}} {
 		events = append(events, call(0, e))
 	}
@@ -75,17 +76,21 @@ func TestChecks(t *testing.T) {
 			h.items[0] = item{ID: 0, Key: "ada", Lane: "hot", State: durable.Done, job: job{Ref: "r0"}}
 			h.changes = append([]change{{Item: 0, State: durable.Blocked}}, h.changes...)
 		},
-		"states":              func(h *history) { h.changes[2].Old = durable.Retry },
-		"B3 one claim of":     func(h *history) { h.changes[1].State = durable.Ready },
-		"B3 one body":         func(h *history) { h.starts[1].Token = 1 },
-		"B4 limits":           func(h *history) { h.tooMany() },
-		"B5 tokens rise":      func(h *history) { h.changes[2].Token = 9 },
-		"B5 late ends":        func(h *history) { h.tells[1].Out = "retried" },
-		"B6 effects:":         func(h *history) { h.effects = h.effects[:2] },
-		"B6 effects with":     func(h *history) { h.effects = append(h.effects, effect{1, 1}) },
-		"B8 attempts":         func(h *history) { h.starts[0].Tries = maxAttempts + 1 },
-		"B9 a cancelled item": func(h *history) { h.changes[2].Old, h.changes[0].State = durable.Cancelled, durable.Cancelled },
-		"B11 no lost wake-up": func(h *history) { h.changes[4].State = durable.Blocked },
+		"states":                             func(h *history) { h.changes[2].Old = durable.Retry },
+		"B3 one claim of":                    func(h *history) { h.changes[1].State = durable.Ready },
+		"B3 one body":                        func(h *history) { h.bodies[2].Token = 1 },
+		"B4 limits":                          func(h *history) { h.tooMany() },
+		"B5 tokens rise":                     func(h *history) { h.changes[2].Token = 9 },
+		"B5 late ends":                       func(h *history) { h.tells[1].Out = "retried" },
+		"B5 late ends are refused: worker o": func(h *history) { h.changes[7].Worker = "other" },
+		"B7 a node that lives":               func(h *history) { h.changes[5].Live = true },
+		"B7 a node that lives keeps its claims: worker": func(h *history) { h.overs = []over{{"w", "other", true}} },
+		"B8 items that end processes":                   func(h *history) { h.tells[2].Losses = durable.LossesAlone },
+		"B6 effects:":                                   func(h *history) { h.effects = h.effects[:2] },
+		"B6 effects with":                               func(h *history) { h.effects = append(h.effects, effect{1, 1}) },
+		"B8 attempts":                                   func(h *history) { h.bodies[0].Tries = maxAttempts + 1 },
+		"B9 a cancelled item":                           func(h *history) { h.changes[2].Old, h.changes[0].State = durable.Cancelled, durable.Cancelled },
+		"B11 no lost wake-up":                           func(h *history) { h.changes[4].State = durable.Blocked },
 	} {
 		h := good()
 		breaks(h)
@@ -105,5 +110,34 @@ func (h *history) tooMany() {
 	for id := int64(10); id < 17; id++ {
 		h.items[id] = item{ID: id, State: durable.Running, Token: id, job: job{Ref: string(rune('a' + id))}}
 		h.changes = append(h.changes, change{Tx: uint64(id), Item: id, State: durable.Ready}, change{Tx: uint64(id), Item: id, Old: durable.Ready, State: durable.Running, Token: id})
+	}
+}
+
+// Each fence is where a mutation looks for it.
+func TestMutationsAreInTheSources(t *testing.T) {
+	for _, m := range mutations {
+		if _, err := m.source("../.."); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Chaos finds what happens without a fence: in a function and in a statement of PostgreSQL, and on
+// SQLite. -mutate all tries all of them.
+func TestMutants(t *testing.T) {
+	if os.Getenv("EPHEMERAL_LONG") == "" {
+		t.Skip("it builds programs, which run for up to a minute each: set EPHEMERAL_LONG=1")
+	}
+	for _, name := range []string{"nolimit", "noorder", "early-lease"} {
+		for _, lite := range []bool{false, true} {
+			o := options{span: time.Minute, processes: 5, keys: 60, limit: 6, sqlite: lite, mutate: name}
+			if !lite && os.Getenv("EPHEMERAL_POSTGRES_PROGRAM") == "" {
+				t.Log("NOT TESTED on PostgreSQL: run go run ./scripts/postgres go test ./scripts/chaos")
+				continue
+			}
+			if err := o.runMutations(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -71,9 +70,8 @@ func (s *server) remove() {
 // A proxy is between one worker and the server.
 type proxy struct {
 	listener net.Listener
-	dir      string // of its socket
-	server   string // socket
-	edit     func([]byte) []byte
+	dir      string       // of its socket
+	server   string       // socket
 	gate     sync.RWMutex // locked: nothing passes
 
 	mu    sync.Mutex
@@ -94,15 +92,14 @@ func (p *pair) close() {
 
 const socket = ".s.PGSQL.5432"
 
-// newProxy makes a proxy in front of the server in a directory. Edit changes what the worker
-// sends, without changing its length.
-func newProxy(dir string, edit func([]byte) []byte) (*proxy, error) {
+// newProxy makes a proxy in front of the server in a directory.
+func newProxy(dir string) (*proxy, error) {
 	own, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("unix", filepath.Join(own, socket))
-	p := &proxy{listener: l, dir: own, server: filepath.Join(dir, socket), edit: edit, pairs: map[*pair]bool{}}
+	p := &proxy{listener: l, dir: own, server: filepath.Join(dir, socket), pairs: map[*pair]bool{}}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(own))
 	}
@@ -125,17 +122,12 @@ func (p *proxy) serve() {
 		p.mu.Lock()
 		p.pairs[c] = true
 		p.mu.Unlock()
-		go p.copy(c, server, worker, p.edit)
-		go p.copy(c, worker, server, func(b []byte) []byte {
-			if c.doomed.Load() {
-				return nil
-			}
-			return b
-		})
+		go p.copy(c, server, worker, func() bool { return false })
+		go p.copy(c, worker, server, c.doomed.Load)
 	}
 }
 
-func (p *proxy) copy(c *pair, to, from net.Conn, edit func([]byte) []byte) {
+func (p *proxy) copy(c *pair, to, from net.Conn, doomed func() bool) {
 	defer func() {
 		c.close()
 		p.mu.Lock()
@@ -145,12 +137,12 @@ func (p *proxy) copy(c *pair, to, from net.Conn, edit func([]byte) []byte) {
 	for b := make([]byte, 64<<10); ; {
 		n, err := from.Read(b)
 		p.gate.RLock()
-		some := edit(b[:n])
-		if err == nil && !c.silent.Load() {
-			_, err = to.Write(some)
+		ends := doomed()
+		if err == nil && !ends && !c.silent.Load() {
+			_, err = to.Write(b[:n])
 		}
 		p.gate.RUnlock()
-		if err != nil || some == nil {
+		if err != nil || ends {
 			return
 		}
 	}
@@ -184,27 +176,4 @@ func (p *proxy) stall(d time.Duration) {
 func (p *proxy) remove() {
 	p.listener.Close()
 	os.RemoveAll(p.dir)
-}
-
-// mutations are parts of the statements and functions of atoms/durable/postgres, each with what is
-// put in its place so that a fence is missing.
-var mutations = map[string][][2]string{
-	"":        nil,
-	"nolock":  {{"pg_advisory_xact_lock(h)", "h"}, {"pg_try_advisory_xact_lock(h)", "(h = h)"}},
-	"notoken": {{"where current = token", "where true"}},
-	"nolimit": {{"perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}},
-}
-
-// mutation returns a function that puts a mutation into what is sent to the server.
-func mutation(name string) (func([]byte) []byte, error) {
-	pairs, ok := mutations[name]
-	if !ok {
-		return nil, fmt.Errorf("-mutate must be nolock, notoken or nolimit, not %q", name)
-	}
-	return func(b []byte) []byte {
-		for _, m := range pairs {
-			b = bytes.ReplaceAll(b, []byte(m[0]), fmt.Appendf(nil, "%-*s", len(m[0]), m[1]))
-		}
-		return b
-	}, nil
 }

@@ -16,11 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -50,14 +46,16 @@ func (l limits) broken(running map[string]int) bool {
 
 // A config is what the parent tells a worker.
 type config struct {
-	Name  string // of this process: no other one has it
-	DSN   string
-	Keys  int
-	Seed  uint64
-	Limit int
-	Halt  bool // HaltOnDead
-	Old   bool // has the lane "old" and adds items to it; calm workers do not have it
-	Calm  bool // only runs items, and all of them end well
+	Name    string // of this process: no other one has it
+	DSN     string // of PostgreSQL
+	File    string // of SQLite; "": PostgreSQL
+	Migrate bool   // opens the tables without SkipMigrations
+	Keys    int
+	Seed    uint64
+	Limit   int
+	Halt    bool // HaltOnDead
+	Old     bool // has the lane "old" and adds items to it; calm workers do not have it
+	Calm    bool // only runs items, and all of them end well
 }
 
 // A job is an item of the queue.
@@ -67,6 +65,7 @@ type job struct {
 	Tx     bool // its effect is in the transaction in which it ends
 	Poison bool // fails nearly always
 	Kill   bool // kills its process
+	Long   bool // takes up to two leases, so that a process that was stopped finds it running elsewhere
 }
 
 // An event is a line that a worker writes. A call has two, with one number: at its
@@ -74,7 +73,7 @@ type job struct {
 type event struct {
 	Worker string `json:",omitempty"` // the parent adds it
 	Call   int64  `json:",omitempty"`
-	Op     string // enqueue, effect, cancel; start, told, lost (of a lease) and hung are no calls
+	Op     string // enqueue, effect, cancel; start, stop, told, lost (of a lease) and hung are no calls
 	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
 	At     int64  // nanoseconds: all processes have the clock of one host
 	Ref    string `json:",omitempty"`
@@ -82,18 +81,24 @@ type event struct {
 	Item   int64  `json:",omitempty"`
 	Token  int64  `json:",omitempty"`
 	Tries  int    `json:",omitempty"`
+	Losses int    `json:",omitempty"` // of told: leases lost before the claim
 }
 
 type worker struct {
 	config
 	rnd   *rand.Rand // of mu
-	pool  *pgxpool.Pool
+	db    *database
 	queue *durable.Queue[job]
 	calls atomic.Int64
 	full  atomic.Bool // enough items wait
 
 	mu     sync.Mutex
-	recent []durable.ItemID
+	recent []added
+}
+
+type added struct {
+	id  durable.ItemID
+	key string
 }
 
 // runWorker is the main function of a worker.
@@ -110,23 +115,19 @@ func runWorker(text string) error {
 		os.Exit(1)
 	}()
 	var err error
-	if w.pool, err = pgxpool.New(ctx, w.DSN); err != nil {
+	if w.db, err = open(ctx, w.config, w.Migrate); err != nil {
 		return err
 	}
-	defer w.pool.Close()
-	store, err := postgres.Open(ctx, w.pool, postgres.Options{Schema: storeSchema, SkipMigrations: true, MaxIdle: lease})
-	if err != nil {
-		return err
-	}
+	defer w.db.close()
 	sink := core.NewSink(core.SinkOptions{})
 	sink.Subscribe("durable.*", func(s core.Signal) {
 		if i, ok := s.Payload().(durable.Item); ok {
-			w.write(event{Op: "told", Out: s.Name, Item: int64(i.ID), Token: i.Token})
+			w.write(event{Op: "told", Out: s.Name, Item: int64(i.ID), Token: i.Token, Losses: i.Losses})
 		} else if s.Name == durable.SignalLeaseLost {
 			w.write(event{Op: "lost"})
 		}
 	})
-	w.queue, err = newQueue(store, w.work, w.config, sink)
+	w.queue, err = newQueue(w.db.store, w.work, w.config, sink)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func runWorker(text string) error {
 			go w.repeat(ctx, 150*time.Millisecond, w.produce)
 		}
 		go w.repeat(ctx, 400*time.Millisecond, w.watch)
-		go w.repeat(ctx, 400*time.Millisecond, w.cancel)
+		go w.repeat(ctx, 400*time.Millisecond, func(ctx context.Context) { w.cancel(ctx, "") })
 		go w.repeat(ctx, 2*time.Second, w.again)
 	}
 	return w.queue.Run(ctx)
@@ -151,7 +152,7 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sin
 	for _, name := range names {
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
-	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
+	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Node: c.Name, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
 		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
@@ -216,7 +217,7 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(2) {
 		key /= 10 // some keys are busy
 	}
-	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500)}
+	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500), Long: w.chance(15)}
 	if w.chance(10) {
 		j.Key = ""
 	}
@@ -265,7 +266,7 @@ func (w *worker) produce(ctx context.Context) {
 	end(id, out)
 	if err == nil {
 		w.mu.Lock()
-		w.recent = append(w.recent[max(0, len(w.recent)-20):], id)
+		w.recent = append(w.recent[max(0, len(w.recent)-20):], added{id, j.Key})
 		w.mu.Unlock()
 	}
 }
@@ -285,35 +286,34 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 	end := w.begin(event{Op: "enqueue", Ref: j.Ref})
 	ctx, stop := context.WithTimeout(ctx, 2*lease)
 	defer stop()
-	tx, err := w.pool.Begin(ctx)
-	if err != nil {
-		end(0, "no")
-		return
-	}
-	defer tx.Rollback(ctx)
 	var id durable.ItemID
-	_, err = tx.Exec(ctx, "insert into chaos.placed values ($1)", j.Ref)
-	if err == nil {
-		id, err = postgres.Enqueue(ctx, tx, w.queue.With(with), j)
-		w.linger()
-	}
-	switch {
-	case err != nil || w.chance(4):
-		end(0, "no")
-	case tx.Commit(ctx) != nil:
-		end(0, "maybe")
-	default:
-		end(id, "ok")
-	}
+	err := w.db.change(ctx, func(ctx context.Context, tx transaction) error {
+		err := tx.exec("insert into chaos.placed values ($1)", j.Ref)
+		if err == nil {
+			if id, err = tx.enqueue(w.queue.With(with), j); j.Key != "" && w.chance(2) {
+				go w.cancel(context.Background(), j.Key) // the head of the key, which leaves while nobody sees the new item
+			}
+			w.linger()
+		}
+		if w.chance(4) {
+			err = errors.Join(err, errors.New("chaos: rolled back"))
+		}
+		return err
+	})
+	end(id, outcome(err))
 }
 
 // linger keeps a transaction open for a moment, or until the server ends it. Meanwhile its process
 // may be killed or paused.
 func (w *worker) linger() {
+	long := int(2 * lease)
+	if w.File != "" { // it stops all others
+		long /= 10
+	}
 	if w.chance(200) {
-		time.Sleep(time.Duration(w.random(int(2 * lease))))
+		time.Sleep(time.Duration(w.random(long)))
 	} else if w.chance(10) {
-		time.Sleep(time.Duration(w.random(int(200 * time.Millisecond))))
+		time.Sleep(time.Duration(w.random(long / 15)))
 	}
 }
 
@@ -326,20 +326,27 @@ func (w *worker) watch(ctx context.Context) {
 	}
 }
 
-func (w *worker) pick() durable.ItemID {
+// pick returns an item of a key; "" is any.
+func (w *worker) pick(key string) durable.ItemID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.recent) == 0 {
+	var some []added
+	for _, a := range w.recent {
+		if key == "" || a.key == key {
+			some = append(some, a)
+		}
+	}
+	if len(some) == 0 {
 		return 0
 	}
-	return w.recent[w.rnd.IntN(len(w.recent))]
+	return some[w.rnd.IntN(len(some))].id
 }
 
-// cancel cancels an item that is perhaps still there.
-func (w *worker) cancel(ctx context.Context) {
+// cancel cancels an item of a key that is perhaps still there.
+func (w *worker) cancel(ctx context.Context, key string) {
 	ctx, stop := context.WithTimeout(ctx, 2*lease)
 	defer stop()
-	if id := w.pick(); id != 0 {
+	if id := w.pick(key); id != 0 {
 		end := w.begin(event{Op: "cancel", Item: int64(id)})
 		ok, err := w.queue.Cancel(ctx, id, "chaos")
 		switch {
@@ -358,7 +365,7 @@ func (w *worker) again(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*lease)
 	defer stop()
 	w.queue.AgainAll(ctx, durable.Query{Dead: true, Limit: 10})
-	if id := w.pick(); id != 0 {
+	if id := w.pick(""); id != 0 {
 		w.queue.Again(ctx, id)
 	}
 }
@@ -367,25 +374,21 @@ func (w *worker) again(ctx context.Context) {
 func (w *worker) work(ctx context.Context, j job) error {
 	c := durable.ClaimFrom(ctx)
 	w.write(event{Op: "start", Ref: j.Ref, Item: int64(c.ID), Token: c.Token, Tries: c.Attempt})
+	defer w.write(event{Op: "stop", Item: int64(c.ID), Token: c.Token})
 	if !w.Calm {
 		if err := w.live(ctx, j); err != nil {
 			return err
 		}
 	}
 	end := w.begin(event{Op: "effect", Ref: j.Ref, Item: int64(c.ID), Token: c.Token})
-	const insert = "insert into chaos.effect (item, token) values ($1, $2)"
-	var err error
-	if j.Tx {
-		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, insert, c.ID, c.Token); err != nil {
-				return err
-			}
-			defer w.linger()
-			return postgres.Finish(ctx, tx)
-		})
-	} else {
-		_, err = w.pool.Exec(ctx, insert, c.ID, c.Token)
-	}
+	err := w.db.change(ctx, func(ctx context.Context, tx transaction) error {
+		err := tx.exec("insert into chaos.effect (item, token) values ($1, $2)", int64(c.ID), c.Token)
+		if err == nil && j.Tx {
+			err = tx.finish()
+			w.linger()
+		}
+		return err
+	})
 	if err != nil {
 		end(c.ID, "maybe")
 		return err
@@ -400,16 +403,14 @@ func (w *worker) work(ctx context.Context, j job) error {
 // live takes some time, and perhaps fails.
 func (w *worker) live(ctx context.Context, j job) error {
 	long := time.Duration(w.random(int(40 * time.Millisecond)))
-	if w.chance(40) {
-		long = time.Duration(w.random(int(3 * time.Second)))
+	if j.Long {
+		long = time.Duration(w.random(int(2 * lease)))
 	}
 	if j.Kill {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	if w.chance(2) { // it occupies the pool of the program
-		if conn, err := w.pool.Acquire(ctx); err == nil {
-			defer conn.Release()
-		}
+		defer w.db.occupy(ctx)()
 	}
 	if w.chance(2) {
 		time.Sleep(long) // and ignores that it is cancelled

@@ -19,16 +19,30 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The modes are those of programs beside and behind PgBouncer.
+// The modes are those of programs beside and behind PgBouncer. The program has no rights but those
+// that the README lists.
 func TestStore(t *testing.T) {
 	for name, mode := range map[string]pgx.QueryExecMode{"statements are cached": pgx.QueryExecModeCacheStatement, "exec": pgx.QueryExecModeExec, "simple": pgx.QueryExecModeSimpleProtocol} {
 		t.Run(name, func(t *testing.T) {
 			if mode != pgx.QueryExecModeCacheStatement && os.Getenv("EPHEMERAL_LONG") == "" {
 				t.Skip("EPHEMERAL_LONG=1 runs it")
 			}
-			schema := newSchema(t)
+			owner := open(t)
+			schema := owner.opts.Schema
+			exec(t, owner, strings.ReplaceAll(`revoke execute on all functions in schema {s} from public; create role ROLE; grant usage on schema {s} to ROLE;
+				grant select, insert, update, delete on all tables in schema {s} to ROLE; grant usage on all sequences in schema {s} to ROLE;
+				grant execute on all functions in schema {s} to ROLE`, "ROLE", schema))
+			t.Cleanup(func() { exec(t, owner, "drop owned by "+schema+"; drop role "+schema) })
 			durabletest.Run(t, func(t testing.TB) durable.Store {
-				return openIn(t, schema, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+				s, err := Open(t.Context(), connect(t, func(c *pgxpool.Config) {
+					c.ConnConfig.DefaultQueryExecMode = mode
+					c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+						_, err := conn.Exec(ctx, "set role "+schema)
+						return err
+					}
+				}), Options{Schema: schema, SkipMigrations: true})
+				require.NoError(t, err)
+				return s
 			})
 		})
 	}
