@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -187,4 +188,60 @@ type classState struct {
 	Class // resolved; its limit and rates are guarded by mu
 	rule
 	trialOn *condition // nil: none
+}
+
+// started lists the operations that have started and not ended. mu is held.
+func (e *engine) started() []*Operation {
+	started := e.suspended.appendTo(e.running.appendTo(nil))
+	for i := range e.scheduler.lanes {
+		started = e.scheduler.lanes[i].back.appendTo(started)
+	}
+	return started
+}
+
+// alive is the number of operations that have started and not ended. mu is held.
+func (e *engine) alive() int { return e.running.n + e.suspended.n + e.scheduler.backs }
+
+// unfinished is the number of operations whose waiters have not been answered. mu is held.
+func (e *engine) unfinished() int {
+	e.collect()
+	return e.alive() + e.telling + e.scheduler.pending()
+}
+
+// find returns an operation that is pending, running or in the window.
+func (e *engine) find(id OperationID) *Operation {
+	e.lockFresh()
+	defer e.mu.Unlock()
+	return e.index.get(id)
+}
+
+// lockFresh locks the engine, moves accepted operations to the scheduler, and evicts
+// operations that are too old for the window.
+func (e *engine) lockFresh() {
+	e.made().mu.Lock()
+	e.collect()
+	oldest, ok := e.window.oldest()
+	if !ok || e.window.maxAge == 0 {
+		return
+	}
+	now := e.clock.now()
+	if oldest > now-e.window.maxAge {
+		return
+	}
+	e.sweep(now)
+	e.unlock()
+	e.mu.Lock()
+}
+
+func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
+
+func (e *engine) setPaused(paused bool, signal string) {
+	e.made().mu.Lock()
+	changed := e.paused != paused
+	e.paused = paused
+	e.wakeLocked()
+	e.mu.Unlock()
+	if changed {
+		e.sink.RaiseKey(signal, e.name)
+	}
 }

@@ -297,3 +297,20 @@ func (e *engine) pendingIn(lane, class int) int {
 	place := e.intake.place(uint8(lane), uint8(class))
 	return int(e.intake.rooms[place].accepted - e.queues[place].left)
 }
+
+// seePending compares the number of pending operations with the watermarks. mu is held.
+func (e *engine) seePending() {
+	e.collect()
+	for _, w := range e.pendingMarks {
+		if w.see(e.scheduler.pending()) {
+			e.out.after.tell(w)
+		}
+	}
+}
+
+// refresh tells the intake how much room there is. Both locks are held.
+func (e *engine) refresh() {
+	for i := range e.queues {
+		e.intake.rooms[i].left = e.queues[i].left
+	}
+}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
 	"time"
@@ -196,24 +195,6 @@ func (e *engine) stopped() bool { return e.full() || e.paused || e.closing }
 // full reports whether there is no slot for pending operations. mu is held.
 func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
-// started lists the operations that have started and not ended. mu is held.
-func (e *engine) started() []*Operation {
-	started := e.suspended.appendTo(e.running.appendTo(nil))
-	for i := range e.scheduler.lanes {
-		started = e.scheduler.lanes[i].back.appendTo(started)
-	}
-	return started
-}
-
-// alive is the number of operations that have started and not ended. mu is held.
-func (e *engine) alive() int { return e.running.n + e.suspended.n + e.scheduler.backs }
-
-// unfinished is the number of operations whose waiters have not been answered. mu is held.
-func (e *engine) unfinished() int {
-	e.collect()
-	return e.alive() + e.telling + e.scheduler.pending()
-}
-
 // leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
 	place := e.intake.place(o.lane, o.class)
@@ -229,43 +210,6 @@ func (e *engine) leaveQueue(o *Operation) {
 		e.seePending()
 	}
 }
-
-// find returns an operation that is pending, running or in the window.
-func (e *engine) find(id OperationID) *Operation {
-	e.lockFresh()
-	defer e.mu.Unlock()
-	return e.index.get(id)
-}
-
-// lockFresh locks the engine, moves accepted operations to the scheduler, and evicts
-// operations that are too old for the window.
-func (e *engine) lockFresh() {
-	e.made().mu.Lock()
-	e.collect()
-	oldest, ok := e.window.oldest()
-	if !ok || e.window.maxAge == 0 {
-		return
-	}
-	now := e.clock.now()
-	if oldest > now-e.window.maxAge {
-		return
-	}
-	e.sweep(now)
-	e.unlock()
-	e.mu.Lock()
-}
-
-// seePending compares the number of pending operations with the watermarks. mu is held.
-func (e *engine) seePending() {
-	e.collect()
-	for _, w := range e.pendingMarks {
-		if w.see(e.scheduler.pending()) {
-			e.out.after.tell(w)
-		}
-	}
-}
-
-func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
 
 func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule {
 	return rule{
@@ -376,24 +320,6 @@ func (e *engine) begin(o *Operation, now int64) {
 	o.status, o.started = StatusRunning, now
 	e.running.push(o)
 	e.grant() // o may have been the last pending operation that can start
-}
-
-// refresh tells the intake how much room there is. Both locks are held.
-func (e *engine) refresh() {
-	for i := range e.queues {
-		e.intake.rooms[i].left = e.queues[i].left
-	}
-}
-
-func (e *engine) setPaused(paused bool, signal string) {
-	e.made().mu.Lock()
-	changed := e.paused != paused
-	e.paused = paused
-	e.wakeLocked()
-	e.mu.Unlock()
-	if changed {
-		e.sink.RaiseKey(signal, e.name)
-	}
 }
 
 // next returns the operation to run next, marked as running; mu is held then. If

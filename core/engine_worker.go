@@ -22,7 +22,9 @@ const (
 	tokenTaken
 )
 
-// idleYields is how often a worker without work lets others run before it leaves.
+// idleYields is how often a worker without work lets others run before it leaves. That many
+// turns cost about as much as the start of another worker: so a worker waits too long by no
+// more than the cost of leaving too early.
 const idleYields = 6
 
 // wakeForArrival starts a worker if no goroutine looks for arrivals.

@@ -147,3 +147,33 @@ func (b *board) settle(rated *ratedKey, now int64) {
 		rated.wait(&r.parked, at)
 	}
 }
+
+// replace gives the turn of o to another operation.
+func (l *lane) replace(o, by *Operation) {
+	by.turnNumber = o.turnNumber
+	line, next := &l.lines[by.class], o
+	if by.class != o.class {
+		for next = line.head; next != line.waits && next.before(o); {
+			next = next.next
+		}
+	}
+	line.insert(by, next)
+	l.changed |= line.set
+}
+
+// take gives the first operation of a key a turn in the lane.
+func (l *lane) take(t *turn) {
+	if t.up = t.queue.head; t.up != nil {
+		t.queue.remove(t.up)
+		l.join(t.up)
+	}
+}
+
+// put undoes take.
+func (l *lane) put(t *turn) {
+	if t.up != nil {
+		l.leave(t.up)
+		t.queue.unshift(t.up)
+		t.up = nil
+	}
+}
