@@ -47,48 +47,6 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 	}
 }
 
-// The signals of an operation end when it leaves the window. They do not refuse an item that starts at that
-// moment.
-func TestSignalsOfEvictedOperationsDoNotRefuse(t *testing.T) {
-	for name, test := range map[string]struct {
-		tracked int
-		last    coretest.Body // what the culprit does before it ends
-	}{
-		"no window":       {-1, raise("stop")},
-		"window of one":   {1, raise("stop")},
-		"held until then": {10, func(ctx context.Context) error { core.OperationFrom(ctx).Hold("stop", 0); return nil }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := bodies(t, core.Options{CancelOn: "stop", MaxConcurrency: 2, MaxTracked: test.tracked})
-				culprit, other := newGate(), newGate()
-				enqueue(t, c, func(ctx context.Context) error {
-					<-culprit.opened
-					return test.last(ctx)
-				})
-				enqueue(t, c, other.body)
-				synctest.Wait()
-				id := enqueue(t, c, quick)
-				c.SetMaxConcurrency(1)
-				if test.tracked == 1 {
-					culprit.open() // frees no slot
-					synctest.Wait()
-					other.open() // frees the slot and pushes the culprit out
-				} else {
-					other.open()
-					synctest.Wait()
-					culprit.open()
-				}
-				synctest.Wait()
-				if s := c.Stats(); s.Refused != 0 || s.Succeeded != 3 {
-					t.Errorf("operation %d was refused because of a signal of one that had left: got %v, want all succeeded", id, s)
-				}
-				closeDown(t, c)
-			})
-		})
-	}
-}
-
 // MaxDefer limits how long raised facts defer. A held fact defers as long as it is held. Raised facts beside it
 // keep their own time.
 func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
@@ -97,20 +55,6 @@ func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
 		want    time.Duration
 		forced  uint64
 	}{
-		"held":   {func(s *core.Sink) { time.AfterFunc(time.Minute, s.Hold("busy", "", 0)) }, time.Minute, 0},
-		"leased": {func(s *core.Sink) { s.Hold("busy", "", time.Minute) }, time.Minute, 0},
-		"held, then raised": {func(s *core.Sink) {
-			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
-			s.Raise("busy")
-		}, time.Minute, 1},
-		"leased, then raised": {func(s *core.Sink) {
-			s.Hold("busy", "", time.Minute)
-			s.Raise("busy")
-		}, time.Minute, 1},
-		"raised, then held": {func(s *core.Sink) {
-			s.Raise("busy")
-			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
-		}, 64 * time.Second, 1},
 		"held twice, then raised": {func(s *core.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
 			time.AfterFunc(time.Second, s.Hold("busy", "", 0))

@@ -112,27 +112,6 @@ func TestOnDoneGoesBeforeAnswers(t *testing.T) {
 	})
 }
 
-// In OnDone, Enqueue does not wait: it accepts items beyond MaxQueued.
-func TestEnqueueInOnDone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var c *core.Coordinator[coretest.Body]
-		var once sync.Once
-		c = bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1, OnDone: func(core.Snapshot) {
-			once.Do(func() {
-				c.Pause()
-				for range 3 {
-					accepted(t)(c.Enqueue(context.Background(), quick))
-				}
-				checkEqual(t, "overflow", c.Stats().Overflow, 2)
-				c.Resume()
-			})
-		}})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkEqual(t, "succeeded", c.Stats().Succeeded, 4)
-	})
-}
-
 // In OnDone, a call that would wait for the coordinator gets an error, on whatever goroutine it is made. Close
 // does not wait.
 func TestOnDoneMayNotWait(t *testing.T) {

@@ -129,24 +129,3 @@ func TestForEachEndsWithItsIntake(t *testing.T) {
 		checkEqual(t, "text", fmt.Sprint(err), `core: coordinator "coordinator" is closed`)
 	})
 }
-
-// A body that runs a Map whose items call the body's coordinator gives its slot up for
-// them with Suspend.
-func TestMapSuspended(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := bodies(t, core.Options{MaxConcurrency: 1})
-		checkError(t, "Do", a.Do(t.Context(), func(ctx context.Context) error {
-			return core.OperationFrom(ctx).Suspend(ctx, "the items", func(ctx context.Context) error {
-				for _, err := range core.Map(ctx, slices.Values([]int{1, 2, 3}), func(ctx context.Context, i int) (int, error) {
-					return i, a.Do(ctx, quick)
-				}, core.Options{}) {
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}), nil)
-		checkEqual(t, "succeeded", a.Stats().Succeeded, 4)
-	})
-}

@@ -26,79 +26,6 @@ func gated(t *testing.T, opts core.Options) (*core.Coordinator[int], *core.Sink)
 	return c, opts.Sink
 }
 
-func TestCancelOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := gated(t, core.Options{CancelOn: "overload.*, stop"})
-		check := func(want string) {
-			t.Helper()
-			_, err := c.Enqueue(t.Context(), 0)
-			_, tryErr := c.TryEnqueue(context.Background(), 0)
-			var refused, tryRefused *core.RefusedError
-			switch {
-			case want == "":
-				coretest.Check(t, err == nil && tryErr == nil, "got %v and %v, want none", err, tryErr)
-			case !errors.As(err, &refused) || !errors.As(tryErr, &tryRefused):
-				t.Errorf("got %v and %v, want to be refused", err, tryErr)
-			case refused.Signal.Name != want || tryRefused.Signal.Name != want:
-				t.Errorf("refused by %v and %v, want by %q", refused.Signal, tryRefused.Signal, want)
-			}
-			synctest.Wait() // what was accepted has run
-		}
-		check("")
-		s.Raise("overloaded")
-		check("")
-		s.Raise("overload.cpu")
-		check("overload.cpu")
-		release := s.Hold("stop", "", 0)
-		check("stop") // the newest
-		s.Retract("overload.*")
-		check("stop")
-		release()
-		check("")
-		c.Flush(t.Context())
-		if got := c.Stats(); got.Rejected != 6 || got.Succeeded != 6 {
-			t.Errorf("got %d rejected, %d succeeded, want 6, 6", got.Rejected, got.Succeeded)
-		}
-	})
-}
-
-// A gate stays closed when newer signals have pushed the fact out of the window, and the fact can still be seen.
-func TestGateOutlivesTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := gated(t, core.Options{CancelOn: "stop", DeferOn: "wait", MaxDefer: -1})
-		chatter := func() {
-			for i := range 1000 {
-				s.Raise(fmt.Sprintf("chatter%d", i))
-			}
-		}
-		s.Raise("stop")
-		chatter()
-		if got := s.Stats(); got.Kept != 1 || got.Stored != got.Capacity || !s.Has("stop") {
-			t.Fatalf("got %+v, Has %v, want 1 kept", got, s.Has("stop"))
-		}
-		var refused *core.RefusedError
-		if _, err := c.Enqueue(t.Context(), 0); !errors.As(err, &refused) {
-			t.Errorf("got %v, want to be refused", err)
-		}
-		if got := s.Retract("stop"); got != 1 || s.Has("stop") || s.Stats().Kept != 0 {
-			t.Errorf("retracted %d, want 1 and none left", got)
-		}
-		s.Raise("wait")
-		chatter()
-		if _, err := c.Enqueue(t.Context(), 0); err != nil {
-			t.Fatalf("got %v after the retraction", err)
-		}
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		checkEqual(t, "deferred", c.Stats().Pending, 1)
-		s.Retract("wa*")
-		synctest.Wait()
-		if got := c.Stats(); got.Pending != 0 || got.Succeeded != 1 || got.Forced != 0 {
-			t.Errorf("after the retraction: %+v", got)
-		}
-	})
-}
-
 // deferred enqueues an item and returns how long it waited to be run.
 func deferred(t *testing.T, c *core.Coordinator[int], limit time.Duration) time.Duration {
 	t.Helper()
@@ -277,30 +204,6 @@ func TestGateOpensWhenOperationOfManySignalsLeaves(t *testing.T) {
 		checkRefusal(t, c.Do(ctx, 0), "full")
 	})
 	checkError(t, "Do after it has left", c.Do(t.Context(), 0), nil)
-}
-
-// What an operation holds ends with it, also by a panic.
-func TestGateOnHeldByOperation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
-		writer := core.Must(core.NewCoordinator(func(ctx context.Context, panics bool) error {
-			core.OperationFrom(ctx).Hold("update.in-progress", 0)
-			time.Sleep(time.Second)
-			if panics {
-				panic("writer")
-			}
-			return nil
-		}, core.Options{Sink: s}))
-		defer writer.Close()
-		reader, _ := gated(t, core.Options{Sink: s, DeferOn: "update.in-progress"})
-		for _, panics := range []bool{false, true} {
-			writer.Enqueue(t.Context(), panics)
-			synctest.Wait()
-			if got := deferred(t, reader, time.Minute); got != time.Second {
-				t.Errorf("panics %v: ran after %v, want 1s", panics, got)
-			}
-		}
-	})
 }
 
 // MaxDefer counts from when the item was enqueued, or from when the present deferral began. A resume ends a

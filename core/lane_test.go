@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,73 +142,6 @@ func saturate(t *testing.T, c *core.Coordinator[coretest.Body], takes func() tim
 }
 
 func second() time.Duration { return time.Second }
-
-// When one item ages at a time, it starts after Ageing and the rest of one body.
-func TestAgeingBoundsTheWait(t *testing.T) {
-	const ageing, body = 5 * time.Second, time.Second
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 7))
-			c := bodies(t, core.Options{MaxConcurrency: 1 + int(seed%3), Ageing: ageing, Lanes: lanes(t, "hot, slow")})
-			var bodies atomic.Uint64
-			var stops []func()
-			for range 1 + seed%3 {
-				stops = append(stops, saturate(t, c.Lane("hot"), func() time.Duration {
-					return 1 + time.Duration(rand.New(rand.NewPCG(seed, bodies.Add(1))).Int64N(int64(body)))
-				}))
-			}
-			for range 20 {
-				time.Sleep(time.Duration(random.Int64N(int64(10 * time.Second))))
-				begun := time.Now()
-				var waited time.Duration
-				checkError(t, "Do", c.Lane("slow").Do(t.Context(), func(context.Context) error {
-					waited = time.Since(begun)
-					return nil
-				}), nil)
-				coretest.Check(t, waited >= ageing && waited <= ageing+body, "seed %d: it waited %v, want between %v and %v", seed, waited, ageing, ageing+body)
-			}
-			for _, stop := range stops {
-				stop()
-			}
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
-		})
-	}
-}
-
-// However many items have aged, the higher lane keeps three of four starts.
-func TestAgeingTakesEveryFourthStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var starts []string
-		noting := func(lane string) coretest.Body {
-			return func(context.Context) error {
-				starts = append(starts, lane)
-				return nil
-			}
-		}
-		c, g := occupied(t, core.Options{Ageing: time.Minute, Lanes: lanes(t, "hot, normal, slow")})
-		for range 100 {
-			enqueue(t, c.Lane("slow"), noting("slow"))
-			time.Sleep(time.Nanosecond)
-			enqueue(t, c.Lane("normal"), noting("normal"))
-			time.Sleep(time.Nanosecond)
-		}
-		time.Sleep(time.Hour)
-		for range 100 {
-			enqueue(t, c.Lane("hot"), noting("hot"))
-		}
-		g.open()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		for i := range 130 {
-			want := "hot"
-			if i%4 == 0 {
-				want = []string{"slow", "normal"}[i/4%2]
-			}
-			if starts[i] != want {
-				t.Fatalf("start %d: got %s, want %s, of %q", i, starts[i], want, starts[:i+1])
-			}
-		}
-	})
-}
 
 // Without ageing, priority is strict. By default an item ages after ten seconds.
 func TestAgeingDefaultAndNone(t *testing.T) {

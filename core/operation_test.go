@@ -291,27 +291,6 @@ func TestOperationConcurrentSafe(t *testing.T) {
 	})
 }
 
-func TestParent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inner := bodies(t, core.Options{})
-		outer := bodies(t, core.Options{})
-		var child core.OperationID
-		parent := enqueue(t, outer, func(ctx context.Context) error {
-			checkEqual(t, "Parent of one without", core.OperationFrom(ctx).Parent(), 0)
-			type key struct{}
-			var err error
-			child, err = inner.Enqueue(context.WithValue(ctx, key{}, 1), func(ctx context.Context) error {
-				coretest.Check(t, core.OperationFrom(ctx).ID() != core.OperationFrom(ctx).Parent(), "an operation is its own parent")
-				return nil
-			})
-			return err
-		})
-		synctest.Wait()
-		s, _ := inner.Lookup(child)
-		checkEqual(t, "Parent", s.Parent, parent)
-	})
-}
-
 // --- the context of a body
 
 type ctxKey struct{}
@@ -388,27 +367,6 @@ func TestContextCancelled(t *testing.T) {
 	})
 }
 
-// A body that was cancelled before it asks for the first time sees the cancellation.
-func TestContextAskedLate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{})
-		g := newGate()
-		var err, cause error
-		id := enqueue(t, c, func(ctx context.Context) error {
-			<-g.opened
-			err, cause = ctx.Err(), context.Cause(ctx)
-			<-ctx.Done()
-			return nil
-		})
-		synctest.Wait()
-		c.Cancel(id, errOnPurpose)
-		g.open()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkError(t, "Err", err, context.Canceled)
-		checkError(t, "Cause", cause, errOnPurpose)
-	})
-}
-
 // A context has ended when its body has returned, and so have its children.
 func TestContextLeakedPastBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -440,24 +398,5 @@ func TestContextLeakedPastBody(t *testing.T) {
 			// It is not a way into the operation any more: nothing deadlocks.
 			checkError(t, "Flush with it", c.Flush(leaked), nil)
 		}
-	})
-}
-
-func TestContextOfOneOperationInAnother(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inner, outer := bodies(t, core.Options{}), bodies(t, core.Options{})
-		id := enqueue(t, outer, func(ctx context.Context) error {
-			// Do follows the context of the outer operation.
-			return inner.Do(ctx, func(ctx context.Context) error {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			})
-		})
-		synctest.Wait()
-		outer.Cancel(id, errOnPurpose)
-		synctest.Wait()
-		s := checkStatus(t, outer, id, core.StatusCancelled)
-		checkError(t, "its error", s.Err, errOnPurpose)
-		checkEqual(t, "cancelled inside", inner.Stats().Cancelled, 1)
 	})
 }
