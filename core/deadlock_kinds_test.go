@@ -2,10 +2,8 @@ package core_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -54,87 +52,6 @@ func TestEnqueueFromBodyOfEveryKind(t *testing.T) {
 	})
 }
 
-// A body that would wait for itself gets an error.
-func TestDeadlockWaitFromBodyOfEveryKind(t *testing.T) {
-	everyConstructor(t, func(t *testing.T, kind constructor) {
-		c := kind.make(t, core.Options{MaxConcurrency: 2})
-		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
-			self := core.OperationFrom(ctx).ID()
-			for name, wait := range map[string]coretest.Body{
-				"Wait":  func(ctx context.Context) error { return c.Wait(ctx, self) },
-				"Flush": c.Flush,
-				"Drain": c.Drain,
-				"Idle":  c.WaitIdle,
-			} {
-				checkError(t, name, wait(ctx), core.ErrWouldDeadlock)
-				checkError(t, name+" without the context", wait(context.Background()), core.ErrWouldDeadlock)
-			}
-			checkError(t, "Do without the context", c.Do(context.Background(), quick), core.ErrWouldDeadlock)
-			return nil
-		}), nil)
-		if s := c.Stats(); s.Closed || s.Enqueued != 1 {
-			t.Errorf("got %v, want nothing changed", s)
-		}
-	})
-}
-
-// Close in a body cancels all operations, the body's own too, and does not wait.
-func TestDeadlockCloseFromBodyOfEveryKind(t *testing.T) {
-	everyConstructor(t, func(t *testing.T, kind constructor) {
-		c := kind.make(t, core.Options{MaxConcurrency: 2})
-		var cause error
-		err := c.Do(t.Context(), func(ctx context.Context) error {
-			for range 5 {
-				_, err := c.TryEnqueue(context.Background(), untilCancelled)
-				checkError(t, "TryEnqueue", err, nil)
-			}
-			synctest.Wait()
-			checkError(t, "Close", c.Close(), nil)
-			cause = context.Cause(ctx)
-			checkError(t, "Close again", c.Close(), nil)
-			_, err := c.Enqueue(context.Background(), quick)
-			checkError(t, "Enqueue", err, core.ErrClosed)
-			return cause
-		})
-		checkError(t, "Do", err, core.ErrClosed)
-		checkError(t, "cause", cause, core.ErrClosed)
-		checkError(t, "Close from outside", c.Close(), nil)
-		if s := c.Stats(); s.Cancelled != 6 || s.Pending+s.Running+s.Tracked != 0 {
-			t.Errorf("got %v, want all cancelled and none left", s)
-		}
-	})
-}
-
-// A body may resize, pause and cancel, others and itself.
-func TestDeadlockControlFromBodyOfEveryKind(t *testing.T) {
-	everyConstructor(t, func(t *testing.T, kind constructor) {
-		c := kind.make(t, core.Options{MaxConcurrency: 1})
-		err := c.Do(t.Context(), func(ctx context.Context) error {
-			self := core.OperationFrom(ctx).ID()
-			pending, err := c.TryEnqueue(context.Background(), func(context.Context) error { t.Error("it ran"); return nil })
-			checkError(t, "TryEnqueue", err, nil)
-			for _, limit := range []int{8, 1, 4} {
-				c.Pause()
-				checkError(t, "SetMaxConcurrency", c.SetMaxConcurrency(limit), nil)
-			}
-			checkEqual(t, "Cancel of a pending one", c.Cancel(pending, nil), true)
-			c.Resume()
-			unpin, pinned := c.Pin(self)
-			checkEqual(t, "Pin", pinned, true)
-			unpin()
-			checkEqual(t, "Evict of itself", c.Evict(self), false)
-			checkEqual(t, "Cancel of itself", c.Cancel(self, errOnPurpose), true)
-			if x, ok := c.Explain(self); !ok || len(x.Reasons) != 0 {
-				t.Errorf("Explain: got %v, %t, want no reason", x, ok)
-			}
-			return ctx.Err()
-		})
-		checkError(t, "Do", err, errOnPurpose)
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkEqual(t, "cancelled", c.Stats().Cancelled, 2)
-	})
-}
-
 // callEverything calls everything that a handler may call, except Close.
 func callEverything(t testing.TB, c bodyCoordinator, s core.Signal) {
 	sink := c.Sink()
@@ -142,6 +59,12 @@ func callEverything(t testing.TB, c bodyCoordinator, s core.Signal) {
 	sink.Hold("called", "", 0)()
 	sink.Retract("called")
 	sink.Subscribe("other", func(core.Signal) {})()
+	sink.Monitor("called", time.Hour).Stop()
+	sink.Resize(500, time.Hour)
+	sink.Stats()
+	for range sink.Sense(core.Query{Pattern: "called"}) {
+		break
+	}
 	if _, err := c.TryEnqueue(context.Background(), quick); err != nil {
 		checkError(t, "TryEnqueue", err, core.ErrClosed)
 	}
@@ -223,80 +146,6 @@ func TestDeadlockHandlersOfEveryKind(t *testing.T) {
 			checkError(t, "Close", c.Close(), nil)
 			checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
 			j.check(t, "OnSignal", "subscriber", "OnRetract", "retraction subscriber", "OnFinalized")
-		})
-	}
-}
-
-// Resize, cancel, pause, flush, drain and close, from outside and from bodies, while
-// producers and bodies are busy.
-func TestDeadlockUnderLoadOfEveryKind(t *testing.T) {
-	for name, end := range map[string]func(c bodyCoordinator) error{
-		"drain": func(c bodyCoordinator) error { return c.Drain(context.Background()) },
-		"close": func(c bodyCoordinator) error { return c.Close() },
-		"close from a body": func(c bodyCoordinator) error {
-			c.Do(context.Background(), func(context.Context) error { return c.Close() })
-			return c.Close()
-		},
-		"drain while closing": func(c bodyCoordinator) error {
-			var all sync.WaitGroup
-			all.Go(func() { c.Drain(context.Background()) })
-			all.Go(func() { c.Close() })
-			all.Wait()
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			everyConstructor(t, func(t *testing.T, kind constructor) {
-				c := kind.make(t, core.Options{MaxConcurrency: 4, MaxQueued: 2, MaxTracked: 5})
-				var producers sync.WaitGroup
-				for p := range uint64(8) {
-					producers.Go(func() {
-						random := rand.New(rand.NewPCG(7, p))
-						for {
-							what := random.IntN(10)
-							id, err := c.Enqueue(t.Context(), func(ctx context.Context) error {
-								self := core.OperationFrom(ctx).ID()
-								switch what {
-								case 0:
-									c.SetMaxConcurrency(1 + int(self%8))
-								case 1:
-									c.Cancel(self, nil)
-								case 2:
-									c.TryEnqueue(context.Background(), quick)
-								case 3:
-									core.OperationFrom(ctx).Raise("progress")
-								case 4:
-									checkError(t, "Flush", c.Flush(ctx), core.ErrWouldDeadlock)
-								case 5:
-									c.Cancel(self+1, nil)
-								}
-								select {
-								case <-time.After(time.Millisecond):
-								case <-ctx.Done():
-								}
-								return ctx.Err()
-							})
-							if err != nil {
-								checkError(t, "Enqueue", err, core.ErrClosed)
-								return
-							}
-							switch random.IntN(20) {
-							case 0:
-								c.SetMaxConcurrency(1 + random.IntN(8))
-							case 1:
-								c.Cancel(id, nil)
-							case 2:
-								c.Explain(id)
-							}
-						}
-					})
-				}
-				time.Sleep(50 * time.Millisecond)
-				checkError(t, "Flush", c.Flush(t.Context()), nil)
-				checkError(t, "end", end(c), nil)
-				producers.Wait()
-				checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
-			})
 		})
 	}
 }

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -259,48 +258,5 @@ func TestCloseWaitsForOnFinalized(t *testing.T) {
 		checkEqual(t, "told when Flush returns", told.Load(), 0)
 		checkError(t, "Close", c.Close(), nil)
 		checkEqual(t, "told when Close returns", told.Load(), 2)
-	})
-}
-
-// nosy is a context that calls the coordinator whenever it is asked for a value, as context.Cause does.
-type nosy struct {
-	context.Context
-	look func()
-}
-
-func (n nosy) Value(key any) any {
-	n.look()
-	return n.Context.Value(key)
-}
-
-// No lock is held while the cause of a caller's context is read.
-func TestContextIsNotAskedUnderALock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		finish := make(chan struct{})
-		c := core.Must(core.NewCoordinator(func(context.Context, int) error {
-			<-finish
-			return nil
-		}, core.Options{MaxConcurrency: 1, MaxQueued: 1}))
-		defer c.Close()
-		defer close(finish)
-		for range 2 {
-			c.Enqueue(t.Context(), 0)
-			synctest.Wait()
-		}
-		timeout, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		ctx := nosy{timeout, func() { c.Stats() }}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := c.Enqueue(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Enqueue: got %v, want the end of the context", err)
-			}
-		})
-		wg.Go(func() {
-			if err := c.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Flush: got %v, want the end of the context", err)
-			}
-		})
-		wg.Wait()
 	})
 }

@@ -28,18 +28,3 @@ func TestSuspicionEnds(t *testing.T) {
 		t.Error("still suspected")
 	}
 }
-
-// When a handler cancels a forward, a fact that is on its way does not stay on the other sink.
-func TestForwardCancelledBeforeItsFactIsLinked(t *testing.T) {
-	s, to := NewSink(SinkOptions{}), NewSink(SinkOptions{})
-	cancel := s.Forward(to, "a")
-	f := s.forwards[0]
-	cancel()
-	var under passage
-	s.Subscribe("a", func(a Signal) { under = passage{a, &journey{s}} })
-	s.Hold("a", "", 0)
-	s.carry(f, to, under)
-	if got := to.Stats(); got.Raised != 1 || got.Held != 0 {
-		t.Errorf("got %+v, want 1 raised, none held", got)
-	}
-}
