@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -157,60 +156,6 @@ func TestDispatcherDefaults(t *testing.T) {
 		}
 		checkEqual(t, "name", d.Name(), "dispatcher")
 	})
-}
-
-// The model of a dispatcher is a slice that drops its first signal when it is full.
-func TestDispatcherAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 20))
-			limit := 1 + random.IntN(20)
-			var mu sync.Mutex
-			handled := map[string][]string{}
-			d := dispatcher(t, core.Options{MaxQueued: limit, MaxConcurrency: 1 + random.IntN(4)})
-			defer d.Close()
-			d.Handle("odd.*, even.*", func(_ context.Context, s core.Signal) error {
-				mu.Lock()
-				defer mu.Unlock()
-				handled[s.Name] = append(handled[s.Name], s.Key)
-				return nil
-			})
-			var dropped, total uint64
-			for range 5 {
-				d.Pause()
-				var queue []core.Signal
-				for i := range random.IntN(60) {
-					s := core.Signal{Name: [...]string{"odd.1", "even.2", "odd.3", "even.4", "other"}[random.IntN(5)], Key: strconv.Itoa(i)}
-					d.Dispatch(s)
-					if s.Name == "other" {
-						continue
-					}
-					total++
-					if len(queue) == limit {
-						queue = queue[1:]
-						dropped++
-					}
-					queue = append(queue, s)
-				}
-				d.Resume()
-				flushed(t, d)
-				want := map[string][]string{}
-				for _, s := range queue {
-					want[s.Name] = append(want[s.Name], s.Key)
-				}
-				mu.Lock()
-				for _, name := range []string{"odd.1", "even.2", "odd.3", "even.4"} {
-					checkSlice(t, fmt.Sprintf("seed %d: %s", seed, name), handled[name], want[name])
-				}
-				clear(handled)
-				mu.Unlock()
-				s := d.Stats()
-				checkEqual(t, "Dropped", s.Dropped, dropped)
-				checkEqual(t, "Enqueued", s.Enqueued, total)
-				checkEqual(t, "Succeeded", s.Succeeded, total-dropped)
-			}
-		})
-	}
 }
 
 func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {

@@ -1,13 +1,9 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -383,7 +379,7 @@ func TestExplanationJSON(t *testing.T) {
 		sink.Raise("stop")
 		sink.Raise("wait")
 		x, _ := c.Explain(id)
-		got, err := json.MarshalIndent(x, "", "")
+		got, err := json.Marshal(x)
 		checkError(t, "Marshal", err, nil)
 		at := func(d time.Duration) string {
 			text, _ := json.Marshal(begin.Add(d).Local())
@@ -394,81 +390,22 @@ func TestExplanationJSON(t *testing.T) {
 			stop, wait = wait, s
 		}
 		signal := func(s core.Signal) string {
-			text, _ := json.MarshalIndent(s, "", "")
+			text, _ := json.Marshal(s)
 			return string(text)
 		}
 		expand := strings.NewReplacer("ID", fmt.Sprint(id), "BUSY", fmt.Sprint(busy), "INNER", fmt.Sprint(inner),
 			"START", at(0), "NOW", at(time.Second), "FORCED", at(6*time.Second), "AGED", at(61*time.Second),
 			"STOP", signal(stop), "WAIT", signal(wait))
-		want := expand.Replace(`{
-"operation": ID,
-"status": "pending",
-"time": NOW,
-"reasons": [
-{
-"kind": "paused",
-"operation": ID
-},
-{
-"kind": "limit",
-"operation": ID,
-"holder": BUSY,
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "lane",
-"operation": ID,
-"holder": BUSY,
-"lane": "slow",
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "key",
-"operation": ID,
-"holder": BUSY,
-"key": "ada",
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "refused",
-"operation": ID,
-"signal": STOP,
-"since": NOW,
-"expires": AGED
-},
-{
-"kind": "deferred",
-"operation": ID,
-"signal": WAIT,
-"since": NOW,
-"expires": AGED,
-"forced": FORCED
-},
-{
-"kind": "priority",
-"operation": ID,
-"lane": "slow",
-"ahead": 1
-},
-{
-"kind": "order",
-"operation": ID,
-"ahead": 1
-},
-{
-"kind": "nested",
-"operation": BUSY,
-"holder": INNER,
-"of": "other"
-}
-]
-}`)
+		want := expand.Replace(`{"operation":ID,"status":"pending","time":NOW,"reasons":[` +
+			`{"kind":"paused","operation":ID},` +
+			`{"kind":"limit","operation":ID,"holder":BUSY,"running":1,"limit":1,"since":START},` +
+			`{"kind":"lane","operation":ID,"holder":BUSY,"lane":"slow","running":1,"limit":1,"since":START},` +
+			`{"kind":"key","operation":ID,"holder":BUSY,"key":"ada","running":1,"limit":1,"since":START},` +
+			`{"kind":"refused","operation":ID,"signal":STOP,"since":NOW,"expires":AGED},` +
+			`{"kind":"deferred","operation":ID,"signal":WAIT,"since":NOW,"expires":AGED,"forced":FORCED},` +
+			`{"kind":"priority","operation":ID,"lane":"slow","ahead":1},` +
+			`{"kind":"order","operation":ID,"ahead":1},` +
+			`{"kind":"nested","operation":BUSY,"holder":INNER,"of":"other"}]}`)
 		coretest.Check(t, string(got) == want, "got  %s\nwant %s", got, want)
 		text, _ := json.Marshal(must(c.Explain(busy)).Reasons[0])
 		checkEqual(t, "one reason", string(text), fmt.Sprintf(`{"kind":"nested","operation":%d,"holder":%d,"of":"other"}`, busy, inner))
@@ -491,21 +428,11 @@ func TestExplanationLogValue(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
 		c.Pause()
 		id, next := enqueue(t, c, quick), enqueue(t, c, quick)
-		var b bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-				return slog.Attr{}
-			}
-			return a
-		}}))
-		log.Info("waits", "why", must(c.Explain(next)))
-		want := fmt.Sprintf("msg=waits why.operation=%d why.status=pending why.reasons=\"[the coordinator is paused 1 item before it goes first]\"\n", next)
-		checkEqual(t, "logged", b.String(), want)
-		b.Reset()
+		want := fmt.Sprintf(`x.operation=%d x.status=pending x.reasons="[the coordinator is paused 1 item before it goes first]"`, next)
+		checkEqual(t, "logged", logged(must(c.Explain(next))), want)
 		c.Resume()
 		synctest.Wait()
-		log.Info("ran", "why", must(c.Explain(id)))
-		checkEqual(t, "logged", b.String(), fmt.Sprintf("msg=ran why.operation=%d why.status=succeeded\n", id))
+		checkEqual(t, "logged", logged(must(c.Explain(id))), fmt.Sprintf("x.operation=%d x.status=succeeded", id))
 	})
 }
 
@@ -551,78 +478,4 @@ func TestReasonString(t *testing.T) {
 		g.open()
 		c.Close()
 	})
-}
-
-// Explain is called while everything that it shows changes.
-func TestStressExplain(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	lanes := []core.Lane{{Name: "hot", Limit: 2, DeferOn: "wait.hot"}, {Name: "normal"}}
-	outer := core.Must(core.NewKeyedCoordinator(func(b keyedBody) string { return b.key },
-		func(ctx context.Context, b keyedBody) error { return b.body(ctx) },
-		core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: 20, MaxTracked: 10, Lanes: lanes, DeferOn: "wait.*", CancelOn: "stop", ResumeOn: "go", MaxDefer: time.Microsecond}))
-	inner := bodies(t, core.Options{Sink: sink, MaxConcurrency: 2, MaxQueued: 2, MaxTracked: 10})
-	stop := make(chan struct{})
-	var others sync.WaitGroup
-	aside := func(what func()) {
-		others.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					what()
-					runtime.Gosched()
-				}
-			}
-		})
-	}
-	explained := 0
-	aside(func() {
-		for _, c := range []core.Inspector{outer, inner} {
-			for s := range c.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning}) {
-				x, ok := c.Explain(s.ID)
-				if ok && len(x.Reasons) > 0 {
-					explained++
-				}
-				coretest.Check(t, x.String() != "", "no text")
-				if _, err := json.Marshal(x); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
-	aside(func() {
-		release := sink.Hold("wait.hot", "", 0)
-		sink.Raise("wait.long")
-		outer.SetMaxConcurrency(2)
-		outer.Pause()
-		sink.Raise("go")
-		outer.Resume()
-		outer.SetMaxConcurrency(4)
-		sink.Retract("wait.long")
-		release()
-	})
-	var producers sync.WaitGroup
-	n := stressed(3000)
-	for p := range uint64(4) {
-		producers.Go(func() {
-			random := rand.New(rand.NewPCG(8, p))
-			for range n {
-				body := coretest.Body(quick)
-				if random.IntN(2) == 0 {
-					body = do(inner, quick)
-				}
-				to := outer
-				if random.IntN(2) == 0 {
-					to = outer.Lane("hot")
-				}
-				accepted(t)(to.Enqueue(t.Context(), keyedBody{fmt.Sprint(random.IntN(5)), body}))
-			}
-		})
-	}
-	producers.Wait()
-	close(stop)
-	others.Wait()
-	checkError(t, "Drain", outer.Drain(t.Context()), nil)
-	coretest.Check(t, explained != 0, "nothing had to be explained")
 }

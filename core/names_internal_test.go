@@ -101,17 +101,6 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// While a window of unique names is full, the table is no larger than the window.
-func TestNamesAreBoundedByTheWindow(t *testing.T) {
-	s := NewSink(SinkOptions{Capacity: 100})
-	for i := range 20_000 {
-		s.Raise(fmt.Sprint("name", i))
-		if live, recent := liveNames(s); i%1000 == 0 && (live > 101 || recent > 101) {
-			t.Fatalf("after %d: got %d live names, %d recent ones, want at most 100", i, live, recent)
-		}
-	}
-}
-
 // Patterns that were asked for once, stopped monitors, cancelled handlers and ended waits do not pile up.
 func TestWatchersAreBounded(t *testing.T) {
 	s := NewSink(SinkOptions{})

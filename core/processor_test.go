@@ -3,8 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,37 +36,6 @@ func TestProcessorDefaults(t *testing.T) {
 		checkEqual(t, "name", p.Name(), "processor")
 		g.open()
 	})
-}
-
-// The model of a processor with one worker is a slice that drops its first signal when it is full.
-func TestProcessorAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 21))
-			limit := 1 + random.IntN(20)
-			var j journal
-			p := processor(t, j.noted(""), core.Options{MaxConcurrency: 1, MaxQueued: limit})
-			defer p.Close()
-			var dropped uint64
-			for range 5 {
-				p.Pause()
-				var queue []string
-				for i := range random.IntN(60) {
-					name := strconv.Itoa(i)
-					p.Process(named(name))
-					if len(queue) == limit {
-						queue = queue[1:]
-						dropped++
-					}
-					queue = append(queue, name)
-				}
-				p.Resume()
-				flushed(t, p)
-				j.check(t, queue...)
-				checkEqual(t, "Dropped", p.Stats().Dropped, dropped)
-			}
-		})
-	}
 }
 
 func TestReactionsHaveNoLanesAndClasses(t *testing.T) {

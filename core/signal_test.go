@@ -1,10 +1,8 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -194,22 +192,9 @@ func TestSignalLogValue(t *testing.T) {
 	s.RaiseKey("a", "k")
 	s.Because(newest(t, s, "a")).Raise("b")
 	s.Hold("h", "", 0)
-	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	check := func(name, want string) {
-		t.Helper()
-		out.Reset()
-		log.Info("m", "s", newest(t, s, name))
-		checkEqual(t, "logged", strings.TrimSpace(out.String()), want)
+	for name, want := range map[string]string{"a": `x.name=a x.key=k`, "b": `x.name=b x.path="[a b]"`, "h": `x.name=h x.held=true`} {
+		checkEqual(t, "logged", logged(newest(t, s, name)), want)
 	}
-	check("a", `msg=m s.name=a s.key=k`)
-	check("b", `msg=m s.name=b s.path="[a b]"`)
-	check("h", `msg=m s.name=h s.held=true`)
 }
 
 func TestQuery(t *testing.T) {

@@ -94,35 +94,6 @@ func TestForwardOrder(t *testing.T) {
 	wantNames(t, "order", got, "here", "first true true false", "second", "raised")
 }
 
-// A circle of forwards and handlers ends as other loops do.
-func TestForwardInCirclesThroughHandlers(t *testing.T) {
-	t.Run("without cause", func(t *testing.T) {
-		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
-		calls := 0
-		s.Forward(to, "a")
-		to.Subscribe("a", func(core.Signal) {
-			if calls++; calls > endless {
-				panic("endless")
-			}
-			s.Raise("a")
-		})
-		s.Raise("a")
-		if blocked := s.Stats().Blocked + to.Stats().Blocked; calls > 1000 || blocked != 1 {
-			t.Errorf("got %d calls, %d blocked, want it to end with 1", calls, blocked)
-		}
-	})
-	t.Run("with cause", func(t *testing.T) {
-		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
-		s.Forward(to, "*")
-		to.Subscribe("a", func(a core.Signal) { s.Because(a).Raise("b") })
-		to.Subscribe("b", func(b core.Signal) { s.Because(b).Raise("a") })
-		s.Raise("a")
-		wantNames(t, "sink", sensed(s, core.Query{}), "a", "b")
-		wantNames(t, "other sink", sensed(to, core.Query{}), "a", "b")
-		checkEqual(t, "blocked", s.Stats().Blocked, 1)
-	})
-}
-
 // A signal that is raised while a forward is made comes before the forward or is forwarded, and so are all after
 // it.
 func TestForwardLosesNothingWhileBeingMade(t *testing.T) {

@@ -165,7 +165,7 @@ func sameTime(got, want any) bool {
 func logged(v any) string {
 	var out bytes.Buffer
 	slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && a.Key != "x" {
+		if len(groups) == 0 && a.Key != "x" || a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
