@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -457,4 +458,169 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 		sink.Raise("night") // the gate looks no more
 		check(" stop.*: 11;  night: 4; hot stpo: 0; slow busy, stop.*: 14; ")
 	})
+}
+
+// CancelOn, DeferOn, ResumeOn, MaxDefer and DrainOn: what signals do to the intake
+// and to pending items.
+
+// Lifecycle signals cost more than the start and the end of an operation, so a subscription to everything does not
+// switch them on.
+func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
+	watchers := map[string]func(s *core.Sink, pattern string) (cancel func()){
+		"Subscribe": func(s *core.Sink, pattern string) func() { return s.Subscribe(pattern, func(core.Signal) {}) },
+		"Monitor":   func(s *core.Sink, pattern string) func() { return s.Monitor(pattern, 0).Stop },
+		"Forward": func(s *core.Sink, pattern string) func() {
+			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
+		},
+	}
+	const off, on = "body after", "operation.started body operation.stopped after" // as one who watches everything sees it
+	patterns := map[string]string{
+		"*": off, "**": off, "?peration.started": off, "*.started, *.stopped": off, "operation*": off, "operation.panicked": off, "operations.*": off, "*, operation.panicked": off,
+		"operation.*": on, "operation.started": on, "operation.stopped": on, "x, operation.st*": on, "*, operation.s*": on,
+	}
+	for name, watch := range watchers {
+		for pattern, want := range patterns {
+			bubble(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{})
+				c := bodies(t, core.Options{Sink: s})
+				all := coretest.Watch(t, s, "*")
+				cancel := watch(s, pattern)
+				checkError(t, "Do", c.Do(t.Context(), raise("body")), nil)
+				cancel()
+				checkError(t, "Do", c.Do(t.Context(), raise("after")), nil)
+				if seen := all.ExpectExactly(strings.Fields(want)...); t.Failed() {
+					t.Fatalf("%s of %q: got %v", name, pattern, seen)
+				}
+			})
+		}
+	}
+}
+
+// MaxDefer limits how long raised facts defer. A held fact defers as long as it is held. Raised facts beside it
+// keep their own time.
+func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		signals func(s *core.Sink)
+		want    time.Duration
+		forced  uint64
+	}{
+		"held twice, then raised": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised shortly before the release": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(59*time.Second, func() { s.Raise("busy") })
+		}, 64 * time.Second, 1},
+		"held before it was resumed": {func(s *core.Sink) {
+			s.Hold("busy", "", 0)
+			s.Raise("go")
+			s.Raise("busy")
+		}, 5 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{})
+				gated := bodies(t, core.Options{Sink: s, DeferOn: "busy", ResumeOn: "go"})
+				c.signals(s)
+				begun := time.Now()
+				checkError(t, "Do", gated.Do(t.Context(), quick), nil)
+				checkEqual(t, "deferred for", time.Since(begun), c.want)
+				checkEqual(t, "forced", gated.Stats().Forced, c.forced)
+			})
+		})
+	}
+}
+
+// DrainOn ends the intake of an idle coordinator too, and a key selects coordinators by name.
+func TestDrainOn(t *testing.T) {
+	for _, test := range []struct {
+		name, key string
+		want      bool
+	}{
+		{"drain.now", "", true},
+		{"drain.now", "orders", true},
+		{"drain.now", "ord*, payments", true},
+		{"drain.now", "payments", false},
+		{"other", "", false},
+	} {
+		t.Run(test.name+" "+test.key, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sink := core.NewSink(core.SinkOptions{})
+				c := bodies(t, core.Options{Sink: sink, Name: "orders", DrainOn: "drain.*"})
+				id := enqueue(t, c, func(ctx context.Context) error { time.Sleep(time.Second); return nil })
+				synctest.Wait()
+				sink.RaiseKey(test.name, test.key)
+				checkEqual(t, "closed", c.Stats().Closed, test.want)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				checkStatus(t, c, id, core.StatusSucceeded) // accepted work is done
+			})
+		})
+	}
+}
+
+// The table of the package documentation: how long a signal is on its sink, refuses items
+// and defers one.
+func TestHowLongASignalBlocks(t *testing.T) {
+	const age = 5 * time.Minute
+	for by, want := range map[string]struct {
+		opts                 *core.SinkOptions // nil: the sink is the coordinator's own
+		has, refuses, defers time.Duration
+	}{
+		"sink":          {&core.SinkOptions{}, age, age, 5 * time.Second},
+		"own sink":      {nil, age, age, 5 * time.Second},
+		"without limit": {&core.SinkOptions{MaxAge: -1}, 9 * age, 9 * age, 5 * time.Second},
+		"own":           {nil, age, 3 * age, 5 * time.Second}, // the operation runs for twice the age, and then is shown for once
+		"other":         {nil, age, age, 5 * time.Second},
+		"held":          {nil, 4 * age, 4 * age, 4 * age},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, ctx := time.Now(), t.Context()
+			body := func(ctx context.Context, raises bool) error {
+				if raises {
+					core.OperationFrom(ctx).Raise("stop")
+					time.Sleep(2 * age)
+				}
+				return nil
+			}
+			opts := core.Options{CancelOn: "stop"}
+			if want.opts != nil {
+				opts.Sink = core.NewSink(*want.opts)
+			}
+			own := core.Must(core.NewCoordinator(body, opts))
+			sink := own.Sink()
+			other := core.Must(core.NewCoordinator(body, core.Options{Sink: sink}))
+			var ran time.Duration
+			deferring := core.Must(core.NewCoordinator(func(context.Context, bool) error {
+				ran = time.Since(began)
+				return nil
+			}, core.Options{Sink: sink, DeferOn: "stop"}))
+			switch by {
+			case "own":
+				core.Must(own.Enqueue(ctx, true))
+			case "other":
+				core.Must(other.Enqueue(ctx, true))
+			case "held":
+				sink.Hold("stop", "", 4*age)
+			default:
+				sink.Raise("stop")
+			}
+			synctest.Wait()
+			core.Must(deferring.Enqueue(ctx, false))
+			for wait := age - 1; time.Since(began) < 5*age; wait = age - wait { // just before an end, and at it
+				time.Sleep(wait)
+				at := time.Since(began)
+				_, err := own.TryEnqueue(ctx, false)
+				if has := sink.Has("stop"); has != (at < want.has) || (err != nil) != (at < want.refuses) {
+					t.Errorf("%s: after %v, Has is %v and TryEnqueue returns %v", by, at, has, err)
+				}
+			}
+			own.Close()
+			other.Close()
+			deferring.Close()
+			coretest.Check(t, ran == want.defers, "%s: the deferred item ran after %v, want %v", by, ran, want.defers)
+		})
+	}
 }

@@ -194,3 +194,21 @@ func TestStatsJSONAndLogValue(t *testing.T) {
 		"x.rejected=4 x.overflow=0 x.limit=8 x.tracked=0 x.pinned=0 x.forced=0 x.signalsDropped=0 x.panics=0 x.paused=true x.closed=false"
 	checkEqual(t, "LogValue", logged(s), want)
 }
+
+func TestStatusIsTextInJSON(t *testing.T) {
+	for s := core.StatusPending; s <= core.StatusFinished; s++ {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back core.Status
+		if err := json.Unmarshal(text, &back); err != nil || back != s {
+			t.Errorf("%s reads as %v, %v", text, back, err)
+		}
+	}
+	var s core.Status
+	err := json.Unmarshal([]byte(`"runing"`), &s)
+	if err == nil || !strings.Contains(err.Error(), `"runing"`) || !strings.Contains(err.Error(), "running") {
+		t.Errorf("error %v, want the word and those that would do", err)
+	}
+}
