@@ -72,15 +72,11 @@ func TestOutcomes(t *testing.T) {
 		{"panic", func(context.Context) error { panic(boom) }, core.StatusFailed, func(t *testing.T, err error) {
 			checkError(t, "error", err, boom) // unwraps
 			p, ok := errors.AsType[*core.PanicError](err)
-			if !ok || p.Value != boom || !strings.Contains(string(p.Stack), "TestOutcomes") {
-				t.Errorf("got %#v, want a PanicError with the value and the stack of the panic", err)
-			}
+			coretest.Check(t, ok && p.Value == boom && strings.Contains(string(p.Stack), "TestOutcomes"), "got %#v, want a PanicError with the value and the stack of the panic", err)
 			checkEqual(t, "text", err.Error(), "core: operation panicked: boom")
 		}},
 		{"panic with text", func(context.Context) error { panic("text") }, core.StatusFailed, func(t *testing.T, err error) {
-			if errors.Unwrap(err) != nil {
-				t.Errorf("unwraps to %v, want nothing", errors.Unwrap(err))
-			}
+			coretest.Check(t, errors.Unwrap(err) == nil, "unwraps to %v, want nothing", errors.Unwrap(err))
 		}},
 		{"goexit", func(context.Context) error { runtime.Goexit(); return nil }, core.StatusFailed, func(t *testing.T, err error) {
 			if p, ok := errors.AsType[*core.PanicError](err); !ok || p.Value != nil || len(p.Stack) == 0 {

@@ -171,9 +171,7 @@ func TestFailuresAreKept(t *testing.T) {
 			case core.StatusFailed:
 				failed++
 				text, _ := json.Marshal(s)
-				if s.Item != "secret" || strings.Contains(string(text)+logged(s), "secret") {
-					t.Errorf("got item %v, and in JSON and logs %s %s", s.Item, text, logged(s))
-				}
+				coretest.Check(t, s.Item == "secret" && !strings.Contains(string(text)+logged(s), "secret"), "got item %v, and in JSON and logs %s %s", s.Item, text, logged(s))
 			case core.StatusSucceeded:
 				succeeded++
 				checkEqual(t, "item", s.Item, nil)

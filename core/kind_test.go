@@ -118,9 +118,7 @@ func TestKindPanickingHandler(t *testing.T) {
 	heard := 0
 	s.Subscribe("file.saved", func(core.Signal) { heard++ })
 	fileSaved.Raise(s, "", file{})
-	if heard != 1 || s.Count("file.saved") != 1 || s.Stats().Panics != 1 {
-		t.Errorf("heard %d, stored %d, panics %d, want 1 each", heard, s.Count("file.saved"), s.Stats().Panics)
-	}
+	coretest.Check(t, heard == 1 && s.Count("file.saved") == 1 && s.Stats().Panics == 1, "heard %d, stored %d, panics %d, want 1 each", heard, s.Count("file.saved"), s.Stats().Panics)
 }
 
 func TestNewKindRefusesPatterns(t *testing.T) {

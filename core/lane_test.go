@@ -312,9 +312,7 @@ func FuzzParseLanes(f *testing.F) {
 		}
 		var again []string
 		for _, l := range got {
-			if l.Limit < 0 || l != (core.Lane{Name: l.Name, Limit: l.Limit}) || strings.TrimSpace(l.Name) != l.Name || l.Name == "" {
-				t.Errorf("ParseLanes(%q): got lane %+v", spec, l)
-			}
+			coretest.Check(t, l.Limit >= 0 && l == (core.Lane{Name: l.Name, Limit: l.Limit}) && strings.TrimSpace(l.Name) == l.Name && l.Name != "", "ParseLanes(%q): got lane %+v", spec, l)
 			text := l.Name
 			if l.Limit > 0 {
 				text += ":" + strconv.Itoa(l.Limit)

@@ -23,9 +23,7 @@ func TestMonitor(t *testing.T) {
 		check := func(count int, last string) {
 			t.Helper()
 			sig, ok := m.Last()
-			if m.Count() != count || ok != (last != "") || sig.Key != last {
-				t.Errorf("got count %d, last %q, %v, want %d, %q", m.Count(), sig.Key, ok, count, last)
-			}
+			coretest.Check(t, m.Count() == count && ok == (last != "") && sig.Key == last, "got count %d, last %q, %v, want %d, %q", m.Count(), sig.Key, ok, count, last)
 		}
 		check(0, "")
 		s.RaiseKey("error.a", "1")

@@ -72,9 +72,7 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 		checkFreed(t, "stored", item, true)
 		checkFreed(t, "carried by the context", value, true)
 		for e := range c.Echoes(core.Query{}) {
-			if e.Key != "key" || e.Status != core.StatusFailed || e.Err != errOnPurpose || len(e.Signals) != 1 || e.Operation == 0 {
-				t.Errorf("got %+v, want the last words", e)
-			}
+			coretest.Check(t, e.Key == "key" && e.Status == core.StatusFailed && e.Err == errOnPurpose && len(e.Signals) == 1 && e.Operation != 0, "got %+v, want the last words", e)
 		}
 		runtime.KeepAlive(c)
 		_, _ = stored, carried

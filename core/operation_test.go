@@ -218,9 +218,7 @@ func TestOperationAfterItsEnd(t *testing.T) {
 		op.Set("too late", 1)
 		op.SetKey("too late")
 		op.Hold("too late", 0)()
-		if op.Retract("early") || op.RetractMatching("*") != 0 || op.Has("*") || len(op.Signals()) != 0 {
-			t.Error("an operation that has left still shows signals")
-		}
+		coretest.Check(t, !op.Retract("early") && op.RetractMatching("*") == 0 && !op.Has("*") && len(op.Signals()) == 0, "an operation that has left still shows signals")
 		checkEqual(t, "ID", op.ID(), id)
 		checkEqual(t, "Key", op.Key(), "")
 		for e := range c.Echoes(core.Query{}) {
@@ -306,9 +304,7 @@ func TestContextHasValuesButNotTheEndOfItsEnqueuer(t *testing.T) {
 			if _, ok := ctx.Deadline(); ok {
 				t.Error("the body has the deadline of its enqueuer")
 			}
-			if ctx.Err() != nil || context.Cause(ctx) != nil {
-				t.Errorf("Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
-			}
+			coretest.Check(t, ctx.Err() == nil && context.Cause(ctx) == nil, "Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
 		}
 		for _, useDone := range []bool{false, true} {
 			_, err := c.Enqueue(enqueuer, func(ctx context.Context) error {

@@ -249,9 +249,7 @@ func TestZeroCoordinatorSaysWhatToDo(t *testing.T) {
 		v := reflect.ValueOf(zero)
 		for i := range v.NumMethod() {
 			text := fmt.Sprint(callWith(v.Method(i), t.Context()))
-			if !strings.HasPrefix(text, "core: ") || !strings.Contains(text, "NewCoordinator") {
-				t.Errorf("%T.%s panicked with %q, want what to do", zero, v.Type().Method(i).Name, text)
-			}
+			coretest.Check(t, strings.HasPrefix(text, "core: ") && strings.Contains(text, "NewCoordinator"), "%T.%s panicked with %q, want what to do", zero, v.Type().Method(i).Name, text)
 		}
 	}
 }

@@ -59,9 +59,7 @@ func TestScopedOfOperation(t *testing.T) {
 	inBody(t, core.Options{Sink: sink}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		o.Scoped("s", "c", "t").Raise("x")
 		o.Scoped("s", "c", "t").Raise("y")
-		if !o.Has("s.c.t.x") || !o.Has("*.y") {
-			t.Errorf("the operation has %v", o.Signals())
-		}
+		coretest.Check(t, o.Has("s.c.t.x") && o.Has("*.y"), "the operation has %v", o.Signals())
 		coretest.Check(t, o.Retract("s.c.t.x") && !o.Retract("s.c.t.x"), "retracted not exactly once")
 		checkEqual(t, `RetractMatching("s.*")`, o.RetractMatching("s.*"), 1)
 		checkEqual(t, "signals of the sink", sink.Count("*"), 0)
@@ -221,13 +219,9 @@ func TestPropagationOfOperations(t *testing.T) {
 		id = o.ID()
 		coretest.Check(t, !o.Because(newest(t, s, "b")).RaiseKey("c", "k"), "raised too deep a signal")
 		coretest.Check(t, onRaiser, "OnBlocked was not called before Raise returned")
-		if len(o.Signals()) != 0 {
-			t.Errorf("the operation has %v", o.Signals())
-		}
+		coretest.Check(t, len(o.Signals()) == 0, "the operation has %v", o.Signals())
 	})
-	if blocked.Name != "c" || blocked.Key != "k" || blocked.Operation != id || blocked.Seq != 0 || !blocked.Time.IsZero() {
-		t.Errorf("OnBlocked saw %+v", blocked)
-	}
+	coretest.Check(t, blocked.Name == "c" && blocked.Key == "k" && blocked.Operation == id && blocked.Seq == 0 && blocked.Time.IsZero(), "OnBlocked saw %+v", blocked)
 	if got, want := blocked.Path(), []string{"a", "b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("OnBlocked saw the path %q, want %q", got, want)
 	}

@@ -282,9 +282,7 @@ func TestResults(t *testing.T) {
 			var got []int
 			for s, out := range c.Results(q) {
 				asked, ok := core.Value[question](s, "question")
-				if !ok || out != asked.n*asked.n || s.Key != asked.customer || s.Status != core.StatusSucceeded {
-					t.Errorf("%s: got %v with result %d", what, s, out)
-				}
+				coretest.Check(t, ok && out == asked.n*asked.n && s.Key == asked.customer && s.Status == core.StatusSucceeded, "%s: got %v with result %d", what, s, out)
 				got = append(got, asked.n)
 			}
 			checkSlice(t, what, got, want)

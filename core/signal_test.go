@@ -95,9 +95,7 @@ func TestSignalDepthAndPath(t *testing.T) {
 	check := func(name string, depth int, path ...string) core.Signal {
 		t.Helper()
 		got := newest(t, s, name)
-		if got.Depth() != depth || !slices.Equal(got.Path(), path) {
-			t.Errorf("%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
-		}
+		coretest.Check(t, got.Depth() == depth && slices.Equal(got.Path(), path), "%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
 		return got
 	}
 	s.Raise("a")

@@ -48,15 +48,11 @@ func TestForward(t *testing.T) {
 		wantNames(t, "forwarded", sensed(to, core.Query{}), "there.before", "order.placed", "file.saved")
 
 		original, placed := newest(t, s, "order.placed"), newest(t, to, "order.placed")
-		if placed.Key != "k1" || placed.Operation != original.Operation || placed.Operation == 0 || placed.Source != "shop" {
-			t.Errorf("got %+v, want it as %+v", placed, original)
-		}
+		coretest.Check(t, placed.Key == "k1" && placed.Operation == original.Operation && placed.Operation != 0 && placed.Source == "shop", "got %+v, want it as %+v", placed, original)
 		if got, want := placed.Path(), []string{"cause", "order.placed"}; !slices.Equal(got, want) {
 			t.Errorf("path: got %q, want %q", got, want)
 		}
-		if !placed.Time.Equal(time.Now().Add(-time.Minute)) || placed.Seq != 2 {
-			t.Errorf("got time %v, Seq %d, want those of the sink it came to", placed.Time, placed.Seq)
-		}
+		coretest.Check(t, placed.Time.Equal(time.Now().Add(-time.Minute)) && placed.Seq == 2, "got time %v, Seq %d, want those of the sink it came to", placed.Time, placed.Seq)
 		if got := sensed(to, core.Query{Operation: original.Operation, Source: "shop"}); len(got) != 1 {
 			t.Errorf("of the operation: got %q", got)
 		}
@@ -393,9 +389,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		})
 		checkError(t, "Do", c.Do(t.Context(), 0), nil)
 		synctest.Wait() // Do may return before the end has reached other sinks
-		if to.Has("*") {
-			t.Errorf("still held: %q", sensed(to, core.Query{}))
-		}
+		coretest.Check(t, !to.Has("*"), "still held: %q", sensed(to, core.Query{}))
 		close(door)
 		synctest.Wait()
 		if to.Has("*") || s.Has("*") || to.Stats().Raised != 2 {
@@ -439,9 +433,7 @@ func TestForwardCancelWaits(t *testing.T) {
 		coretest.Check(t, !cancelled, "cancel has not waited")
 		close(door)
 		synctest.Wait()
-		if !cancelled || to.Count("a") != 1 || other.Count("a") != 0 {
-			t.Errorf("cancelled %v, forwarded %d and %d, want true, 1, 0", cancelled, to.Count("a"), other.Count("a"))
-		}
+		coretest.Check(t, cancelled && to.Count("a") == 1 && other.Count("a") == 0, "cancelled %v, forwarded %d and %d, want true, 1, 0", cancelled, to.Count("a"), other.Count("a"))
 
 		var inside func()
 		to.Subscribe("b", func(core.Signal) { inside(); inside() })

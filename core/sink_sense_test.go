@@ -255,9 +255,7 @@ func TestCoordinatorLease(t *testing.T) {
 		if got := sensed(c, core.Query{}); len(got) != 0 {
 			t.Errorf("the coordinator still senses %q after the lease", got)
 		}
-		if o.Has("busy") || len(o.Signals()) != 0 {
-			t.Errorf("the operation still has %v after the lease", o.Signals())
-		}
+		coretest.Check(t, !o.Has("busy") && len(o.Signals()) == 0, "the operation still has %v after the lease", o.Signals())
 		if s, _ := c.Lookup(id); s.Has("busy") {
 			t.Errorf("the snapshot still has %v after the lease", s.Signals)
 		}

@@ -23,9 +23,7 @@ func TestNewSinkChecksItsOptions(t *testing.T) {
 	refused := func(what string, call func()) {
 		t.Helper()
 		defer func() {
-			if recover() == nil {
-				t.Errorf("%s: accepted", what)
-			}
+			coretest.Check(t, recover() != nil, "%s: accepted", what)
 		}()
 		call()
 	}
@@ -83,9 +81,7 @@ func TestZeroSink(t *testing.T) {
 		s, before := new(core.Sink), time.Now()
 		first(s)
 		got := newest(t, s, "first")
-		if got.Time.Before(before) || got.Time.After(time.Now()) || s.Count("first") != 1 {
-			t.Errorf("%s: got %v at %v, %d of them", what, got, got.Time, s.Count("first"))
-		}
+		coretest.Check(t, !got.Time.Before(before) && !got.Time.After(time.Now()) && s.Count("first") == 1, "%s: got %v at %v, %d of them", what, got, got.Time, s.Count("first"))
 		if stats := s.Stats(); stats.Capacity != 1000 || stats.MaxAge != 5*time.Minute || stats.Blocked != 0 {
 			t.Errorf("%s: got %+v", what, stats)
 		}

@@ -55,9 +55,7 @@ func TestWaitForGivesUp(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errCause)
 			got, err := s.WaitFor(ctx, pattern)
 			cancel()
-			if err != errCause || got.Name != "" || time.Since(start) != time.Second {
-				t.Errorf("%q: got %v, %v after %v, want the cause after 1s", pattern, got, err, time.Since(start))
-			}
+			coretest.Check(t, err == errCause && got.Name == "" && time.Since(start) == time.Second, "%q: got %v, %v after %v, want the cause after 1s", pattern, got, err, time.Since(start))
 		}
 		// Nothing is left behind.
 		if s.Raise("ready"); s.Stats().Panics != 0 {

@@ -87,9 +87,7 @@ func TestSnapshotDoesNotChange(t *testing.T) {
 		s := checkStatus(t, c, id, core.StatusRunning)
 		g.open()
 		synctest.Wait()
-		if !s.Has("a") || !s.Has("b") || s.Has("c") || s.Has("") || s.Key != "" || s.Err != nil || s.Status != core.StatusRunning {
-			t.Errorf("the snapshot has changed: %+v", s)
-		}
+		coretest.Check(t, s.Has("a") && s.Has("b") && !s.Has("c") && !s.Has("") && s.Key == "" && s.Err == nil && s.Status == core.StatusRunning, "the snapshot has changed: %+v", s)
 	})
 }
 
@@ -208,7 +206,5 @@ func TestStatusIsTextInJSON(t *testing.T) {
 	}
 	var s core.Status
 	err := json.Unmarshal([]byte(`"runing"`), &s)
-	if err == nil || !strings.Contains(err.Error(), `"runing"`) || !strings.Contains(err.Error(), "running") {
-		t.Errorf("error %v, want the word and those that would do", err)
-	}
+	coretest.Check(t, err != nil && strings.Contains(err.Error(), `"runing"`) && strings.Contains(err.Error(), "running"), "error %v, want the word and those that would do", err)
 }

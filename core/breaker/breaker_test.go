@@ -157,9 +157,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		if _, sharedErr := breaker.NewShared(nil, breaker.Options{Rate: rate}); sharedErr == nil {
 			t.Errorf("rate %v: got no error of NewShared", rate)
 		}
-		if b != nil || err == nil || !strings.HasPrefix(err.Error(), "breaker: Options.Rate is ") {
-			t.Errorf("rate %v: got %v and %v, want an error", rate, b, err)
-		}
+		coretest.Check(t, b == nil && err != nil && strings.HasPrefix(err.Error(), "breaker: Options.Rate is "), "rate %v: got %v and %v, want an error", rate, b, err)
 	}
 }
 

@@ -425,9 +425,7 @@ func TestSuiteNoticesBrokenSubjects(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := record(t, func(t testing.TB) { c.run(t, breakIt(b.spoil)) })
 				time.Sleep(3 * patience) // what hangs on purpose ends
-				if !strings.Contains(got, b.says) || !strings.Contains(got, "rule: "+c.rule) {
-					t.Errorf("the failure says\n%s\nwant it to contain %q and the rule %q", got, b.says, c.rule)
-				}
+				Check(t, strings.Contains(got, b.says) && strings.Contains(got, "rule: "+c.rule), "the failure says\n%s\nwant it to contain %q and the rule %q", got, b.says, c.rule)
 			})
 		})
 	}
@@ -495,8 +493,6 @@ func TestCheckBooks(t *testing.T) {
 		t.Errorf("got %v for books that balance", err)
 	}
 	for _, s := range []core.Stats{{Enqueued: 1}, {Running: 1}, {Enqueued: 0, Pending: -1, Running: 1}} {
-		if CheckBooks(s) == nil {
-			t.Errorf("got no error for %v", s)
-		}
+		Check(t, CheckBooks(s) != nil, "got no error for %v", s)
 	}
 }

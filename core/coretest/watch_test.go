@@ -45,9 +45,7 @@ func TestWatch(t *testing.T) {
 	raise("order.placed", "order.paid")
 	check("", func() {
 		got := w.ExpectExactly("order.placed", "order.paid")
-		if len(got) != 2 || got[1].Name != "order.paid" {
-			t.Errorf("got %v, want the two signals", got)
-		}
+		Check(t, len(got) == 2 && got[1].Name == "order.paid", "got %v, want the two signals", got)
 	})
 }
 

@@ -49,9 +49,7 @@ func collector(t testing.TB, combine combine, opts core.Options, jobs ...job) *e
 
 func checkOutcome(t testing.TB, got earlyexit.Outcome[int], signal string, want ...int) {
 	t.Helper()
-	if got.Exited != (signal != "") || got.Signal.Name != signal || !slices.Equal(got.Results, want) {
-		t.Errorf("got %+v, want signal %q and results %v", got, signal, want)
-	}
+	coretest.Check(t, got.Exited == (signal != "") && got.Signal.Name == signal && slices.Equal(got.Results, want), "got %+v, want signal %q and results %v", got, signal, want)
 }
 
 func checkExited(t testing.TB, err error, signal string) {

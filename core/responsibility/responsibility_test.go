@@ -182,9 +182,7 @@ func TestExpiresWithoutAnySignal(t *testing.T) {
 			begun := time.Now()
 			id := s.kept(responsibility.Promise{MaxPin: given[1]})
 			for _, p := range s.Active() {
-				if p.Until.IsZero() != (want == 0) || want > 0 && p.Until.Sub(p.Since) != want {
-					t.Errorf("got a promise from %v until %v, want %v", p.Since, p.Until, want)
-				}
+				coretest.Check(t, p.Until.IsZero() == (want == 0) && (want <= 0 || p.Until.Sub(p.Since) == want), "got a promise from %v until %v, want %v", p.Since, p.Until, want)
 			}
 			time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
 			s.mustBeKept(id, "just before five minutes")
