@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,31 +14,6 @@ import (
 
 // One test for each way in which a program could come to wait for itself. A bubble
 // reports what hangs.
-
-// A body may wait for an operation that has finished.
-func TestWaitFromBodyForFinished(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{})
-		id := enqueue(t, c, func(context.Context) error { return errOnPurpose })
-		synctest.Wait()
-		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error { return c.Wait(ctx, id) }), errOnPurpose)
-	})
-}
-
-// A body may wait for another coordinator.
-func TestBodyWaitsForAnotherCoordinator(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inner, outer := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1}), bodies(t, core.Options{})
-		checkError(t, "Do", outer.Do(t.Context(), func(ctx context.Context) error {
-			for range 5 {
-				if _, err := inner.Enqueue(ctx, quick); err != nil {
-					return err
-				}
-			}
-			return errors.Join(inner.Do(ctx, quick), inner.Flush(ctx), inner.Drain(ctx), inner.Close())
-		}), nil)
-	})
-}
 
 // A handler that runs on the goroutine of a body may enqueue on the full coordinator of that body.
 func TestHandlerEnqueuesOnFullCoordinator(t *testing.T) {

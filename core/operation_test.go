@@ -76,24 +76,6 @@ func TestSetAndValue(t *testing.T) {
 	})
 }
 
-// A body can set the key of its operation.
-func TestSetKey(t *testing.T) {
-	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
-		op.Raise("before")
-		op.SetKey("order-42")
-		op.Raise("after")
-		op.RaiseKey("other", "order-43")
-		checkEqual(t, "Key", op.Key(), "order-42")
-		s, _ := c.Lookup(op.ID())
-		checkEqual(t, "Snapshot.Key", s.Key, "order-42")
-		var keys []string
-		for _, s := range op.Signals() {
-			keys = append(keys, s.Key)
-		}
-		checkSlice(t, "keys of the signals", keys, []string{"", "order-42", "order-43"})
-	})
-}
-
 func TestOperationRetract(t *testing.T) {
 	var taken []string
 	opts := core.Options{Sink: core.NewSink(core.SinkOptions{}), OnRetract: func(r core.Retraction) {

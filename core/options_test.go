@@ -122,38 +122,6 @@ func TestOptionDefaults(t *testing.T) {
 	})
 }
 
-// A negative value means none, not "as few as possible".
-func TestOptionsNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxTracked: -1})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		synctest.Wait()
-		checkEqual(t, "MaxTracked", c.Stats().Tracked, 0)
-
-		c = bodies(t, core.Options{MaxAge: -1})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		time.Sleep(1000 * time.Hour)
-		checkEqual(t, "MaxAge", c.Stats().Tracked, 1)
-
-		c = bodies(t, core.Options{DeferOn: "busy", MaxDefer: -1})
-		release := c.Sink().Hold("busy", "", 0)
-		id := enqueue(t, c, quick)
-		time.Sleep(1000 * time.Hour)
-		checkStatus(t, c, id, core.StatusPending)
-		release()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-	})
-}
-
-func TestOptionName(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{Name: "orders"})
-		w := coretest.Watch(t, c.Sink(), "x")
-		checkError(t, "Do", c.Do(t.Context(), raise("x")), nil)
-		checkEqual(t, "Source", w.ExpectExactly("x")[0].Source, "orders")
-	})
-}
-
 // OnSignal is called for what the operations raise, before the subscribers of the sink. A panic in it has no other
 // effect.
 func TestOptionOnSignal(t *testing.T) {

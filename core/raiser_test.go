@@ -109,9 +109,7 @@ func (b *blocks) add(s core.Signal, why core.BlockReason) {
 func (b *blocks) want(t *testing.T, s *core.Sink, want ...string) {
 	t.Helper()
 	coretest.Check(t, slices.Equal(b.log, want), "blocked: got %q, want %q", b.log, want)
-	if got := s.Stats().Blocked; got != uint64(len(want)) {
-		t.Errorf("Stats().Blocked: got %d, want %d", got, len(want))
-	}
+	checkEqual(t, "Stats().Blocked", s.Stats().Blocked, uint64(len(want)))
 }
 
 func TestPropagationDepth(t *testing.T) {

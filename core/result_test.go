@@ -43,36 +43,6 @@ func checkResult(t testing.TB, what, got string, err error, want string, wantErr
 	coretest.Check(t, got == want && errors.Is(err, wantErr), "%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
 }
 
-// Every way to get a result.
-func TestResult(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := answers(t, core.Options{MaxConcurrency: 2})
-		id, err := c.Enqueue(t.Context(), answering("enqueued"))
-		checkError(t, "Enqueue", err, nil)
-		for range 2 { // by id, as often as one likes
-			got, err := c.Wait(t.Context(), id)
-			checkResult(t, "Wait", got, err, "enqueued", nil)
-		}
-		id, err = c.TryEnqueue(context.Background(), answering("tried"))
-		checkError(t, "TryEnqueue", err, nil)
-		got, err := c.Wait(t.Context(), id)
-		checkResult(t, "Wait", got, err, "tried", nil)
-		got, err = c.Do(t.Context(), answering("done"))
-		checkResult(t, "Do", got, err, "done", nil)
-		f, err := c.Submit(t.Context(), answering("submitted"))
-		checkError(t, "Submit", err, nil)
-		for range 2 {
-			<-f.Done()
-			got, err = f.Wait(t.Context())
-			checkResult(t, "Future.Wait", got, err, "submitted", nil)
-		}
-		got, err = c.Wait(t.Context(), f.ID())
-		checkResult(t, "Wait with the id of a Future", got, err, "submitted", nil)
-		checkEqual(t, "its status", lookup(t, c, f.ID()).Status, core.StatusSucceeded)
-		checkError(t, "Close", c.Close(), nil)
-	})
-}
-
 func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
 	t.Helper()
 	s, ok := c.Lookup(id)

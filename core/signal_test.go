@@ -68,6 +68,7 @@ func TestSignalOfOperation(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
 		o := core.OperationFrom(ctx)
+		o.Raise("begun")
 		o.SetKey(key)
 		o.Raise("saved")
 		o.RaiseKey("indexed", "other")
@@ -86,6 +87,7 @@ func TestSignalOfOperation(t *testing.T) {
 		t.Errorf("got operation %v, source %q, key %q, want %v, files, a.txt", saved.Operation, saved.Source, saved.Key, id)
 	}
 	checkEqual(t, "key", indexed.Key, "other")
+	checkEqual(t, "key before SetKey", newest(t, s, "begun").Key, "")
 	checkEqual(t, "what the coordinator shows", newest(t, c, "saved"), saved)
 }
 

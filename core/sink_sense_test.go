@@ -129,9 +129,7 @@ func TestForget(t *testing.T) {
 			{core.Query{Key: "k"}, 1},
 			{core.Query{Source: "coordinator"}, 1},
 		} {
-			if got := s.Forget(tt.q); got != tt.want {
-				t.Errorf("Forget(%+v): got %d, want %d", tt.q, got, tt.want)
-			}
+			checkEqual(t, fmt.Sprintf("Forget(%+v)", tt.q), s.Forget(tt.q), tt.want)
 		}
 		wantPanic(t, "core: Forget needs a Query", func() { s.Forget(core.Query{}) })
 		s.Raise("last")
