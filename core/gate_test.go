@@ -504,6 +504,14 @@ func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
 		want    time.Duration
 		forced  uint64
 	}{
+		"leased, then raised": {func(s *core.Sink) {
+			s.Hold("busy", "", time.Minute)
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised, then held": {func(s *core.Sink) {
+			s.Raise("busy")
+			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
+		}, 64 * time.Second, 1},
 		"held twice, then raised": {func(s *core.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
 			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
