@@ -67,18 +67,21 @@ func TestCloseOfEachOther(t *testing.T) {
 // Close in a body of another coordinator waits.
 func TestCloseOfAnotherWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a, b := bodies(t, core.Options{}), bodies(t, core.Options{})
+		a, b := bodies(t, core.Options{MaxConcurrency: 2}), bodies(t, core.Options{})
 		g := newGate()
 		enqueue(t, b, g.body)
+		var closed []func() error
 		for range 2 {
-			closed := call(t, do(a, func(context.Context) error {
+			closed = append(closed, call(t, do(a, func(context.Context) error {
 				checkError(t, "Close", b.Close(), nil)
 				checkEqual(t, "running", b.Stats().Running, 0)
 				return nil
-			}))
-			time.Sleep(time.Second)
-			g.open()
-			checkError(t, "what closes", closed(), nil)
+			})))
+		}
+		time.Sleep(time.Second)
+		g.open()
+		for _, end := range closed {
+			checkError(t, "what closes", end(), nil)
 		}
 	})
 }

@@ -158,6 +158,9 @@ func TestPinsDoNotDisturbTheOrder(t *testing.T) {
 		}
 		checkSlice(t, "window", got, want)
 		closeDown(t, c)
+		unpin, ok := c.Pin(want[0])
+		unpin() // does nothing
+		checkEqual(t, "Pin of one that has left", ok, false)
 	})
 }
 

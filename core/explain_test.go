@@ -153,11 +153,19 @@ func TestExplainSignals(t *testing.T) {
 func TestExplainOwnAndOthersSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
-		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour})
+		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour, MaxConcurrency: 2})
 		other := bodies(t, core.Options{Name: "deploys", Sink: sink})
-		own := enqueue(t, c, raise("wait"))
+		holding := newGate()
+		own := enqueue(t, c, func(ctx context.Context) error {
+			o := core.OperationFrom(ctx)
+			o.Raise("wait")
+			o.Hold("wait", 0)
+			return holding.body(ctx)
+		})
 		synctest.Wait()
 		id := enqueue(t, c, quick)
+		checkExplained(t, c, id, `operation # is pending: deferred because of held signal "wait" by operation %d of "orders"; deferred because of signal "wait" by operation %[1]d of "orders"`, own)
+		holding.open()
 		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
 		time.Sleep(30 * time.Minute)
 		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)

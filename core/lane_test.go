@@ -375,6 +375,11 @@ func TestExplainClass(t *testing.T) {
 		enqueue(t, c.Class("big"), g.body)
 		next := enqueue(t, c.Class("big"), quick)
 		checkExplained(t, c, next, `operation # is pending: all 2 slots of class "big" are taken, the longest by operation %d, for 0s`, first)
+		keyed := keyedBodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{Name: "big", Limit: 1}}})
+		for _, key := range []string{"", "ann"} {
+			enqueue(t, keyed.Class("big"), keyedBody{key, g.body})
+		}
+		checkExplained(t, keyed, enqueue(t, keyed, keyedBody{"ann", quick}), "operation # is pending: 1 item before it goes first")
 		full := bodies(t, core.Options{Name: "mails", Lanes: lanes(t, "normal"), Classes: []core.Class{{Name: "big", Limit: 1, Depth: -1}}})
 		enqueue(t, full.Class("big"), g.body)
 		room := enqueue(t, c, do(full.Class("big"), quick))

@@ -149,6 +149,7 @@ func TestFutureSurvives(t *testing.T) {
 				check := func() {
 					t.Helper()
 					for i, f := range futures {
+						<-f.Done()
 						got, err := f.Wait(t.Context())
 						if want := fmt.Sprint(i, ": ", errOnPurpose); i%3 == 0 {
 							checkEqual(t, "error", fmt.Sprint(err), want)

@@ -101,6 +101,47 @@ func TestSuspendFreesTheSlot(t *testing.T) {
 	})
 }
 
+// A suspended operation gets its slot back before what is pending in its lane, and after what could start in a higher one,
+// unless it has aged meanwhile.
+func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
+	for _, test := range []struct {
+		ageing time.Duration
+		want   string
+	}{
+		{-1, "hot hot hot hot hot hot suspended cold "},
+		{3500 * time.Millisecond, "hot hot hot suspended hot hot hot cold "},
+	} {
+		bubble(t, func(t *testing.T) {
+			c := bodies(t, core.Options{MaxConcurrency: 1, Lanes: lanes(t, "hot, cold"), Ageing: test.ageing})
+			hot, cold := c.Lane("hot"), c.Lane("cold")
+			defer c.Close()
+			var order strings.Builder
+			says := func(text string) coretest.Body {
+				return func(context.Context) error { order.WriteString(text + " "); time.Sleep(time.Second); return nil }
+			}
+			enqueue(t, cold, func(ctx context.Context) error {
+				err := core.OperationFrom(ctx).Suspend(ctx, "a second", func(context.Context) error { time.Sleep(time.Second); return nil })
+				order.WriteString("suspended ")
+				time.Sleep(time.Second)
+				return err
+			})
+			synctest.Wait()
+			g := newGate()
+			enqueue(t, hot, g.body)
+			synctest.Wait()
+			for range 6 {
+				enqueue(t, hot, says("hot"))
+			}
+			enqueue(t, cold, says("cold"))
+			time.Sleep(2 * time.Second)
+			g.open()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			checkEqual(t, "order", order.String(), test.want)
+		})
+	}
+}
+
 // Panic and Goexit pass through, with the slot.
 func TestSuspendPassesPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
