@@ -32,6 +32,7 @@ func TestNothingOwnsAGoroutineWhileIdle(t *testing.T) {
 	})
 }
 
+// No lock is held while the context is asked why it has ended.
 func TestEnqueueGivesUpWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1})
@@ -41,10 +42,13 @@ func TestEnqueueGivesUpWithItsContext(t *testing.T) {
 		enqueue(t, c, quick)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
 		defer cancel()
+		ctx = asking{ctx, c}
 		begun := time.Now()
+		flushed := call(t, func(context.Context) error { return c.Flush(ctx) })
 		id, err := c.Enqueue(ctx, func(context.Context) error { t.Error("it ran"); return nil })
 		checkError(t, "Enqueue", err, errOnPurpose)
 		checkEqual(t, "id", id, 0)
+		checkError(t, "Flush", flushed(), errOnPurpose)
 		checkEqual(t, "it took", time.Since(begun), time.Second)
 		_, err = c.Enqueue(ctx, quick) // which has ended already
 		checkError(t, "Enqueue", err, errOnPurpose)
@@ -68,15 +72,11 @@ func TestOutcomes(t *testing.T) {
 		{"panic", func(context.Context) error { panic(boom) }, core.StatusFailed, func(t *testing.T, err error) {
 			checkError(t, "error", err, boom) // unwraps
 			p, ok := errors.AsType[*core.PanicError](err)
-			if !ok || p.Value != boom || !strings.Contains(string(p.Stack), "TestOutcomes") {
-				t.Errorf("got %#v, want a PanicError with the value and the stack of the panic", err)
-			}
+			coretest.Check(t, ok && p.Value == boom && strings.Contains(string(p.Stack), "TestOutcomes"), "got %#v, want a PanicError with the value and the stack of the panic", err)
 			checkEqual(t, "text", err.Error(), "core: operation panicked: boom")
 		}},
 		{"panic with text", func(context.Context) error { panic("text") }, core.StatusFailed, func(t *testing.T, err error) {
-			if errors.Unwrap(err) != nil {
-				t.Errorf("unwraps to %v, want nothing", errors.Unwrap(err))
-			}
+			coretest.Check(t, errors.Unwrap(err) == nil, "unwraps to %v, want nothing", errors.Unwrap(err))
 		}},
 		{"goexit", func(context.Context) error { runtime.Goexit(); return nil }, core.StatusFailed, func(t *testing.T, err error) {
 			if p, ok := errors.AsType[*core.PanicError](err); !ok || p.Value != nil || len(p.Stack) == 0 {
@@ -120,6 +120,7 @@ func TestCancelRunning(t *testing.T) {
 	}{
 		{"body returns the cause", errOnPurpose, untilCancelled, core.StatusCancelled, errOnPurpose},
 		{"body returns Canceled", errOnPurpose, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, core.StatusCancelled, errOnPurpose},
+		{"body asks late", errOnPurpose, func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, core.StatusCancelled, errOnPurpose},
 		{"no cause", nil, untilCancelled, core.StatusCancelled, core.ErrCancelled},
 		{"body returns another error", nil, func(ctx context.Context) error { <-ctx.Done(); return errOnPurpose }, core.StatusCancelled, errOnPurpose},
 		{"body panics", nil, func(ctx context.Context) error { <-ctx.Done(); panic(errOnPurpose) }, core.StatusCancelled, errOnPurpose},
@@ -177,6 +178,7 @@ func TestWait(t *testing.T) {
 		c := bodies(t, core.Options{MaxFailed: 1})
 		checkError(t, "unknown", c.Wait(t.Context(), 1<<60), core.ErrUnknown)
 		checkError(t, "none", c.Wait(t.Context(), 0), core.ErrUnknown)
+		checkError(t, "of another coordinator", c.Wait(t.Context(), enqueue(t, bodies(t, core.Options{}), quick)), core.ErrUnknown)
 		failed := enqueue(t, c, func(context.Context) error { return errOnPurpose })
 		checkError(t, "failed", c.Wait(t.Context(), failed), errOnPurpose)
 		checkError(t, "failed, once more", c.Wait(t.Context(), failed), errOnPurpose)
@@ -191,6 +193,8 @@ func TestWait(t *testing.T) {
 		checkError(t, "succeeded", c.Wait(t.Context(), id), nil)
 		checkError(t, "another failure", c.Do(t.Context(), func(context.Context) error { return errOnPurpose }), errOnPurpose)
 		checkError(t, "evicted", c.Wait(t.Context(), failed), core.ErrUnknown)
+		closeDown(t, c)
+		checkError(t, "of a closed coordinator", c.Wait(t.Context(), id), core.ErrUnknown)
 
 		// A caller that waits gets the result, also when the operation leaves the window at once.
 		c = bodies(t, core.Options{MaxTracked: -1})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -157,60 +156,6 @@ func TestDispatcherDefaults(t *testing.T) {
 		}
 		checkEqual(t, "name", d.Name(), "dispatcher")
 	})
-}
-
-// The model of a dispatcher is a slice that drops its first signal when it is full.
-func TestDispatcherAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 20))
-			limit := 1 + random.IntN(20)
-			var mu sync.Mutex
-			handled := map[string][]string{}
-			d := dispatcher(t, core.Options{MaxQueued: limit, MaxConcurrency: 1 + random.IntN(4)})
-			defer d.Close()
-			d.Handle("odd.*, even.*", func(_ context.Context, s core.Signal) error {
-				mu.Lock()
-				defer mu.Unlock()
-				handled[s.Name] = append(handled[s.Name], s.Key)
-				return nil
-			})
-			var dropped, total uint64
-			for range 5 {
-				d.Pause()
-				var queue []core.Signal
-				for i := range random.IntN(60) {
-					s := core.Signal{Name: [...]string{"odd.1", "even.2", "odd.3", "even.4", "other"}[random.IntN(5)], Key: strconv.Itoa(i)}
-					d.Dispatch(s)
-					if s.Name == "other" {
-						continue
-					}
-					total++
-					if len(queue) == limit {
-						queue = queue[1:]
-						dropped++
-					}
-					queue = append(queue, s)
-				}
-				d.Resume()
-				flushed(t, d)
-				want := map[string][]string{}
-				for _, s := range queue {
-					want[s.Name] = append(want[s.Name], s.Key)
-				}
-				mu.Lock()
-				for _, name := range []string{"odd.1", "even.2", "odd.3", "even.4"} {
-					checkSlice(t, fmt.Sprintf("seed %d: %s", seed, name), handled[name], want[name])
-				}
-				clear(handled)
-				mu.Unlock()
-				s := d.Stats()
-				checkEqual(t, "Dropped", s.Dropped, dropped)
-				checkEqual(t, "Enqueued", s.Enqueued, total)
-				checkEqual(t, "Succeeded", s.Succeeded, total-dropped)
-			}
-		})
-	}
 }
 
 func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
@@ -622,5 +567,111 @@ func TestDispatcherLifecycle(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+func processor(t testing.TB, h core.Handler, opts core.Options) *core.Processor {
+	t.Helper()
+	p, err := core.NewProcessor(h, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestProcessorDefaults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newGate()
+		p := processor(t, func(ctx context.Context, _ core.Signal) error { return g.body(ctx) }, core.Options{})
+		defer p.Close()
+		for range 4 + 1000 + 3 {
+			p.Process(named("a"))
+			synctest.Wait()
+		}
+		if s := p.Stats(); s.Running != 4 || s.Pending != 1000 || s.Dropped != 3 {
+			t.Errorf("got %v, want 4 running, 1000 pending and 3 dropped", s)
+		}
+		checkEqual(t, "name", p.Name(), "processor")
+		g.open()
+	})
+}
+
+func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
+	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
+		_, err := core.NewProcessor(func(context.Context, core.Signal) error { return nil }, opts)
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators"), "got error %v for %+v", err, opts)
+	}
+}
+
+func TestProcessorCountsFailures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, core.SignalPanicked)
+		p := processor(t, func(_ context.Context, s core.Signal) error {
+			switch s.Name {
+			case "fail":
+				return errOnPurpose
+			case "panic":
+				panic("on purpose")
+			}
+			return nil
+		}, core.Options{Sink: sink})
+		defer p.Close()
+		for _, name := range []string{"fail", "panic", "fine"} {
+			p.Process(named(name))
+		}
+		flushed(t, p)
+		if s := p.Stats(); s.Succeeded != 1 || s.Failed != 2 || s.Panics != 0 {
+			t.Errorf("got %v, want 1 succeeded and 2 failed", s)
+		}
+		for op := range p.Operations(core.OperationQuery{Key: "fail"}) {
+			checkEqual(t, "error", op.Err, errOnPurpose)
+		}
+		for op := range p.Operations(core.OperationQuery{Key: "panic"}) {
+			if _, ok := errors.AsType[*core.PanicError](op.Err); !ok {
+				t.Errorf("got error %v, want a PanicError", op.Err)
+			}
+		}
+		found := signals.ExpectExactly(core.SignalPanicked)
+		checkSlice(t, "causes", found[0].Path(), []string{"panic", core.SignalPanicked})
+	})
+}
+
+func TestProcessorOnTheSinkItListensToDoesNotLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		sink := core.NewSink(core.SinkOptions{})
+		watched := coretest.Watch(t, sink, "*, operation.*")
+		p := processor(t, func(ctx context.Context, s core.Signal) error {
+			j.note(s.Name)
+			core.OperationFrom(ctx).Raise("audited")
+			if s.Name == "a" {
+				sink.Because(s).Raise("follow-up")
+			}
+			return nil
+		}, core.Options{Sink: sink, MaxConcurrency: 1})
+		defer p.Close()
+		defer sink.Subscribe("*", p.Process)()
+		sink.Raise("a")
+		flushed(t, p)
+		flushed(t, p)
+		j.check(t, "a", "follow-up")
+		watched.ExpectExactly("a", "audited", "follow-up", "audited")
+	})
+}
+
+func TestProcessorLifecycle(t *testing.T) {
+	for name, opts := range map[string]core.Options{
+		"zero options":  {},
+		"one at a time": {MaxConcurrency: 1},
+		"no window":     {MaxTracked: -1, EchoCapacity: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+				bodies := new(sync.Map)
+				p := processor(t, runCarried(bodies), opts)
+				return reactorSubject{p, p.Process, p.Pause, p.Resume, p.Sink(), bodies}.subject(1)
+			})
+		})
 	}
 }

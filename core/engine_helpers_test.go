@@ -126,9 +126,7 @@ func (j *journal) checkAnyOrder(t testing.TB, want ...string) {
 func checkPanics(t testing.TB, call func()) {
 	t.Helper()
 	defer func() {
-		if recover() == nil {
-			t.Error("did not panic")
-		}
+		coretest.Check(t, recover() != nil, "did not panic")
 	}()
 	call()
 }

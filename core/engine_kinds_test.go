@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -159,76 +158,29 @@ func TestPinsDoNotDisturbTheOrder(t *testing.T) {
 		}
 		checkSlice(t, "window", got, want)
 		closeDown(t, c)
-	})
-}
-
-// A closed coordinator gives the same answers to late calls, however it was ended.
-func TestLateCallsOfEveryKind(t *testing.T) {
-	everyConstructor(t, func(t *testing.T, kind constructor) {
-		c := kind.make(t, core.Options{MaxConcurrency: 1})
-		id, _ := c.TryEnqueue(context.Background(), quick)
-		checkError(t, "Close", c.Close(), nil)
-		for range 2 {
-			_, err := c.Enqueue(t.Context(), quick)
-			checkError(t, "Enqueue", err, core.ErrClosed)
-			_, err = c.TryEnqueue(context.Background(), quick)
-			checkError(t, "TryEnqueue", err, core.ErrClosed)
-			checkError(t, "Do", c.Do(t.Context(), quick), core.ErrClosed)
-			checkError(t, "Wait", c.Wait(t.Context(), id), core.ErrUnknown)
-			checkError(t, "Flush", c.Flush(t.Context()), nil)
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
-			checkError(t, "Close", c.Close(), nil)
-			checkError(t, "SetMaxConcurrency", c.SetMaxConcurrency(3), nil)
-			c.Complete()
-			c.Pause()
-			c.Resume()
-			none, ok := c.Pin(id)
-			none() // does nothing
-			coretest.Check(t, !ok && !c.Cancel(id, nil) && !c.Evict(id), "something can be done with an operation of a closed coordinator")
-			if n := len(slices.Collect(c.Operations(core.OperationQuery{}))); n != 0 {
-				t.Errorf("%d operations in the window of a closed coordinator", n)
-			}
-		}
-		checkEqual(t, "rejected", c.Stats().Rejected, 6)
+		unpin, ok := c.Pin(want[0])
+		unpin() // does nothing
+		checkEqual(t, "Pin of one that has left", ok, false)
 	})
 }
 
 // No id is given out twice, and those of one coordinator ascend.
 func TestStressIDs(t *testing.T) {
-	var (
-		mu   sync.Mutex
-		seen = make(map[core.OperationID]bool)
-		all  sync.WaitGroup
-	)
+	var seen sync.Map
+	var all sync.WaitGroup
 	n := stressed(20_000)
-	shared := coordinator(t, func(context.Context, int) error { return nil }, core.Options{MaxQueued: 1 << 20})
-	for g := range uint64(4) {
+	opts := core.Options{MaxQueued: 1 << 20}
+	shared := bodies(t, opts)
+	for range 4 {
 		all.Go(func() {
-			random := rand.New(rand.NewPCG(9, g))
-			own := coordinator(t, func(context.Context, int) error { return nil }, core.Options{MaxQueued: 1 << 20})
-			var ids []core.OperationID
-			last := make(map[*core.Coordinator[int]]core.OperationID)
-			for i := range n {
-				c := own
-				if random.IntN(2) == 0 {
-					c = shared
-				}
-				id, err := c.TryEnqueue(context.Background(), i)
-				if err != nil || id <= last[c] {
-					t.Errorf("got id %d after %d and error %v, want ascending ids", id, last[c], err)
-				}
-				last[c] = id
-				ids = append(ids, id)
+			var last [2]core.OperationID
+			for i, own := 0, bodies(t, opts); i < n; i++ {
+				id := enqueue(t, []*core.Coordinator[coretest.Body]{own, shared}[i%2], quick)
+				_, twice := seen.LoadOrStore(id, true)
+				coretest.Check(t, !twice && id > last[i%2], "got id %d, twice %t, after %d", id, twice, last[i%2])
+				last[i%2] = id
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, id := range ids {
-				coretest.Check(t, id != 0 && !seen[id], "id %d was given out twice, or is none", id)
-				seen[id] = true
-			}
-			checkError(t, "Drain", own.Drain(t.Context()), nil)
 		})
 	}
 	all.Wait()
-	checkError(t, "Drain", shared.Drain(t.Context()), nil)
 }

@@ -1,13 +1,9 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -157,11 +153,19 @@ func TestExplainSignals(t *testing.T) {
 func TestExplainOwnAndOthersSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
-		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour})
+		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour, MaxConcurrency: 2})
 		other := bodies(t, core.Options{Name: "deploys", Sink: sink})
-		own := enqueue(t, c, raise("wait"))
+		holding := newGate()
+		own := enqueue(t, c, func(ctx context.Context) error {
+			o := core.OperationFrom(ctx)
+			o.Raise("wait")
+			o.Hold("wait", 0)
+			return holding.body(ctx)
+		})
 		synctest.Wait()
 		id := enqueue(t, c, quick)
+		checkExplained(t, c, id, `operation # is pending: deferred because of held signal "wait" by operation %d of "orders"; deferred because of signal "wait" by operation %[1]d of "orders"`, own)
+		holding.open()
 		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
 		time.Sleep(30 * time.Minute)
 		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
@@ -383,7 +387,7 @@ func TestExplanationJSON(t *testing.T) {
 		sink.Raise("stop")
 		sink.Raise("wait")
 		x, _ := c.Explain(id)
-		got, err := json.MarshalIndent(x, "", "")
+		got, err := json.Marshal(x)
 		checkError(t, "Marshal", err, nil)
 		at := func(d time.Duration) string {
 			text, _ := json.Marshal(begin.Add(d).Local())
@@ -394,81 +398,22 @@ func TestExplanationJSON(t *testing.T) {
 			stop, wait = wait, s
 		}
 		signal := func(s core.Signal) string {
-			text, _ := json.MarshalIndent(s, "", "")
+			text, _ := json.Marshal(s)
 			return string(text)
 		}
 		expand := strings.NewReplacer("ID", fmt.Sprint(id), "BUSY", fmt.Sprint(busy), "INNER", fmt.Sprint(inner),
 			"START", at(0), "NOW", at(time.Second), "FORCED", at(6*time.Second), "AGED", at(61*time.Second),
 			"STOP", signal(stop), "WAIT", signal(wait))
-		want := expand.Replace(`{
-"operation": ID,
-"status": "pending",
-"time": NOW,
-"reasons": [
-{
-"kind": "paused",
-"operation": ID
-},
-{
-"kind": "limit",
-"operation": ID,
-"holder": BUSY,
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "lane",
-"operation": ID,
-"holder": BUSY,
-"lane": "slow",
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "key",
-"operation": ID,
-"holder": BUSY,
-"key": "ada",
-"running": 1,
-"limit": 1,
-"since": START
-},
-{
-"kind": "refused",
-"operation": ID,
-"signal": STOP,
-"since": NOW,
-"expires": AGED
-},
-{
-"kind": "deferred",
-"operation": ID,
-"signal": WAIT,
-"since": NOW,
-"expires": AGED,
-"forced": FORCED
-},
-{
-"kind": "priority",
-"operation": ID,
-"lane": "slow",
-"ahead": 1
-},
-{
-"kind": "order",
-"operation": ID,
-"ahead": 1
-},
-{
-"kind": "nested",
-"operation": BUSY,
-"holder": INNER,
-"of": "other"
-}
-]
-}`)
+		want := expand.Replace(`{"operation":ID,"status":"pending","time":NOW,"reasons":[` +
+			`{"kind":"paused","operation":ID},` +
+			`{"kind":"limit","operation":ID,"holder":BUSY,"running":1,"limit":1,"since":START},` +
+			`{"kind":"lane","operation":ID,"holder":BUSY,"lane":"slow","running":1,"limit":1,"since":START},` +
+			`{"kind":"key","operation":ID,"holder":BUSY,"key":"ada","running":1,"limit":1,"since":START},` +
+			`{"kind":"refused","operation":ID,"signal":STOP,"since":NOW,"expires":AGED},` +
+			`{"kind":"deferred","operation":ID,"signal":WAIT,"since":NOW,"expires":AGED,"forced":FORCED},` +
+			`{"kind":"priority","operation":ID,"lane":"slow","ahead":1},` +
+			`{"kind":"order","operation":ID,"ahead":1},` +
+			`{"kind":"nested","operation":BUSY,"holder":INNER,"of":"other"}]}`)
 		coretest.Check(t, string(got) == want, "got  %s\nwant %s", got, want)
 		text, _ := json.Marshal(must(c.Explain(busy)).Reasons[0])
 		checkEqual(t, "one reason", string(text), fmt.Sprintf(`{"kind":"nested","operation":%d,"holder":%d,"of":"other"}`, busy, inner))
@@ -491,21 +436,11 @@ func TestExplanationLogValue(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
 		c.Pause()
 		id, next := enqueue(t, c, quick), enqueue(t, c, quick)
-		var b bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-				return slog.Attr{}
-			}
-			return a
-		}}))
-		log.Info("waits", "why", must(c.Explain(next)))
-		want := fmt.Sprintf("msg=waits why.operation=%d why.status=pending why.reasons=\"[the coordinator is paused 1 item before it goes first]\"\n", next)
-		checkEqual(t, "logged", b.String(), want)
-		b.Reset()
+		want := fmt.Sprintf(`x.operation=%d x.status=pending x.reasons="[the coordinator is paused 1 item before it goes first]"`, next)
+		checkEqual(t, "logged", logged(must(c.Explain(next))), want)
 		c.Resume()
 		synctest.Wait()
-		log.Info("ran", "why", must(c.Explain(id)))
-		checkEqual(t, "logged", b.String(), fmt.Sprintf("msg=ran why.operation=%d why.status=succeeded\n", id))
+		checkEqual(t, "logged", logged(must(c.Explain(id))), fmt.Sprintf("x.operation=%d x.status=succeeded", id))
 	})
 }
 
@@ -553,76 +488,60 @@ func TestReasonString(t *testing.T) {
 	})
 }
 
-// Explain is called while everything that it shows changes.
-func TestStressExplain(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	lanes := []core.Lane{{Name: "hot", Limit: 2, DeferOn: "wait.hot"}, {Name: "normal"}}
-	outer := core.Must(core.NewKeyedCoordinator(func(b keyedBody) string { return b.key },
-		func(ctx context.Context, b keyedBody) error { return b.body(ctx) },
-		core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: 20, MaxTracked: 10, Lanes: lanes, DeferOn: "wait.*", CancelOn: "stop", ResumeOn: "go", MaxDefer: time.Microsecond}))
-	inner := bodies(t, core.Options{Sink: sink, MaxConcurrency: 2, MaxQueued: 2, MaxTracked: 10})
-	stop := make(chan struct{})
-	var others sync.WaitGroup
-	aside := func(what func()) {
-		others.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					what()
-					runtime.Gosched()
-				}
-			}
+// A body can say what it waits for.
+func TestExplainWhatABodyWaitsFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Name: "orders", MaxConcurrency: 1}))
+		go1, end := make(chan struct{}), make(chan struct{})
+		id := enqueue(t, c, func(ctx context.Context) error {
+			op := core.OperationFrom(ctx)
+			until := time.Now().Add(time.Minute)
+			answered := op.WaitsFor("an answer", time.Time{})
+			granted := op.WaitsFor("a token of limiter api", until)
+			<-go1
+			answered()
+			answered()
+			<-go1
+			granted()
+			<-end
+			return nil
 		})
-	}
-	explained := 0
-	aside(func() {
-		for _, c := range []core.Inspector{outer, inner} {
-			for s := range c.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning}) {
-				x, ok := c.Explain(s.ID)
-				if ok && len(x.Reasons) > 0 {
-					explained++
-				}
-				coretest.Check(t, x.String() != "", "no text")
-				if _, err := json.Marshal(x); err != nil {
-					t.Error(err)
-				}
-			}
+		next := enqueue(t, c, func(context.Context) error { return nil })
+		time.Sleep(time.Second)
+		const token = "its body waits for a token of limiter api, for 1s, for 59s more at most"
+		checkExplained(t, c, id, "operation # is running: its body waits for an answer, for 1s; "+token)
+		if got := explain(t, c, next); !strings.HasSuffix(got, token) {
+			t.Errorf("an operation that waits for it gets %q", got)
 		}
+		go1 <- struct{}{}
+		checkExplained(t, c, id, "operation # is running: "+token)
+		x, _ := c.Explain(id)
+		text, err := json.Marshal(x.Reasons[0])
+		if err != nil || !strings.Contains(string(text), `"kind":"body"`) || !strings.Contains(string(text), `"what":"a token of limiter api"`) {
+			t.Errorf("in JSON it is %s, %v", text, err)
+		}
+		go1 <- struct{}{}
+		checkExplained(t, c, id, "operation # is running")
+		close(end)
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		checkExplained(t, c, id, "operation # has succeeded")
 	})
-	aside(func() {
-		release := sink.Hold("wait.hot", "", 0)
-		sink.Raise("wait.long")
-		outer.SetMaxConcurrency(2)
-		outer.Pause()
-		sink.Raise("go")
-		outer.Resume()
-		outer.SetMaxConcurrency(4)
-		sink.Retract("wait.long")
-		release()
-	})
-	var producers sync.WaitGroup
-	n := stressed(3000)
-	for p := range uint64(4) {
-		producers.Go(func() {
-			random := rand.New(rand.NewPCG(8, p))
-			for range n {
-				body := coretest.Body(quick)
-				if random.IntN(2) == 0 {
-					body = do(inner, quick)
-				}
-				to := outer
-				if random.IntN(2) == 0 {
-					to = outer.Lane("hot")
-				}
-				accepted(t)(to.Enqueue(t.Context(), keyedBody{fmt.Sprint(random.IntN(5)), body}))
-			}
+}
+
+// WaitsFor has no effect outside of an operation, and after the operation has left.
+func TestWaitsForWithoutAnOperation(t *testing.T) {
+	core.OperationFrom(t.Context()).WaitsFor("nothing", time.Time{})()
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxTracked: -1}))
+		var op *core.Operation
+		var done func()
+		err := c.Do(t.Context(), func(ctx context.Context) error {
+			op = core.OperationFrom(ctx)
+			done = op.WaitsFor("the end", time.Time{})
+			return nil
 		})
-	}
-	producers.Wait()
-	close(stop)
-	others.Wait()
-	checkError(t, "Drain", outer.Drain(t.Context()), nil)
-	coretest.Check(t, explained != 0, "nothing had to be explained")
+		coretest.Check(t, err == nil, "%v", err)
+		done()
+		op.WaitsFor("more", time.Time{})()
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,79 +25,6 @@ func gated(t *testing.T, opts core.Options) (*core.Coordinator[int], *core.Sink)
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
 	t.Cleanup(func() { c.Close() })
 	return c, opts.Sink
-}
-
-func TestCancelOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := gated(t, core.Options{CancelOn: "overload.*, stop"})
-		check := func(want string) {
-			t.Helper()
-			_, err := c.Enqueue(t.Context(), 0)
-			_, tryErr := c.TryEnqueue(context.Background(), 0)
-			var refused, tryRefused *core.RefusedError
-			switch {
-			case want == "":
-				coretest.Check(t, err == nil && tryErr == nil, "got %v and %v, want none", err, tryErr)
-			case !errors.As(err, &refused) || !errors.As(tryErr, &tryRefused):
-				t.Errorf("got %v and %v, want to be refused", err, tryErr)
-			case refused.Signal.Name != want || tryRefused.Signal.Name != want:
-				t.Errorf("refused by %v and %v, want by %q", refused.Signal, tryRefused.Signal, want)
-			}
-			synctest.Wait() // what was accepted has run
-		}
-		check("")
-		s.Raise("overloaded")
-		check("")
-		s.Raise("overload.cpu")
-		check("overload.cpu")
-		release := s.Hold("stop", "", 0)
-		check("stop") // the newest
-		s.Retract("overload.*")
-		check("stop")
-		release()
-		check("")
-		c.Flush(t.Context())
-		if got := c.Stats(); got.Rejected != 6 || got.Succeeded != 6 {
-			t.Errorf("got %d rejected, %d succeeded, want 6, 6", got.Rejected, got.Succeeded)
-		}
-	})
-}
-
-// A gate stays closed when newer signals have pushed the fact out of the window, and the fact can still be seen.
-func TestGateOutlivesTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := gated(t, core.Options{CancelOn: "stop", DeferOn: "wait", MaxDefer: -1})
-		chatter := func() {
-			for i := range 1000 {
-				s.Raise(fmt.Sprintf("chatter%d", i))
-			}
-		}
-		s.Raise("stop")
-		chatter()
-		if got := s.Stats(); got.Kept != 1 || got.Stored != got.Capacity || !s.Has("stop") {
-			t.Fatalf("got %+v, Has %v, want 1 kept", got, s.Has("stop"))
-		}
-		var refused *core.RefusedError
-		if _, err := c.Enqueue(t.Context(), 0); !errors.As(err, &refused) {
-			t.Errorf("got %v, want to be refused", err)
-		}
-		if got := s.Retract("stop"); got != 1 || s.Has("stop") || s.Stats().Kept != 0 {
-			t.Errorf("retracted %d, want 1 and none left", got)
-		}
-		s.Raise("wait")
-		chatter()
-		if _, err := c.Enqueue(t.Context(), 0); err != nil {
-			t.Fatalf("got %v after the retraction", err)
-		}
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		checkEqual(t, "deferred", c.Stats().Pending, 1)
-		s.Retract("wa*")
-		synctest.Wait()
-		if got := c.Stats(); got.Pending != 0 || got.Succeeded != 1 || got.Forced != 0 {
-			t.Errorf("after the retraction: %+v", got)
-		}
-	})
 }
 
 // deferred enqueues an item and returns how long it waited to be run.
@@ -277,30 +205,6 @@ func TestGateOpensWhenOperationOfManySignalsLeaves(t *testing.T) {
 		checkRefusal(t, c.Do(ctx, 0), "full")
 	})
 	checkError(t, "Do after it has left", c.Do(t.Context(), 0), nil)
-}
-
-// What an operation holds ends with it, also by a panic.
-func TestGateOnHeldByOperation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
-		writer := core.Must(core.NewCoordinator(func(ctx context.Context, panics bool) error {
-			core.OperationFrom(ctx).Hold("update.in-progress", 0)
-			time.Sleep(time.Second)
-			if panics {
-				panic("writer")
-			}
-			return nil
-		}, core.Options{Sink: s}))
-		defer writer.Close()
-		reader, _ := gated(t, core.Options{Sink: s, DeferOn: "update.in-progress"})
-		for _, panics := range []bool{false, true} {
-			writer.Enqueue(t.Context(), panics)
-			synctest.Wait()
-			if got := deferred(t, reader, time.Minute); got != time.Second {
-				t.Errorf("panics %v: ran after %v, want 1s", panics, got)
-			}
-		}
-	})
 }
 
 // MaxDefer counts from when the item was enqueued, or from when the present deferral began. A resume ends a
@@ -554,4 +458,177 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 		sink.Raise("night") // the gate looks no more
 		check(" stop.*: 11;  night: 4; hot stpo: 0; slow busy, stop.*: 14; ")
 	})
+}
+
+// CancelOn, DeferOn, ResumeOn, MaxDefer and DrainOn: what signals do to the intake
+// and to pending items.
+
+// Lifecycle signals cost more than the start and the end of an operation, so a subscription to everything does not
+// switch them on.
+func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
+	watchers := map[string]func(s *core.Sink, pattern string) (cancel func()){
+		"Subscribe": func(s *core.Sink, pattern string) func() { return s.Subscribe(pattern, func(core.Signal) {}) },
+		"Monitor":   func(s *core.Sink, pattern string) func() { return s.Monitor(pattern, 0).Stop },
+		"Forward": func(s *core.Sink, pattern string) func() {
+			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
+		},
+	}
+	const off, on = "body after", "operation.started body operation.stopped after" // as one who watches everything sees it
+	patterns := map[string]string{
+		"*": off, "**": off, "?peration.started": off, "*.started, *.stopped": off, "operation*": off, "operation.panicked": off, "operations.*": off, "*, operation.panicked": off,
+		"operation.*": on, "operation.started": on, "operation.stopped": on, "x, operation.st*": on, "*, operation.s*": on,
+	}
+	for name, watch := range watchers {
+		for pattern, want := range patterns {
+			bubble(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{})
+				c := bodies(t, core.Options{Sink: s})
+				all := coretest.Watch(t, s, "*")
+				cancel := watch(s, pattern)
+				checkError(t, "Do", c.Do(t.Context(), raise("body")), nil)
+				cancel()
+				checkError(t, "Do", c.Do(t.Context(), raise("after")), nil)
+				if seen := all.ExpectExactly(strings.Fields(want)...); t.Failed() {
+					t.Fatalf("%s of %q: got %v", name, pattern, seen)
+				}
+			})
+		}
+	}
+}
+
+// MaxDefer limits how long raised facts defer. A held fact defers as long as it is held. Raised facts beside it
+// keep their own time.
+func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		signals func(s *core.Sink)
+		want    time.Duration
+		forced  uint64
+	}{
+		"leased, then raised": {func(s *core.Sink) {
+			s.Hold("busy", "", time.Minute)
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised, then held": {func(s *core.Sink) {
+			s.Raise("busy")
+			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
+		}, 64 * time.Second, 1},
+		"held twice, then raised": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised shortly before the release": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(59*time.Second, func() { s.Raise("busy") })
+		}, 64 * time.Second, 1},
+		"held before it was resumed": {func(s *core.Sink) {
+			s.Hold("busy", "", 0)
+			s.Raise("go")
+			s.Raise("busy")
+		}, 5 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{})
+				gated := bodies(t, core.Options{Sink: s, DeferOn: "busy", ResumeOn: "go"})
+				c.signals(s)
+				begun := time.Now()
+				checkError(t, "Do", gated.Do(t.Context(), quick), nil)
+				checkEqual(t, "deferred for", time.Since(begun), c.want)
+				checkEqual(t, "forced", gated.Stats().Forced, c.forced)
+			})
+		})
+	}
+}
+
+// DrainOn ends the intake of an idle coordinator too, and a key selects coordinators by name.
+func TestDrainOn(t *testing.T) {
+	for _, test := range []struct {
+		name, key string
+		want      bool
+	}{
+		{"drain.now", "", true},
+		{"drain.now", "orders", true},
+		{"drain.now", "ord*, payments", true},
+		{"drain.now", "payments", false},
+		{"other", "", false},
+	} {
+		t.Run(test.name+" "+test.key, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sink := core.NewSink(core.SinkOptions{})
+				c := bodies(t, core.Options{Sink: sink, Name: "orders", DrainOn: "drain.*"})
+				id := enqueue(t, c, func(ctx context.Context) error { time.Sleep(time.Second); return nil })
+				synctest.Wait()
+				sink.RaiseKey(test.name, test.key)
+				checkEqual(t, "closed", c.Stats().Closed, test.want)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				checkStatus(t, c, id, core.StatusSucceeded) // accepted work is done
+			})
+		})
+	}
+}
+
+// The table of the package documentation: how long a signal is on its sink, refuses items
+// and defers one.
+func TestHowLongASignalBlocks(t *testing.T) {
+	const age = 5 * time.Minute
+	for by, want := range map[string]struct {
+		opts                 *core.SinkOptions // nil: the sink is the coordinator's own
+		has, refuses, defers time.Duration
+	}{
+		"sink":          {&core.SinkOptions{}, age, age, 5 * time.Second},
+		"own sink":      {nil, age, age, 5 * time.Second},
+		"without limit": {&core.SinkOptions{MaxAge: -1}, 9 * age, 9 * age, 5 * time.Second},
+		"own":           {nil, age, 3 * age, 5 * time.Second}, // the operation runs for twice the age, and then is shown for once
+		"other":         {nil, age, age, 5 * time.Second},
+		"held":          {nil, 4 * age, 4 * age, 4 * age},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, ctx := time.Now(), t.Context()
+			body := func(ctx context.Context, raises bool) error {
+				if raises {
+					core.OperationFrom(ctx).Raise("stop")
+					time.Sleep(2 * age)
+				}
+				return nil
+			}
+			opts := core.Options{CancelOn: "stop"}
+			if want.opts != nil {
+				opts.Sink = core.NewSink(*want.opts)
+			}
+			own := core.Must(core.NewCoordinator(body, opts))
+			sink := own.Sink()
+			other := core.Must(core.NewCoordinator(body, core.Options{Sink: sink}))
+			var ran time.Duration
+			deferring := core.Must(core.NewCoordinator(func(context.Context, bool) error {
+				ran = time.Since(began)
+				return nil
+			}, core.Options{Sink: sink, DeferOn: "stop"}))
+			switch by {
+			case "own":
+				core.Must(own.Enqueue(ctx, true))
+			case "other":
+				core.Must(other.Enqueue(ctx, true))
+			case "held":
+				sink.Hold("stop", "", 4*age)
+			default:
+				sink.Raise("stop")
+			}
+			synctest.Wait()
+			core.Must(deferring.Enqueue(ctx, false))
+			for wait := age - 1; time.Since(began) < 5*age; wait = age - wait { // just before an end, and at it
+				time.Sleep(wait)
+				at := time.Since(began)
+				_, err := own.TryEnqueue(ctx, false)
+				if has := sink.Has("stop"); has != (at < want.has) || (err != nil) != (at < want.refuses) {
+					t.Errorf("%s: after %v, Has is %v and TryEnqueue returns %v", by, at, has, err)
+				}
+			}
+			own.Close()
+			other.Close()
+			deferring.Close()
+			coretest.Check(t, ran == want.defers, "%s: the deferred item ran after %v, want %v", by, ran, want.defers)
+		})
+	}
 }

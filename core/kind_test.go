@@ -118,9 +118,7 @@ func TestKindPanickingHandler(t *testing.T) {
 	heard := 0
 	s.Subscribe("file.saved", func(core.Signal) { heard++ })
 	fileSaved.Raise(s, "", file{})
-	if heard != 1 || s.Count("file.saved") != 1 || s.Stats().Panics != 1 {
-		t.Errorf("heard %d, stored %d, panics %d, want 1 each", heard, s.Count("file.saved"), s.Stats().Panics)
-	}
+	coretest.Check(t, heard == 1 && s.Count("file.saved") == 1 && s.Stats().Panics == 1, "heard %d, stored %d, panics %d, want 1 each", heard, s.Count("file.saved"), s.Stats().Panics)
 }
 
 func TestNewKindRefusesPatterns(t *testing.T) {
@@ -135,4 +133,27 @@ func TestNilHandlersPanic(t *testing.T) {
 	wantPanic(t, "core: Subscribe needs a function", func() { s.Subscribe("*", nil) })
 	wantPanic(t, "core: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
 	wantPanic(t, "core: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
+}
+
+func TestFamily(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	moved := core.NewFamily[file]("file.*, dir.*")
+	var heard []string
+	cancel := moved.Subscribe(s, func(sig core.Signal, f file) { heard = append(heard, sig.Name+" "+f.Path) })
+	moved.Named("file.copied").Raise(s, "", file{Path: "a"})
+	moved.Named("dir.copied").Raise(s, "", file{Path: "b"})
+	core.NewKind[file]("disk.copied").Raise(s, "", file{Path: "c"}) // another name
+	core.NewKind[int]("file.copied").Raise(s, "", 1)                // another type
+	wantNames(t, "heard", heard, "file.copied a", "dir.copied b")
+	cancel()
+	var sensed []string
+	for sig := range moved.Sense(s, core.Query{Pattern: "*.copied"}) {
+		sensed = append(sensed, sig.Name)
+	}
+	coretest.Check(t, slices.Equal(sensed, []string{"file.copied", "dir.copied"}), "sensed %v", sensed)
+	checkEqual(t, "Pattern", moved.Pattern(), "file.*, dir.*")
+	checkPanics(t, func() { moved.Named("disk.copied") })
+	checkPanics(t, func() { moved.Named("file.*") })
+	checkPanics(t, func() { core.NewFamily[file](" , ") })
+	checkPanics(t, func() { moved.Subscribe(s, nil) })
 }

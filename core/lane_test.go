@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,73 +142,6 @@ func saturate(t *testing.T, c *core.Coordinator[coretest.Body], takes func() tim
 }
 
 func second() time.Duration { return time.Second }
-
-// When one item ages at a time, it starts after Ageing and the rest of one body.
-func TestAgeingBoundsTheWait(t *testing.T) {
-	const ageing, body = 5 * time.Second, time.Second
-	for seed := range uint64(20) {
-		bubble(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 7))
-			c := bodies(t, core.Options{MaxConcurrency: 1 + int(seed%3), Ageing: ageing, Lanes: lanes(t, "hot, slow")})
-			var bodies atomic.Uint64
-			var stops []func()
-			for range 1 + seed%3 {
-				stops = append(stops, saturate(t, c.Lane("hot"), func() time.Duration {
-					return 1 + time.Duration(rand.New(rand.NewPCG(seed, bodies.Add(1))).Int64N(int64(body)))
-				}))
-			}
-			for range 20 {
-				time.Sleep(time.Duration(random.Int64N(int64(10 * time.Second))))
-				begun := time.Now()
-				var waited time.Duration
-				checkError(t, "Do", c.Lane("slow").Do(t.Context(), func(context.Context) error {
-					waited = time.Since(begun)
-					return nil
-				}), nil)
-				coretest.Check(t, waited >= ageing && waited <= ageing+body, "seed %d: it waited %v, want between %v and %v", seed, waited, ageing, ageing+body)
-			}
-			for _, stop := range stops {
-				stop()
-			}
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
-		})
-	}
-}
-
-// However many items have aged, the higher lane keeps three of four starts.
-func TestAgeingTakesEveryFourthStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var starts []string
-		noting := func(lane string) coretest.Body {
-			return func(context.Context) error {
-				starts = append(starts, lane)
-				return nil
-			}
-		}
-		c, g := occupied(t, core.Options{Ageing: time.Minute, Lanes: lanes(t, "hot, normal, slow")})
-		for range 100 {
-			enqueue(t, c.Lane("slow"), noting("slow"))
-			time.Sleep(time.Nanosecond)
-			enqueue(t, c.Lane("normal"), noting("normal"))
-			time.Sleep(time.Nanosecond)
-		}
-		time.Sleep(time.Hour)
-		for range 100 {
-			enqueue(t, c.Lane("hot"), noting("hot"))
-		}
-		g.open()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		for i := range 130 {
-			want := "hot"
-			if i%4 == 0 {
-				want = []string{"slow", "normal"}[i/4%2]
-			}
-			if starts[i] != want {
-				t.Fatalf("start %d: got %s, want %s, of %q", i, starts[i], want, starts[:i+1])
-			}
-		}
-	})
-}
 
 // Without ageing, priority is strict. By default an item ages after ten seconds.
 func TestAgeingDefaultAndNone(t *testing.T) {
@@ -380,9 +312,7 @@ func FuzzParseLanes(f *testing.F) {
 		}
 		var again []string
 		for _, l := range got {
-			if l.Limit < 0 || l != (core.Lane{Name: l.Name, Limit: l.Limit}) || strings.TrimSpace(l.Name) != l.Name || l.Name == "" {
-				t.Errorf("ParseLanes(%q): got lane %+v", spec, l)
-			}
+			coretest.Check(t, l.Limit >= 0 && l == (core.Lane{Name: l.Name, Limit: l.Limit}) && strings.TrimSpace(l.Name) == l.Name && l.Name != "", "ParseLanes(%q): got lane %+v", spec, l)
 			text := l.Name
 			if l.Limit > 0 {
 				text += ":" + strconv.Itoa(l.Limit)
@@ -397,4 +327,78 @@ func FuzzParseLanes(f *testing.F) {
 			t.Errorf("ParseLanes(%q): a coordinator does not take that: %v", spec, err)
 		}
 	})
+}
+
+// A class is a view, as a lane is, and both go together in either order.
+func TestClassIsAViewOfItsCoordinator(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		opts := core.Options{Name: "orders", MaxConcurrency: 9, Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "a", Limit: 1}, {Name: "b", Limit: 0}}}
+		c, g := bodies(t, opts), newGate()
+		for _, view := range []*core.Coordinator[coretest.Body]{c.Class("a").Lane("hot"), c.Lane("hot").Class("a"), c.Class("b").Class("a"), c.Class("b"), c} {
+			enqueue(t, view, g.body)
+		}
+		synctest.Wait()
+		checkSlice(t, "classes", c.Stats().Classes, []core.ClassStats{{Name: "a", Pending: 2, Running: 1, Limit: 1}, {Name: "b", Running: 1}})
+		var places []string
+		for s := range c.Operations(core.OperationQuery{}) {
+			places = append(places, s.Lane+"/"+s.Class)
+		}
+		checkSlice(t, "places", places, []string{"hot/a", "hot/a", "normal/a", "normal/b", "normal/"})
+		n := 0
+		for range c.Operations(core.OperationQuery{Class: "a", Lane: "hot"}) {
+			n++
+		}
+		checkEqual(t, "found", n, 2)
+		_, err := c.Lane("hot").Class("A").TryEnqueue(t.Context(), quick)
+		checkError(t, "TryEnqueue", err, core.ErrUnknownClass)
+		coretest.Check(t, err == nil || strings.Contains(err.Error(), `"A" is none of ["a" "b"]`), "got error %q, want it to name the class and all there are", err)
+		_, err = c.Class("A").Lane("hot").Enqueue(t.Context(), quick)
+		checkError(t, "Enqueue", err, core.ErrUnknownClass)
+		checkError(t, "Do", c.Class("").Do(t.Context(), quick), core.ErrUnknownClass)
+		checkEqual(t, "rejected", c.Stats().Rejected, 3)
+
+		results := core.Must(core.NewResultCoordinator(func(_ context.Context, n int) (string, error) { return fmt.Sprint(n), nil }, opts))
+		text, err := results.Lane("hot").Class("b").Do(t.Context(), 7)
+		checkError(t, "Do", err, nil)
+		checkEqual(t, "result", text, "7")
+		_, err = results.Class("c").Lane("hot").Do(t.Context(), 7)
+		checkError(t, "Do", err, core.ErrUnknownClass)
+		g.open()
+	})
+}
+
+// An item that waits for its class says so, and which operation has the slot.
+func TestExplainClass(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, g := bodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{Name: "big", Limit: 2}}}), newGate()
+		first := enqueue(t, c.Class("big"), g.body)
+		enqueue(t, c.Class("big"), g.body)
+		next := enqueue(t, c.Class("big"), quick)
+		checkExplained(t, c, next, `operation # is pending: all 2 slots of class "big" are taken, the longest by operation %d, for 0s`, first)
+		keyed := keyedBodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{Name: "big", Limit: 1}}})
+		for _, key := range []string{"", "ann"} {
+			enqueue(t, keyed.Class("big"), keyedBody{key, g.body})
+		}
+		checkExplained(t, keyed, enqueue(t, keyed, keyedBody{"ann", quick}), "operation # is pending: 1 item before it goes first")
+		full := bodies(t, core.Options{Name: "mails", Lanes: lanes(t, "normal"), Classes: []core.Class{{Name: "big", Limit: 1, Depth: -1}}})
+		enqueue(t, full.Class("big"), g.body)
+		room := enqueue(t, c, do(full.Class("big"), quick))
+		checkExplained(t, c, room, `operation # is running: its body waits for room for class "big" in lane "normal" of "mails"`)
+		g.open()
+	})
+}
+
+func TestClassOptionsRefused(t *testing.T) {
+	for want, classes := range map[string][]core.Class{
+		`class 1 of Options.Classes: name " " is blank`:                   {{Name: " "}},
+		`class 2 of Options.Classes: name "a" is that of class 1 already`: {{Name: "a"}, {Name: "a"}},
+		`class 1 of Options.Classes: limit is -1`:                         {{Name: "a", Limit: -1}},
+		`Options.Classes has 65 entries, but there can be 64`:             make([]core.Class, 65),
+	} {
+		_, err := core.NewCoordinator(coretest.Run, core.Options{Classes: classes})
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), want), "%.60v: got error %v, want it to contain %q", classes, err, want)
+	}
+	if err := core.ForEach(t.Context(), upTo(1), func(context.Context, int) error { return nil }, core.Options{Classes: []core.Class{{Name: "a"}}}); err == nil {
+		t.Error("ForEach with classes: got no error")
+	}
 }

@@ -101,17 +101,6 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// While a window of unique names is full, the table is no larger than the window.
-func TestNamesAreBoundedByTheWindow(t *testing.T) {
-	s := NewSink(SinkOptions{Capacity: 100})
-	for i := range 20_000 {
-		s.Raise(fmt.Sprint("name", i))
-		if live, recent := liveNames(s); i%1000 == 0 && (live > 101 || recent > 101) {
-			t.Fatalf("after %d: got %d live names, %d recent ones, want at most 100", i, live, recent)
-		}
-	}
-}
-
 // Patterns that were asked for once, stopped monitors, cancelled handlers and ended waits do not pile up.
 func TestWatchersAreBounded(t *testing.T) {
 	s := NewSink(SinkOptions{})
@@ -224,5 +213,29 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	}
 	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
 		t.Errorf("got %d stamps, %d and %d facts", m.stamps.n, s.ring.stored, to.ring.stored)
+	}
+}
+
+// While a loop is suspected, every raise looks at the stack, so the suspicion ends with the loop.
+func TestSuspicionEnds(t *testing.T) {
+	s, loop := NewSink(SinkOptions{}), true
+	for range 2 {
+		s.Subscribe("a", func(Signal) {
+			if loop {
+				s.Raise("a")
+			}
+		})
+	}
+	suspected := func() bool {
+		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs, func(h *subscription) bool { return h.limit != crowd })
+	}
+	s.Raise("a")
+	if !suspected() {
+		t.Error("there was no suspicion")
+	}
+	loop = false
+	s.Raise("a")
+	if suspected() {
+		t.Error("still suspected")
 	}
 }

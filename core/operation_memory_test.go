@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 	"weak"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -71,9 +72,7 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 		checkFreed(t, "stored", item, true)
 		checkFreed(t, "carried by the context", value, true)
 		for e := range c.Echoes(core.Query{}) {
-			if e.Key != "key" || e.Status != core.StatusFailed || e.Err != errOnPurpose || len(e.Signals) != 1 || e.Operation == 0 {
-				t.Errorf("got %+v, want the last words", e)
-			}
+			coretest.Check(t, e.Key == "key" && e.Status == core.StatusFailed && e.Err == errOnPurpose && len(e.Signals) == 1 && e.Operation != 0, "got %+v, want the last words", e)
 		}
 		runtime.KeepAlive(c)
 		_, _ = stored, carried
@@ -118,4 +117,39 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 		}
 		runtime.KeepAlive(c)
 	}
+}
+
+// flood is how many unrelated signals pass.
+func flood() int { return core.Often(10_000_000, 400_000) }
+
+// A very large number of unique names leaves no memory behind.
+func TestFloodLeavesNoMemory(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	s := core.NewSink(core.SinkOptions{Capacity: 1000})
+	m := s.Monitor("file.*", time.Nanosecond)
+	for i := range 5000 { // what a full window needs is there
+		s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
+	}
+	before := heap()
+	for i := range flood() {
+		s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
+		if i%1000 == 0 {
+			s.Has("file.*")
+			s.Has("file.saved:" + strconv.Itoa(i))
+			m.Count()
+		}
+	}
+	if grown := heap() - before; grown > 256<<10 {
+		t.Errorf("%d bytes left behind", grown)
+	}
+	runtime.KeepAlive(s)
 }

@@ -76,24 +76,6 @@ func TestSetAndValue(t *testing.T) {
 	})
 }
 
-// A body can set the key of its operation.
-func TestSetKey(t *testing.T) {
-	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
-		op.Raise("before")
-		op.SetKey("order-42")
-		op.Raise("after")
-		op.RaiseKey("other", "order-43")
-		checkEqual(t, "Key", op.Key(), "order-42")
-		s, _ := c.Lookup(op.ID())
-		checkEqual(t, "Snapshot.Key", s.Key, "order-42")
-		var keys []string
-		for _, s := range op.Signals() {
-			keys = append(keys, s.Key)
-		}
-		checkSlice(t, "keys of the signals", keys, []string{"", "order-42", "order-43"})
-	})
-}
-
 func TestOperationRetract(t *testing.T) {
 	var taken []string
 	opts := core.Options{Sink: core.NewSink(core.SinkOptions{}), OnRetract: func(r core.Retraction) {
@@ -218,9 +200,7 @@ func TestOperationAfterItsEnd(t *testing.T) {
 		op.Set("too late", 1)
 		op.SetKey("too late")
 		op.Hold("too late", 0)()
-		if op.Retract("early") || op.RetractMatching("*") != 0 || op.Has("*") || len(op.Signals()) != 0 {
-			t.Error("an operation that has left still shows signals")
-		}
+		coretest.Check(t, !op.Retract("early") && op.RetractMatching("*") == 0 && !op.Has("*") && len(op.Signals()) == 0, "an operation that has left still shows signals")
 		checkEqual(t, "ID", op.ID(), id)
 		checkEqual(t, "Key", op.Key(), "")
 		for e := range c.Echoes(core.Query{}) {
@@ -291,27 +271,6 @@ func TestOperationConcurrentSafe(t *testing.T) {
 	})
 }
 
-func TestParent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inner := bodies(t, core.Options{})
-		outer := bodies(t, core.Options{})
-		var child core.OperationID
-		parent := enqueue(t, outer, func(ctx context.Context) error {
-			checkEqual(t, "Parent of one without", core.OperationFrom(ctx).Parent(), 0)
-			type key struct{}
-			var err error
-			child, err = inner.Enqueue(context.WithValue(ctx, key{}, 1), func(ctx context.Context) error {
-				coretest.Check(t, core.OperationFrom(ctx).ID() != core.OperationFrom(ctx).Parent(), "an operation is its own parent")
-				return nil
-			})
-			return err
-		})
-		synctest.Wait()
-		s, _ := inner.Lookup(child)
-		checkEqual(t, "Parent", s.Parent, parent)
-	})
-}
-
 // --- the context of a body
 
 type ctxKey struct{}
@@ -327,9 +286,7 @@ func TestContextHasValuesButNotTheEndOfItsEnqueuer(t *testing.T) {
 			if _, ok := ctx.Deadline(); ok {
 				t.Error("the body has the deadline of its enqueuer")
 			}
-			if ctx.Err() != nil || context.Cause(ctx) != nil {
-				t.Errorf("Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
-			}
+			coretest.Check(t, ctx.Err() == nil && context.Cause(ctx) == nil, "Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
 		}
 		for _, useDone := range []bool{false, true} {
 			_, err := c.Enqueue(enqueuer, func(ctx context.Context) error {
@@ -388,27 +345,6 @@ func TestContextCancelled(t *testing.T) {
 	})
 }
 
-// A body that was cancelled before it asks for the first time sees the cancellation.
-func TestContextAskedLate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{})
-		g := newGate()
-		var err, cause error
-		id := enqueue(t, c, func(ctx context.Context) error {
-			<-g.opened
-			err, cause = ctx.Err(), context.Cause(ctx)
-			<-ctx.Done()
-			return nil
-		})
-		synctest.Wait()
-		c.Cancel(id, errOnPurpose)
-		g.open()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkError(t, "Err", err, context.Canceled)
-		checkError(t, "Cause", cause, errOnPurpose)
-	})
-}
-
 // A context has ended when its body has returned, and so have its children.
 func TestContextLeakedPastBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -440,24 +376,5 @@ func TestContextLeakedPastBody(t *testing.T) {
 			// It is not a way into the operation any more: nothing deadlocks.
 			checkError(t, "Flush with it", c.Flush(leaked), nil)
 		}
-	})
-}
-
-func TestContextOfOneOperationInAnother(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		inner, outer := bodies(t, core.Options{}), bodies(t, core.Options{})
-		id := enqueue(t, outer, func(ctx context.Context) error {
-			// Do follows the context of the outer operation.
-			return inner.Do(ctx, func(ctx context.Context) error {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			})
-		})
-		synctest.Wait()
-		outer.Cancel(id, errOnPurpose)
-		synctest.Wait()
-		s := checkStatus(t, outer, id, core.StatusCancelled)
-		checkError(t, "its error", s.Err, errOnPurpose)
-		checkEqual(t, "cancelled inside", inner.Stats().Cancelled, 1)
 	})
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"reflect"
 	"runtime"
@@ -121,38 +122,6 @@ func TestOptionDefaults(t *testing.T) {
 	})
 }
 
-// A negative value means none, not "as few as possible".
-func TestOptionsNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxTracked: -1})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		synctest.Wait()
-		checkEqual(t, "MaxTracked", c.Stats().Tracked, 0)
-
-		c = bodies(t, core.Options{MaxAge: -1})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		time.Sleep(1000 * time.Hour)
-		checkEqual(t, "MaxAge", c.Stats().Tracked, 1)
-
-		c = bodies(t, core.Options{DeferOn: "busy", MaxDefer: -1})
-		release := c.Sink().Hold("busy", "", 0)
-		id := enqueue(t, c, quick)
-		time.Sleep(1000 * time.Hour)
-		checkStatus(t, c, id, core.StatusPending)
-		release()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-	})
-}
-
-func TestOptionName(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{Name: "orders"})
-		w := coretest.Watch(t, c.Sink(), "x")
-		checkError(t, "Do", c.Do(t.Context(), raise("x")), nil)
-		checkEqual(t, "Source", w.ExpectExactly("x")[0].Source, "orders")
-	})
-}
-
 // OnSignal is called for what the operations raise, before the subscribers of the sink. A panic in it has no other
 // effect.
 func TestOptionOnSignal(t *testing.T) {
@@ -206,4 +175,74 @@ func TestOptionOnRetract(t *testing.T) {
 		j.check(t, "a", "b")
 		checkEqual(t, "panics", c.Stats().Panics, 2)
 	})
+}
+
+// callWith calls a method with arguments that are zero but for numbers, functions,
+// which do nothing, and the context; what it returns is called too if it is a sequence. It
+// returns what that panicked with, or nil.
+func callWith(method reflect.Value, ctx context.Context) (panicked any) {
+	defer func() { panicked = recover() }()
+	nothing := func(t reflect.Type) reflect.Value {
+		return reflect.MakeFunc(t, func([]reflect.Value) (results []reflect.Value) {
+			for i := range t.NumOut() {
+				results = append(results, reflect.Zero(t.Out(i)))
+			}
+			return results
+		})
+	}
+	var args []reflect.Value
+	for i := range method.Type().NumIn() {
+		switch t := method.Type().In(i); {
+		case t.Kind() == reflect.Func:
+			args = append(args, nothing(t))
+		case t == reflect.TypeFor[context.Context]() && ctx != nil:
+			args = append(args, reflect.ValueOf(ctx))
+		case t.Kind() == reflect.Int:
+			args = append(args, reflect.ValueOf(1)) // which is in range
+		default:
+			args = append(args, reflect.Zero(t))
+		}
+	}
+	for _, result := range method.Call(args) {
+		if result.Kind() == reflect.Func && result.Type().NumIn() == 1 {
+			result.Call([]reflect.Value{nothing(result.Type().In(0))})
+		}
+	}
+	return nil
+}
+
+// Each method of a coordinator that no constructor has made says what to do.
+func TestZeroCoordinatorSaysWhatToDo(t *testing.T) {
+	for _, zero := range []any{new(core.Coordinator[int]), new(core.ResultCoordinator[int, int]), new(core.Dispatcher), new(core.Processor)} {
+		v := reflect.ValueOf(zero)
+		for i := range v.NumMethod() {
+			text := fmt.Sprint(callWith(v.Method(i), t.Context()))
+			coretest.Check(t, strings.HasPrefix(text, "core: ") && strings.Contains(text, "NewCoordinator"), "%T.%s panicked with %q, want what to do", zero, v.Type().Method(i).Name, text)
+		}
+	}
+}
+
+// Each method that is given a nil context says what to do.
+func TestNilContextSaysWhatToDo(t *testing.T) {
+	results := answers(t, core.Options{})
+	finished, err := results.Submit(t.Context(), answering("done"))
+	checkError(t, "Submit", err, nil)
+	for _, v := range []any{
+		core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{})),
+		results, finished, core.Must(core.NewDispatcher(core.Options{})),
+	} {
+		v := reflect.ValueOf(v)
+		for i := range v.NumMethod() {
+			m := v.Method(i)
+			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			if m.Type().NumIn() == 2 && m.Type().In(1) == reflect.TypeFor[core.OperationID]() {
+				continue // asks for the operation first: see Future.Wait
+			}
+			if text := fmt.Sprint(callWith(m, nil)); !strings.HasPrefix(text, "core: ") || !strings.Contains(text, "context.Background()") {
+				t.Errorf("%s.%s panicked with %q, want what to do", v.Type(), v.Type().Method(i).Name, text)
+			}
+		}
+	}
 }

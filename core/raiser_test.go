@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
@@ -58,9 +59,7 @@ func TestScopedOfOperation(t *testing.T) {
 	inBody(t, core.Options{Sink: sink}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		o.Scoped("s", "c", "t").Raise("x")
 		o.Scoped("s", "c", "t").Raise("y")
-		if !o.Has("s.c.t.x") || !o.Has("*.y") {
-			t.Errorf("the operation has %v", o.Signals())
-		}
+		coretest.Check(t, o.Has("s.c.t.x") && o.Has("*.y"), "the operation has %v", o.Signals())
 		coretest.Check(t, o.Retract("s.c.t.x") && !o.Retract("s.c.t.x"), "retracted not exactly once")
 		checkEqual(t, `RetractMatching("s.*")`, o.RetractMatching("s.*"), 1)
 		checkEqual(t, "signals of the sink", sink.Count("*"), 0)
@@ -110,9 +109,7 @@ func (b *blocks) add(s core.Signal, why core.BlockReason) {
 func (b *blocks) want(t *testing.T, s *core.Sink, want ...string) {
 	t.Helper()
 	coretest.Check(t, slices.Equal(b.log, want), "blocked: got %q, want %q", b.log, want)
-	if got := s.Stats().Blocked; got != uint64(len(want)) {
-		t.Errorf("Stats().Blocked: got %d, want %d", got, len(want))
-	}
+	checkEqual(t, "Stats().Blocked", s.Stats().Blocked, uint64(len(want)))
 }
 
 func TestPropagationDepth(t *testing.T) {
@@ -220,13 +217,9 @@ func TestPropagationOfOperations(t *testing.T) {
 		id = o.ID()
 		coretest.Check(t, !o.Because(newest(t, s, "b")).RaiseKey("c", "k"), "raised too deep a signal")
 		coretest.Check(t, onRaiser, "OnBlocked was not called before Raise returned")
-		if len(o.Signals()) != 0 {
-			t.Errorf("the operation has %v", o.Signals())
-		}
+		coretest.Check(t, len(o.Signals()) == 0, "the operation has %v", o.Signals())
 	})
-	if blocked.Name != "c" || blocked.Key != "k" || blocked.Operation != id || blocked.Seq != 0 || !blocked.Time.IsZero() {
-		t.Errorf("OnBlocked saw %+v", blocked)
-	}
+	coretest.Check(t, blocked.Name == "c" && blocked.Key == "k" && blocked.Operation == id && blocked.Seq == 0 && blocked.Time.IsZero(), "OnBlocked saw %+v", blocked)
 	if got, want := blocked.Path(), []string{"a", "b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("OnBlocked saw the path %q, want %q", got, want)
 	}
@@ -296,76 +289,6 @@ func TestLoopWithCause(t *testing.T) {
 	b.want(t, s, "a: cycle")
 }
 
-// A raises B raises A, and does not pass the cause on: the loop ends.
-func TestLoopWithoutCause(t *testing.T) {
-	tests := map[string]func(s *core.Sink){
-		"A raises A": func(s *core.Sink) {
-			s.Subscribe("a", func(core.Signal) { s.Raise("a") })
-		},
-		"A raises B raises A": func(s *core.Sink) {
-			s.Subscribe("a", func(core.Signal) { s.Raise("b") })
-			s.Subscribe("b", func(core.Signal) { s.Raise("a") })
-		},
-		"any raises any": func(s *core.Sink) {
-			s.Subscribe("*", func(core.Signal) { s.Raise("any") })
-		},
-		"of an operation": func(s *core.Sink) {
-			var o *core.Operation
-			bodies(t, core.Options{Sink: s}).Do(t.Context(), func(ctx context.Context) error {
-				o = core.OperationFrom(ctx)
-				return nil
-			})
-			s.Subscribe("a", func(core.Signal) { o.Raise("b") })
-			s.Subscribe("b", func(core.Signal) { o.Raise("a") })
-		},
-		"through a scope": func(s *core.Sink) {
-			s.Subscribe("*a", func(core.Signal) { s.Scoped("x", "y", "z").Raise("a") })
-		},
-	}
-	for name, setup := range tests {
-		t.Run(name, func(t *testing.T) {
-			calls, refused := 0, 0
-			s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(_ core.Signal, why core.BlockReason) {
-				refused++
-				checkEqual(t, "reason", why, core.BlockedDepth)
-			}}})
-			s.Subscribe("*", func(core.Signal) {
-				if calls++; calls > endless {
-					panic("endless")
-				}
-			})
-			setup(s)
-			coretest.Check(t, s.Raise("a"), "the first raise was refused")
-			stats := s.Stats()
-			coretest.Check(t, calls <= 1000 && stats.Panics <= 0, "%d calls and %d panics before the loop ended", calls, stats.Panics)
-			coretest.Check(t, stats.Blocked == 1 && refused == 1, "%d refusals counted, %d reported, want 1", stats.Blocked, refused)
-			calls = 0
-			if s.Raise("unrelated"); calls == 0 {
-				t.Error("after a loop nothing is delivered any more")
-			}
-		})
-	}
-}
-
-// A loop through Options.OnSignal ends as well.
-func TestLoopThroughOnSignal(t *testing.T) {
-	var o *core.Operation
-	calls := 0
-	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
-		o = core.OperationFrom(ctx)
-		o.Raise("a")
-		return nil
-	}, core.Options{OnSignal: func(core.Signal) {
-		if calls++; calls > endless {
-			panic("endless")
-		}
-		o.Raise("a")
-	}}))
-	defer c.Close()
-	checkError(t, "Do", c.Do(t.Context(), 0), nil)
-	checkEqual(t, "blocked", c.Sink().Stats().Blocked, 1)
-}
-
 // OnBlocked may raise a signal about what was blocked, also while a handler of all signals loops.
 func TestLoopThroughOnBlocked(t *testing.T) {
 	var s *core.Sink
@@ -400,5 +323,62 @@ func TestManyRaisersAreNoLoop(t *testing.T) {
 		if got := s.Stats(); got.Blocked != 0 || got.Raised != crowd {
 			t.Errorf("got %d blocked, %d raised, want 0, %d", got.Blocked, got.Raised, crowd)
 		}
+	})
+}
+
+// An item enqueued because of a signal has its operation as parent, and it and what it
+// enqueues raise signals caused by it.
+func TestCausedBy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		c := bodies(t, core.Options{Name: "work", Sink: sink, MaxConcurrency: 1})
+		parents := map[string]core.OperationID{}
+		body := func(name string, next func(context.Context)) func(context.Context) error {
+			return func(ctx context.Context) error {
+				op := core.OperationFrom(ctx)
+				op.Raise(name)
+				op.Hold(name+".held", 0)
+				parents[name] = op.Parent()
+				checkEqual(t, "source", op.Source(), "work")
+				if cause, ok := core.CauseFrom(ctx); ok != (name != "first") || ok && cause.Name != "first" {
+					t.Errorf("%s: got cause %v, %v", name, cause, ok)
+				}
+				if next != nil {
+					next(ctx)
+				}
+				return nil
+			}
+		}
+		add := func(ctx context.Context, b func(context.Context) error) {
+			_, err := c.Enqueue(ctx, b)
+			checkError(t, "Enqueue", err, nil)
+		}
+		grandchild := body("grandchild", nil)
+		child := body("child", func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			add(ctx, grandchild)
+		})
+		defer sink.Subscribe("first", func(s core.Signal) {
+			ctx, cancel := context.WithCancel(core.CausedBy(t.Context(), s))
+			defer cancel()
+			add(ctx, body("second", func(ctx context.Context) { add(ctx, child) }))
+		})()
+		add(t.Context(), body("first", nil))
+		synctest.Wait()
+		byName := map[string]core.OperationID{"first": 0}
+		for s := range sink.Sense(core.Query{Pattern: "first, second, child, grandchild, *.held"}) {
+			want := []string{"first", s.Name}
+			if s.Name == "first" || s.Name == "first.held" {
+				want = want[1:]
+			}
+			coretest.Check(t, slices.Equal(s.Path(), want), "%s has causes %v, want %v", s.Name, s.Path(), want)
+			byName[s.Name] = s.Operation
+		}
+		for name, parent := range map[string]string{"second": "first", "child": "second", "grandchild": "child"} {
+			checkEqual(t, "parent of "+name, parents[name], byName[parent])
+		}
+		var none *core.Operation
+		checkEqual(t, "source of none", none.Source(), "")
 	})
 }

@@ -43,36 +43,6 @@ func checkResult(t testing.TB, what, got string, err error, want string, wantErr
 	coretest.Check(t, got == want && errors.Is(err, wantErr), "%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
 }
 
-// Every way to get a result.
-func TestResult(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := answers(t, core.Options{MaxConcurrency: 2})
-		id, err := c.Enqueue(t.Context(), answering("enqueued"))
-		checkError(t, "Enqueue", err, nil)
-		for range 2 { // by id, as often as one likes
-			got, err := c.Wait(t.Context(), id)
-			checkResult(t, "Wait", got, err, "enqueued", nil)
-		}
-		id, err = c.TryEnqueue(context.Background(), answering("tried"))
-		checkError(t, "TryEnqueue", err, nil)
-		got, err := c.Wait(t.Context(), id)
-		checkResult(t, "Wait", got, err, "tried", nil)
-		got, err = c.Do(t.Context(), answering("done"))
-		checkResult(t, "Do", got, err, "done", nil)
-		f, err := c.Submit(t.Context(), answering("submitted"))
-		checkError(t, "Submit", err, nil)
-		for range 2 {
-			<-f.Done()
-			got, err = f.Wait(t.Context())
-			checkResult(t, "Future.Wait", got, err, "submitted", nil)
-		}
-		got, err = c.Wait(t.Context(), f.ID())
-		checkResult(t, "Wait with the id of a Future", got, err, "submitted", nil)
-		checkEqual(t, "its status", lookup(t, c, f.ID()).Status, core.StatusSucceeded)
-		checkError(t, "Close", c.Close(), nil)
-	})
-}
-
 func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
 	t.Helper()
 	s, ok := c.Lookup(id)
@@ -157,54 +127,6 @@ func TestResultOfWhatDidNotSucceed(t *testing.T) {
 	}
 }
 
-// A signal that refuses items does so before they are accepted, and when they are
-// to start.
-func TestResultRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := answers(t, core.Options{CancelOn: "stop"})
-		c.Pause()
-		early, err := c.Submit(t.Context(), answering("early"))
-		checkError(t, "Submit", err, nil)
-		c.Sink().Raise("stop")
-		c.Resume()
-		_, err = early.Wait(t.Context())
-		checkRefusal(t, err, "stop")
-		_, err = c.Wait(t.Context(), early.ID())
-		checkRefusal(t, err, "stop")
-		f, err := c.Submit(t.Context(), answering("late"))
-		checkRefusal(t, err, "stop")
-		coretest.Check(t, f == nil, "got a Future of what was not accepted")
-		_, err = c.Do(t.Context(), answering("late"))
-		checkRefusal(t, err, "stop")
-		checkEqual(t, "rejected", c.Stats().Rejected, 2)
-	})
-}
-
-// A wait for an id that is unknown, or is not known any more, returns at once.
-func TestResultOfUnknown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		begun := time.Now()
-		c, other := answers(t, core.Options{MaxTracked: 1}), answers(t, core.Options{})
-		evicted, _ := c.TryEnqueue(context.Background(), answering("forgotten"))
-		synctest.Wait()
-		c.Do(t.Context(), answering("newer"))
-		foreign, _ := other.TryEnqueue(context.Background(), answering("foreign"))
-		check := func(what string, id core.OperationID) {
-			t.Helper()
-			got, err := c.Wait(t.Context(), id)
-			checkResult(t, what, got, err, "", core.ErrUnknown)
-		}
-		check("evicted", evicted)
-		check("of another coordinator", foreign)
-		check("none", 0)
-		check("never given out", 1<<60)
-		last, _ := c.TryEnqueue(context.Background(), answering("last"))
-		c.Close()
-		check("of a closed coordinator", last)
-		checkEqual(t, "all that took", time.Since(begun), 0)
-	})
-}
-
 // A Future has the result also when the operation has left the window.
 func TestFutureSurvives(t *testing.T) {
 	for name, opts := range map[string]core.Options{
@@ -218,14 +140,21 @@ func TestFutureSurvives(t *testing.T) {
 				c := answers(t, opts)
 				var futures []*core.Future[string]
 				for i := range 100 {
-					f, err := c.Submit(t.Context(), answering(fmt.Sprint(i)))
-					checkError(t, "Submit", err, nil)
-					futures = append(futures, f)
+					answer := answering(fmt.Sprint(i))
+					if i%3 == 0 {
+						answer = func(context.Context) (string, error) { return fmt.Sprint(i), fmt.Errorf("%d: %w", i, errOnPurpose) }
+					}
+					futures = append(futures, core.Must(c.Submit(t.Context(), answer)))
 				}
 				check := func() {
 					t.Helper()
 					for i, f := range futures {
+						<-f.Done()
 						got, err := f.Wait(t.Context())
+						if want := fmt.Sprint(i, ": ", errOnPurpose); i%3 == 0 {
+							checkEqual(t, "error", fmt.Sprint(err), want)
+							err = nil
+						}
 						checkResult(t, "Wait", got, err, fmt.Sprint(i), nil)
 					}
 				}
@@ -233,6 +162,8 @@ func TestFutureSurvives(t *testing.T) {
 				time.Sleep(time.Hour)
 				for _, f := range futures {
 					c.Evict(f.ID())
+					_, err := c.Wait(t.Context(), f.ID())
+					checkError(t, "by id", err, core.ErrUnknown)
 				}
 				check()
 				checkError(t, "Close", c.Close(), nil)
@@ -242,8 +173,7 @@ func TestFutureSurvives(t *testing.T) {
 	}
 }
 
-// A caller that stops waiting for a Future or an id does not change the operation. One that stops waiting in Do
-// cancels it, with the cause.
+// A caller that stops waiting for a Future or an id does not change the operation.
 func TestResultContextEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := answers(t, core.Options{MaxTracked: -1})
@@ -266,40 +196,6 @@ func TestResultContextEnds(t *testing.T) {
 		checkResult(t, "Future.Wait once more", got, err, "late", nil)
 		got, err = f.Wait(ctx) // has ended, but there is nothing to wait for
 		checkResult(t, "Future.Wait when finished", got, err, "late", nil)
-
-		ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-		defer cancel()
-		var cause error
-		got, err = c.Do(ctx, func(ctx context.Context) (string, error) {
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return "half", ctx.Err()
-		})
-		checkResult(t, "Do", got, err, "", errOnPurpose)
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkError(t, "cause in the body", cause, errOnPurpose)
-		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
-	})
-}
-
-// A body that waits for a Future of its own coordinator is suspended meanwhile.
-func TestFutureFromBody(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := answers(t, core.Options{MaxConcurrency: 4})
-		var child *core.Future[string]
-		g := newGate()
-		got, err := c.Do(t.Context(), func(ctx context.Context) (string, error) {
-			child, _ = c.Submit(ctx, func(ctx context.Context) (string, error) {
-				return fmt.Sprint("child of ", core.OperationFrom(ctx).Parent()), g.body(ctx)
-			})
-			_, err := child.Wait(context.Background()) // known by its goroutine
-			checkError(t, "Wait for the child", err, core.ErrWouldDeadlock)
-			g.open()
-			return child.Wait(ctx)
-		})
-		checkResult(t, "Do", got, err, fmt.Sprint("child of ", child.ID()-1), nil)
-		got, err = child.Wait(t.Context())
-		checkResult(t, "Wait", got, err, fmt.Sprint("child of ", child.ID()-1), nil)
 	})
 }
 
@@ -307,20 +203,13 @@ func TestFutureFromBody(t *testing.T) {
 func TestZeroResults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewResultCoordinator(func(context.Context, int) (any, error) { return nil, nil }, core.Options{}))
-		id, _ := c.TryEnqueue(context.Background(), 1)
-		got, err := c.Wait(t.Context(), id)
+		got, err := c.Wait(t.Context(), core.Must(c.TryEnqueue(t.Context(), 1)))
 		coretest.Check(t, got == nil && err == nil, "Wait: got %v and error %v, want nil and nil", got, err)
-		got, err = c.Do(t.Context(), 1)
-		coretest.Check(t, got == nil && err == nil, "Do: got %v and error %v, want nil and nil", got, err)
-		n := 0
 		for s, out := range c.Results(core.OperationQuery{}) {
 			coretest.Check(t, s.Status == core.StatusSucceeded && out == nil, "got %v with result %v, want succeeded with nil", s.Status, out)
-			n++
+			return
 		}
-		checkEqual(t, "results", n, 2)
-		none := core.Must(core.NewResultCoordinator(func(context.Context, int) (struct{}, error) { return struct{}{}, nil }, core.Options{}))
-		_, err = none.Do(t.Context(), 1)
-		checkError(t, "Do without a result", err, nil)
+		t.Error("got no results")
 	})
 }
 
@@ -364,9 +253,7 @@ func TestResults(t *testing.T) {
 			var got []int
 			for s, out := range c.Results(q) {
 				asked, ok := core.Value[question](s, "question")
-				if !ok || out != asked.n*asked.n || s.Key != asked.customer || s.Status != core.StatusSucceeded {
-					t.Errorf("%s: got %v with result %d", what, s, out)
-				}
+				coretest.Check(t, ok && out == asked.n*asked.n && s.Key == asked.customer && s.Status == core.StatusSucceeded, "%s: got %v with result %d", what, s, out)
 				got = append(got, asked.n)
 			}
 			checkSlice(t, what, got, want)
@@ -418,36 +305,6 @@ func TestResultsEvictedMeanwhile(t *testing.T) {
 			got = append(got, text)
 		}
 		checkSlice(t, "results", got, []string{"a", "c"})
-	})
-}
-
-// Lanes are views of the same coordinator, results included.
-func TestResultLanes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := answers(t, core.Options{MaxConcurrency: 1, Lanes: core.Must(core.ParseLanes("hot, slow"))})
-		c.Pause()
-		var order []string
-		noting := func(text string) answer {
-			return func(context.Context) (string, error) {
-				order = append(order, text)
-				return text, nil
-			}
-		}
-		slow, _ := c.Submit(t.Context(), noting("slow")) // by default the last
-		hot, _ := c.Lane("hot").Submit(t.Context(), noting("hot"))
-		c.Resume()
-		got, err := c.Lane("slow").Wait(t.Context(), hot.ID()) // any view knows it
-		checkResult(t, "Wait", got, err, "hot", nil)
-		got, err = slow.Wait(t.Context())
-		checkResult(t, "Wait", got, err, "slow", nil)
-		checkSlice(t, "order", order, []string{"hot", "slow"})
-		checkEqual(t, "lane", lookup(t, c, hot.ID()).Lane, "hot")
-
-		none := c.Lane("none")
-		_, err = none.Submit(t.Context(), answering("x"))
-		checkError(t, "Submit", err, core.ErrUnknownLane)
-		got, err = none.Wait(t.Context(), slow.ID())
-		checkResult(t, "Wait", got, err, "slow", nil)
 	})
 }
 
@@ -560,81 +417,51 @@ func TestStressResults(t *testing.T) {
 			}
 			return &i, nil
 		}, core.Options{MaxConcurrency: 4, MaxTracked: 20, MaxFailed: 5, EchoCapacity: 5}))
-	check := func(what string, got *int, err error, i int) {
-		switch {
-		case i%5 == 0:
-			checkError(t, what, err, errOnPurpose)
-		case err != nil || got == nil || *got != i:
-			t.Errorf("%s %d: got %v and error %v", what, i, got, err)
+	stops := []func(){beside(func() {
+		for s, out := range c.Results(core.OperationQuery{}) {
+			coretest.Check(t, out != nil && *out%5 != 0 && s.Key == fmt.Sprint(*out%7), "operation %d of key %q: got %v", s.ID, s.Key, out)
 		}
-	}
-	stop := make(chan struct{})
-	var readers, writers sync.WaitGroup
-	readers.Go(func() {
-		for {
-			for s, out := range c.Results(core.OperationQuery{}) {
-				coretest.Check(t, out != nil && *out%5 != 0 && s.Key == fmt.Sprint(*out%7), "operation %d of key %q: got %v", s.ID, s.Key, out)
-			}
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.Gosched()
+	}), beside(func() {
+		for s := range c.Operations(core.OperationQuery{}) {
+			c.Evict(s.ID)
+			if _, err := c.Wait(t.Context(), s.ID); err != nil && !errors.Is(err, core.ErrUnknown) && err != errOnPurpose {
+				t.Errorf("Wait: %v", err)
 			}
 		}
-	})
-	readers.Go(func() {
-		for {
-			for s := range c.Operations(core.OperationQuery{}) {
-				c.Evict(s.ID)
-				if _, err := c.Wait(t.Context(), s.ID); err != nil && !errors.Is(err, core.ErrUnknown) && err != errOnPurpose {
-					t.Errorf("Wait: %v", err)
-				}
-			}
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.Gosched()
-			}
-		}
-	})
+	})}
+	var writers sync.WaitGroup
 	n := stressed(20_000)
 	for w := range 4 {
 		writers.Go(func() {
 			random := rand.New(rand.NewPCG(4, uint64(w)))
 			for i := range n {
+				var got *int
+				var err error
 				switch i += w * n; random.IntN(3) {
 				case 0:
-					got, err := c.Do(t.Context(), i)
-					check("Do", got, err, i)
+					got, err = c.Do(t.Context(), i)
 				case 1:
-					f, err := c.Submit(t.Context(), i)
-					if err != nil {
-						t.Error(err)
-						continue
-					}
-					if random.IntN(2) == 0 {
-						spin(random)
-					}
-					got, err := f.Wait(t.Context())
-					check("Future.Wait", got, err, i)
+					f := core.Must(c.Submit(t.Context(), i))
+					spin(random)
+					got, err = f.Wait(t.Context())
 				case 2:
-					id, err := c.Enqueue(t.Context(), i)
-					if err != nil {
-						t.Error(err)
-						continue
+					if got, err = c.Wait(t.Context(), core.Must(c.Enqueue(t.Context(), i))); errors.Is(err, core.ErrUnknown) {
+						continue // evicted
 					}
-					if got, err := c.Wait(t.Context(), id); !errors.Is(err, core.ErrUnknown) { // evicted
-						check("Wait", got, err, i)
-					}
+				}
+				switch {
+				case i%5 == 0:
+					checkError(t, "its error", err, errOnPurpose)
+				case err != nil || got == nil || *got != i:
+					t.Errorf("item %d: got %v and error %v", i, got, err)
 				}
 			}
 		})
 	}
 	writers.Wait()
-	close(stop)
-	readers.Wait()
+	for _, stop := range stops {
+		stop()
+	}
 	checkError(t, "Drain", c.Drain(t.Context()), nil)
 	checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
 	if got := slices.Collect(c.Operations(core.OperationQuery{})); len(got) > 25 {

@@ -1,10 +1,8 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +68,7 @@ func TestSignalOfOperation(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
 		o := core.OperationFrom(ctx)
+		o.Raise("begun")
 		o.SetKey(key)
 		o.Raise("saved")
 		o.RaiseKey("indexed", "other")
@@ -88,6 +87,7 @@ func TestSignalOfOperation(t *testing.T) {
 		t.Errorf("got operation %v, source %q, key %q, want %v, files, a.txt", saved.Operation, saved.Source, saved.Key, id)
 	}
 	checkEqual(t, "key", indexed.Key, "other")
+	checkEqual(t, "key before SetKey", newest(t, s, "begun").Key, "")
 	checkEqual(t, "what the coordinator shows", newest(t, c, "saved"), saved)
 }
 
@@ -97,9 +97,7 @@ func TestSignalDepthAndPath(t *testing.T) {
 	check := func(name string, depth int, path ...string) core.Signal {
 		t.Helper()
 		got := newest(t, s, name)
-		if got.Depth() != depth || !slices.Equal(got.Path(), path) {
-			t.Errorf("%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
-		}
+		coretest.Check(t, got.Depth() == depth && slices.Equal(got.Path(), path), "%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
 		return got
 	}
 	s.Raise("a")
@@ -194,22 +192,9 @@ func TestSignalLogValue(t *testing.T) {
 	s.RaiseKey("a", "k")
 	s.Because(newest(t, s, "a")).Raise("b")
 	s.Hold("h", "", 0)
-	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	check := func(name, want string) {
-		t.Helper()
-		out.Reset()
-		log.Info("m", "s", newest(t, s, name))
-		checkEqual(t, "logged", strings.TrimSpace(out.String()), want)
+	for name, want := range map[string]string{"a": `x.name=a x.key=k`, "b": `x.name=b x.path="[a b]"`, "h": `x.name=h x.held=true`} {
+		checkEqual(t, "logged", logged(newest(t, s, name)), want)
 	}
-	check("a", `msg=m s.name=a s.key=k`)
-	check("b", `msg=m s.name=b s.path="[a b]"`)
-	check("h", `msg=m s.name=h s.held=true`)
 }
 
 func TestQuery(t *testing.T) {

@@ -129,9 +129,7 @@ func TestForget(t *testing.T) {
 			{core.Query{Key: "k"}, 1},
 			{core.Query{Source: "coordinator"}, 1},
 		} {
-			if got := s.Forget(tt.q); got != tt.want {
-				t.Errorf("Forget(%+v): got %d, want %d", tt.q, got, tt.want)
-			}
+			checkEqual(t, fmt.Sprintf("Forget(%+v)", tt.q), s.Forget(tt.q), tt.want)
 		}
 		wantPanic(t, "core: Forget needs a Query", func() { s.Forget(core.Query{}) })
 		s.Raise("last")
@@ -255,9 +253,7 @@ func TestCoordinatorLease(t *testing.T) {
 		if got := sensed(c, core.Query{}); len(got) != 0 {
 			t.Errorf("the coordinator still senses %q after the lease", got)
 		}
-		if o.Has("busy") || len(o.Signals()) != 0 {
-			t.Errorf("the operation still has %v after the lease", o.Signals())
-		}
+		coretest.Check(t, !o.Has("busy") && len(o.Signals()) == 0, "the operation still has %v after the lease", o.Signals())
 		if s, _ := c.Lookup(id); s.Has("busy") {
 			t.Errorf("the snapshot still has %v after the lease", s.Signals)
 		}

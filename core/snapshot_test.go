@@ -87,9 +87,7 @@ func TestSnapshotDoesNotChange(t *testing.T) {
 		s := checkStatus(t, c, id, core.StatusRunning)
 		g.open()
 		synctest.Wait()
-		if !s.Has("a") || !s.Has("b") || s.Has("c") || s.Has("") || s.Key != "" || s.Err != nil || s.Status != core.StatusRunning {
-			t.Errorf("the snapshot has changed: %+v", s)
-		}
+		coretest.Check(t, s.Has("a") && s.Has("b") && !s.Has("c") && !s.Has("") && s.Key == "" && s.Err == nil && s.Status == core.StatusRunning, "the snapshot has changed: %+v", s)
 	})
 }
 
@@ -165,7 +163,7 @@ func sameTime(got, want any) bool {
 func logged(v any) string {
 	var out bytes.Buffer
 	slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && a.Key != "x" {
+		if len(groups) == 0 && a.Key != "x" || a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
@@ -193,4 +191,20 @@ func TestStatsJSONAndLogValue(t *testing.T) {
 	want := "x.enqueued=9 x.succeeded=3 x.failed=1 x.cancelled=1 x.refused=1 x.dropped=0 x.pending=1 x.running=2 x.suspended=0 " +
 		"x.rejected=4 x.overflow=0 x.limit=8 x.tracked=0 x.pinned=0 x.forced=0 x.signalsDropped=0 x.panics=0 x.paused=true x.closed=false"
 	checkEqual(t, "LogValue", logged(s), want)
+}
+
+func TestStatusIsTextInJSON(t *testing.T) {
+	for s := core.StatusPending; s <= core.StatusFinished; s++ {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back core.Status
+		if err := json.Unmarshal(text, &back); err != nil || back != s {
+			t.Errorf("%s reads as %v, %v", text, back, err)
+		}
+	}
+	var s core.Status
+	err := json.Unmarshal([]byte(`"runing"`), &s)
+	coretest.Check(t, err != nil && strings.Contains(err.Error(), `"runing"`) && strings.Contains(err.Error(), "running"), "error %v, want the word and those that would do", err)
 }

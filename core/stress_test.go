@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -28,6 +29,24 @@ func spin(random *rand.Rand) {
 	if random.IntN(50) == 0 {
 		runtime.Gosched()
 	}
+}
+
+// beside calls look again and again, on a goroutine, until the one that is returned is called.
+func beside(look func()) (stop func()) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			look()
+			select {
+			case <-stopped:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}()
+	return func() { close(stopped); <-ended }
 }
 
 func checkAllSucceeded[T any](t *testing.T, c *core.Coordinator[T], want int) {
@@ -114,25 +133,13 @@ func TestStressDynamicLimit(t *testing.T) {
 		running.Add(-1)
 		return nil
 	}, core.Options{MaxConcurrency: 8})
-	stop := make(chan struct{})
-	var resizing sync.WaitGroup
-	resizing.Go(func() {
-		for limit := 8; ; limit = 10 - limit {
-			c.SetMaxConcurrency(limit)
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.Gosched()
-			}
-		}
-	})
+	limit := 8
+	stop := beside(func() { c.SetMaxConcurrency(limit); limit = 10 - limit })
 	n := stressed(100_000)
 	for i := range n {
 		accepted(t)(c.Enqueue(t.Context(), i))
 	}
-	close(stop)
-	resizing.Wait()
+	stop()
 	checkError(t, "Drain", c.Drain(t.Context()), nil)
 	checkAllSucceeded(t, c, n)
 	coretest.Check(t, most.Load() <= 8, "%d bodies ran at once, want at most 8", most.Load())
@@ -148,7 +155,7 @@ func TestStressObservers(t *testing.T) {
 		op.Raise("step")
 		op.Set("i", i)
 		return nil
-	}, core.Options{MaxConcurrency: 4, MaxTracked: 20, MaxAge: time.Millisecond})
+	}, core.Options{MaxConcurrency: 4, MaxTracked: 20, MaxAge: time.Millisecond, Lanes: []core.Lane{{Name: "hot", Limit: 2}, {Name: "normal"}}, DeferOn: "wait", MaxDefer: time.Microsecond})
 	var finalized atomic.Int64
 	c.OnFinalized(func(core.Snapshot) { finalized.Add(1) })
 	kept := enqueue(t, c, 0)
@@ -156,30 +163,35 @@ func TestStressObservers(t *testing.T) {
 		t.Fatal("an operation that has not ended cannot be pinned")
 	}
 	close(pinned)
-	stop := make(chan struct{})
-	var observers sync.WaitGroup
+	var stops []func()
 	observe := func(look func(id core.OperationID)) {
-		observers.Go(func() {
-			for {
-				var newest core.OperationID
-				seen := false
-				for s := range c.Operations(core.OperationQuery{}) {
-					newest, seen = s.ID, seen || s.ID == kept
-				}
-				if _, ok := c.Lookup(kept); !ok || !seen {
-					t.Errorf("an operation that is pinned: Lookup finds it %t, Operations %t", ok, seen)
-				}
-				if newest != kept {
-					look(newest)
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
+		stops = append(stops, beside(func() {
+			var newest core.OperationID
+			seen := false
+			for s := range c.Operations(core.OperationQuery{}) {
+				newest, seen = s.ID, seen || s.ID == kept
 			}
-		})
+			if _, ok := c.Lookup(kept); !ok || !seen {
+				t.Errorf("an operation that is pinned: Lookup finds it %t, Operations %t", ok, seen)
+			}
+			if newest != kept {
+				look(newest)
+			}
+		}))
 	}
+	var explained atomic.Int64
+	observe(func(core.OperationID) {
+		release := c.Sink().Hold("wait", "", 0)
+		c.Sink().Raise("wait")
+		for s := range c.Operations(core.OperationQuery{Status: core.StatusPending}) {
+			x, _ := c.Explain(s.ID)
+			explained.Add(int64(len(x.Reasons)))
+			_, err := json.Marshal(x)
+			coretest.Check(t, x.String() != "" && err == nil, "got the explanation %q and error %v", x, err)
+		}
+		release()
+		c.Sink().Retract("wait")
+	})
 	observe(func(id core.OperationID) {
 		if unpin, ok := c.Pin(id); ok {
 			if _, found := c.Lookup(id); !found {
@@ -206,13 +218,15 @@ func TestStressObservers(t *testing.T) {
 		coretest.Check(t, s.Enqueued >= last.Enqueued && s.Succeeded >= last.Succeeded, "counters went back: %v after %v", s, last)
 		last = s
 	})
-	n := stressed(20_000)
-	for i := range n {
-		accepted(t)(c.Enqueue(t.Context(), i))
+	n := 0
+	for least := stressed(20_000); n < least || explained.Load() == 0 && n < 50*least; n++ {
+		accepted(t)(c.Lane([]string{"hot", "normal"}[n%2]).Enqueue(t.Context(), n))
 	}
 	checkError(t, "Drain", c.Drain(t.Context()), nil)
-	close(stop)
-	observers.Wait()
+	for _, stop := range stops {
+		stop()
+	}
+	coretest.Check(t, explained.Load() != 0, "nothing had to be explained")
 	checkAllSucceeded(t, c, n+1)
 	c.Close()
 	checkEqual(t, "finalized", finalized.Load(), int64(n)+1)

@@ -9,40 +9,8 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
-
-// A Future says how its operation has ended, whatever the window has forgotten. The id alone does not.
-func TestSubmitSurvivesTheWindow(t *testing.T) {
-	for _, opts := range []core.Options{{MaxTracked: 1}, {MaxTracked: -1}, {MaxAge: time.Nanosecond}} {
-		bubble(t, func(t *testing.T) {
-			opts.MaxFailed = -1
-			c := coordinator(t, func(_ context.Context, n int) error {
-				if n%3 == 0 {
-					return fmt.Errorf("%d: %w", n, errOnPurpose)
-				}
-				return nil
-			}, opts)
-			var futures []*core.Future[struct{}]
-			for n := range 1000 {
-				f, err := c.Submit(t.Context(), n)
-				checkError(t, "Submit", err, nil)
-				futures = append(futures, f)
-			}
-			checkError(t, "Flush", c.Flush(t.Context()), nil)
-			time.Sleep(time.Second)
-			for n, f := range futures {
-				var want error
-				if n%3 == 0 {
-					want = fmt.Errorf("%d: %w", n, errOnPurpose)
-				}
-				<-f.Done()
-				_, err := f.Wait(t.Context())
-				checkEqual(t, fmt.Sprint("item ", n), errorText(err), errorText(want))
-			}
-			checkError(t, "by id", c.Wait(t.Context(), futures[0].ID()), core.ErrUnknown)
-		})
-	}
-}
 
 // The error for an id that has left the window says how small the window is and what to do. An id that was never
 // given out has another text.
@@ -86,60 +54,25 @@ func TestUnknownOperationSaysWhy(t *testing.T) {
 // Submit goes the way of Enqueue: lanes, classes, keys and gates apply to it.
 func TestSubmitInViews(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		var order journal
-		var start time.Time
-		c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item[:1] }, func(_ context.Context, item string) error {
-			order.note(fmt.Sprint(time.Since(start), " ", item))
-			time.Sleep(time.Second)
-			return nil
-		}, core.Options{
-			Lanes: core.Must(core.ParseLanes("hot, normal")), Classes: []core.Class{{Name: "mail", Limit: 1}},
-			MaxConcurrency: 2, MaxTracked: -1, Sink: sink, CancelOn: "stop", DeferOn: "night",
-		}))
-		release := sink.Hold("night", "", 0)
-		submit := func(view *core.Coordinator[string], item string) *core.Future[struct{}] {
-			t.Helper()
-			f, err := view.Submit(t.Context(), item)
-			checkError(t, "Submit", err, nil)
-			return f
+		c := keyedBodies(t, core.Options{Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "mail"}}, MaxTracked: -1, CancelOn: "stop"})
+		c.Pause()
+		f := core.Must(c.Class("mail").Lane("hot").Submit(t.Context(), keyedBody{"k", quick}))
+		if got := lookup(t, c, f.ID()); got.Lane != "hot" || got.Class != "mail" || got.Key != "k" {
+			t.Errorf("got %+v, want it in the lane and the class, with the key", got)
 		}
-		mail := c.Class("mail")
-		submit(c, "a1")
-		submit(c, "a2") // waits for its key
-		submit(mail, "b1")
-		last := submit(mail, "c1") // waits for its class
-		submit(c.Lane("hot"), "h1")
-		late := lookup(t, c, submit(mail.Lane("hot"), "i1").ID())
-		checkEqual(t, "lane", late.Lane, "hot")
-		checkEqual(t, "class", late.Class, "mail")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errOnPurpose)
-		defer cancel()
-		_, err := last.Wait(ctx)
-		checkError(t, "deferred", err, errOnPurpose)
-		order.check(t)
-		start = time.Now()
-		release()
-		_, err = last.Wait(t.Context())
-		checkError(t, "Wait", err, nil)
-		order.checkAnyOrder(t, "0s h1", "0s i1", "1s a1", "1s b1", "2s a2", "2s c1")
-
-		for view, want := range map[*core.Coordinator[string]]error{c.Lane("cold"): core.ErrUnknownLane, c.Class("cold"): core.ErrUnknownClass} {
-			if f, err := view.Submit(t.Context(), "x"); f != nil || !errors.Is(err, want) {
+		for view, want := range map[*core.Coordinator[keyedBody]]error{c.Lane("cold"): core.ErrUnknownLane, c.Class("cold"): core.ErrUnknownClass} {
+			if f, err := view.Submit(t.Context(), keyedBody{"k", quick}); f != nil || !errors.Is(err, want) {
 				t.Errorf("got %v, %v, want %v", f, err, want)
 			}
 		}
-		release = sink.Hold("night", "", 0)
-		accepted := submit(c, "x")
-		sink.Raise("stop")
-		if f, err := c.Submit(t.Context(), "y"); f != nil {
-			t.Errorf("got %v, want none", f)
-		} else {
-			checkRefusal(t, err, "stop")
-		}
-		release()
-		_, err = accepted.Wait(t.Context())
+		c.Sink().Raise("stop")
+		late, err := c.Submit(t.Context(), keyedBody{"k", quick})
+		coretest.Check(t, late == nil, "got a Future of what was not accepted")
 		checkRefusal(t, err, "stop")
+		c.Resume()
+		_, err = f.Wait(t.Context())
+		checkRefusal(t, err, "stop")
+		checkEqual(t, "rejected", c.Stats().Rejected, 3)
 	})
 }
 
@@ -152,6 +85,8 @@ func TestSubmitInsideABodyAndClose(t *testing.T) {
 			op := core.OperationFrom(ctx)
 			inner, err := c.Submit(ctx, func(context.Context) error { return errOnPurpose })
 			checkError(t, "Submit inside", err, nil)
+			_, err = inner.Wait(context.Background()) // the body is known by its goroutine
+			checkError(t, "with another context", err, core.ErrWouldDeadlock)
 			_, err = inner.Wait(ctx)
 			checkError(t, "the child's error", err, errOnPurpose)
 			again, err := c.Submit(ctx, quick)

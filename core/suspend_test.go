@@ -3,9 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,100 +101,18 @@ func TestSuspendFreesTheSlot(t *testing.T) {
 	})
 }
 
-// The slot of the lane is free as well, but not that of the key.
-func TestSuspendKeepsTheKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		laned := bodies(t, core.Options{MaxConcurrency: 4, Lanes: core.Must(core.ParseLanes("normal, slow:1"))})
-		g := newGate()
-		slow := laned.Lane("slow")
-		enqueue(t, slow, g.suspended(quick))
-		busy := newGate()
-		enqueue(t, slow, busy.body)
-		checkWaits(t, laned, 1, 1, 0)
-		g.open()
-		checkWaits(t, laned, 1, 1, 0) // there are slots, but not of its lane
-		checkError(t, "another lane", laned.Do(t.Context(), quick), nil)
-		busy.open()
-		checkError(t, "flush", laned.Flush(t.Context()), nil)
-
-		keyed := keyedBodies(t, core.Options{MaxConcurrency: 4})
-		g = newGate()
-		holder := enqueue(t, keyed, keyedBody{"ada", g.suspended(quick)})
-		next := enqueue(t, keyed, keyedBody{"ada", quick})
-		checkWaits(t, keyed, 0, 1, 1)
-		checkExplained(t, keyed, next, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 0s; operation %[1]d: its body waits for the gate, for 0s`, holder)
-		g.open()
-		checkError(t, "flush", keyed.Flush(t.Context()), nil)
-	})
-}
-
-// Also when it was cancelled or closed, the body goes on only with a slot. With a lower limit it waits until that
-// allows it.
-func TestSuspendComesBackWithASlot(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, end := range []string{"cancel", "close", "limit", "pause"} {
-			c := bodies(t, core.Options{MaxConcurrency: 2})
-			busy, other, g := newGate(), newGate(), newGate()
-			went := false
-			id := enqueue(t, c, func(ctx context.Context) error {
-				err := core.OperationFrom(ctx).Suspend(ctx, "the gate", func(ctx context.Context) error {
-					select {
-					case <-g.opened:
-						return nil
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-				})
-				went = true
-				return err
-			})
-			synctest.Wait()
-			enqueue(t, c, busy.body)
-			enqueue(t, c, other.body)
-			checkWaits(t, c, 2, 1, 0)
-			closed := func() error { return nil }
-			switch end {
-			case "cancel":
-				c.Cancel(id, errors.New("no more"))
-			case "close":
-				closed = call(t, func(context.Context) error { return c.Close() })
-			case "limit":
-				c.SetMaxConcurrency(1)
-				g.open()
-				busy.open()
-			case "pause":
-				c.Pause() // keeps others from starting, not this one from going on
-				g.open()
-			}
-			synctest.Wait()
-			coretest.Check(t, !went, "%s: the body went on without a slot", end)
-			busy.open()
-			other.open()
-			checkWaits(t, c, 0, 0, 0)
-			coretest.Check(t, went, "%s: the body did not go on", end)
-			checkError(t, end, closed(), nil)
-			c.Close()
-		}
-	})
-}
-
-// Panic and Goexit pass through, with the slot.
 // A suspended operation gets its slot back before what is pending in its lane, and after what could start in a higher one,
 // unless it has aged meanwhile.
 func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
 	for _, test := range []struct {
 		ageing time.Duration
-		hold   string
 		want   string
 	}{
-		{-1, "", "hot hot hot hot hot hot suspended cold "},
-		{3500 * time.Millisecond, "", "hot hot hot suspended hot hot hot cold "},
-		{-1, "stop hot", "suspended cold "},
+		{-1, "hot hot hot hot hot hot suspended cold "},
+		{3500 * time.Millisecond, "hot hot hot suspended hot hot hot cold "},
 	} {
 		bubble(t, func(t *testing.T) {
-			hotLanes := lanes(t, "hot, cold")
-			hotLanes[0].DeferOn = "stop hot"
-			c := bodies(t, core.Options{MaxConcurrency: 1, Lanes: hotLanes, Ageing: test.ageing})
+			c := bodies(t, core.Options{MaxConcurrency: 1, Lanes: lanes(t, "hot, cold"), Ageing: test.ageing})
 			hot, cold := c.Lane("hot"), c.Lane("cold")
 			defer c.Close()
 			var order strings.Builder
@@ -213,9 +129,6 @@ func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
 			g := newGate()
 			enqueue(t, hot, g.body)
 			synctest.Wait()
-			if test.hold != "" {
-				defer c.Sink().Hold(test.hold, "", 0)()
-			}
 			for range 6 {
 				enqueue(t, hot, says("hot"))
 			}
@@ -224,11 +137,12 @@ func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
 			g.open()
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			checkEqual(t, test.hold, order.String(), test.want)
+			checkEqual(t, "order", order.String(), test.want)
 		})
 	}
 }
 
+// Panic and Goexit pass through, with the slot.
 func TestSuspendPassesPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
@@ -418,13 +332,14 @@ func TestWaitForOwnCoordinator(t *testing.T) {
 	})
 }
 
-// asking is a context whose methods ask a coordinator first.
+// asking is a context whose methods ask a coordinator first. context.Cause asks for a value.
 type asking struct {
 	context.Context
 	about core.Inspector
 }
 
-func (a asking) Err() error { a.about.Stats(); return a.Context.Err() }
+func (a asking) Err() error        { a.about.Stats(); return a.Context.Err() }
+func (a asking) Value(key any) any { a.about.Stats(); return a.Context.Value(key) }
 
 // The context of a wait for an own item is not called under a lock.
 func TestContextOfAWaitMayAskTheCoordinator(t *testing.T) {
@@ -445,10 +360,12 @@ func TestWaitForItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
 		want := core.ErrWouldDeadlock
+		checkError(t, "no key", c.Do(t.Context(), keyedBody{"", do(c, keyedBody{"", quick})}), nil)
 		checkError(t, "body", c.Do(t.Context(), keyedBody{"ada", func(ctx context.Context) error {
+			checkError(t, "itself", c.Wait(context.Background(), core.OperationFrom(ctx).ID()), want)
 			checkError(t, "its own key", c.Do(ctx, keyedBody{"ada", quick}), want)
 			checkError(t, "another context", c.Do(context.Background(), keyedBody{"bob", quick}), want)
-			checkEqual(t, "Stats().Enqueued", c.Stats().Enqueued, 1)
+			checkEqual(t, "Stats().Enqueued", c.Stats().Enqueued, 3)
 			behind, _ := c.Enqueue(ctx, keyedBody{"ada", quick})
 			checkError(t, "behind it", c.Wait(ctx, behind), want)
 			checkError(t, "another key", c.Do(ctx, keyedBody{"bob", quick}), nil)
@@ -517,50 +434,6 @@ func firstOf(c core.Inspector, status core.Status) core.OperationID {
 		return s.ID
 	}
 	return 0
-}
-
-// Everything in this file at once, under load.
-func TestSuspendStress(t *testing.T) {
-	for _, limit := range []int{1, 2, 8} {
-		for _, seed := range []uint64{1, 2, 3} {
-			var running, most atomic.Int64
-			c := keyedBodies(t, core.Options{MaxConcurrency: limit, MaxQueued: 4, MaxSuspended: 2, Lanes: core.Must(core.ParseLanes("normal, slow:1"))})
-			var item func(random *rand.Rand, depth int) keyedBody
-			item = func(random *rand.Rand, depth int) keyedBody {
-				random = rand.New(rand.NewPCG(random.Uint64(), 1))
-				return keyedBody{strconv.Itoa(random.IntN(8)), func(ctx context.Context) error {
-					most.Store(max(most.Load(), running.Add(1)))
-					defer running.Add(-1)
-					for range random.IntN(3) * depth {
-						running.Add(-1)
-						switch random.IntN(3) {
-						case 0:
-							c.Lane("slow").Do(ctx, item(random, depth-1))
-						case 1:
-							c.Do(ctx, item(random, depth-1))
-						default:
-							core.OperationFrom(ctx).Suspend(ctx, "others", func(context.Context) error { runtime.Gosched(); return nil })
-						}
-						most.Store(max(most.Load(), running.Add(1)))
-					}
-					return nil
-				}}
-			}
-			var all sync.WaitGroup
-			for i := range 4 {
-				random := rand.New(rand.NewPCG(seed, uint64(i)))
-				all.Go(func() {
-					for range 200 {
-						c.Do(t.Context(), item(random, 3))
-					}
-				})
-			}
-			all.Wait()
-			c.Drain(t.Context())
-			coretest.Check(t, most.Load() <= int64(limit), "limit %d: %d ran at once", limit, most.Load())
-			checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
-		}
-	}
 }
 
 // An item that comes when a slot is given from a suspended operation to a resuming one starts when that one is

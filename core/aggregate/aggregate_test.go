@@ -246,9 +246,7 @@ func TestNew(t *testing.T) {
 		"Options.Capacity is -1":    {sink, number, time.Second, aggregate.Options{Capacity: -1}},
 	} {
 		a, err := aggregate.New(c.sink, c.kind, c.span, c.opts)
-		if a != nil || err == nil || !strings.HasPrefix(err.Error(), "aggregate: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, %v, want %q", a, err, want)
-		}
+		coretest.Check(t, a == nil && err != nil && strings.HasPrefix(err.Error(), "aggregate: ") && strings.Contains(err.Error(), want), "got %v, %v, want %q", a, err, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // model is a record that keeps, and searches, everything that it has got.
@@ -107,19 +108,13 @@ func TestRecordLetsGo(t *testing.T) {
 	old := r.facts
 	now = now.Add(10 * time.Second)
 	r.add(core.Signal{Seq: 5, Time: now}, now)
-	if len(r.facts) != 1 {
-		t.Errorf("got %v, want one fact: the others are too old", r.facts)
-	}
+	coretest.Check(t, len(r.facts) == 1, "got %v, want one fact: the others are too old", r.facts)
 	for _, s := range old {
-		if s.Seq != 0 {
-			t.Errorf("still refers to %v", s)
-		}
+		coretest.Check(t, s.Seq == 0, "still refers to %v", s)
 	}
 	r.end()
 	r.add(core.Signal{Seq: 6, Time: now}, now)
-	if len(r.facts) != 0 || r.covered(now) != 0 {
-		t.Errorf("got %v, covering %v, after the end", r.facts, r.covered(now))
-	}
+	coretest.Check(t, len(r.facts) == 0 && r.covered(now) == 0, "got %v, covering %v, after the end", r.facts, r.covered(now))
 }
 
 func TestRecordIsBounded(t *testing.T) {

@@ -157,9 +157,7 @@ func TestZeroResultsAreResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracker.Complete("b", nil)
-	if tracker.Name() != "contributors" || !tracker.Sink().Has(contributors.SignalCompleted) {
-		t.Errorf("got name %q, and no signal on the tracker's own sink", tracker.Name())
-	}
+	coretest.Check(t, tracker.Name() == "contributors" && tracker.Sink().Has(contributors.SignalCompleted), "got name %q, and no signal on the tracker's own sink", tracker.Name())
 	s, err := tracker.Wait(t.Context(), 1)
 	if result, ok := s.Results["b"]; err != nil || !ok || result != nil || len(s.Results) != 1 {
 		t.Errorf("got %+v, %v", s, err)
@@ -216,9 +214,7 @@ func TestConcurrentOutcomes(t *testing.T) {
 				s, err := tracker.Wait(t.Context(), required)
 				reached := len(s.Results) >= required
 				possible := contributing-len(s.Failures) >= required
-				if reached != (err == nil) || possible != (err == nil) || len(s.Results)+len(s.Failures)+len(s.Pending) != contributing {
-					t.Errorf("got %q, %v", text(s), err)
-				}
+				coretest.Check(t, reached == (err == nil) && possible == (err == nil) && len(s.Results)+len(s.Failures)+len(s.Pending) == contributing, "got %q, %v", text(s), err)
 			})
 		}
 		all.Wait()

@@ -125,9 +125,7 @@ func TestLoadsThatFail(t *testing.T) {
 							return fail()
 						})
 						var p *core.PanicError
-						if errors.As(err, &p) == (name == "error") || errors.Is(err, errOnPurpose) == (name == "Goexit") || value != 0 {
-							t.Errorf("got %d, %v", value, err)
-						}
+						coretest.Check(t, errors.As(err, &p) != (name == "error") && errors.Is(err, errOnPurpose) != (name == "Goexit") && value == 0, "got %d, %v", value, err)
 						if p != nil && !strings.Contains(string(p.Stack), "flight_test.go") {
 							t.Errorf("the stack does not show where: %s", p.Stack)
 						}
@@ -191,9 +189,7 @@ func TestTable(t *testing.T) {
 	if got := slices.Collect(table.Keys()); !slices.Equal(got, []float64{1}) || table.Get(1) != two || table.Get(2) != nil {
 		t.Errorf("keys %v, load %p", got, table.Get(1))
 	}
-	if table.Remove(1, one) || !table.Remove(1, two) || table.Remove(1, two) || table.Remove(math.NaN(), one) {
-		t.Error("Remove takes what is not there, or leaves what is")
-	}
+	coretest.Check(t, !table.Remove(1, one) && table.Remove(1, two) && !table.Remove(1, two) && !table.Remove(math.NaN(), one), "Remove takes what is not there, or leaves what is")
 	for round := range 2 {
 		for key := range 1000 {
 			table.Put(float64(key), one)

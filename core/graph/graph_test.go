@@ -286,9 +286,7 @@ func TestGraphIsCheckedBeforeAnythingRuns(t *testing.T) {
 				adding = errors.Join(adding, g.Add(name, 0, list...))
 			}
 			if c.want == "" {
-				if adding == nil || adding.Error() != `graph: node "a" has been added already` {
-					t.Errorf("got %v, want an error that names the duplicate", adding)
-				}
+				coretest.Check(t, adding != nil && adding.Error() == `graph: node "a" has been added already`, "got %v, want an error that names the duplicate", adding)
 				return
 			}
 			checkError(t, adding, nil)

@@ -24,16 +24,12 @@ func open[T any](t testing.TB, commit func(context.Context, []T, []error) error,
 
 func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 func checkIs(t testing.TB, what string, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, errors.Is(got, want), "%s: got %v, want %v", what, got, want)
 }
 
 func TestLifecycle(t *testing.T) {

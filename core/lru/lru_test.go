@@ -1,14 +1,18 @@
 package lru_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -358,4 +362,140 @@ func TestKindsOfKeys(t *testing.T) {
 	wantNone(t, c, any(math.NaN()))
 	c.Clear()
 	wantEqual(t, "Len", c.Len(), 0)
+}
+
+func newCache[K comparable, V any](t testing.TB, opts lru.Options[K, V]) *lru.LRU[K, V] {
+	t.Helper()
+	c, err := lru.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func bubble(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, run)
+}
+
+// wantValue checks what Get returns.
+func wantValue[K, V comparable](t testing.TB, c *lru.LRU[K, V], key K, want V) {
+	t.Helper()
+	if got, ok := c.Get(key); !ok || got != want {
+		t.Errorf("Get(%v): got %v, %v, want %v", key, got, ok, want)
+	}
+}
+
+func wantNone[K comparable, V any](t testing.TB, c *lru.LRU[K, V], key K) {
+	t.Helper()
+	if got, ok := c.Get(key); ok {
+		t.Errorf("Get(%v): got %v, want none", key, got)
+	}
+}
+
+func wantEqual[V comparable](t testing.TB, what string, got, want V) {
+	t.Helper()
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
+}
+
+func TestAllocations(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
+	want := func(what string, want float64, fn func()) {
+		t.Helper()
+		if got := testing.AllocsPerRun(1000, fn); got > want {
+			t.Errorf("%s: %v allocations, want %v", what, got, want)
+		}
+	}
+	c := newCache(t, lru.Options[string, int]{Capacity: 3000})
+	keys := make([]string, 10_000)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+		c.Set(keys[i], i)
+	}
+	c.Set("key", 1)
+	load := func(context.Context, string) (int, error) { return 1, nil }
+	i := 0
+	want("Get, a hit", 0, func() { c.Get("key") })
+	want("Peek", 0, func() { c.Peek("key") })
+	want("Get, a miss", 0, func() { c.Get("nothing") })
+	want("GetOrLoad, a hit", 0, func() { _, _ = c.GetOrLoad(t.Context(), "key", load) })
+	want("Set, another value", 1, func() { c.Set("key", 2) })
+	want("Set, another key", 1, func() { c.Set(keys[i], i); i++ })
+	want("Refresh", 7, func() { _, _ = c.Refresh(context.Background(), "key", load) })
+
+	type pair struct {
+		a string
+		b int
+	}
+	structs := newCache(t, lru.Options[pair, [4]int]{TTL: -1})
+	structs.Set(pair{"a", 1}, [4]int{})
+	want("Get, a hit with a struct", 0, func() { structs.Get(pair{"a", 1}) })
+	signalled := newCache(t, lru.Options[string, int]{Sink: core.NewSink(core.SinkOptions{})})
+	signalled.Set("key", 1)
+	want("Get, a hit that is signalled", 0, func() { signalled.Get("key") })
+}
+
+// The policy has more hits than exact LRU where keys differ in popularity, goes on
+// having some where LRU has none, and follows when popularity moves. How it compares
+// with other libraries is shown by go run ./bench/compare -hits.
+func TestHitRatios(t *testing.T) {
+	if coretest.Race {
+		t.Skip("slow, and one goroutine")
+	}
+	requests := 400_000
+	if testing.Short() {
+		requests = 100_000
+	}
+	for shards, capacity := range []int{1000, 4096} { // one shard, and four
+		i := 0
+		popular := zipf(16 * capacity)
+		for _, trace := range []struct {
+			name  string
+			least [2]float64 // hits of a hundred
+			next  func() int
+		}{
+			{"zipf", [2]float64{63.8, 67.5}, popular}, // LRU: 61.8 and 65.5
+			{"zipf and scans", [2]float64{27.9, 30.4}, func() int { // LRU: 25.9 and 28.4
+				if i++; i/capacity%4 >= 2 {
+					return 16*capacity + i
+				}
+				return popular()
+			}},
+			{"loop", [2]float64{50, 50}, func() int { i++; return i % (capacity * 3 / 2) }},       // LRU: none
+			{"drifting zipf", [2]float64{32.9, 36.8}, func() int { i++; return popular() + i/8 }}, // LRU: 52.9 and 56.8
+		} {
+			c := newCache(t, lru.Options[int, int]{Capacity: capacity})
+			for key := range 2 * capacity * (requests / 400_000) { // makes no difference in the end
+				c.Set(-key, key)
+				c.Get(-key)
+			}
+			hits := 0
+			for range requests {
+				key := trace.next()
+				if _, ok := c.Get(key); ok {
+					hits++
+				} else {
+					c.Set(key, key)
+				}
+			}
+			if got, least := 100*float64(hits)/float64(requests), trace.least[shards]; got < least {
+				t.Errorf("%s, capacity %d: %.1f hits of a hundred, want %.1f", trace.name, capacity, got, least)
+			}
+		}
+	}
+}
+
+// zipf returns a source of numbers below n, of which each is the less frequent the
+// higher it is.
+func zipf(n int) func() int {
+	sums := make([]float64, n)
+	sum := 0.0
+	for i := range sums {
+		sum += math.Pow(float64(i+1), -0.99)
+		sums[i] = sum
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	return func() int { return sort.SearchFloat64s(sums, r.Float64()*sum) }
 }

@@ -140,9 +140,7 @@ func TestConcurrentSteps(t *testing.T) {
 		t.Fatalf("got %d reports", len(order))
 	}
 	last := order[len(order)-1]
-	if !last.Done || last != p.Report() {
-		t.Errorf("last reported %+v, stands at %+v", last, p.Report())
-	}
+	coretest.Check(t, last.Done && last == p.Report(), "last reported %+v, stands at %+v", last, p.Report())
 	for i := 1; i < len(order); i++ {
 		r, before := order[i], order[i-1]
 		coretest.Check(t, r.Current >= before.Current && (r.Current != before.Current || r.Done) && !before.Done, "reported %+v after %+v", r, before)
@@ -178,9 +176,7 @@ func TestHandlersThatCallBack(t *testing.T) {
 	p := newReporter(t, sink, 4, progress.Options{})
 	cancel := progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
 		p.Add(1)
-		if p.Report().Current != min(4, r.Current+1) {
-			t.Errorf("got %v inside of %v", p.Report(), r)
-		}
+		coretest.Check(t, p.Report().Current == min(4, r.Current+1), "got %v inside of %v", p.Report(), r)
 	})
 	p.Add(1)
 	cancel()
@@ -240,8 +236,6 @@ func TestNew(t *testing.T) {
 		"Options.MinInterval is -1ns": {sink, "job", 1, progress.Options{MinInterval: -1}},
 	} {
 		p, err := progress.New(c.on, c.name, c.total, c.opts)
-		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "progress: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, %v, want %q", p, err, want)
-		}
+		coretest.Check(t, p == nil && err != nil && strings.HasPrefix(err.Error(), "progress: ") && strings.Contains(err.Error(), want), "got %v, %v, want %q", p, err, want)
 	}
 }

@@ -426,17 +426,11 @@ func TestScopesShareAndOwn(t *testing.T) {
 		t.Error("own: got two coordinators of one scope, want one")
 	}
 	coretest.Check(t, get(t, a, "own") != get(t, b, "own") && get(t, a, "own") != get(t, r, "own"), "own: got one coordinator for two scopes")
-	if made(a) != "own" || made(r) != "shared own own own" {
-		t.Errorf("the scope has made %q and all is %q, want its own and everything", made(a), made(r))
-	}
+	coretest.Check(t, made(a) == "own" && made(r) == "shared own own own", "the scope has made %q and all is %q, want its own and everything", made(a), made(r))
 	own := get(t, a, "own")
 	a.Close()
-	if !own.Stats().Closed || get(t, b, "own").Stats().Closed || get(t, r, "shared").Stats().Closed {
-		t.Error("Close of a scope must close its own and nothing else")
-	}
-	if made(r) != "shared own own" {
-		t.Errorf("%q is left, want the closed scope's gone", made(r))
-	}
+	coretest.Check(t, own.Stats().Closed && !get(t, b, "own").Stats().Closed && !get(t, r, "shared").Stats().Closed, "Close of a scope must close its own and nothing else")
+	coretest.Check(t, made(r) == "shared own own", "%q is left, want the closed scope's gone", made(r))
 	_, err := registry.Get[bodies](a, "shared")
 	mustBe(t, "Get of a closed scope", err, core.ErrClosed)
 }

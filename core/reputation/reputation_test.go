@@ -220,9 +220,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 	got := s.Stats()
-	if got.Len > 10 || got.Added != uint64(got.Len)+got.Evicted+got.Faded+got.Invalidated {
-		t.Errorf("got %v, want at most 10 scores, and each added one accounted for", got)
-	}
+	coretest.Check(t, got.Len <= 10 && got.Added == uint64(got.Len)+got.Evicted+got.Faded+got.Invalidated, "got %v, want at most 10 scores, and each added one accounted for", got)
 }
 
 func TestOptions(t *testing.T) {
@@ -241,8 +239,6 @@ func TestOptions(t *testing.T) {
 		"Options.Floor is +Inf, bu": {HalfLife: 1, Floor: math.Inf(1)},
 	} {
 		s, err := reputation.New[string](opts)
-		if s != nil || err == nil || !strings.HasPrefix(err.Error(), "reputation: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, %v, want %q", s, err, want)
-		}
+		coretest.Check(t, s == nil && err != nil && strings.HasPrefix(err.Error(), "reputation: ") && strings.Contains(err.Error(), want), "got %v, %v, want %q", s, err, want)
 	}
 }

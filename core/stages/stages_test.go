@@ -331,8 +331,6 @@ func TestOptions(t *testing.T) {
 		`Options.ResumeOn is "x", but there is`: {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{ResumeOn: "x"}},
 	} {
 		p, err := stages.New(c.list, c.opts)
-		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "stages: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v and %v, want an error with %q", p, err, want)
-		}
+		coretest.Check(t, p == nil && err != nil && strings.HasPrefix(err.Error(), "stages: ") && strings.Contains(err.Error(), want), "got %v and %v, want an error with %q", p, err, want)
 	}
 }

@@ -234,8 +234,6 @@ func TestOptions(t *testing.T) {
 	} {
 		opts := map[string]core.Options{"Max": {MaxConcurrency: -1}, "Opt": {Lanes: []core.Lane{{Name: "a"}}}}[want[:3]]
 		e, err := waves.New(stages, "", opts)
-		if e != nil || err == nil || !strings.HasPrefix(err.Error(), "waves: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v and %v, want an error with %q", e, err, want)
-		}
+		coretest.Check(t, e == nil && err != nil && strings.HasPrefix(err.Error(), "waves: ") && strings.Contains(err.Error(), want), "got %v and %v, want an error with %q", e, err, want)
 	}
 }
