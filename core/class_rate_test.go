@@ -119,7 +119,7 @@ func TestCostAboveTheBurst(t *testing.T) {
 func TestCharge(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStarts()
-		c := bodies(t, core.Options{Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 5}, CostRate: core.Rate{PerSecond: 10, Burst: 100}}}})
+		c := bodies(t, core.Options{MaxConcurrency: 2, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 5}, CostRate: core.Rate{PerSecond: 10, Burst: 100}}}})
 		api := c.Class("api")
 		var op *core.Operation
 		charge := func(calls, cost int) {

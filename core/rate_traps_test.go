@@ -107,29 +107,43 @@ func TestUnlimitedRate(t *testing.T) {
 	})
 }
 
-// On a real clock, with timers that are late, a rate is reached and not exceeded, also a high one with a small burst.
+// On a real clock, with timers that are late, a rate is never exceeded, and reached, even a high one
+// with a small burst. A machine that has much to do may stop the program for longer than tokens
+// are kept, so the second promise has three attempts.
 func TestRateOnARealClock(t *testing.T) {
 	span := time.Duration(core.Often(10_000, 200)) * time.Millisecond
 	for _, rate := range []float64{100, 1000, 10_000} {
 		for _, burst := range []int{1, 10, 100} {
-			var started atomic.Int64
-			c := coordinator(t, func(context.Context, int) error { started.Add(1); return nil },
-				core.Options{MaxConcurrency: 4, MaxQueued: 200_000, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: rate, Burst: burst}}}})
-			api, begun := c.Class("api"), time.Now()
-			for i := range int(2*rate*span.Seconds()) + burst {
-				enqueue(t, api, i)
+			reached := 0.0
+			for attempt := 0; attempt < 3 && reached < 0.98; attempt++ {
+				started, came := startedOf(t, core.Rate{PerSecond: rate, Burst: burst}, span)
+				if started > came+float64(burst) {
+					t.Errorf("%g a second, burst %d: %g started, %g tokens came", rate, burst, started, came)
+				}
+				if reached = started / came; span < time.Second {
+					break
+				}
 			}
-			<-time.After(span)
-			got := float64(started.Load())
-			came := rate * time.Since(begun).Seconds()
-			if got > came+float64(burst) {
-				t.Errorf("%g a second, burst %d: %g started, %g tokens came", rate, burst, got, came)
+			t.Logf("%g a second, burst %d: %.1f %%", rate, burst, 100*reached)
+			if span > time.Second && reached < 0.98 {
+				t.Errorf("%g a second, burst %d: only %.1f %% were reached", rate, burst, 100*reached)
 			}
-			t.Logf("%g a second, burst %d: %.1f %%", rate, burst, 100*got/came)
-			if span > time.Second && got < 0.98*came {
-				t.Errorf("%g a second, burst %d: only %g started, %g tokens came", rate, burst, got, came)
-			}
-			checkError(t, "Close", c.Close(), nil)
 		}
 	}
+}
+
+// startedOf returns how many operations of a class with that rate start, and how many tokens come.
+func startedOf(t *testing.T, rate core.Rate, span time.Duration) (started, came float64) {
+	var n atomic.Int64
+	c := coordinator(t, func(context.Context, int) error { n.Add(1); return nil },
+		core.Options{MaxConcurrency: 4, MaxQueued: 200_000, Classes: []core.Class{{Name: "api", Rate: rate}}})
+	api, begun := c.Class("api"), time.Now()
+	for i := range int(2*rate.PerSecond*span.Seconds()) + rate.Burst {
+		enqueue(t, api, i)
+	}
+	<-time.After(span)
+	started = float64(n.Load())
+	came = rate.PerSecond * time.Since(begun).Seconds()
+	checkError(t, "Close", c.Close(), nil)
+	return started, came
 }
