@@ -53,6 +53,7 @@ type question struct {
 	seen    classSet // classes with rates whose first lane was looked at
 	dry     classSet // classes whose next operation lacks tokens
 	free    classSet // classes in which no operation keeps others waiting
+	able    classSet // classes of which an operation has its tokens
 }
 
 // agedTurn is the share of starts for ageing: one in agedTurn. A quarter leaves most starts
@@ -160,7 +161,7 @@ func (b *board) next(now int64, barred *bars) *Operation {
 		b.asked.soonest = min(b.asked.soonest, b.rated.parked.first())
 	}
 	o := b.choose()
-	if barred == nil && b.asked.dry != b.parked.classes {
+	if barred == nil && b.asked.dry&^b.asked.able != b.parked.classes {
 		b.park()
 	}
 	return o

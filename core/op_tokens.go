@@ -86,7 +86,7 @@ func (b *board) unpark() {
 // park keeps the classes that lack tokens, until one gets them, or one of their operations has
 // waited for the time of ageing.
 func (b *board) park() {
-	more := b.asked.dry &^ b.parked.classes
+	more := b.asked.dry &^ b.parked.classes &^ b.asked.able // one that is able to start something in a higher lane may do so
 	until := min(b.parked.until, b.asked.soonest)
 	for set := more; set != 0 && b.ageing > 0; set &= set - 1 {
 		for i := range b.lanes {
@@ -123,6 +123,7 @@ func (b *board) ready(lane int, o *Operation) bool {
 		}
 	}
 	if b.has(o) {
+		q.able |= set
 		return true
 	}
 	if q.free&set == 0 {
