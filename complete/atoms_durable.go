@@ -10,6 +10,24 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+// QueueMaxAttempts is [durable.MaxAttempts]: MaxAttempts is how many attempts of an
+// item a store keeps.
+const QueueMaxAttempts = durable.MaxAttempts
+
+// QueueMaxAttemptError is [durable.MaxAttemptError]: MaxAttemptError is the maximum
+// length of the error of an attempt that is kept, in characters.
+const QueueMaxAttemptError = durable.MaxAttemptError
+
+// QueueAttempt is [durable.Attempt]: An Attempt is a claim of an item that has ended,
+// or the current one.
+type QueueAttempt = durable.Attempt
+
+// QueueUniqueBy is [durable.UniqueBy]: UniqueBy makes an id for ItemOptions.Unique from
+// values: equal values have the same id.
+func QueueUniqueBy(values ...any) string {
+	return durable.UniqueBy(values...)
+}
+
 // QueueClaim is [durable.Claim]: A Claim is the right of a process to run an item.
 type QueueClaim = durable.Claim
 
@@ -58,8 +76,8 @@ type QueueItemOptions = durable.ItemOptions
 
 // QueueSnooze is [durable.Snooze]: Snooze returns an error with which a body asks to be
 // run again, after d at the earliest.
-func QueueSnooze(d time.Duration) error {
-	return durable.Snooze(d)
+func QueueSnooze(d time.Duration, reason ...string) error {
+	return durable.Snooze(d, reason...)
 }
 
 // QueuePermanent is [durable.Permanent]: Permanent marks an error that further attempts
@@ -281,6 +299,9 @@ const QueueEndGivenBack = durable.EndGivenBack
 
 // QueueEndCancelled is [durable.EndCancelled]: Cancelled
 const QueueEndCancelled = durable.EndCancelled
+
+// QueueEndLost is [durable.EndLost]: of an Attempt only: its lease was lost
+const QueueEndLost = durable.EndLost
 
 // QueueEnded is [durable.Ended]: Ended is the result of an End.
 type QueueEnded = durable.Ended

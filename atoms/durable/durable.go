@@ -167,6 +167,20 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	return name, rank, err
 }
 
+// EnqueueUnique is Enqueue for a view with a Unique id; see [Queue.With]. It returns the ID of the item that
+// stands, and whether that was added now. If it was not, the queue got it before; [Queue.Explain] says
+// what has become of it.
+func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added bool, err error) {
+	if q.with.Unique == "" {
+		return 0, false, q.fail("enqueue", errors.New("EnqueueUnique needs ItemOptions.Unique"))
+	}
+	done, err := q.enqueue(ctx, item)
+	if err != nil {
+		return 0, false, err
+	}
+	return done[0].ID, !done[0].Duplicate, nil
+}
+
 // Enqueue adds an item and returns its ID when the item is on disk. If one goroutine adds
 // several items of one key, they run in the order of its calls. Concurrent calls share a
 // transaction. If the store does not answer within Options.Lease, Enqueue returns an error.
@@ -175,14 +189,14 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // again. After Close, Enqueue returns [core.ErrClosed]. If it would wait for a transaction of
 // its caller, it returns [core.ErrWouldDeadlock].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
-	ids, err := q.enqueue(ctx, item)
+	done, err := q.enqueue(ctx, item)
 	if err != nil {
 		return 0, err
 	}
-	return ids[0], nil
+	return done[0].ID, nil
 }
 
-func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
+func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]Inserted, error) {
 	i := &insertion{in: make([]Insert, len(items))}
 	for n, item := range items {
 		var err error
@@ -201,12 +215,8 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 	if err != nil {
 		return nil, q.fail("enqueue", err)
 	}
-	ids := make([]ItemID, len(items))
-	for n, out := range i.out {
-		ids[n] = out.ID
-	}
 	q.wake(true)
-	return ids, nil
+	return i.out, nil
 }
 
 // EnqueueAll adds up to [MaxBatch] items in one transaction: all or none. It returns their IDs
@@ -218,7 +228,15 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return q.enqueue(ctx, items...)
+	done, err := q.enqueue(ctx, items...)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]ItemID, len(done))
+	for n, in := range done {
+		ids[n] = in.ID
+	}
+	return ids, nil
 }
 
 func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) error {
@@ -399,6 +417,9 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	r := q.runs[id]
 	q.mu.Unlock()
 	x.Pending = r != nil && r.item.Token == x.Item.Token && r.state.Load() == pending
+	if i := x.Item; i.State == Running || i.State == Done {
+		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
+	}
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 

@@ -121,6 +121,8 @@ func (x Explanation) about(i Item) string {
 		return text
 	case i.State == Retry && wait > 0:
 		return fmt.Sprintf("waits for %v after %s: %s", wait, x.attempt(i), i.Err)
+	case i.State == Ready && wait > 0 && i.Note != "":
+		return fmt.Sprintf("is snoozed for %v: %s", wait, i.Note)
 	case i.State == Ready && wait > 0:
 		return fmt.Sprintf("is delayed for %v", wait)
 	case i.State == Halted:

@@ -34,7 +34,8 @@ type memQueue struct {
 
 type memItem struct {
 	Item
-	on *memNode // while Running
+	on       *memNode // while Running
+	attempts []Attempt
 }
 
 type memNode struct {
@@ -105,7 +106,7 @@ func (q *memQueue) enter(i *memItem) {
 // longer is, the key is promoted, and leave returns the new head.
 func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
 	before := i.State
-	i.State, i.on = state, nil
+	i.State, i.on, i.Note = state, nil, ""
 	if state&(Finished|Halted) != 0 {
 		i.Ended = now
 	}
@@ -180,6 +181,7 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 		if i.Token = -i.Token; !lost { // there is no loss that could be taken off
 			i.Token = 0
 		} else {
+			i.attempted(-i.Token, EndLost, lostClaim, now)
 			if i.Losses++; i.Losses >= LossesAlone {
 				i.RunAt = now.Add(LossPause(i.Losses))
 			}
@@ -195,7 +197,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (b Beaten, _ error) {
 		for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
 			if n := q.nodes[id]; !n.expires.After(now) {
-				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, true, now)})
+				b.Lost = append(b.Lost, Lost{Name: n.Name, Claims: q.end(n, true, now)})
 			}
 		}
 		n := q.nodes[node.ID]
@@ -247,7 +249,7 @@ func (q *memQueue) alive(id NodeID, now time.Time) *memNode {
 
 func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	m.token++
-	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on = Running, m.token, i.Attempts+1, now, n.Name, n
+	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on, i.Note = Running, m.token, i.Attempts+1, now, n.Name, n, ""
 	return i.view()
 }
 
@@ -338,7 +340,14 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	if state == Halted && i.Key == "" {
 		state = Dead
 	}
-	return q.leave(i, state, now)
+	promoted = q.leave(i, state, now)
+	if state == Ready && e.Kind == EndSnoozed {
+		i.Note = e.Err
+		i.attempted(i.Token, e.Kind, e.Err, now)
+	} else if state&(Ready|Done) == 0 {
+		i.attempted(i.Token, stateKind[state], i.Err, now)
+	}
+	return promoted
 }
 
 func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error) {
@@ -362,7 +371,7 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemI
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, 0, now, "", time.Time{}
+				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended = 0, 0, 0, 0, now, "", "", time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
 			}
@@ -425,7 +434,7 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 		if ok = i != nil; !ok {
 			return x, nil
 		}
-		x = Explanation{Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
 		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
 		switch i.State {
 		case Blocked:

@@ -161,7 +161,8 @@ type ItemOptions struct {
 	Delay time.Duration
 	// Unique is an id that the queue accepts once within UniqueFor; "" means none. UniqueFor
 	// is 24 hours if it is 0. If the queue got an item with the same id in this time, Enqueue
-	// adds nothing and returns the ID of that item, even if the item has ended.
+	// adds nothing and returns the ID of that item, even if the item has ended. [UniqueBy] makes an
+	// id from values; [Queue.EnqueueUnique] says whether the item was added.
 	Unique    string
 	UniqueFor time.Duration
 }

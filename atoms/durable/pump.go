@@ -294,7 +294,12 @@ var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, 
 
 // tell raises the signal about the end of a claim.
 func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
-	i.Data, i.State, i.Err = nil, out.State, cmp.Or(e.Err, i.Err)
+	i.Data, i.State = nil, out.State
+	if e.Kind == EndSnoozed && out.State == Ready {
+		i.Note = e.Err
+	} else {
+		i.Err = cmp.Or(e.Err, i.Err)
+	}
 	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
 		i.State = Done
 	}

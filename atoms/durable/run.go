@@ -185,6 +185,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		return err
 	})
 	for _, lost := range beaten.Lost {
+		lost.Reason = fmt.Sprintf("%s sent no heartbeat before its lease was over: %s free again", lost.Name, count(lost.Claims))
 		NodeLost.Raise(l.opts.Sink, l.opts.Name, lost)
 	}
 	if err != nil {

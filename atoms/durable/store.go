@@ -187,6 +187,10 @@ type Store interface {
 	// but not in another order.
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
+	//
+	// An end after which the item is Retry, Dead, Halted or Cancelled, and one of EndSnoozed, adds an
+	// [Attempt] to the item, and so does Beat with a lost claim (EndLost). The last [MaxAttempts] are kept,
+	// with the item.
 	Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error)
 
 	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
@@ -284,6 +288,7 @@ type Item struct {
 	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
 	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
 	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
+	Note     string    `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
 	Data     []byte    `json:"-"`
 }
 
@@ -327,7 +332,8 @@ type Held struct {
 // Lost is a node whose lease is over.
 type Lost struct {
 	Name   string `json:"name"`
-	Claims int    `json:"claims"` // items that are free again
+	Claims int    `json:"claims"`           // items that are free again
+	Reason string `json:"reason,omitempty"` // for people; a [Queue] sets it
 }
 
 // Want says how much a node wants to claim.
@@ -351,7 +357,7 @@ type End struct {
 	Token    int64
 	Kind     EndKind
 	After    time.Duration // EndRetry, EndSnoozed: RunAt = now + After
-	Err      string        // becomes Err of the item, except with EndSnoozed and EndGivenBack
+	Err      string        // becomes Err of the item; with EndSnoozed its Note, and with EndGivenBack nothing
 	HandOver bool          // claim the key's next item
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
 }
@@ -370,6 +376,7 @@ const (
 	EndSnoozed                      // Ready, RunAt = now + After, Attempts one less
 	EndGivenBack                    // Ready, RunAt as it was, Attempts one less
 	EndCancelled                    // Cancelled
+	EndLost                         // of an [Attempt] only: its lease was lost
 )
 
 // Ended is the result of an [End].
@@ -445,6 +452,10 @@ type Explanation struct {
 	Nodes       []Serving `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
 	MaxAttempts int       `json:"maxAttempts"`       // a [Queue] sets it
 	Pending     bool      `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
+	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
+	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
+	// that ended well.
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // Serving is a node that serves a queue.

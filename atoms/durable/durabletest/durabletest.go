@@ -32,7 +32,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}

@@ -235,7 +235,7 @@ func (d *differ) look(node [2]durable.Node) {
 }
 
 func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanation {
-	x.Item, x.Time = d.item(x.Item, ours), time.Time{}
+	x.Item, x.Time, x.Attempts = d.item(x.Item, ours), time.Time{}, d.attempts(x.Attempts, ours)
 	if x.Head != nil {
 		head := d.item(*x.Head, ours)
 		x.Head = &head

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -138,7 +139,7 @@ func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 		return err
 	}, `
 with old as materialized (
-	select i.id, i.node, i.token, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
+	select i.id, i.node, i.token, i.node_name, i.started, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
 	from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
 	order by i.id for update skip locked
@@ -152,6 +153,12 @@ freed as (
 losses as (
 	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
 	on conflict (queue, item) do update set losses = l.losses + 1, token = excluded.token
+),
+mine as (select * from freed where $2),
+gone as (`+trim+`),
+attempts as (
+	insert into {s}.durable_attempt (queue, item, token, kind, node_name, started, ended, err)
+	select $1, id, token, 8, node_name, started, clock_timestamp(), 'the lease of the node was lost' from mine
 )
 select node from freed`, queue, lost)
 }
@@ -213,6 +220,8 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 	if len(ends) == 0 {
 		t.Ends = nil
 	}
+	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
+	kept := keeping(ends, func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) })
 	p.rows(func(rows pgx.Rows) error {
 		var kind, place int
 		var outcome durable.Outcome
@@ -235,8 +244,8 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) as i",
-		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
+	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17))"+kept+`
+select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 
 // lanesOf reads what Join has stored.

@@ -115,8 +115,14 @@ old as (
 		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
-gone as (delete from {s}.durable_item where id in (select id from old) returning id)
+gone as (delete from {s}.durable_item where id in (select id from old) returning id),
+attempts as (delete from {s}.durable_attempt where queue = $1 and item in (select id from gone)),
+results as (delete from {s}.durable_result where queue = $1 and item in (select id from gone))
 select count(*) from gone`, queue, states, ages, max)
+		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
+			p.do(`delete from {s}.durable_`+table+` as k where k.queue = $1 and k.item in (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2)
+	and not exists (select from {s}.durable_item as i where i.id = k.item)`, queue, max)
+		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
 			err := rows.Scan(&ids)

@@ -80,7 +80,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_item", s.in+".durable_turn_1").Scan(&there)
+		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_1").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -255,7 +255,7 @@ func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
-const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0)`
+const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0), ` + note
 
 const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
 	i.started, i.ended, i.node_name, i.cancel, i.err, i.data`
@@ -265,7 +265,7 @@ func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
 	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
-		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses)...)
+		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses, &i.Note)...)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
 		if from != nil {
 			*to = *from

@@ -75,6 +75,7 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 			return err
 		}, "select now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
 			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue = $1 and i.id = $2", queue, id)
+		p.attempts(queue, id, &x.Attempts)
 		p.rows(func(rows pgx.Rows) error {
 			head, err := scanItem(rows)
 			x.Head = &head

@@ -67,6 +67,11 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
+	if lost {
+		for _, i := range t.items("queue = ? and node = ? and state = 4", t.queue, id) {
+			t.attempted(i, durable.EndLost, "the lease of the node was lost")
+		}
+	}
 	return t.do(`update durable_item set state = 2, token = iif(?1, -token, 0), node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
 	run_at = iif(?1 and losses >= 1, ?2 + (1000000 << min(losses - 1, 6)), run_at), losses = losses + ?1
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
@@ -196,6 +201,11 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
 			i.State = t.after(i, e)
+			if i.State == durable.Ready && e.Kind == durable.EndSnoozed {
+				t.attempted(i, e.Kind, e.Err)
+			} else if i.State&(durable.Ready|durable.Done) == 0 {
+				t.attempted(i, kindOf[i.State], i.Err)
+			}
 			over[i.Key] = place
 			left = append(left, i)
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeEnded, State: i.State})
@@ -219,6 +229,8 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 
 var stateAfter = [...]durable.State{durable.EndDone: durable.Done, durable.EndRetry: durable.Retry, durable.EndDead: durable.Dead, durable.EndHalted: durable.Halted,
 	durable.EndSnoozed: durable.Ready, durable.EndGivenBack: durable.Ready, durable.EndCancelled: durable.Cancelled}
+
+var kindOf = map[durable.State]durable.EndKind{durable.Retry: durable.EndRetry, durable.Dead: durable.EndDead, durable.Halted: durable.EndHalted, durable.Cancelled: durable.EndCancelled}
 
 // after changes a claim as its end says, and returns the state that follows.
 func (t *moment) after(i *item, e durable.End) durable.State {

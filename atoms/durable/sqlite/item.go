@@ -23,9 +23,10 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses}
+		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses from durable_item as i where `+where, args...)
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses,
+	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
 		all = append(all, &found[n])
@@ -124,7 +125,7 @@ func (t *moment) take(n claimer, items []*item) (taken []durable.Item) {
 	t.get(list{&last}, "update durable_token set last = last + ? returning last", len(items))
 	var ids []durable.ItemID
 	for at, i := range items {
-		i.State, i.started, i.on, i.Node, i.expires = durable.Running, t.now, n.id, n.name, n.expires
+		i.State, i.started, i.on, i.Node, i.expires, i.Note = durable.Running, t.now, n.id, n.name, n.expires, ""
 		i.Attempts++
 		i.Token = last - int64(len(items)-1-at)
 		ids = append(ids, i.ID)

@@ -62,9 +62,15 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
 		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
 			if age >= 0 {
-				pruned += t.do(`delete from durable_item where id in (
+				gone := rows(t, func(id *int64) list { return list{id} }, `delete from durable_item where id in (
 	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
+				t.do("delete from durable_attempt where item in (select value from json_each(?)) returning item", encode(gone))
+				t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
+				pruned += len(gone)
 			}
+		}
+		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
+			t.do("delete from durable_"+table+" where item in (select item from durable_"+table+" order by item limit ?) and not exists (select 1 from durable_item where id = item) returning item", most)
 		}
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
 		more = max(pruned, ids) == most
@@ -141,7 +147,7 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 }
 
 func (t *moment) explain(i *item) durable.Explanation {
-	x := durable.Explanation{Item: t.full(i), Time: at(t.now), Paused: t.paused()}
+	x := durable.Explanation{Attempts: t.attempts(i.ID), Item: t.full(i), Time: at(t.now), Paused: t.paused()}
 	const count = "select count(*) from durable_item where queue = ? and "
 	t.get(list{&x.Running}, count+"state = 4", t.queue)
 	t.get(list{&x.LaneRunning}, count+"state = 4 and lane = ?", t.queue, i.Lane)
