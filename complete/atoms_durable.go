@@ -61,6 +61,20 @@ func NewQueue[T any, K ~string](store durable.Store, key func(T) K, work core.Wo
 	return durable.New[T, K](store, key, work, opts)
 }
 
+// QueueMaxLook is [durable.MaxLook]: MaxLook is how many items a page looks at.
+const QueueMaxLook = durable.MaxLook
+
+// QueuePage is [durable.Page]: A Page has some of the items that a Query selects.
+type QueuePage = durable.Page
+
+// QueuePart is [durable.Part]: A Part is items of a queue that an index has in order:
+// for engines.
+type QueuePart = durable.Part
+
+// QueueLooked is [durable.Looked]: Looked is an item of a Part, which may match a
+// query.
+type QueueLooked = durable.Looked
+
 // QueueMemory is [durable.Memory]: Memory returns a store in memory, for tests: nothing
 // in it survives the process.
 func QueueMemory() durable.Store {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -308,7 +306,7 @@ func (q *queue[T]) wake(others bool) {
 // the item becomes Cancelled. Cancel reports false if the item is done, cancelled or unknown.
 // Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, cmp.Or(clean(reason), "cancelled"))
+	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
 		return false, q.fail("cancel", err)
 	}
@@ -325,7 +323,7 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 // changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
-		got, err := q.store.Again(ctx, q.opts.Name, some)
+		got, err := q.store.Again(ctx, q.opts.Name, some, ^State(0))
 		if changed += len(got); err != nil {
 			return changed, q.fail("try again", err)
 		}
@@ -357,33 +355,6 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	err := q.fail("resume", q.store.Pause(ctx, q.opts.Name, false))
 	q.wake(true)
 	return err
-}
-
-// Items walks the items that match selects, in the order of their IDs. It ends after the first
-// error. It reads the items in pages: later pages may show changes that were made meanwhile.
-func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		page := match
-		if page.Dead = false; match.Dead {
-			page.State = Dead | Halted
-		}
-		for left := cmp.Or(max(0, match.Limit), math.MaxInt); left > 0; left -= page.Limit {
-			page.Limit = min(left, 100)
-			items, err := q.store.Items(ctx, q.opts.Name, page)
-			if err != nil {
-				yield(Item{}, q.fail("list items", err))
-				return
-			}
-			for _, i := range items {
-				if page.After = i.ID; !yield(i, nil) {
-					return
-				}
-			}
-			if len(items) < page.Limit {
-				return
-			}
-		}
-	}
 }
 
 // Decode returns the value that was enqueued as the item. The item must have its Data, as those

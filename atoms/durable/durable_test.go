@@ -176,7 +176,7 @@ func TestDeadLetters(t *testing.T) {
 				return found
 			}
 			assert.Len(t, list(durable.Query{Dead: true}), map[bool]int{false: 252, true: 251}[halt])
-			assert.Equal(t, many[:150], list(durable.Query{Dead: true, Limit: 150}))
+			assert.Equal(t, many[:150], list(durable.Query{State: durable.Dead, Limit: 150}))
 			assert.Equal(t, ids, list(durable.Query{Key: "a"}))
 			broken = false
 			changed, err := q.Again(s.Context(), ids...)

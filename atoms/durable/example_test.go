@@ -128,7 +128,7 @@ func ExampleQueue_Inspect() {
 
 	page := func(q inspect.StoredQueue) {
 		ctx := context.Background()
-		for _, dead := range core.Must(q.DeadItems(ctx, 0, 50)) {
+		for _, dead := range core.Must(q.Items(ctx, inspect.ItemQuery{State: "dead|halted", Limit: 50})).Items {
 			fmt.Println(q.Name(), dead.ID, dead.Key, dead.Err, core.Must(q.Discard(ctx, dead.ID)))
 		}
 		for _, c := range core.Must(q.Status(ctx)).Counts {

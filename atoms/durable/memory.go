@@ -350,15 +350,16 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	return promoted
 }
 
-func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error) {
+func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) ([]State, error) {
 		states := make([]State, len(ids))
 		for n, id := range ids {
 			i := q.find(id)
 			switch {
-			case i != nil && i.State == Running:
+			case i == nil || i.State&from == 0:
+			case i.State == Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
-			case i != nil && i.State&(Waiting|Halted|Dead) != 0:
+			case i.State&(Waiting|Halted|Dead) != 0:
 				i.Err, states[n] = reason, Cancelled
 				q.leave(i, Cancelled, now)
 			}
@@ -367,10 +368,10 @@ func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason 
 	})
 }
 
-func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error) {
+func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from State) ([]ItemID, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
+			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
 				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended = 0, 0, 0, 0, now, "", "", time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
@@ -385,19 +386,6 @@ func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
 		q.paused = paused
 		return paused, nil
 	}))
-}
-
-func (m *memory) Items(ctx context.Context, queue string, query Query) ([]Item, error) {
-	return call(ctx, m, queue, func(q *memQueue, _ time.Time) (items []Item, _ error) {
-		for _, i := range q.in(cmp.Or(query.State, ^State(0)), func(i *memItem) bool {
-			return i.ID > query.After && (query.Key == "" || i.Key == query.Key) && (query.Lane == "" || i.Lane == query.Lane)
-		}) {
-			if items = append(items, i.view()); len(items) == cmp.Or(query.Limit, 100) {
-				break
-			}
-		}
-		return items, nil
-	})
 }
 
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {

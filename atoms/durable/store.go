@@ -193,25 +193,31 @@ type Store interface {
 	// with the item.
 	Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error)
 
-	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
-	// item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
+	// Cancel cancels items of the queue that are in one of the states from, and returns a State for each,
+	// in the order of ids. An item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
 	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
 	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and Turn makes the
 	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
 	// changes, and State is 0. Reason is not empty.
-	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
+	Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error)
 
-	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts and Losses 0, RunAt =
+	// Again puts Dead, Halted and Cancelled items that are in one of the states from back into the queue, with Attempts and Losses 0, RunAt =
 	// now, Token 0, no Cancel and zero Ended. Err stays. A Halted item becomes Ready. Another
 	// item becomes Ready if its key has no head (in the order of IDs), otherwise Blocked in its
 	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
-	Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error)
+	Again(ctx context.Context, queue string, ids []ItemID, from State) ([]ItemID, error)
 
 	// Pause stops or resumes claims of the whole queue. Running items go on.
 	Pause(ctx context.Context, queue string, paused bool) error
 
-	// Items returns the items of the queue that q selects, sorted by ID, at most q.Limit.
-	Items(ctx context.Context, queue string, q Query) ([]Item, error)
+	// Items returns a page of the items that q selects, at most q.Limit, as they are in one snapshot, in an
+	// order of the store. Next is a text that only the store reads; Items with it as q.After returns the
+	// next page. An item that does not change is on one page. Items looks at about [MaxLook] items at most.
+	// [Query.Walk] does that for engines with indexes.
+	Items(ctx context.Context, queue string, q Query) (Page, error)
+
+	// Count counts the items that q selects; it ignores After and Limit.
+	Count(ctx context.Context, queue string, q Query) (int, error)
 
 	// Stats counts the items of the queue, in one snapshot. Fenced is left 0.
 	Stats(ctx context.Context, queue string) (Stats, error)
@@ -399,12 +405,17 @@ const (
 
 // A Query selects items that match all fields that are not zero. The zero Query selects all.
 type Query struct {
-	State State  // 0 = any; states may be or-ed
-	Dead  bool   // State is Dead or Halted; a [Queue] replaces it by State before it asks the store
-	Key   string // "" = any
-	Lane  string // "" = any
-	After ItemID // higher IDs only
-	Limit int    // maximum number of items; 0 means all for [Queue.Items], and 100 for a store
+	State   State         // 0 = any; states may be or-ed
+	Dead    bool          // State is Dead or Halted; a [Queue] replaces it by State
+	Due     bool          // State is Ready or Retry, and RunAt has come; a [Queue] sets State, too
+	Delayed bool          // State is Ready or Retry, and RunAt has not come; a [Queue] sets State, too
+	Key     string        // "" = any
+	Lane    string        // "" = any
+	Err     string        // a part of Err; "" = any
+	MinAge  time.Duration // since Enqueued; the item is at least that old
+	MaxAge  time.Duration // and younger than this; 0 = any
+	After   string        // Page.Next of the page before; "" = the first page
+	Limit   int           // maximum number of items; 0 means all for [Queue.Items], else 100
 }
 
 // Keep says how long items are kept after their end; negative: for ever.

@@ -147,13 +147,15 @@ func (d *differ) step() {
 		d.turn(node)
 	case 9:
 		ours, theirs := d.some()
-		got, err := d.b.Cancel(d.ctx, d.queue, ours, "reason")
-		want, wantErr := d.model.Cancel(d.ctx, d.queue, theirs, "reason")
+		from := pick(d, anyState, anyState, durable.Blocked|durable.Running|durable.Dead)
+		got, err := d.b.Cancel(d.ctx, d.queue, ours, from, "reason")
+		want, wantErr := d.model.Cancel(d.ctx, d.queue, theirs, from, "reason")
 		d.same(fmt.Sprint("cancel ", theirs), got, err, want, wantErr)
 	case 10:
 		ours, theirs := d.some()
-		got, err := d.a.Again(d.ctx, d.queue, ours)
-		want, wantErr := d.model.Again(d.ctx, d.queue, theirs)
+		from := pick(d, anyState, anyState, durable.Cancelled|durable.Halted)
+		got, err := d.a.Again(d.ctx, d.queue, ours, from)
+		want, wantErr := d.model.Again(d.ctx, d.queue, theirs, from)
 		for n := range got {
 			got[n] = d.id(got[n])
 		}
@@ -218,11 +220,17 @@ func (d *differ) look(node [2]durable.Node) {
 	d.same("beat", beaten, err, want, wantErr)
 	q := durable.Query{Limit: durable.MaxBatch}
 	if d.rand.IntN(3) == 0 {
-		q = durable.Query{State: durable.State(d.rand.IntN(256)), Key: pick(d, "", "a"), Lane: pick(d, "", "hot"), Limit: 1 + d.rand.IntN(20)}
+		q = durable.Query{State: durable.State(d.rand.IntN(256)), Key: pick(d, "", "a"), Lane: pick(d, "", "hot"), Limit: 1 + d.rand.IntN(20),
+			Err: pick(d, "", "", "r"), Due: d.rand.IntN(8) == 0, MinAge: pick(d, 0, 0, 0, 1, long), MaxAge: pick(d, 0, 0, 0, 1, long)}
+		if q.Delayed = !q.Due && d.rand.IntN(8) == 0; q.Due || q.Delayed {
+			q.State = pick(d, durable.Ready, durable.Retry, durable.Ready|durable.Retry)
+		}
 	}
-	got, err := d.b.Items(d.ctx, d.queue, q)
-	wants, wantErr := d.model.Items(d.ctx, d.queue, q)
+	got, err := walk(d.suite, d.b, q)
+	wants, wantErr := walk(d.suite, d.model, q)
 	d.same(fmt.Sprintf("items %+v", q), d.items(got, true), err, d.items(wants, false), wantErr)
+	n, err := d.b.Count(d.ctx, d.queue, q)
+	d.same(fmt.Sprintf("count %+v", q), n, err, len(wants), nil)
 	stats, err := d.a.Stats(d.ctx, d.queue)
 	wantStats, wantErr := d.model.Stats(d.ctx, d.queue)
 	stats.Oldest, wantStats.Oldest = min(stats.Oldest, 1), min(wantStats.Oldest, 1)

@@ -10,7 +10,7 @@ import (
 )
 
 // Cancel is as in [durable.Store].
-func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) (states []durable.State, err error) {
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) (states []durable.State, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		states = make([]durable.State, len(ids))
 		p.lockKeysOf(queue, ids)
@@ -34,7 +34,7 @@ update {s}.durable_item set
 	ended = case when state <> 4 then clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
-where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) returning id, state`, queue, numbers(ids), reason)
+where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
 		p.promote(queue, ids)
 	})
 	return states, err
@@ -59,7 +59,7 @@ func head(key string) string {
 }
 
 // Again is as in [durable.Store].
-func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (changed []durable.ItemID, err error) {
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) (changed []durable.ItemID, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		changed = nil
 		p.lockKeysOf(queue, ids)
@@ -76,11 +76,11 @@ with again as (
 		then 2 else 1 end
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
-		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128)
+		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id returning i.id
-)
-select id from again order by id`, queue, numbers(ids))
-		p.do("delete from {s}.durable_loss where queue = $1 and item = any($2::bigint[])", queue, numbers(ids))
+),
+losses as (delete from {s}.durable_loss where queue = $1 and item in (select id from again))
+select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
 }

@@ -106,7 +106,8 @@ var migrations embed.FS
 // begins with the comment "-- Outside of a transaction" is one statement, which must not be in
 // a transaction; the next steps need not wait for it.
 func Migrations(schema string) []string {
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted, and now by number
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(strings.Index(a, "_"), strings.Index(b, "_")) })
 	var steps []string
 	for _, name := range names {
 		text, _ := migrations.ReadFile(name)
@@ -261,7 +262,7 @@ const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.uni
 	i.started, i.ended, i.node_name, i.cancel, i.err, i.data`
 
 // scanItem reads the first columns of a row into before, and the others into an item.
-func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
+func scanItem(rows interface{ Scan(to ...any) error }, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
 	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,

@@ -1,34 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
-
-// Items is as in [durable.Store].
-func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (items []durable.Item, err error) {
-	var states []int16
-	for state := durable.Blocked; state != 0; state <<= 1 {
-		if q.State&state != 0 {
-			states = append(states, int16(state))
-		}
-	}
-	err = s.transact(ctx, snapshot, func(p *pipeline) {
-		items = nil
-		p.rows(func(rows pgx.Rows) error {
-			i, err := scanItem(rows)
-			items = append(items, i)
-			return err
-		}, "select "+columns+` from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node
-			where i.queue = $1 and i.id > $2 and ($3::smallint[] is null or i.state = any($3)) and ($4 = '' or i.key = $4) and ($5 = '' or i.lane = $5)
-			order by i.id limit $6`, queue, q.After, states, q.Key, q.Lane, cmp.Or(q.Limit, 100))
-	})
-	return items, err
-}
 
 // Stats is as in [durable.Store].
 func (s *Store) Stats(ctx context.Context, queue string) (st durable.Stats, err error) {

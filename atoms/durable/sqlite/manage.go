@@ -11,15 +11,16 @@ import (
 )
 
 // Cancel is as in [durable.Store].
-func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) ([]durable.State, error) {
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) ([]durable.State, error) {
 	return change(ctx, s, queue, func(t *moment) []durable.State {
 		states := make([]durable.State, len(ids))
 		for n, id := range ids {
 			switch i := t.find(id)[id]; {
-			case i != nil && i.State == durable.Running:
+			case i == nil || i.State&from == 0:
+			case i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
-			case i != nil && i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
+			case i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
 				i.Err, i.State, states[n] = reason, durable.Cancelled, durable.Cancelled
 				t.save(t.leave(i)...)
 			}
@@ -29,10 +30,10 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 }
 
 // Again is as in [durable.Store].
-func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) ([]durable.ItemID, error) {
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) ([]durable.ItemID, error) {
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := t.find(id)[id]; i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
+			if i := t.find(id)[id]; i != nil && i.State&from&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
 				state := durable.Ready
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
@@ -98,17 +99,6 @@ func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) e
 // ResetTick stores a time in place of the tick of a schedule, also if that is later.
 func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) error {
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = excluded.tick", schedule, to.UnixMicro())
-}
-
-// Items is as in [durable.Store].
-func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]durable.Item, error) {
-	return look(ctx, s, queue, func(t *moment) (items []durable.Item) {
-		for _, i := range t.items("id > ?2 and +queue = ?1 and (?3 = 0 or state & ?3) and (?4 = '' or key = ?4) and (?5 = '' or lane = ?5) order by id limit ?6",
-			queue, q.After, q.State, q.Key, q.Lane, cmp.Or(q.Limit, 100)) {
-			items = append(items, t.full(i))
-		}
-		return items
-	})
 }
 
 // Stats is as in [durable.Store]. It reads one index entry for each item.

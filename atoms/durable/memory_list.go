@@ -1,0 +1,60 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+func (m *memory) Items(ctx context.Context, queue string, query Query) (Page, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (page Page, err error) {
+		var ids []ItemID
+		ids, page.Next, err = query.Walk(q.lanes, func(p Part, most int) (found []Looked, _ error) {
+			for _, i := range q.in(p.State, p.has) {
+				if l := (Looked{p.at(i.Item), i.ID, query.matches(i.Item, now)}); compareLooked(l, p.From) > 0 && (Query{Due: query.Due, Delayed: query.Delayed}).matches(i.Item, now) {
+					found = append(found, l)
+				}
+			}
+			slices.SortFunc(found, compareLooked)
+			return found[:min(most, len(found))], nil
+		})
+		for _, id := range ids {
+			page.Items = append(page.Items, q.find(id).view())
+		}
+		return page, err
+	})
+}
+
+func (m *memory) Count(ctx context.Context, queue string, query Query) (int, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (int, error) {
+		return len(q.in(query.states(), func(i *memItem) bool { return query.matches(i.Item, now) })), nil
+	})
+}
+
+func compareLooked(a, b Looked) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) }
+
+// lanes are those with items that are in one of the states, sorted.
+func (q *memQueue) lanes(states State) (lanes []string, _ error) {
+	for _, i := range q.in(states, every) {
+		lanes = append(lanes, i.Lane)
+	}
+	slices.Sort(lanes)
+	return slices.Compact(lanes), nil
+}
+
+func (p Part) has(i *memItem) bool {
+	return (p.Key == "" || i.Key == p.Key) && (i.Lane == p.Lane || p.Lane == "" && (p.Key != "" || p.State&Waiting == 0))
+}
+
+func (p Part) at(i Item) int64 {
+	switch {
+	case p.State == Blocked && p.Key != "":
+		return int64(i.Rank)
+	case p.State&^(Ready|Retry) == 0:
+		return i.RunAt.UnixMicro()
+	case p.State&^(Finished|Halted) == 0:
+		return i.Ended.UnixMicro()
+	}
+	return 0
+}
