@@ -39,7 +39,7 @@ type QueueClass = durable.Class
 type QueueClassWait = durable.ClassWait
 
 // QueueClassStats is [durable.ClassStats]: ClassStats are counters of a class over all
-// processes.
+// processes; see Stats.
 type QueueClassStats = durable.ClassStats
 
 // ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
