@@ -48,6 +48,18 @@ func QueueMarkFinished(ctx context.Context) {
 	durable.MarkFinished(ctx)
 }
 
+// QueueClass is [durable.Class]: A Class is a kind of items of one queue that share
+// what is scarce, such as the calls that a service allows.
+type QueueClass = durable.Class
+
+// QueueClassWait is [durable.ClassWait]: A ClassWait is a class that has no room: items
+// of it are due and were not claimed.
+type QueueClassWait = durable.ClassWait
+
+// QueueClassStats is [durable.ClassStats]: ClassStats are counters of a class over all
+// processes; see Stats.
+type QueueClassStats = durable.ClassStats
+
 // ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
 // item of that ID, or no longer has it.
 var ErrQueueUnknown = durable.ErrUnknown
@@ -175,7 +187,7 @@ var QueueStoreLost = durable.StoreLost
 var QueueLaneUnserved = durable.LaneUnserved
 
 // QueueMaxText is [durable.MaxText]: MaxText is the maximum length of a queue name,
-// key, lane or unique id in bytes.
+// key, lane, class or unique id in bytes.
 const QueueMaxText = durable.MaxText
 
 // QueueMaxData is [durable.MaxData]: MaxData is the maximum length of an encoded item

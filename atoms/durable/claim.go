@@ -19,6 +19,7 @@ type Claim struct {
 	ID       ItemID
 	Key      string
 	Lane     string
+	Class    string
 	Token    int64 // higher than the tokens of all earlier claims in the store
 	Attempt  int   // from 1
 	Node     string
@@ -30,7 +31,7 @@ type Claim struct {
 func ClaimFrom(ctx context.Context) Claim {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		i := r.item
-		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Token, i.Attempts, i.Node, i.Enqueued}
+		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued}
 	}
 	return Claim{}
 }

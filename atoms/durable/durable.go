@@ -137,7 +137,7 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 		return Insert{}, q.fail("encode an item", err)
 	}
 	with, err := q.with.resolved()
-	in := Insert{Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
+	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
 		in.Key = q.key(item)
 	}
@@ -146,7 +146,10 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
 	in.Lane, in.Rank, err = q.lane()
-	return in, errors.Join(append(errs, err)...)
+	if errs = append(errs, err); in.Class != "" {
+		errs = append(errs, q.knows(in.Class))
+	}
+	return in, errors.Join(errs...)
 }
 
 func (q *Queue[T]) lane() (name string, rank int, err error) {

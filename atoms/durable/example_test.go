@@ -76,6 +76,30 @@ func ExampleQueue_Explain() {
 	// 1 1 <nil>
 }
 
+// A class bounds what all processes together ask of a service.
+func ExampleQueue_Class() {
+	ctx := context.Background()
+	charge := func(context.Context, Order) error { return nil }
+	stripe := durable.Class{Name: "stripe", Limit: 10, Rate: core.Rate{PerSecond: 100, Burst: 20}}
+	orders, err := durable.New(durable.Memory(), Order.CustomerKey, charge, durable.Options{Classes: []durable.Class{stripe}})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	id, err := orders.Class("stripe").Enqueue(ctx, Order{"ada", "4711"})
+	fmt.Println(id, err)
+	stripe.Limit = 5
+	fmt.Println(orders.SetClass(ctx, stripe)) // for all processes, until ResetClass
+	stats, err := orders.Stats(ctx)
+	var class durable.ClassStats = stats.Classes[0]
+	fmt.Println(class.Name, class.Pending, class.Running, class.Limit, class.Calls.PerSecond, err)
+	// Output:
+	// 1 <nil>
+	// <nil>
+	// stripe 1 0 5 100 <nil>
+}
+
 // Dead items are kept, listed, and tried again when the reason is gone.
 func ExampleQueue_Again() {
 	ctx := context.Background()
@@ -164,6 +188,9 @@ func ExampleStore() {
 	turned, err = store.Turn(ctx, node, nil, durable.Want{Max: 10})
 	must(err)
 	items := turned.Items
+	for _, wait := range turned.Waits {
+		fmt.Println("never", wait == durable.ClassWait{})
+	}
 	var state durable.State = items[0].State
 	fmt.Println(len(items), state, items[0].Attempts)
 

@@ -132,6 +132,9 @@ func (x Explanation) about(i Item) string {
 	case i.State == Done:
 		return "done " + ended
 	}
+	if why := x.Class.waits(x.Time); len(why) > 0 {
+		return "waits: " + strings.Join(why, "; ")
+	}
 	return "can be claimed"
 }
 
@@ -182,6 +185,7 @@ func (x Explanation) reasons() (why []string) {
 	if serves && x.LaneRunning >= lane {
 		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
 	}
+	why = append(why, x.Class.waits(x.Time)...)
 	if x.Before > 0 {
 		add("behind %s of its lane", count(x.Before))
 	}

@@ -31,7 +31,7 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 }
 
 func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
-	query := Query{Key: match.Key, Lane: match.Lane, Err: match.Err, MinAge: match.MinAge, MaxAge: match.MaxAge, After: match.After, Limit: match.Limit}
+	query := Query{Key: match.Key, Lane: match.Lane, Class: match.Class, Err: match.Err, MinAge: match.MinAge, MaxAge: match.MaxAge, After: match.After, Limit: match.Limit}
 	for _, name := range strings.FieldsFunc(match.State, func(r rune) bool { return r == '|' || r == ',' }) {
 		n := slices.Index(stateNames, name)
 		if query.Delayed = name == "delayed"; n < 0 && !(query.Delayed && match.State == name) {
@@ -44,7 +44,7 @@ func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page ins
 	}
 	got, err := q.List(ctx, query)
 	for _, i := range got.Items {
-		page.Items = append(page.Items, inspect.StoredItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, State: i.State.String(), Attempts: i.Attempts,
+		page.Items = append(page.Items, inspect.StoredItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
 			Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note})
 	}
 	page.Next = got.Next

@@ -23,9 +23,9 @@ type Page struct {
 }
 
 // List returns a page of the items that match selects, at most match.Limit or 100, as they were at one
-// moment. Running items are first. Then come those that are Ready or Retry, by lane and RunAt; Blocked ones
-// by lane; and Halted, Dead, Cancelled and Done ones, each by the time of their ends. Other stores may have
-// another order. For a State, a Lane or a Key, a page costs the same wherever it is. For other fields, and
+// moment. Running items are first. Then come those that are Ready or Retry, by class, lane and RunAt; Blocked ones
+// by class and lane; and Halted, Dead, Cancelled and Done ones, each by the time of their ends. Other stores may have
+// another order. For a State, a Lane, a Class or a Key, a page costs the same wherever it is. For other fields, and
 // if there are several, a page looks at up to [MaxLook] items.
 func (q *Queue[T]) List(ctx context.Context, match Query) (Page, error) {
 	match, err := match.resolved()
@@ -61,7 +61,7 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 	}
 }
 
-// Count counts the items that match selects. It looks at all items that match State, Lane and Key.
+// Count counts the items that match selects. It looks at all items that match State, Lane, Class and Key.
 func (q *Queue[T]) Count(ctx context.Context, match Query) (int, error) {
 	match, err := match.resolved()
 	if err != nil {
@@ -88,7 +88,7 @@ func (q Query) resolved() (Query, error) {
 		err = fmt.Errorf("durable: MinAge and MaxAge of a Query are %v and %v, but must not be negative", q.MinAge, q.MaxAge)
 	}
 	q.Dead = false
-	return q, errors.Join(err, checkText("Query.Key", q.Key), checkText("Query.Lane", q.Lane), checkText("Query.Err", q.Err))
+	return q, errors.Join(err, checkText("Query.Key", q.Key), checkText("Query.Lane", q.Lane), checkText("Query.Class", q.Class), checkText("Query.Err", q.Err))
 }
 
 func (q Query) states() State { return cmp.Or(q.State, ^State(0)) }
@@ -96,19 +96,20 @@ func (q Query) states() State { return cmp.Or(q.State, ^State(0)) }
 // matches reports whether an item matches all fields, at a time.
 func (q Query) matches(i Item, now time.Time) bool {
 	age, due := now.Sub(i.Enqueued), !i.RunAt.After(now)
-	return i.State&q.states() != 0 && (q.Key == "" || i.Key == q.Key) && (q.Lane == "" || i.Lane == q.Lane) && strings.Contains(i.Err, q.Err) &&
+	return i.State&q.states() != 0 && (q.Key == "" || i.Key == q.Key) && (q.Lane == "" || i.Lane == q.Lane) && (q.Class == "" || i.Class == q.Class) && strings.Contains(i.Err, q.Err) &&
 		age >= q.MinAge && (q.MaxAge == 0 || age < q.MaxAge) && (!q.Due || due) && (!q.Delayed || !due)
 }
 
 // A Part is items of a queue that an index has in order: for engines. They have one of the States, and the
-// Key unless it is "". If they are Ready, Retry or Blocked, and have no Key, they have the Lane, also
-// ""; others have the Lane unless it is "". Their order is that of At, which is the microsecond of RunAt (Ready and
+// Key unless it is "". If they are Ready, Retry or Blocked, and there is no Key, they have the Place, also
+// ""; others have the Place unless it is "". Their order is that of At, which is the microsecond of RunAt (Ready and
 // Retry), or of the end (Finished and Halted), the Rank (Blocked, with a Key), and else 0; and then of their IDs.
 type Part struct {
-	State     State // all of those with a Key that are heads are one part
-	Key, Lane string
-	From      Looked // the part begins after it
-	kind      int
+	State State // all of those with a Key that are heads are one part
+	Key   string
+	Place string // of [Insert.Place]
+	From  Looked // the part begins after it
+	kind  int
 }
 
 // Looked is an item of a [Part], which may match a query.
@@ -118,17 +119,21 @@ type Looked struct {
 	Match bool
 }
 
-// Parts returns the parts that have all items that match, and perhaps others: for engines. Lanes returns the
-// lanes with items that are in a state, sorted.
-func (q Query) Parts(lanes func(State) ([]string, error)) (parts []Part, err error) {
+// Parts returns the parts that have all items that match, and perhaps others: for engines. Places returns the
+// places but "" with items in one of the states, sorted; with "" if they are not Finished and Halted.
+func (q Query) Parts(places func(State) ([]string, error)) (parts []Part, err error) {
 	heads, states := Ready|Running|Retry|Halted, q.states()
-	byLane := func(kind int, state State) {
-		all := []string{q.Lane}
-		if q.Lane == "" && err == nil {
-			all, err = lanes(state)
+	by := func(kind int, state, of State) {
+		var all []string
+		if err == nil {
+			all, err = places(of)
 		}
-		for _, lane := range all {
-			parts = append(parts, Part{State: state, Lane: lane, kind: kind})
+		for _, place := range all {
+			if i := (Item{}); err == nil {
+				if i.SetPlace(place); (q.Lane == "" || i.Lane == q.Lane) && (q.Class == "" || i.Class == q.Class) {
+					parts = append(parts, Part{State: state, Place: place, kind: kind})
+				}
+			}
 		}
 	}
 	for kind, state := range []State{Running, Ready | Retry, Blocked, Halted, Dead, Cancelled, Done} {
@@ -139,27 +144,29 @@ func (q Query) Parts(lanes func(State) ([]string, error)) (parts []Part, err err
 		case q.Key != "":
 			parts = append(parts, Part{State: state, Key: q.Key, kind: kind})
 		case state == Ready|Retry && states&state == Retry:
-			byLane(kind, Retry)
+			by(kind, Retry, Retry)
 		case state == Ready|Retry, state == Blocked:
-			byLane(kind, state)
+			by(kind, state, state)
+		case kind > 0 && (q.Lane != "" || q.Class != ""):
+			by(kind, state, Finished|Halted)
 		default:
-			parts = append(parts, Part{State: state, Lane: q.Lane, kind: kind})
+			parts = append(parts, Part{State: state, kind: kind})
 		}
 	}
 	return parts, err
 }
 
-// exact reports whether all items of the parts match.
+// exact reports whether almost all items of the parts match.
 func (q Query) exact() bool {
-	return q.Err == "" && q.MinAge == 0 && q.MaxAge == 0 && (q.Key == "" || q.Lane == "" && q.states() == ^State(0)) && q.states()&(Ready|Retry) != Ready
+	return q.Err == "" && q.MinAge == 0 && q.MaxAge == 0 && (q.Key == "" || q.Lane+q.Class == "" && q.states() == ^State(0)) && q.states()&(Ready|Retry) != Ready
 }
 
 // A cursor is a place in the order of [Queue.List].
 type cursor struct {
-	Kind int    `json:"k"`
-	Lane string `json:"l,omitempty"`
-	At   int64  `json:"t,omitempty"`
-	ID   ItemID `json:"i"`
+	Kind  int    `json:"k"`
+	Place string `json:"p,omitempty"`
+	At    int64  `json:"t,omitempty"`
+	ID    ItemID `json:"i"`
 }
 
 func (q Query) from() (c cursor, err error) {
@@ -171,25 +178,26 @@ func (q Query) from() (c cursor, err error) {
 
 // Walk finds the items of a page in the parts of the query: for engines. Look returns up to most items of a
 // part, in its order, without those that Due and Delayed leave out.
-func (q Query) Walk(lanes func(State) ([]string, error), look func(p Part, most int) ([]Looked, error)) (ids []ItemID, next string, err error) {
+func (q Query) Walk(places func(State) ([]string, error), look func(p Part, most int) ([]Looked, error)) (ids []ItemID, next string, err error) {
 	limit, left := cmp.Or(q.Limit, 100), MaxLook
+	chunk := max(1000, limit+1)
 	if q.exact() {
-		left = limit + 1
+		chunk = limit + 1
 	}
 	last, err := q.from()
 	if err != nil {
 		return nil, "", err
 	}
-	parts, err := q.Parts(lanes)
+	parts, err := q.Parts(places)
 	for _, p := range parts {
-		switch order := cmp.Or(cmp.Compare(p.kind, last.Kind), cmp.Compare(p.Lane, last.Lane)); {
+		switch order := cmp.Or(cmp.Compare(p.kind, last.Kind), cmp.Compare(p.Place, last.Place)); {
 		case order < 0:
 			continue
 		case order == 0:
 			p.From = Looked{At: last.At, ID: last.ID}
 		}
 		for more := true; more && err == nil; {
-			most := min(left, max(1000, limit+1))
+			most := min(left, chunk)
 			var found []Looked
 			found, err = look(p, most)
 			more = len(found) == most
@@ -200,7 +208,7 @@ func (q Query) Walk(lanes func(State) ([]string, error), look func(p Part, most 
 				if left--; f.Match {
 					ids = append(ids, f.ID)
 				}
-				last, p.From = cursor{p.kind, p.Lane, f.At, f.ID}, f
+				last, p.From = cursor{p.kind, p.Place, f.At, f.ID}, f
 			}
 			if left == 0 && err == nil {
 				return ids, last.String(), nil

@@ -29,6 +29,7 @@ type memQueue struct {
 	items  []*memItem // sorted by ID
 	nodes  map[NodeID]*memNode
 	unique map[string]memUnique
+	class  map[string]*memClass
 	paused bool
 }
 
@@ -58,7 +59,7 @@ func call[R any](ctx context.Context, m *memory, queue string, method func(q *me
 	defer m.mu.Unlock()
 	q := m.queues[queue]
 	if q == nil {
-		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}}
+		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}, class: map[string]*memClass{}}
 		m.queues[queue] = q
 	}
 	return method(q, time.Now().Truncate(time.Microsecond))
@@ -149,7 +150,7 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 				continue
 			}
 			m.id++
-			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
+			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Class: in.Class, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
 			if in.Unique != "" {
 				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
 			}
@@ -164,7 +165,10 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (NodeID, error) {
 		m.node++
-		node.ID, node.Lanes = m.node, slices.Clone(node.Lanes)
+		for _, c := range node.Classes {
+			q.classOf(c.Name).declare(c, now)
+		}
+		node.ID, node.Lanes, node.Classes = m.node, slices.Clone(node.Lanes), nil
 		q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
 		return node.ID, nil
 	})
@@ -257,7 +261,8 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (t Turned, _ error) {
 		n := q.alive(node.ID, now)
 		room := want.Max
-		for _, e := range ends {
+		next := make([]*memItem, len(ends))
+		for at, e := range ends {
 			ended := Ended{Outcome: OutcomeFenced}
 			if i := q.find(e.ID); i != nil && e.Token > 0 && i.Token == -e.Token && i.State == Ready && e.Kind == EndGivenBack {
 				if i.Losses > LossesAlone {
@@ -267,17 +272,22 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			} else if i != nil && i.Token == e.Token && i.State != Running {
 				ended = Ended{Outcome: OutcomeAlready, State: i.State}
 			} else if i != nil && i.Token == e.Token {
-				next := q.endClaim(i, e, now)
-				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next != nil}
-				if e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
-					item := m.claim(next, n, now)
-					ended.Next, ended.Promoted = &item, false
-					room--
-				}
+				next[at] = q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next[at] != nil}
 			}
 			t.Ends = append(t.Ends, ended)
 		}
-		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 {
+		for at, next := range next {
+			if next == nil || !ends[at].HandOver || n == nil || q.paused || next.RunAt.After(now) {
+				continue
+			}
+			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && q.admit(next, now) {
+				item := m.claim(next, n, now)
+				t.Ends[at].Next, t.Ends[at].Promoted = &item, false
+				room--
+			}
+		}
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || q.counts() {
 			room -= want.Ahead
 		}
 		if want.Max == 0 {
@@ -286,20 +296,17 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 		if n == nil {
 			return t, ErrLeaseLost
 		}
+		if node.MaxCluster > 0 {
+			room = min(room, node.MaxCluster-len(q.in(Running, every)))
+		}
+		can := func(i *memItem, lane core.Lane) bool { // but for its class
+			return i.Lane == lane.Name && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
+				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
+		}
 		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
-			room := room - len(t.Items)
-			if node.MaxCluster > 0 {
-				room = min(room, node.MaxCluster-len(q.in(Running, every)))
-			}
-			of := func(i *memItem) bool { return i.Lane == lane.Name }
-			if lane.Limit > 0 {
-				room = min(room, lane.Limit-len(q.in(Running, of)))
-			}
-			items := q.in(Ready|Retry, func(i *memItem) bool {
-				return of(i) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone
-			})
+			items := q.in(Ready|Retry, func(i *memItem) bool { return len(t.Items) < room && can(i, lane) && q.hasRoom(i, now) })
 			slices.SortFunc(items, byRunAt)
-			return items[:min(len(items), max(0, room))]
+			return items
 		}
 		var first []*memItem
 		for _, lane := range node.Lanes {
@@ -307,13 +314,21 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 		}
 		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
+				q.admit(i, now)
 				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
 		for _, lane := range node.Lanes {
 			for _, i := range due(lane) {
-				t.Items = append(t.Items, m.claim(i, n, now))
+				if len(t.Items) < room && can(i, lane) && q.admit(i, now) {
+					t.Items = append(t.Items, m.claim(i, n, now))
+				}
 			}
+		}
+		if len(t.Items) < room {
+			t.Waits = q.waits(now, func(i *memItem) bool {
+				return slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return can(i, l) })
+			})
 		}
 		return t, nil
 	})
@@ -390,7 +405,7 @@ func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
 
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
-		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now)}
+		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now), Classes: q.classStats(now)}
 		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
 		for _, i := range q.items {
 			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
@@ -424,15 +439,20 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 		}
 		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
 		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
+		class := i.Class
 		switch i.State {
 		case Blocked:
 			head := q.head(i.Key).view()
-			x.Head = &head
+			x.Head, class = &head, head.Class
 			x.Ahead = 1 + len(q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 }))
 		case Ready, Retry:
 			x.Before = len(q.in(Ready|Retry, func(other *memItem) bool {
-				return other.Lane == i.Lane && !other.RunAt.After(now) && byRunAt(other, i) < 0
+				return other.Lane == i.Lane && other.Class == i.Class && !other.RunAt.After(now) && byRunAt(other, i) < 0
 			}))
+		}
+		if class != "" {
+			s := q.statsOf(class, now)
+			s.Pending, x.Class = 0, &s
 		}
 		return x, nil
 	})

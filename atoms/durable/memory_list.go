@@ -10,7 +10,7 @@ import (
 func (m *memory) Items(ctx context.Context, queue string, query Query) (Page, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (page Page, err error) {
 		var ids []ItemID
-		ids, page.Next, err = query.Walk(q.lanes, func(p Part, most int) (found []Looked, _ error) {
+		ids, page.Next, err = query.Walk(q.places, func(p Part, most int) (found []Looked, _ error) {
 			for _, i := range q.in(p.State, p.has) {
 				if l := (Looked{p.at(i.Item), i.ID, query.matches(i.Item, now)}); compareLooked(l, p.From) > 0 && (Query{Due: query.Due, Delayed: query.Delayed}).matches(i.Item, now) {
 					found = append(found, l)
@@ -34,17 +34,17 @@ func (m *memory) Count(ctx context.Context, queue string, query Query) (int, err
 
 func compareLooked(a, b Looked) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) }
 
-// lanes are those with items that are in one of the states, sorted.
-func (q *memQueue) lanes(states State) (lanes []string, _ error) {
+// places are those with items that are in one of the states, sorted.
+func (q *memQueue) places(states State) (places []string, _ error) {
 	for _, i := range q.in(states, every) {
-		lanes = append(lanes, i.Lane)
+		places = append(places, place(i.Lane, i.Class))
 	}
-	slices.Sort(lanes)
-	return slices.Compact(lanes), nil
+	slices.Sort(places)
+	return slices.Compact(places), nil
 }
 
 func (p Part) has(i *memItem) bool {
-	return (p.Key == "" || i.Key == p.Key) && (i.Lane == p.Lane || p.Lane == "" && (p.Key != "" || p.State&Waiting == 0))
+	return (p.Key == "" || i.Key == p.Key) && (place(i.Lane, i.Class) == p.Place || p.Place == "" && (p.Key != "" || p.State&Waiting == 0))
 }
 
 func (p Part) at(i Item) int64 {

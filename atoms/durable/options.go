@@ -39,6 +39,10 @@ type Options struct {
 	// Lanes are classes of items, highest first; see [Queue.Lane]. The Limit of a lane holds
 	// for all processes together. The other fields of a lane must be zero.
 	Lanes []core.Lane
+	// Classes are kinds of items that share what is scarce; see [Queue.Class]. Their limits and rates
+	// hold for all processes together. If processes have different ones, those of the process
+	// that was the last to begin Run count. A class that no process has any more keeps its own.
+	Classes []Class
 	// Ageing keeps lower lanes from starving. After an item has been due for this time, it may
 	// pass higher lanes: one of four claimed items is then the oldest of all lanes. 0 means 10
 	// seconds, negative never.
@@ -129,8 +133,10 @@ func (o Options) resolved() (Options, error) {
 		if slices.ContainsFunc(o.Lanes[:n], func(other core.Lane) bool { return other.Name == l.Name }) || l.Name == "" {
 			errs = append(errs, fmt.Errorf("durable: Options.Lanes[%d] is named %q, but lanes must have different names", n, l.Name))
 		}
-		errs = append(errs, checkText("the name of a lane", l.Name))
+		errs = append(errs, checkName("the name of a lane", l.Name))
 	}
+	classes, err := resolvedClasses(o.Classes)
+	o.Classes, errs = classes, append(errs, err)
 	if o.Encode == nil {
 		o.Encode = json.Marshal
 	}
@@ -156,6 +162,8 @@ type ItemOptions struct {
 	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
 	// means the last lane.
 	Lane string
+	// Class is the name of a class; "" means none.
+	Class string
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration

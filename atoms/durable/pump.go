@@ -33,6 +33,7 @@ type pump[T any] struct {
 	retry   time.Time     // when to try them again
 	wait    time.Duration // how long retry is put off if the store cannot be reached; 0: it can be
 	line    line
+	classes classes
 }
 
 func (p *pump[T]) run() {
@@ -42,6 +43,12 @@ func (p *pump[T]) run() {
 		case <-p.wakes:
 			p.more = true
 		default:
+		}
+		var tokens <-chan time.Time
+		if next := p.classes.next; !next.IsZero() {
+			if tokens = time.After(time.Until(next)); !time.Now().Before(next) {
+				p.more, p.classes.next = true, time.Time{}
+			}
 		}
 		left := time.Until(p.retry)
 		s, some := p.take(left <= 0)
@@ -79,6 +86,7 @@ func (p *pump[T]) run() {
 		case <-p.wakes:
 			p.more = true
 		case <-p.ended:
+		case <-tokens:
 		case <-retry:
 		case <-quit:
 		}
@@ -117,9 +125,12 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 		return want
 	}
 	if p.entry == only {
-		return Want{Max: 1, Alone: true}
+		if p.more || !p.classes.full && p.classes.next.IsZero() {
+			want = Want{Max: 1, Alone: true}
+		}
+		return want
 	}
-	if !p.more && !(s.limited && len(some) > 0) {
+	if !p.more && !((s.limited || p.classes.full) && len(some) > 0) {
 		return want
 	}
 	p.mu.Lock()
@@ -170,7 +181,12 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		p.turns.note(began)
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
-		p.share.free(p.queue, 0) // another process has it
+		if len(t.Waits) == 0 {
+			p.share.free(p.queue, 0) // another process has it
+		} else {
+			p.more = false
+			p.await(t.Waits)
+		}
 	}
 	if want.Max > 0 && err == nil && !want.Alone {
 		count := len(t.Items)
@@ -179,7 +195,9 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
-		p.more = count >= want.Max
+		if p.more = count >= want.Max; !p.more {
+			p.await(t.Waits)
+		}
 		if p.low += len(t.Items); want.Aged > 0 && len(t.Items) > 0 {
 			p.low = 0
 		}

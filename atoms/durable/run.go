@@ -158,7 +158,7 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 func ignore[V any](_ V, err error) error { return err }
 
 func (l *loop[T]) join() {
-	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes}
+	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes, Classes: l.opts.Classes}
 	if len(node.Lanes) == 0 {
 		node.Lanes = []core.Lane{{}}
 	}

@@ -40,7 +40,8 @@ type StateCount struct {
 // An ItemQuery selects items of a [StoredQueue] that match all fields that are not zero.
 type ItemQuery struct {
 	State          string        // names of states, joined by "|": dead and halted items are not tried any more
-	Lane, Key      string        // the same text
+	Lane, Class    string        // "" is any
+	Key            string        // "" is any
 	Err            string        // a part of the error
 	MinAge, MaxAge time.Duration // since the item was added
 	After          string        // Next of the page before; "" is the first page
@@ -58,6 +59,7 @@ type StoredItem struct {
 	ID       int64     `json:"id"`
 	Key      string    `json:"key,omitempty"`
 	Lane     string    `json:"lane,omitempty"`
+	Class    string    `json:"class,omitempty"`
 	State    string    `json:"state"`
 	Attempts int       `json:"attempts"`
 	Enqueued time.Time `json:"enqueued,omitzero"`

@@ -31,7 +31,7 @@ var parameters = map[string][]string{
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
 	"operation":  {"coordinator", "id"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
-	"items":      {"queue", "state", "lane", "key", "error", "after", "limit"},
+	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
 }
 
 // parse reads the parameters of a view.
@@ -66,7 +66,7 @@ func parse(view string, values url.Values) (q query, err error) {
 		},
 	}
 	if view == "items" {
-		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
+		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
 		if q.items.State == "any" {
 			q.items.State = ""
 		}

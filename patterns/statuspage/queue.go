@@ -92,7 +92,7 @@ func (v *itemsSource) frame(ctx context.Context, _ effort) (any, error) {
 	for i := range shown.Items {
 		item := &shown.Items[i]
 		item.Key, item.Err, item.Note = v.page.redacted(item.Key), v.page.redacted(item.Err), v.page.redacted(item.Note)
-		item.Lane, item.State, item.Node = cut(item.Lane), cut(item.State), cut(item.Node)
+		item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
 	}
 	return shown, nil
 }

@@ -141,8 +141,8 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, []any{"boom"}, o.each("items", "error"))
 		assert.Equal(t, "5", o["next"])
 		assert.Equal(t, inspect.ItemQuery{State: "halted|dead", Limit: 1}, jobs.last)
-		assert.Equal(t, []any{6.0}, get(t, p, "items?after=5&state=any&key=k&lane=l&error=e").each("items", "id"))
-		assert.Equal(t, inspect.ItemQuery{Key: "k", Lane: "l", Err: "e", After: "5", Limit: 50}, jobs.last)
+		assert.Equal(t, []any{6.0}, get(t, p, "items?after=5&state=any&key=k&lane=l&class=c&error=e").each("items", "id"))
+		assert.Equal(t, inspect.ItemQuery{Key: "k", Lane: "l", Class: "c", Err: "e", After: "5", Limit: 50}, jobs.last)
 	})
 }
 

@@ -36,15 +36,20 @@ func (s *suite) lists() {
 	s.end(n, durable.End{Kind: durable.EndRetry, Err: "timeout of carrier", After: long}, durable.Retry, claimed[0])
 	s.end(n, durable.End{Kind: durable.EndDead, Err: "100% wrong"}, durable.Dead, claimed[1])
 	s.end(n, done, durable.Done, claimed[2])
-	all, waits := append(slices.Clone(ids), late), durable.Ready|durable.Retry
+	classed := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "d", Lane: "hot", Class: "stripe"}, durable.Insert{Class: "stripe"})))
+	of := list(classed[0].ID, classed[1].ID)
+	must[[]durable.State](s)(s.a.Cancel(s.ctx, s.queue, of[:1], anyState, "left"))
+	all, waits := slices.Concat(ids, list(late), of), durable.Ready|durable.Retry
 	for _, c := range []struct {
 		q    durable.Query
 		want []durable.ItemID
 	}{
-		{durable.Query{}, all}, {durable.Query{Key: "a"}, ids[:2]}, {durable.Query{Lane: "hot"}, list(ids[0], ids[1], ids[3], ids[5])},
+		{durable.Query{}, all}, {durable.Query{Key: "a"}, ids[:2]}, {durable.Query{Lane: "hot"}, list(ids[0], ids[1], ids[3], ids[5], of[0])},
+		{durable.Query{Class: "stripe"}, of}, {durable.Query{Class: "stripe", Lane: "hot"}, of[:1]}, {durable.Query{Class: "strip"}, nil}, {durable.Query{Class: "stripe", Key: "d"}, of[:1]},
+		{durable.Query{Class: "stripe", State: durable.Ready}, of[1:]}, {durable.Query{Lane: "hot", Key: "d"}, of[:1]},
 		{durable.Query{State: durable.Blocked}, ids[1:2]}, {durable.Query{State: durable.Running}, list(ids[2], ids[4])}, {durable.Query{State: durable.Retry}, ids[:1]},
-		{durable.Query{State: durable.Ready | durable.Done, Key: "c"}, ids[5:6]}, {durable.Query{State: durable.Finished, Lane: "hot"}, list(ids[3], ids[5])},
-		{durable.Query{State: waits, Delayed: true}, list(ids[0], late)}, {durable.Query{State: waits, Due: true}, nil}, {durable.Query{State: durable.Ready, Delayed: true}, list(late)},
+		{durable.Query{State: durable.Ready | durable.Done, Key: "c"}, ids[5:6]}, {durable.Query{State: durable.Finished, Lane: "hot"}, list(ids[3], ids[5], of[0])},
+		{durable.Query{State: waits, Delayed: true}, list(ids[0], late)}, {durable.Query{State: waits, Due: true}, of[1:]}, {durable.Query{State: durable.Ready, Delayed: true}, list(late)},
 		{durable.Query{Err: "carrier"}, ids[:1]}, {durable.Query{Err: "%"}, ids[3:4]}, {durable.Query{MinAge: long}, nil}, {durable.Query{MaxAge: long}, all},
 		{durable.Query{Key: "a", Lane: "slow"}, nil}, {durable.Query{State: durable.Halted}, nil}, {durable.Query{Key: "z"}, nil},
 	} {

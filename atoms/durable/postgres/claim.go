@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,7 +22,7 @@ type lane struct {
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID, err error) {
 	var lanes []lane
-	for _, l := range node.Lanes {
+	for _, l := range node.Places() {
 		lanes = append(lanes, lane{l.Name, l.Limit})
 	}
 	text, err := json.Marshal(lanes)
@@ -29,6 +30,7 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 		return 0, err
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		p.declare(node)
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
 select nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
@@ -98,12 +100,9 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 		return err
 	}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
 	p.rows(func(rows pgx.Rows) error {
-		var lane string
-		var stray, due bool
-		err := rows.Scan(&lane, &stray, &due)
-		if b.Due = b.Due || due; stray {
-			b.Strays = append(b.Strays, lane)
-		}
+		var due bool
+		err := scanWaiting(rows, &b.Strays, &due)
+		b.Due = b.Due || due
 		return err
 	}, waiting, node.Queue)
 	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
@@ -115,8 +114,19 @@ select exists (
 	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
 }
 
+// scanWaiting reads a row of waiting, and adds its lane if no node has it.
+func scanWaiting(rows pgx.Rows, strays *[]string, due *bool) error {
+	var lane string
+	var stray bool
+	err := rows.Scan(&lane, &stray, due)
+	if at, known := slices.BinarySearch(*strays, lane); stray && !known {
+		*strays = slices.Insert(*strays, at, lane)
+	}
+	return err
+}
+
 // waiting selects the lanes with items that wait, whether no node has them, and whether an item can be
-// claimed. It takes few steps in an index for each lane.
+// claimed. It takes few steps in an index for each lane, and for each class in it.
 const waiting = `
 with recursive due (lane) as (
 	(select lane from {s}.durable_item where queue = $1 and state in (2, 8) order by lane limit 1)
@@ -124,9 +134,9 @@ with recursive due (lane) as (
 	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
 ),
 nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
-select lane, exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))),
+select split_part(lane, chr(1), -1), exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', split_part(lane, chr(1), -1)))),
 	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
-from due where lane is not null order by lane`
+from due where lane is not null`
 
 // free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
 // their leases were lost. Items that a transaction has locked, for example with Finish, are left to
@@ -239,12 +249,14 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			t.Ends[place-1].Next = &i
 		case kind == 2:
 			t.Ends[place-1].Promoted = true
+		case kind == 4:
+			t.Waits = append(t.Waits, durable.ClassWait{Class: i.Key, Next: duration(int64(i.ID)), Half: duration(i.Token)})
 		default:
 			at, _ := slices.BinarySearch(turns, place)
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17))"+kept+`
+	}, "with t as materialized (select * from {s}.durable_turn_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17))"+kept+`
 select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 
@@ -253,6 +265,9 @@ func lanesOf(text []byte) (lanes []core.Lane, err error) {
 	var stored []lane
 	err = json.Unmarshal(text, &stored)
 	for _, l := range stored {
+		if strings.HasPrefix(l.Name, "\x01") { // a class in a lane
+			continue
+		}
 		lanes = append(lanes, core.Lane{Name: l.Name, Limit: l.Limit})
 	}
 	return lanes, err

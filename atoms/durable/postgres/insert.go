@@ -28,7 +28,7 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		delays, fors         []int64
 	)
 	for _, i := range items {
-		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Lane), append(uniques, i.Unique), append(ranks, int32(i.Rank))
+		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Place()), append(uniques, i.Unique), append(ranks, int32(i.Rank))
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
 	}
 	if items[0].NoWait {

@@ -46,7 +46,7 @@ func collect[V any](r reader, read pgx.RowToFunc[V], sql string, args ...any) ([
 // Items is as in [durable.Store]. It needs a few round trips.
 func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page durable.Page, err error) {
 	err = s.reading(ctx, queue, func(r reader) error {
-		ids, next, err := q.Walk(r.lanes, func(p durable.Part, most int) ([]durable.Looked, error) { return r.look(q, p, most) })
+		ids, next, err := q.Walk(r.places, func(p durable.Part, most int) ([]durable.Looked, error) { return r.look(q, p, most) })
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page 
 // Count is as in [durable.Store].
 func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int, err error) {
 	err = s.reading(ctx, queue, func(r reader) error {
-		parts, err := q.Parts(r.lanes)
+		parts, err := q.Parts(r.places)
 		for _, p := range parts {
 			var some []int
 			if err == nil {
@@ -79,8 +79,8 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 	return n, err
 }
 
-// lanes takes few steps in an index for each lane.
-func (r reader) lanes(states durable.State) ([]string, error) {
+// places takes few steps in an index for each.
+func (r reader) places(states durable.State) ([]string, error) {
 	from := "{s}.durable_item as i where i.queue = $1 and " + stateIs(states)
 	return collect(r, pgx.RowTo[string], `
 with recursive l (lane) as (
@@ -112,6 +112,8 @@ func stateIs(states durable.State) string {
 	switch states {
 	case durable.Ready | durable.Retry:
 		return "i.state in (2, 8)"
+	case durable.Finished | durable.Halted:
+		return "i.state >= 16 and i.lane <> ''"
 	case durable.Halted, durable.Done, durable.Dead, durable.Cancelled:
 		return fmt.Sprintf("i.state = %d and i.state >= 16", states)
 	}
@@ -128,14 +130,14 @@ func conditions(q durable.Query, p durable.Part) (args []any, where, match, at s
 	case p.State == durable.Blocked && p.Key != "":
 		at = "i.rank"
 	case p.State == durable.Blocked:
-		where += " and i.lane = " + add(p.Lane)
+		where += " and i.lane = " + add(p.Place)
 	case p.State&^(durable.Ready|durable.Retry) == 0:
-		where, at = where+" and i.lane = "+add(p.Lane), "i.run_at"
+		where, at = where+" and i.lane = "+add(p.Place), "i.run_at"
 	case p.State != durable.Running:
 		at = "i.ended"
 	}
-	if p.Lane != "" && p.State&durable.Waiting == 0 {
-		where += " and i.lane <> '' and i.lane = " + add(p.Lane)
+	if p.Place != "" && p.State&durable.Waiting == 0 {
+		where += " and i.lane <> '' and i.lane = " + add(p.Place)
 	}
 	if p.Key != "" {
 		where += " and i.key <> '' and i.key = " + add(p.Key)
@@ -153,8 +155,11 @@ func conditions(q durable.Query, p durable.Part) (args []any, where, match, at s
 	if q.State != 0 {
 		match = "i.state & " + add(int16(q.State)) + "::smallint <> 0"
 	}
-	if q.Lane != "" {
-		match += " and i.lane = " + add(q.Lane)
+	if q.Lane != "" { // see durable.Insert.Place
+		match += " and split_part(i.lane, chr(1), -1) = " + add(q.Lane)
+	}
+	if q.Class != "" {
+		match += " and split_part(i.lane, chr(1), 2) = " + add(q.Class)
 	}
 	if q.Err != "" {
 		match += " and strpos(i.err, " + add(q.Err) + ") > 0"

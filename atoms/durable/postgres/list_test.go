@@ -15,7 +15,7 @@ import (
 // fillMany adds a million items: most have ended, 1,000 are in a lane and of a key that are rare.
 const fillMany = `
 insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, token, node_name, err, data)
-select n, 'q', case when n % 1000 = 0 then 'rare' when state = 1 then 'hot' when n % 2 = 0 then 'key ' || n else '' end, case when n % 1000 = 1 then 'rare' when n % 2 = 0 then 'hot' else 'slow' end, 0, state, '', at, at, at,
+select n, 'q', case when n % 1000 = 0 then 'rare' when state = 1 then 'hot' when n % 2 = 0 then 'key ' || n else '' end, case when n % 1000 = 1 then 'rare' when n % 1000 = 2 then chr(1) || 'stripe' || chr(1) || 'slow' when n % 2 = 0 then 'hot' else 'slow' end, 0, state, '', at, at, at,
 	case when state >= 16 then at end, n, 'n', case when n % 100000 = 0 then 'timeout of carrier' else '' end, 'x'
 from (
 	select n, now() - interval '1 hour' + n / 100 * interval '1 ms' as at,
@@ -39,7 +39,7 @@ func TestPagesOfAMillion(t *testing.T) {
 	}{
 		{"all", durable.Query{}, 1000000}, {"done", durable.Query{State: durable.Done}, 847000}, {"dead and halted", durable.Query{State: durable.Dead | durable.Halted}, 51000},
 		{"waiting", durable.Query{State: durable.Ready}, 50000}, {"retrying", durable.Query{State: durable.Retry}, 1000}, {"blocked", durable.Query{State: durable.Blocked}, 50000},
-		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 500000},
+		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a class", durable.Query{Class: "stripe"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 499000},
 		{"dead of a lane", durable.Query{Lane: "hot", State: durable.Dead}, 50000}, {"a key", durable.Query{Key: "rare"}, 1000}, {"a hot key", durable.Query{Key: "hot"}, 50000}, {"no key", durable.Query{Key: "none"}, 0},
 		{"an error", durable.Query{Err: "carrier"}, 10},
 	} {

@@ -43,7 +43,7 @@ where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) an
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, clock_timestamp())
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp()))
 from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
@@ -71,7 +71,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = clock_timestamp(), cancel = '', ended = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select clock_timestamp()), cancel = '', ended = null,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (

@@ -80,7 +80,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_1").Scan(&there)
+		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -265,8 +265,10 @@ const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.uni
 func scanItem(rows interface{ Scan(to ...any) error }, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
-	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
+	var place string
+	err := rows.Scan(append(before, &i.ID, &i.Key, &place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
 		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses, &i.Note)...)
+	i.SetPlace(place)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
 		if from != nil {
 			*to = *from

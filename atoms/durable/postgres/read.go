@@ -26,14 +26,10 @@ select count(*), count(*) filter (where state = 1),
 from {s}.durable_item where queue = $1`, queue)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
-			var lane string
-			var stray bool
-			err := rows.Scan(&lane, &stray, nil)
-			if stray {
-				st.Strays = append(st.Strays, lane)
-			}
-			return err
+			return scanWaiting(rows, &st.Strays, new(bool))
 		}, waiting, queue)
+		st.Classes = nil
+		p.classes(queue, 0, func(c durable.ClassStats) { st.Classes = append(st.Classes, c) })
 	})
 	st.Oldest = duration(oldest)
 	return st, err
@@ -62,7 +58,8 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 		count(&x.Ahead, of+"and i.key = me.key where me.queue = $1 and me.id = $2 and me.state = 1 and (i.state in (2, 4, 8, 16) or i.state = 1 and (i.rank, i.id) < (me.rank, me.id))")
 		count(&x.Before, of+"and i.lane = me.lane and i.state in (2, 8) where me.queue = $1 and me.id = $2 and me.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
 		count(&x.Running, of+"and i.state = 4 where me.queue = $1 and me.id = $2")
-		count(&x.LaneRunning, of+"and i.state = 4 and i.lane = me.lane where me.queue = $1 and me.id = $2")
+		count(&x.LaneRunning, of+"and i.state = 4 and split_part(i.lane, chr(1), -1) = split_part(me.lane, chr(1), -1) where me.queue = $1 and me.id = $2")
+		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
 		p.rows(func(rows pgx.Rows) error {
 			var lease int64
 			var lanes []byte

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
@@ -12,7 +13,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (durab
 	return look(ctx, s, queue, func(t *moment) (page durable.Page) {
 		var ids []durable.ItemID
 		var err error
-		ids, page.Next, err = q.Walk(t.lanes, func(p durable.Part, most int) ([]durable.Looked, error) { return t.look(q, p, most), t.err })
+		ids, page.Next, err = q.Walk(t.placesIn, func(p durable.Part, most int) ([]durable.Looked, error) { return t.look(q, p, most), t.err })
 		if t.err == nil {
 			t.err = err
 		}
@@ -29,7 +30,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (durab
 // Count is as in [durable.Store].
 func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (int, error) {
 	return look(ctx, s, queue, func(t *moment) (n int) {
-		parts, _ := q.Parts(t.lanes)
+		parts, _ := q.Parts(t.placesIn)
 		for _, p := range parts {
 			var some int
 			args, where, match, _ := t.conditions(q, p)
@@ -40,8 +41,8 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (int, 
 	})
 }
 
-// lanes takes few steps in an index for each lane.
-func (t *moment) lanes(states durable.State) ([]string, error) {
+// placesIn takes few steps in an index for each.
+func (t *moment) placesIn(states durable.State) ([]string, error) {
 	from := "durable_item where queue = ?1 and " + stateIs(states)
 	return rows(t, func(lane *string) list { return list{lane} }, `
 with recursive l (lane) as (
@@ -70,6 +71,8 @@ func stateIs(states durable.State) string {
 	switch states {
 	case durable.Ready | durable.Retry:
 		return "state in (2, 8)"
+	case durable.Finished | durable.Halted:
+		return "state >= 16 and lane <> ''"
 	case durable.Halted, durable.Done, durable.Dead, durable.Cancelled:
 		return fmt.Sprintf("state = %d and state >= 16", states)
 	}
@@ -87,14 +90,14 @@ func (t *moment) conditions(q durable.Query, p durable.Part) (args list, where, 
 	case p.State == durable.Blocked && p.Key != "":
 		at = "rank"
 	case p.State == durable.Blocked:
-		where += " and lane = " + add(p.Lane)
+		where += " and lane = " + add(p.Place)
 	case p.State&^(durable.Ready|durable.Retry) == 0:
-		where, at = where+" and lane = "+add(p.Lane), "run_at"
+		where, at = where+" and lane = "+add(p.Place), "run_at"
 	case p.State != durable.Running:
 		at = "ended"
 	}
-	if p.Lane != "" && p.State&durable.Waiting == 0 {
-		where += " and lane <> '' and lane = " + add(p.Lane)
+	if p.Place != "" && p.State&durable.Waiting == 0 {
+		where += " and lane <> '' and lane = " + add(p.Place)
 	}
 	if p.Key != "" {
 		where += " and key <> '' and key = " + add(p.Key)
@@ -113,7 +116,10 @@ func (t *moment) conditions(q durable.Query, p durable.Part) (args list, where, 
 		match = "state & " + add(int(q.State)) + " <> 0"
 	}
 	if q.Lane != "" {
-		match += " and lane = " + add(q.Lane)
+		match += " and " + strings.ReplaceAll(inLane, "?2", add(q.Lane))
+	}
+	if q.Class != "" { // see durable.Insert.Place
+		match += " and instr(lane, char(1) || " + add(q.Class) + " || char(1)) = 1"
 	}
 	if q.Err != "" {
 		match += " and instr(err, " + add(q.Err) + ") > 0"

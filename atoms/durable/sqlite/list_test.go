@@ -18,7 +18,7 @@ import (
 const fillMany = `
 with recursive n (n) as (select 1 union all select n + 1 from n where n < 1000000)
 insert into durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, token, node_name, err, data)
-select n, 'q', case when n % 1000 = 0 then 'rare' when state = 1 then 'hot' when n % 2 = 0 then 'key ' || n else '' end, case when n % 1000 = 1 then 'rare' when n % 2 = 0 then 'hot' else 'slow' end, 0, state, '', at, at, at,
+select n, 'q', case when n % 1000 = 0 then 'rare' when state = 1 then 'hot' when n % 2 = 0 then 'key ' || n else '' end, case when n % 1000 = 1 then 'rare' when n % 1000 = 2 then char(1) || 'stripe' || char(1) || 'slow' when n % 2 = 0 then 'hot' else 'slow' end, 0, state, '', at, at, at,
 	iif(state >= 16, at, 0), n, 'n', iif(n % 100000 = 0, 'timeout of carrier', ''), x'00'
 from (
 	select n, ? + n / 100 * 1000 as at,
@@ -42,7 +42,7 @@ func TestPagesOfAMillion(t *testing.T) {
 	}{
 		{"all", durable.Query{}, 1000000}, {"done", durable.Query{State: durable.Done}, 847000}, {"dead and halted", durable.Query{State: durable.Dead | durable.Halted}, 51000},
 		{"waiting", durable.Query{State: durable.Ready}, 50000}, {"retrying", durable.Query{State: durable.Retry}, 1000}, {"blocked", durable.Query{State: durable.Blocked}, 50000},
-		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 500000},
+		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a class", durable.Query{Class: "stripe"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 499000},
 		{"dead of a lane", durable.Query{Lane: "hot", State: durable.Dead}, 50000}, {"a key", durable.Query{Key: "rare"}, 1000}, {"a hot key", durable.Query{Key: "hot"}, 50000}, {"no key", durable.Query{Key: "none"}, 0},
 		{"an error", durable.Query{Err: "carrier"}, 10},
 	} {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Cancel is as in [durable.Store].
@@ -121,6 +123,7 @@ from (
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
 	st.Strays, _ = t.waiting()
+	st.Classes = t.classStats()
 	return st
 }
 
@@ -140,21 +143,27 @@ func (t *moment) explain(i *item) durable.Explanation {
 	x := durable.Explanation{Attempts: t.attempts(i.ID), Item: t.full(i), Time: at(t.now), Paused: t.paused()}
 	const count = "select count(*) from durable_item where queue = ? and "
 	t.get(list{&x.Running}, count+"state = 4", t.queue)
-	t.get(list{&x.LaneRunning}, count+"state = 4 and lane = ?", t.queue, i.Lane)
+	t.get(list{&x.LaneRunning}, "select count(*) from durable_item where queue = ?1 and state = 4 and "+inLane, t.queue, i.Lane)
+	class := i.Class
 	switch i.State {
 	case durable.Blocked:
 		if head := t.first(isHead, t.queue, i.Key); head != nil {
 			item := t.full(head)
-			x.Head = &item
+			x.Head, class = &item, head.Class
 		}
 		t.get(list{&x.Ahead}, count+"key = ? and state = 1 and (rank, id) < (?, ?)", t.queue, i.Key, i.Rank, i.ID)
 		x.Ahead++
 	case durable.Ready, durable.Retry:
-		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.Lane, t.now, i.runAt, i.ID)
+		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.place, t.now, i.runAt, i.ID)
 	}
+	x.Class = t.classOf(class)
 	x.Nodes = rows(t, func(n *durable.Serving) list { return list{decoder{&n.Node}, &n.Node.ID, &n.Note, &n.Running} },
 		`select node, id, note, (select count(*) from durable_item as i where i.queue = n.queue and i.node = n.id and state = 4)
 from durable_node as n where queue = ? and expires > ? order by id`, t.queue, t.now)
+	for at := range x.Nodes { // without classes in lanes
+		n := &x.Nodes[at]
+		n.Node.Lanes = slices.DeleteFunc(n.Node.Lanes, func(l core.Lane) bool { return strings.HasPrefix(l.Name, "\x01") })
+	}
 	return x
 }
 
