@@ -59,15 +59,17 @@ type runKey struct{}
 
 // A run is a claim that this process has.
 type run struct {
-	queue    string
-	store    Store
-	item     Item // does not change
-	session  *session
-	release  func() bool // of the session's end; nil: it has no operation
-	alone    bool        // nothing else runs beside it
-	row      int         // claims of its key that were handed over one after the other
-	finished atomic.Bool
-	state    atomic.Int32 // pending, begun, or withdrawn before its body has started
+	queue     string
+	store     Store
+	item      Item // does not change
+	session   *session
+	release   func() bool // of the session's end; nil: it has no operation
+	alone     bool        // nothing else runs beside it
+	row       int         // claims of its key that were handed over one after the other
+	finished  atomic.Bool
+	result    atomic.Pointer[[]byte]
+	maxResult int
+	state     atomic.Int32 // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID

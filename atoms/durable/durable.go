@@ -36,6 +36,8 @@ type queue[T any] struct {
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
 	fenced  atomic.Uint64
+	awaited atomic.Int64 // until when others are told about ends, in Unix nanoseconds
+	metrics metrics
 	bodies  mean
 	wakes   chan struct{} // not empty: look for items
 	beats   chan struct{} // not empty: beat at once
@@ -309,16 +311,25 @@ func (q *queue[T]) wake(others bool) {
 // the item becomes Cancelled. Cancel reports false if the item is done, cancelled or unknown.
 // Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
+	states, err := q.cancel(ctx, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
 		return false, q.fail("cancel", err)
+	}
+	return states[0] != 0, nil
+}
+
+func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason string) ([]State, error) {
+	states, err := q.store.Cancel(ctx, q.opts.Name, ids, from, reason)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case q.beats <- struct{}{}:
 	default:
 	}
 	q.wake(true)
-	return states[0] != 0, nil
+	q.tellWaiters()
+	return states, nil
 }
 
 // Again puts dead and cancelled items back into the queue, with the attempt count 0. They go
@@ -333,18 +344,6 @@ func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err e
 	}
 	q.wake(true)
 	return changed, nil
-}
-
-// AgainAll is Again for all items that match selects, for example with Query{Dead: true}.
-func (q *Queue[T]) AgainAll(ctx context.Context, match Query) (changed int, err error) {
-	var ids []ItemID
-	for i, err := range q.Items(ctx, match) {
-		if err != nil {
-			return 0, err
-		}
-		ids = append(ids, i.ID)
-	}
-	return q.Again(ctx, ids...)
 }
 
 // Pause stops all processes from starting items of the queue, until Resume. Running items go

@@ -13,13 +13,13 @@ import (
 // [Queue.List]. Again is like [Queue.Again], and Discard like [Queue.Cancel], but for items in
 // state Dead or Halted only: they change no other items. If a discarded item was Halted, the next item
 // of its key can run.
-func (q *Queue[T]) Inspect() inspect.StoredQueue { return stored[T]{q} }
+func (q *Queue[T]) Inspect() Inspection { return stored[T]{q} }
 
-// stored is a queue as an inspect.StoredQueue. It inherits other methods from the queue.
+// stored is a queue as an Inspection. It inherits other methods from the queue.
 type stored[T any] struct{ *Queue[T] }
 
 func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
-	s, err := q.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	if err != nil {
 		return inspect.QueueStatus{}, err
 	}
@@ -58,7 +58,6 @@ func (q stored[T]) Again(ctx context.Context, id int64) (bool, error) {
 }
 
 func (q stored[T]) Discard(ctx context.Context, id int64) (bool, error) {
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{ItemID(id)}, Dead|Halted, "discarded")
-	q.wake(true)
+	states, err := q.cancel(ctx, []ItemID{ItemID(id)}, Dead|Halted, "discarded")
 	return err == nil && states[0] != 0, q.fail("discard", err)
 }

@@ -37,6 +37,7 @@ type memItem struct {
 	Item
 	on       *memNode // while Running
 	attempts []Attempt
+	result   []byte
 }
 
 type memNode struct {
@@ -356,6 +357,9 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 		state = Dead
 	}
 	promoted = q.leave(i, state, now)
+	if state == Done {
+		i.result = slices.Clone(e.Result)
+	}
 	if state == Ready && e.Kind == EndSnoozed {
 		i.Note = e.Err
 		i.attempted(i.Token, e.Kind, e.Err, now)

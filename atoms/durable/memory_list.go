@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -57,4 +58,38 @@ func (p Part) at(i Item) int64 {
 		return i.Ended.UnixMicro()
 	}
 	return 0
+}
+
+func (m *memory) Move(ctx context.Context, queue string, ids []ItemID, lane string, rank int) ([]ItemID, error) {
+	return call(ctx, m, queue, func(q *memQueue, _ time.Time) (moved []ItemID, _ error) {
+		mine := q.in(Waiting, func(i *memItem) bool { return slices.Contains(ids, i.ID) })
+		for _, i := range mine {
+			if i.Key != "" && len(q.in(Waiting, func(o *memItem) bool { return o.Key == i.Key && o.Lane != lane && !slices.Contains(ids, o.ID) })) > 0 {
+				return nil, fmt.Errorf("%w: not all items of key %q that wait are to be moved", ErrOrder, i.Key)
+			}
+		}
+		for _, i := range mine {
+			i.Lane, i.Rank, moved = lane, rank, append(moved, i.ID)
+		}
+		return moved, nil
+	})
+}
+
+func (m *memory) Result(ctx context.Context, queue string, id ItemID) (r Result, ok bool, err error) {
+	r, err = call(ctx, m, queue, func(q *memQueue, _ time.Time) (r Result, _ error) {
+		if i := q.find(id); i != nil {
+			ok, r = true, Result{i.State, i.Err, slices.Clone(i.result)}
+		}
+		return r, nil
+	})
+	return r, ok, err
+}
+
+func (m *memory) Depths(ctx context.Context, queue string) ([]Depth, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (all []Depth, _ error) {
+		for _, i := range q.in(Waiting|Running|Halted, every) {
+			all = append(all, Depth{place(i.Lane, i.Class), i.State, i.State == Ready && i.RunAt.After(now), Waits{1, now.Sub(i.Enqueued)}})
+		}
+		return all, nil
+	})
 }

@@ -79,6 +79,9 @@ type Options struct {
 	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
 	// and 30 days for Dead; negative means for ever. See [Queue.Prune].
 	Keep Keep
+	// MaxResult is how long the JSON of [Return] may be, in bytes; 0 means 64 kB (65,536), and MaxData is the
+	// maximum.
+	MaxResult int
 	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
 	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded is dead.
 	Encode func(item any) ([]byte, error)
@@ -115,6 +118,10 @@ func (o Options) resolved() (Options, error) {
 	}
 	count("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
 	count("MaxCluster", &o.MaxCluster, 0)
+	count("MaxResult", &o.MaxResult, 64<<10)
+	if o.MaxResult > MaxData {
+		errs = append(errs, fmt.Errorf("durable: Options.MaxResult is %d, more than %d", o.MaxResult, MaxData))
+	}
 	span("Backoff", &o.Backoff, time.Second, 1)
 	span("MaxBackoff", &o.MaxBackoff, max(10*time.Minute, o.Backoff), o.Backoff)
 	span("Timeout", &o.Timeout, 0, 0)

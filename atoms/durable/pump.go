@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,9 +14,10 @@ import (
 
 // An ending is the end of a claim that is not recorded yet.
 type ending struct {
-	run  *run
-	end  End
-	busy int // how often the lock of its key was taken
+	run   *run
+	end   End
+	busy  int // how often the lock of its key was taken
+	since time.Time
 }
 
 // A pump makes turns, one at a time: it takes all ends that have collected and all free slots,
@@ -225,10 +227,17 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		p.start(s, i, 0, want.Alone)
 	}
 	for n, x := range told {
+		if outs[n].Outcome == OutcomeEnded || outs[n].Outcome == OutcomeAlready && x.run.finished.Load() {
+			p.metrics.ended.Add(1)
+			p.metrics.ends.add(time.Since(x.since))
+		}
 		p.tell(x.run.item, x.end, outs[n], x.run.finished.Load())
 	}
 	if promoted {
 		p.wake(true)
+	}
+	if slices.ContainsFunc(outs, func(e Ended) bool { return e.State&(Finished|Halted) != 0 }) {
+		p.tellWaiters()
 	}
 }
 
@@ -255,7 +264,9 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
-	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone}}
+	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult}}
+	p.metrics.claimed.Add(1)
+	p.metrics.claims.add(i.Started.Sub(i.RunAt))
 	p.share.add(alone)
 	p.mu.Lock()
 	p.runs[i.ID] = t.run
@@ -292,6 +303,9 @@ func (q *queue[T]) done(o core.Snapshot) {
 	if givenBack(r, o) {
 		e = End{Kind: EndGivenBack}
 	}
+	if e.Kind == EndDone {
+		e.Result = r.returned()
+	}
 	q.finish(r, e)
 }
 
@@ -300,7 +314,7 @@ func (q *queue[T]) done(o core.Snapshot) {
 func (q *queue[T]) finish(r *run, e End) {
 	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
 	q.mu.Lock()
-	q.ends = append(q.ends, &ending{run: r, end: e})
+	q.ends = append(q.ends, &ending{run: r, end: e, since: time.Now()})
 	q.mu.Unlock()
 	select {
 	case q.ended <- struct{}{}:

@@ -37,6 +37,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	if q.waker != nil {
 		defer q.waker.OnWake(q.opts.Name, wake)()
 	}
+	defer q.hearWaiters()()
 	if q.opts.DeferOn != "" {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
@@ -130,6 +131,7 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 		if l.line.err != nil {
 			err = fmt.Errorf("%w, because the store could not be reached: %w", ErrLeaseLost, l.line.err)
 		}
+		l.metrics.lost.Add(1)
 		LeaseLost.Raise(l.opts.Sink, l.opts.Name, err)
 	}
 	if now := time.Now(); !now.Before(l.beat) {

@@ -219,6 +219,18 @@ type Store interface {
 	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
 	Again(ctx context.Context, queue string, ids []ItemID, from State) ([]ItemID, error)
 
+	// Move puts Blocked, Ready and Retry items into a lane, with its rank, and returns the IDs of those that it
+	// changed, sorted. They keep their class. If a key of one of them has another item in these states that is not
+	// in the lane and not among ids, nothing changes, and the error is [ErrOrder]. Like Cancel, it takes the locks of
+	// the keys first.
+	Move(ctx context.Context, queue string, ids []ItemID, lane string, rank int) ([]ItemID, error)
+
+	// Result returns what has become of an item, or false if the queue has no such item.
+	Result(ctx context.Context, queue string, id ItemID) (Result, bool, error)
+
+	// Depths counts the items that have not ended, in one snapshot, in any order. It does not read those that have.
+	Depths(ctx context.Context, queue string) ([]Depth, error)
+
 	// Pause stops or resumes claims of the whole queue. Running items go on.
 	Pause(ctx context.Context, queue string, paused bool) error
 
@@ -389,6 +401,7 @@ type End struct {
 	After    time.Duration // EndRetry, EndSnoozed: RunAt = now + After
 	Err      string        // becomes Err of the item; with EndSnoozed its Note, and with EndGivenBack nothing
 	HandOver bool          // claim the key's next item
+	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
 }
 

@@ -32,7 +32,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}
@@ -374,12 +374,13 @@ func (s *suite) contexts() {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(cause)
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
+	_, _, resulted := s.a.Result(ctx, s.queue, ids[0])
 	_, _, pruned := s.a.Prune(ctx, s.queue, durable.Keep{}, 1)
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
 		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
 		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "Pause": s.a.Pause(ctx, s.queue, true),
-		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Count": ignore(s.a.Count(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
+		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Count": ignore(s.a.Count(ctx, s.queue, durable.Query{})), "Move": ignore(s.a.Move(ctx, s.queue, ids, "x", 0)), "Result": resulted, "Depths": ignore(s.a.Depths(ctx, s.queue)), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
 		"Prune": pruned,
 	} {
 		if !errors.Is(err, cause) || errors.Is(err, durable.ErrUndecided) {

@@ -161,6 +161,20 @@ func (d *differ) step() {
 		}
 		d.same(fmt.Sprint("again ", theirs), got, err, want, wantErr)
 	case 11:
+		if d.rand.IntN(2) == 0 {
+			ours, theirs := d.some()
+			lane, rank := pick(d, "hot", ""), 0
+			if lane == "" {
+				rank = 1
+			}
+			got, err := d.a.Move(d.ctx, d.queue, ours, lane, rank)
+			want, wantErr := d.model.Move(d.ctx, d.queue, theirs, lane, rank)
+			for n := range got {
+				got[n] = d.id(got[n])
+			}
+			d.same(fmt.Sprint("move ", theirs, lane), got, err, want, wantErr)
+			break
+		}
 		paused := d.rand.IntN(2) == 0
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
@@ -203,6 +217,9 @@ func (d *differ) turn(node [2]durable.Node) {
 		kind, after, over := pick(d, kinds...), pick(d, 0, 0, 0, long), d.rand.IntN(2) == 0
 		for side, to := range []*[]durable.End{&ours, &theirs} {
 			e[side].Kind, e[side].After, e[side].HandOver, e[side].Err = kind, after, over, "err"
+			if e[side].Result = nil; over {
+				e[side].Result = fmt.Append(nil, after)
+			}
 			*to = append(*to, e[side])
 		}
 	}
@@ -260,6 +277,9 @@ func (d *differ) look(node [2]durable.Node) {
 	if ours, theirs := d.some(); len(ours) > 0 {
 		x, ok, err := d.a.Explain(d.ctx, d.queue, ours[0])
 		model, wantOK, wantErr := d.model.Explain(d.ctx, d.queue, theirs[0])
+		r, found, err1 := d.b.Result(d.ctx, d.queue, ours[0])
+		wantResult, wantFound, err2 := d.model.Result(d.ctx, d.queue, theirs[0])
+		d.same(fmt.Sprint("result of ", theirs[0]), []any{r, found}, err1, []any{wantResult, wantFound}, err2)
 		d.same(fmt.Sprint("explain ", theirs[0]), []any{d.explanation(x, true), ok}, err, []any{d.explanation(model, false), wantOK}, wantErr)
 	}
 }

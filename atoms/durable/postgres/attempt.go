@@ -23,14 +23,25 @@ func keeping(ends []durable.End, add func(arg any) string) string {
 	var ids []int64
 	var kinds []int16
 	var errs []string
-	failed := false
+	var results [][]byte
+	failed, returned, parts := false, false, ""
 	for _, e := range ends {
 		ids, kinds, errs, failed = append(ids, int64(e.ID)), append(kinds, int16(e.Kind)), append(errs, e.Err), failed || e.Kind != durable.EndDone
+		results, returned = append(results, e.Result), returned || e.Result != nil
+	}
+	if returned {
+		parts = fmt.Sprintf(`,
+results as (
+	insert into {s}.durable_result (queue, item, data)
+	select $1, e.id, e.data from t join unnest(%s::bigint[], %s::bytea[]) with ordinality as e (id, data, place) using (place)
+	where t.kind = 1 and t.outcome = 1 and t.state = 32 and e.data is not null
+	on conflict (queue, item) do update set data = excluded.data
+)`, add(ids), add(results))
 	}
 	if !failed {
-		return ""
+		return parts
 	}
-	return fmt.Sprintf(`,
+	return parts + fmt.Sprintf(`,
 mine as materialized (
 	select e.id, i.token, case t.state when 8 then 2 when 64 then 3 when 16 then 4 when 2 then 5 else 7 end as kind, i.node_name, i.started,
 		case when i.cancel <> '' and t.state = 128 and e.kind <> 7 then i.cancel else e.err end as err

@@ -71,7 +71,7 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	}
 	var t durable.Turned
 	err := s.within(ctx, tx, func(p *pipeline) {
-		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone}}, durable.Want{}, true, &t, new(bool))
+		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone, Result: durable.ResultFrom(ctx)}}, durable.Want{}, true, &t, new(bool))
 	})
 	switch {
 	case err != nil:

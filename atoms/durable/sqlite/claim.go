@@ -269,6 +269,8 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			i.State = t.after(i, e)
 			if i.State == durable.Ready && e.Kind == durable.EndSnoozed {
 				t.attempted(i, e.Kind, e.Err)
+			} else if i.State == durable.Done && e.Result != nil {
+				t.do("insert or replace into durable_result (item, data) values (?, ?)", i.ID, e.Result)
 			} else if i.State&(durable.Ready|durable.Done) == 0 {
 				t.attempted(i, kindOf[i.State], i.Err)
 			}

@@ -40,7 +40,7 @@ func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	var done durable.Ended
 	err := within(ctx, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) {
-		turned := t.end([]durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}}, claimer{})
+		turned := t.end([]durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone, Result: durable.ResultFrom(ctx)}}, claimer{})
 		done = turned.Ends[0]
 	})
 	switch {
