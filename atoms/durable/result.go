@@ -76,7 +76,7 @@ const (
 // Wait returns the result of an item when it has ended, in whatever process, and as often as it is called. If the
 // item is dead, halted or cancelled, the error is an [*EndedError], and [ErrNoResult] if the body has not called [Return].
 // The queue need not run in this process. If there is a [Waker], Wait is woken when an item ends, and looks
-// at every Poll as well, because wake-ups may get lost. A body that waits for another item keeps its slot, unless it calls
+// at every Poll as well, and twice a minute, because wake-ups may get lost. A body that waits for another item keeps its slot, unless it calls
 // [core.Operation.Suspend].
 func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err error) {
 	woken := make(chan struct{}, 1)
@@ -111,7 +111,7 @@ func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err 
 		}
 		select {
 		case <-woken:
-		case <-time.After(q.opts.Poll):
+		case <-time.After(min(q.opts.Poll, waitFor/2)):
 		case <-ctx.Done():
 			return result, context.Cause(ctx)
 		}
