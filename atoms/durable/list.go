@@ -156,11 +156,6 @@ func (q Query) Parts(places func(State) ([]string, error)) (parts []Part, err er
 	return parts, err
 }
 
-// exact reports whether almost all items of the parts match.
-func (q Query) exact() bool {
-	return q.Err == "" && q.MinAge == 0 && q.MaxAge == 0 && (q.Key == "" || q.Lane+q.Class == "" && q.states() == ^State(0)) && q.states()&(Ready|Retry) != Ready
-}
-
 // A cursor is a place in the order of [Queue.List].
 type cursor struct {
 	Kind  int    `json:"k"`
@@ -180,10 +175,7 @@ func (q Query) from() (c cursor, err error) {
 // part, in its order, without those that Due and Delayed leave out.
 func (q Query) Walk(places func(State) ([]string, error), look func(p Part, most int) ([]Looked, error)) (ids []ItemID, next string, err error) {
 	limit, left := cmp.Or(q.Limit, 100), MaxLook
-	chunk := max(1000, limit+1)
-	if q.exact() {
-		chunk = limit + 1
-	}
+	chunk := limit + 1
 	last, err := q.from()
 	if err != nil {
 		return nil, "", err
@@ -200,7 +192,7 @@ func (q Query) Walk(places func(State) ([]string, error), look func(p Part, most
 			most := min(left, chunk)
 			var found []Looked
 			found, err = look(p, most)
-			more = len(found) == most
+			more, chunk = len(found) == most, min(2*chunk, max(2000, limit+1))
 			for _, f := range found {
 				if len(ids) == limit || left == 0 {
 					return ids, last.String(), nil

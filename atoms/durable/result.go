@@ -118,12 +118,17 @@ func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err 
 	}
 }
 
-// hearWaiters makes the queue tell others about ends while somebody waits.
+// hearWaiters makes the queue tell others about ends while somebody waits. The first time it tells them at once: the
+// item may have ended before.
 func (q *queue[T]) hearWaiters() (cancel func()) {
 	if q.waker == nil {
 		return func() {}
 	}
-	return q.waker.OnWake(q.opts.Name+waitMark, func() { q.awaited.Store(time.Now().Add(waitFor).UnixNano()) })
+	return q.waker.OnWake(q.opts.Name+waitMark, func() {
+		if now := time.Now(); q.awaited.Swap(now.Add(waitFor).UnixNano()) < now.UnixNano() {
+			q.tellWaiters()
+		}
+	})
 }
 
 // tellWaiters says that items have ended.
