@@ -21,6 +21,9 @@ create function {s}.durable_come_1(p_rate double precision, p_since timestamptz,
 language sql immutable as $$ select p_rate * ((extract(epoch from p_now - p_since) * 1000000)::bigint) / 1000000 $$;
 create function {s}.durable_tokens_1(p_come double precision, p_mark double precision, p_burst bigint) returns double precision
 language sql immutable as $$ select least(p_burst::double precision, greatest(0, p_come - p_mark)) $$;
+-- The mark after some were taken.
+create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
+language sql immutable as $$ select least(p_come, greatest(p_mark, p_come - p_burst)) + p_n $$;
 
 -- Changes a class: 1 is what a node has, 2 sets the values, and 3 resets them.
 create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint) returns void
@@ -359,7 +362,7 @@ begin
 		v_waits := v_waits or not p_alone and cardinality(v_taken) < v_most;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back
-		update {s}.durable_class as c set used = c.used + u.n, mark = least(u.come, greatest(c.mark, u.come - c.burst)) + u.n
+		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
 		from (
 			select u.name, u.n, {s}.durable_come_1(d.rate, d.since, v_now) as come from unnest(v_names, v_used) as u (name, n)
 			join {s}.durable_class as d on d.queue = p_queue and d.name = u.name and d.rate > 0
