@@ -47,9 +47,11 @@ func (s *suite) classes() {
 	few := durable.Class{Name: "few", Limit: 2}
 	rare := durable.Class{Name: "rare", Rate: core.Rate{PerSecond: 1e-3, Burst: 3}}
 	n, other := s.join(s.a, classes(few, rare)), s.join(s.b)
+	other.Classes = list(durable.Class{Name: "any"})
 	s.put("few", "a", "a", "", "b")
 	s.put("rare", "", "c", "d", "e")
 	s.put("", "a", "f")
+	s.equal("known by beats", must[durable.Beaten](s)(s.b.Beat(s.ctx, other, "")).Classed, true)
 	t, got := s.waits(n)
 	s.equal("in classes", got, list("fewa", "few", "rare", "rarec", "rared", "f", "wait few", "wait rare"))
 	wait := t.Waits[1]

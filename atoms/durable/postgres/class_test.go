@@ -61,7 +61,9 @@ func classed(t *testing.T, s *Store, c durable.Class, items int) durable.Node {
 		_, err := s.Insert(t.Context(), "q", []durable.Insert{{Class: "c"}})
 		require.NoError(t, err)
 	}
-	return node(t, s, time.Hour, 0)
+	n := node(t, s, time.Hour, 0)
+	n.Classes = []durable.Class{c} // of which it has not told the store
+	return n
 }
 
 // Two transactions claim items of a class at the same moment, or after each other. Without the lock of
@@ -127,7 +129,7 @@ func TestOlderProgram(t *testing.T) {
 	s := open(t)
 	old := openIn(t, s.opts.Schema)
 	old.edit = func(sql string) string { // how it called them
-		return strings.ReplaceAll(sql, "{s}.durable_turn_2(", "{s}.durable_turn_1(")
+		return strings.NewReplacer("{s}.durable_turn_2(", "{s}.durable_turn_1(", "$9, $10,", "$9 and $10::boolean is not null,").Replace(sql)
 	}
 	insert(t, s, "ada")
 	_, err := s.Insert(t.Context(), "q", []durable.Insert{{Class: "c"}})

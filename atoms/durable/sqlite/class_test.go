@@ -51,8 +51,8 @@ func TestClockOfAClass(t *testing.T) {
 	require.NoError(t, s.SetClass(t.Context(), "q", durable.Class{Name: "c", Rate: core.Rate{PerSecond: 1000, Burst: 1}}))
 	_, err := s.Insert(t.Context(), "q", []durable.Insert{{Class: "c"}, {Class: "c"}})
 	require.NoError(t, err)
-	n := durable.Node{Queue: "q", Lease: time.Hour, Lanes: []core.Lane{{}}}
-	n.ID, err = s.Join(t.Context(), n)
+	n := durable.Node{Queue: "q", Lease: time.Hour, Lanes: []core.Lane{{}}, Classes: []durable.Class{{}}}
+	n.ID, err = s.Join(t.Context(), durable.Node{Queue: "q", Lease: time.Hour, Lanes: n.Lanes})
 	require.NoError(t, err)
 	require.NoError(t, s.run(t.Context(), "q", "update durable_class set mark = mark + 1000.0 * 86400 * 3650"))
 	claimed := func() int {
