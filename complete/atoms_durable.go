@@ -87,11 +87,38 @@ type QueuePart = durable.Part
 // query.
 type QueueLooked = durable.Looked
 
+// ErrQueueOrder is [durable.ErrOrder]: ErrOrder means that items cannot be moved to
+// another lane, because the items of a key would run in another order: some of them
+// were to be moved, and others not.
+var ErrQueueOrder = durable.ErrOrder
+
+// QueueProgress is [durable.Progress]: Progress says how far a change of many items is:
+// Queue.AgainAll, Queue.CancelAll, Queue.DiscardAll and Queue.MoveAll.
+type QueueProgress = durable.Progress
+
 // QueueMemory is [durable.Memory]: Memory returns a store in memory, for tests: nothing
 // in it survives the process.
 func QueueMemory() durable.Store {
 	return durable.Memory()
 }
+
+// QueueInspection is [durable.Inspection]: An Inspection is what a status page and
+// metrics see of a queue; see Queue.Inspect.
+type QueueInspection = durable.Inspection
+
+// QueueMetrics is [durable.Metrics]: Metrics are numbers of a queue.
+type QueueMetrics = durable.Metrics
+
+// QueueLaneStats is [durable.LaneStats]: LaneStats count the items of a lane that have
+// not ended, in all classes.
+type QueueLaneStats = durable.LaneStats
+
+// QueueWaits is [durable.Waits]: Waits are the items of a lane that are in a state.
+type QueueWaits = durable.Waits
+
+// QueueDepth is [durable.Depth]: A Depth says how many items are in a state and in a
+// place; see Insert.Place.
+type QueueDepth = durable.Depth
 
 // QueueOptions is [durable.Options]: Options configure a queue.
 type QueueOptions = durable.Options
@@ -110,6 +137,35 @@ func QueueSnooze(d time.Duration, reason ...string) error {
 // cannot change.
 func QueuePermanent(err error) error {
 	return durable.Permanent(err)
+}
+
+// ErrQueueNoResult is [durable.ErrNoResult]: ErrNoResult means that an item has ended
+// well and its body has not called Return.
+var ErrQueueNoResult = durable.ErrNoResult
+
+// QueueResult is [durable.Result]: A Result is what has become of an item.
+type QueueResult = durable.Result
+
+// QueueEndedError is [durable.EndedError]: An EndedError says that an item has ended,
+// or was halted, without a result.
+type QueueEndedError = durable.EndedError
+
+// QueueReturn is [durable.Return]: Return keeps a value as the result of the item, as
+// JSON, for as long as the item is kept; see Wait.
+func QueueReturn(ctx context.Context, v any) error {
+	return durable.Return(ctx, v)
+}
+
+// QueueResultFrom is [durable.ResultFrom]: ResultFrom returns what the body of the
+// claim in ctx has given to Return, for Finish of engines, or nil.
+func QueueResultFrom(ctx context.Context) []byte {
+	return durable.ResultFrom(ctx)
+}
+
+// QueueWait is [durable.Wait]: Wait returns the result of an item when it has ended, in
+// whatever process, and as often as it is called.
+func QueueWait[R, T any](ctx context.Context, q *durable.Queue[T], id durable.ItemID) (result R, err error) {
+	return durable.Wait[R, T](ctx, q, id)
 }
 
 // QueueSignalSucceeded is [durable.SignalSucceeded]: an item has ended well

@@ -128,6 +128,7 @@ type session struct {
 	until   atomic.Int64       // when bodies must have ended, in nanoseconds after began
 	seen    map[Held]time.Time // see orphans
 	strays  atomic.Pointer[[]core.Lane]
+	classed atomic.Bool // items of classes wait
 }
 
 // serve makes the node claim from lanes that no node has, after its own. It raises a signal for
@@ -144,11 +145,14 @@ func (s *session) serve(o Options, strays []string) {
 	s.strays.Store(&lanes)
 }
 
-// claimer is the node with all lanes from which it claims.
+// claimer is the node with all lanes from which it claims, and with a class if there are any.
 func (s *session) claimer() Node {
 	n := s.node
 	if strays := s.strays.Load(); strays != nil && len(*strays) > 0 {
 		n.Lanes = slices.Concat(n.Lanes, *strays)
+	}
+	if s.classed.Load() && len(n.Classes) == 0 {
+		n.Classes = []Class{{}}
 	}
 	return n
 }

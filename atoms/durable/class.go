@@ -197,8 +197,11 @@ func (n Node) Places() []core.Lane {
 }
 
 // batchWait is how long a process waits for more tokens than one, so that it claims several items
-// in a turn.
-const batchWait = 20 * time.Millisecond
+// in a turn. If other processes have just taken all, it waits up to lossWait.
+const (
+	batchWait = 20 * time.Millisecond
+	lossWait  = 100 * time.Millisecond
+)
 
 // classes is what a pump knows about classes without room.
 type classes struct {
@@ -207,9 +210,9 @@ type classes struct {
 	throttled map[string]bool // wait for tokens
 }
 
-// note notes the classes that a turn has left without room. It returns those that began to wait for
-// tokens, and those that wait no more.
-func (c *classes) note(waits []ClassWait, now time.Time) (throttled []ClassWait, free []string) {
+// note notes the classes that a turn has left without room, in which the process may wait for more
+// tokens than one. It returns those that began to wait for tokens, and those that wait no more.
+func (c *classes) note(waits []ClassWait, more time.Duration, now time.Time) (throttled []ClassWait, free []string) {
 	before := c.throttled
 	*c = classes{}
 	for _, w := range waits {
@@ -217,7 +220,7 @@ func (c *classes) note(waits []ClassWait, now time.Time) (throttled []ClassWait,
 			c.full = true
 			continue
 		}
-		if at := now.Add(max(w.Next, min(w.Half, w.Next+batchWait))); c.next.IsZero() || at.Before(c.next) {
+		if at := now.Add(max(w.Next, min(w.Half, w.Next+more))); c.next.IsZero() || at.Before(c.next) {
 			c.next = at
 		}
 		if !before[w.Class] {
@@ -237,10 +240,13 @@ func (c *classes) note(waits []ClassWait, now time.Time) (throttled []ClassWait,
 	return throttled, free
 }
 
-// await lets the pump claim again when classes have room.
-func (p *pump[T]) await(waits []ClassWait) {
-	now := time.Now()
-	throttled, free := p.classes.note(waits, now)
+// await lets the pump, which has claimed so many items, claim again when classes have room.
+func (p *pump[T]) await(waits []ClassWait, claimed int) {
+	now, more := time.Now(), batchWait
+	if claimed == 0 {
+		more = lossWait
+	}
+	throttled, free := p.classes.note(waits, more, now)
 	for _, w := range throttled {
 		core.Throttled.Raise(p.opts.Sink, w.Class, core.ClassChange{Coordinator: p.opts.Name, Class: w.Class, Next: now.Add(w.Next)})
 	}

@@ -132,8 +132,10 @@ func (q *memQueue) waits(now time.Time, can func(*memItem) bool) (waits []ClassW
 
 func (q *memQueue) classStats(now time.Time) (all []ClassStats) {
 	names := map[string]bool{}
-	for name := range q.class {
-		names[name] = true
+	for name, c := range q.class {
+		if c.Limit > 0 || c.Rate.PerSecond > 0 || c.set {
+			names[name] = true
+		}
 	}
 	for _, i := range q.in(Ready|Retry|Running, func(i *memItem) bool { return i.Class != "" }) {
 		names[i.Class] = true

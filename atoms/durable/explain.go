@@ -186,7 +186,10 @@ func (x Explanation) reasons() (why []string) {
 		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
 	}
 	why = append(why, x.Class.waits(x.Time)...)
-	if x.Before > 0 {
+	switch {
+	case x.Before > 0 && x.Item.Class != "":
+		add("behind %s of its lane and class", count(x.Before))
+	case x.Before > 0:
 		add("behind %s of its lane", count(x.Before))
 	}
 	if len(why) == 0 && idle {

@@ -215,6 +215,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
 		b.Strays = q.strays(now)
+		b.Classed = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Class != "" })) > 0
 		b.Due = len(q.in(Ready|Retry, func(i *memItem) bool { return !i.RunAt.After(now) })) > 0
 		b.Suspect = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Losses >= LossesAlone && !i.RunAt.After(now) })) > 0
 		return b, nil
@@ -282,13 +283,13 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			if next == nil || !ends[at].HandOver || n == nil || q.paused || next.RunAt.After(now) {
 				continue
 			}
-			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && q.admit(next, now) {
+			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && (i.Class == "" || len(node.Classes) > 0) && q.admit(next, now) {
 				item := m.claim(next, n, now)
 				t.Ends[at].Next, t.Ends[at].Promoted = &item, false
 				room--
 			}
 		}
-		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || q.counts() {
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || len(node.Classes) > 0 && q.counts() {
 			room -= want.Ahead
 		}
 		if want.Max == 0 {
@@ -301,7 +302,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			room = min(room, node.MaxCluster-len(q.in(Running, every)))
 		}
 		can := func(i *memItem, lane core.Lane) bool { // but for its class
-			return i.Lane == lane.Name && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
+			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
 				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
 		}
 		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first

@@ -187,7 +187,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 			p.share.free(p.queue, 0) // another process has it
 		} else {
 			p.more = false
-			p.await(t.Waits)
+			p.await(t.Waits, 0)
 		}
 	}
 	if want.Max > 0 && err == nil && !want.Alone {
@@ -198,7 +198,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 			}
 		}
 		if p.more = count >= want.Max; !p.more {
-			p.await(t.Waits)
+			p.await(t.Waits, count)
 		}
 		if p.low += len(t.Items); want.Aged > 0 && len(t.Items) > 0 {
 			p.low = 0
@@ -221,7 +221,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || outs[n].Promoted || x.run.state.Load() == withdrawn
+		promoted = promoted || outs[n].Promoted && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)

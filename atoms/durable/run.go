@@ -207,6 +207,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		}
 	}
 	s.serve(l.opts, beaten.Strays)
+	s.classed.Store(beaten.Classed || s.classed.Load())
 	if beaten.Suspect && !beaten.Paused && !stopping && !l.deferred() {
 		l.share.request(l.queue, time.Now())
 	}

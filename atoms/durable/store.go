@@ -185,7 +185,8 @@ type Store interface {
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock
 	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
 	// the ends are committed and returned. If the queue is paused, no items are claimed.
-	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, with Losses less
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, without a Class if node.Classes
+	// is empty, with Losses less
 	// than [LossesAlone]; with want.Alone, only the others. It takes them
 	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED), and passes
 	// over items whose class has no room. After
@@ -341,7 +342,7 @@ type Node struct {
 	MaxConcurrency int           // items that it runs at once; for Explain only
 	MaxCluster     int           // items of the queue that run at once on all nodes; 0: no limit
 	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
-	Classes        []Class       // for Join only
+	Classes        []Class       // for Join; Turn claims items of classes, of all, only if there are any
 }
 
 // Beating is a beat among several: see [Store].
@@ -358,6 +359,7 @@ type Beaten struct {
 
 	Strays  []string // lanes that no node has, sorted
 	Suspect bool     // an item waits until a process runs nothing else
+	Classed bool     // there are items of classes that are Ready or Retry
 	Due     bool     // there are items in lanes whose first one can be claimed
 	Gone    bool     // the node is not alive: Beat returns ErrLeaseLost, and Beats no error
 }
@@ -485,7 +487,7 @@ type Stats struct {
 	Strays []string `json:"strays,omitempty"`
 	Paused bool     `json:"paused"`
 
-	Classes []ClassStats `json:"classes,omitempty"` // of which items are Ready, Retry or Running, or that nodes have had or SetClass has set; sorted by name
+	Classes []ClassStats `json:"classes,omitempty"` // of which items are Ready, Retry or Running, that count, or that SetClass has set; sorted by name
 
 	Fenced uint64 `json:"fenced"` // ends of this process that were refused because the claim was lost
 }

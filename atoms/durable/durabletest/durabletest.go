@@ -32,7 +32,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}
@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 
 func runCase(t *testing.T, name string, open func(t testing.TB) durable.Store, run func(s *suite)) {
 	t.Run(name, func(t *testing.T) {
-		run(&suite{T: t, ctx: context.Background(), a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
+		run(&suite{T: t, ctx: context.Background(), open: func() durable.Store { return open(t) }, a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
 	})
 }
 
@@ -48,6 +48,7 @@ type suite struct {
 	*testing.T
 	ctx   context.Context
 	a, b  durable.Store // the same database
+	open  func() durable.Store
 	queue string
 }
 
@@ -379,7 +380,7 @@ func (s *suite) contexts() {
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
 		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
-		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "Pause": s.a.Pause(ctx, s.queue, true),
+		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "SetClass": s.a.SetClass(ctx, s.queue, durable.Class{Name: "c", Limit: 1}), "ResetClass": s.a.ResetClass(ctx, s.queue, "c"), "Pause": s.a.Pause(ctx, s.queue, true),
 		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Count": ignore(s.a.Count(ctx, s.queue, durable.Query{})), "Move": ignore(s.a.Move(ctx, s.queue, ids, "x", 0)), "Result": resulted, "Depths": ignore(s.a.Depths(ctx, s.queue)), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
 		"Prune": pruned,
 	} {

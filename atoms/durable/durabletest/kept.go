@@ -89,7 +89,9 @@ func (s *suite) results() {
 		s.ok(err)
 		return fmt.Sprint(ok, " ", r.State, " ", r.Err, " ", string(r.Data))
 	}
-	with := func(data string) durable.End { return durable.End{Kind: durable.EndDone, Result: []byte(data), HandOver: true} }
+	with := func(data string) durable.End {
+		return durable.End{Kind: durable.EndDone, Result: []byte(data), HandOver: true}
+	}
 	claimed := s.claims(n, 10, "a", "")
 	s.equal("running", result(ids[0]), "true running  ")
 	late := endOf(claimed[0], with("0"))

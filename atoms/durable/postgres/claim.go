@@ -101,7 +101,7 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 	}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
 	p.rows(func(rows pgx.Rows) error {
 		var due bool
-		err := scanWaiting(rows, &b.Strays, &due)
+		err := scanWaiting(rows, &b.Strays, &b.Classed, &due)
 		b.Due = b.Due || due
 		return err
 	}, waiting, node.Queue)
@@ -115,10 +115,12 @@ select exists (
 }
 
 // scanWaiting reads a row of waiting, and adds its lane if no node has it.
-func scanWaiting(rows pgx.Rows, strays *[]string, due *bool) error {
+func scanWaiting(rows pgx.Rows, strays *[]string, classed, due *bool) error {
 	var lane string
 	var stray bool
-	err := rows.Scan(&lane, &stray, due)
+	var class string
+	err := rows.Scan(&lane, &class, &stray, due)
+	*classed = *classed || class != ""
 	if at, known := slices.BinarySearch(*strays, lane); stray && !known {
 		*strays = slices.Insert(*strays, at, lane)
 	}
@@ -134,7 +136,7 @@ with recursive due (lane) as (
 	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
 ),
 nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
-select split_part(lane, chr(1), -1), exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', split_part(lane, chr(1), -1)))),
+select split_part(lane, chr(1), -1), split_part(lane, chr(1), 2), exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', split_part(lane, chr(1), -1)))),
 	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
 from due where lane is not null`
 
@@ -230,7 +232,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 	if len(ends) == 0 {
 		t.Ends = nil
 	}
-	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
+	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
 	kept := keeping(ends, func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) })
 	p.rows(func(rows pgx.Rows) error {
 		var kind, place int
@@ -256,7 +258,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "with t as materialized (select * from {s}.durable_turn_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17))"+kept+`
+	}, "with t as materialized (select * from {s}.durable_turn_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
 select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 

@@ -29,6 +29,19 @@ func (p *pipeline) declare(node durable.Node) {
 	}
 }
 
+// strange returns the classes of items, sorted, of which this process does not know that they have a
+// row: claims look only for classes that have one.
+func (p *pipeline) strange(queue string, items []durable.Insert) (names []string) {
+	for _, i := range items {
+		if at, found := slices.BinarySearch(names, i.Class); i.Class != "" && !found {
+			if _, known := p.known.Load(durable.Insert{Lane: queue, Class: i.Class}.Place()); !known {
+				names = slices.Insert(names, at, i.Class)
+			}
+		}
+	}
+	return names
+}
+
 // SetClass is as in [durable.Store].
 func (s *Store) SetClass(ctx context.Context, queue string, c durable.Class) error {
 	return s.change(ctx, set, queue, c)
@@ -53,6 +66,7 @@ func (s *Store) change(ctx context.Context, kind int, queue string, c durable.Cl
 // classes adds a statement that reads the classes of a queue, or only that of an item, or of the head
 // before it, without what waits.
 func (p *pipeline) classes(queue string, item durable.ItemID, read func(durable.ClassStats)) {
+	const known = "(i.class is not null or c.lim > 0 or c.rate > 0 or c.is_set)"
 	const columns = `, coalesce(c.lim, 0), coalesce(c.rate, 0), coalesce(c.burst, 0), coalesce(c.used, 0), coalesce(c.is_set, false),
 	case when c.rate > 0 and o.tokens < 1 then now() + least(ceil((1 - o.tokens) / c.rate * 1000000), 9000000000000000) * interval '1 microsecond' end `
 	const tokens = "cross join lateral (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, now()), c.mark, c.burst) as tokens) as o"
@@ -64,7 +78,7 @@ from (select * from {s}.durable_class where queue = $1) as c full join (
 		select lane, 2 as state from {s}.durable_item where queue = $1 and lane >= chr(1) and lane < chr(2) and state in (2, 8)
 		union all select lane, 4 from {s}.durable_item where queue = $1 and lane >= chr(1) and lane < chr(2) and state = 4
 	) as i group by 1
-) as i on i.class = c.name `+tokens+" order by 1", []any{queue}
+) as i on i.class = c.name `+tokens+" where "+known+" order by 1", []any{queue}
 	if item != 0 {
 		sql, args = `
 select i.class, 0, (select count(*) from {s}.durable_item as r where r.queue = $1 and r.state = 4 and r.lane >= chr(1) || i.class || chr(1) and r.lane < chr(1) || i.class || chr(2))`+columns+`

@@ -59,6 +59,8 @@ type Store struct {
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
 	own      own
+
+	known sync.Map // queue and class: it has a row
 }
 
 var (

@@ -26,7 +26,7 @@ select count(*), count(*) filter (where state = 1),
 from {s}.durable_item where queue = $1`, queue)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
-			return scanWaiting(rows, &st.Strays, new(bool))
+			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
 		}, waiting, queue)
 		st.Classes = nil
 		p.classes(queue, 0, func(c durable.ClassStats) { st.Classes = append(st.Classes, c) })

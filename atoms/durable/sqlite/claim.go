@@ -63,7 +63,7 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 		b.Paused = t.paused()
 		b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
 			"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
-		b.Strays, b.Due = t.waiting()
+		b.Strays, b.Classed, b.Due = t.waiting()
 		b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
 	}
 	return b
@@ -85,7 +85,7 @@ where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue
 
 // waiting are the lanes with items that wait, which no node has, and whether an item of any lane can be
 // claimed. It takes few steps in an index for each lane.
-func (t *moment) waiting() (strays []string, due bool) {
+func (t *moment) waiting() (strays []string, classed, due bool) {
 	type lane struct {
 		name       string
 		stray, due bool
@@ -102,11 +102,12 @@ select lane, exists (select 1 from durable_node where queue = ?1 and expires > ?
 from due where lane is not null`, t.queue, t.now) {
 		var i durable.Item
 		i.SetPlace(l.name)
+		classed = classed || i.Class != ""
 		if due = due || l.due; l.stray {
 			nobody[i.Lane] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(nobody)), due
+	return slices.Sorted(maps.Keys(nobody)), classed, due
 }
 
 // Leave is as in [durable.Store].
@@ -127,7 +128,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	turned, err := change(ctx, s, node.Queue, func(t *moment) durable.Turned {
 		var n claimer
 		alive = t.get(list{&n.id, &n.name, &n.expires}, "select id, name, expires from durable_node where id = ? and expires > ?", node.ID, t.now)
-		if t.paused() {
+		if n.classes = len(node.Classes) > 0; t.paused() {
 			n.id = 0
 		}
 		done := t.end(ends, n)
@@ -137,7 +138,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 			}
 		}
 		var places []*item
-		if n.id != 0 && want.Max > 0 {
+		if n.id != 0 && want.Max > 0 && len(node.Classes) > 0 {
 			places = t.places()
 		}
 		if want.Ahead > 0 && (len(places) > 0 && len(t.counted()) > 0 || t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue)) {
@@ -163,6 +164,7 @@ type claimer struct {
 	id      durable.NodeID
 	name    string
 	expires int64
+	classes bool // it claims items of classes
 }
 
 // inLane is true for items of the lane ?2 in all classes.
@@ -282,7 +284,7 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 	var taken []*item
 	for _, next := range t.leave(left...) {
 		e := ends[over[next.Key]]
-		if e.HandOver && n.id != 0 && next.place == known[e.ID].place && next.runAt <= t.now && t.room(next.Class) > 0 {
+		if e.HandOver && n.id != 0 && next.place == known[e.ID].place && next.runAt <= t.now && (n.classes || next.Class == "") && t.room(next.Class) > 0 {
 			t.admit(next)
 			taken = append(taken, next)
 		} else {

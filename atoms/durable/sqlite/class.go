@@ -206,7 +206,7 @@ func (c *class) stats(now int64) durable.ClassStats {
 
 func (t *moment) classStats() (all []durable.ClassStats) {
 	known := map[string]*class{}
-	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ?", t.queue) {
+	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or is_set)", t.queue) {
 		known[c.Name] = &c
 	}
 	pending := map[string]int{}

@@ -122,7 +122,7 @@ from (
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
-	st.Strays, _ = t.waiting()
+	st.Strays, _, _ = t.waiting()
 	st.Classes = t.classStats()
 	return st
 }

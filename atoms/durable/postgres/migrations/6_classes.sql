@@ -21,6 +21,9 @@ create function {s}.durable_come_1(p_rate double precision, p_since timestamptz,
 language sql immutable as $$ select p_rate * ((extract(epoch from p_now - p_since) * 1000000)::bigint) / 1000000 $$;
 create function {s}.durable_tokens_1(p_come double precision, p_mark double precision, p_burst bigint) returns double precision
 language sql immutable as $$ select least(p_burst::double precision, greatest(0, p_come - p_mark)) $$;
+-- The mark after some were taken.
+create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
+language sql immutable as $$ select least(p_come, greatest(p_mark, p_come - p_burst)) + p_n $$;
 
 -- Changes a class: 1 is what a node has, 2 sets the values, and 3 resets them.
 create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint) returns void
@@ -64,7 +67,7 @@ end $$;
 -- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
 create function {s}.durable_turn_2(
 	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
-	p_alone boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
+	p_alone boolean, p_classes boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
 	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
 ) returns table (
 	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
@@ -85,22 +88,29 @@ declare
 	v_heads bigint[]; v_of int[]; v_take boolean[];                                        -- of promoted items
 	v_most bigint := p_most;
 	v_rooms bigint[];
-	v_aged bigint; v_aged_at timestamptz; v_aged_sub int;
+	v_aged bigint; v_aged_at timestamptz; v_aged_lane int; v_aged_sub int;
 	v_taken bigint[] := '{}';
 	v_more bigint[];
 	v_back bigint[];
-	v_losses boolean; v_counted boolean; v_classed boolean; v_late boolean := false;
+	v_losses boolean := exists (select from {s}.durable_loss as l where l.queue = p_queue);
+	v_counted boolean; v_classed boolean; v_late boolean;
 	v_id bigint; v_at timestamptz;
 	v_head_lanes text[];
-	v_names text[]; v_room bigint[]; v_used bigint[];       -- of classes that count
-	v_subs text[] := p_lanes; v_sub_lane int[]; v_sub_class int[]; -- of those after the lanes
-	v_open int[]; v_counts bigint[]; v_pick int[];          -- of a lane
+	v_free text[];                                          -- classes that do not count
+	v_names text[]; v_room bigint[]; v_used bigint[];       -- those that count
+	v_subs text[]; v_sub_lane int[]; v_sub_class int[]; -- of those after the lanes
+	v_open int[]; v_pick int[]; v_from int[];          -- of a lane
 	v_k bigint; v_c int; v_n int;
-	v_waits boolean := false;
+	v_waits boolean;
 begin
-	select exists (select from {s}.durable_loss as l where l.queue = p_queue),
-		(p_most > 0 or true = any(p_hands)) and exists (select from {s}.durable_class as c where c.queue = p_queue and (c.lim > 0 or c.rate > 0))
-	into v_losses, v_counted;
+	if p_classes then
+		select array(select c.name from {s}.durable_class as c where c.queue = p_queue and c.lim <= 0 and c.rate <= 0),
+			array(select c.name from {s}.durable_class as c where c.queue = p_queue and (c.lim > 0 or c.rate > 0) order by c.name)
+		into v_free, v_names;
+		v_counted := cardinality(v_names) > 0 and (p_most > 0 or true = any(p_hands));
+		v_classed := cardinality(v_names) + cardinality(v_free) > 0;
+		v_subs := p_lanes;
+	end if;
 	-- Locks: keys, the queue, the node, and then rows.
 	if p_wait < 0 then
 		perform pg_advisory_xact_lock(h) from (select distinct hashtextextended(p_queue || chr(1) || key, 1) as h from unnest(p_keys) as key where key <> '' order by h) as hashes;
@@ -190,16 +200,16 @@ begin
 
 	end if;
 	if v_counted then
-		select array_agg(c.name), array_agg(c.room), array_agg(0), bool_or(c.late) into v_names, v_room, v_used, v_late from (
-			select c.name, {s}.durable_come_1(c.rate, c.since, v_now) < c.mark as late, least(case when c.lim > 0 then c.lim - (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
+		select array_agg(c.room), array_agg(0), bool_or(c.late) into v_room, v_used, v_late from (
+			select {s}.durable_come_1(c.rate, c.since, v_now) < c.mark as late, least(case when c.lim > 0 then c.lim - (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
 					and i.lane >= chr(1) || c.name || chr(1) and i.lane < chr(1) || c.name || chr(2)) end,
 				case when c.rate > 0 then floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint end) as room
-			from {s}.durable_class as c where c.queue = p_queue and (c.lim > 0 or c.rate > 0)
+			from unnest(v_names) with ordinality as n (name, n) join {s}.durable_class as c on c.queue = p_queue and c.name = n.name order by n.n
 		) as c;
 	end if;
 	if v_ends > 0 then
 		-- Keys whose heads have left.
-		select array_agg(b.id), array_agg(g.place), array_agg(v_node.id is not null and g.hand and b.lane = g.lane and b.run_at <= v_now), array_agg(b.lane)
+		select array_agg(b.id), array_agg(g.place), array_agg(v_node.id is not null and g.hand and b.lane = g.lane and b.run_at <= v_now and (p_classes or left(b.lane, 1) <> chr(1))), array_agg(b.lane)
 		into v_heads, v_of, v_take, v_head_lanes
 		from unnest(v_places, v_states, v_keys, v_lanes, v_hands) as g (place, state, key, lane, hand)
 		cross join lateral (
@@ -232,16 +242,16 @@ begin
 		end if;
 	end if;
 
-	if p_most > 0 then
-		v_classed := exists (select from {s}.durable_item as i where i.queue = p_queue and i.state in (2, 8) and i.lane >= chr(1) and i.lane < chr(2));
-	end if;
-	if v_losses or v_counted and v_classed then
-		v_most := v_most - p_ahead;
-	end if;
-	if p_cluster > 0 and v_most > 0 then
-		select least(v_most, p_cluster - count(*)) into v_most from {s}.durable_item as i where i.queue = p_queue and i.state = 4;
-	end if;
-	if v_node.id is not null and v_most > 0 then
+	if not p_classes then
+		if v_losses then
+			v_most := v_most - p_ahead;
+		end if;
+		if v_node.id is null or v_most <= 0 then
+			return;
+		end if;
+		if p_cluster > 0 then
+			select least(v_most, p_cluster - count(*)) into v_most from {s}.durable_item as i where i.queue = p_queue and i.state = 4;
+		end if;
 		for n in 1 .. cardinality(p_lanes) loop
 			v_rooms[n] := v_most;
 			if p_limits[n] > 0 then
@@ -249,117 +259,186 @@ begin
 					- (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane >= chr(1) and i.lane < chr(2) and split_part(i.lane, chr(1), 3) = p_lanes[n] and i.state = 4);
 			end if;
 		end loop;
-		if v_classed then
-			with recursive found (place) as (
-				(select i.lane from {s}.durable_item as i where i.queue = p_queue and i.state in (2, 8) and i.lane >= chr(1) and i.lane < chr(2) order by i.lane limit 1)
-				union all
-				select (select i.lane from {s}.durable_item as i where i.queue = p_queue and i.state in (2, 8) and i.lane > f.place and i.lane < chr(2) order by i.lane limit 1)
-				from found as f where f.place is not null
-			)
-			select p_lanes || array_agg(f.place), array_fill(null::int, array[cardinality(p_lanes)]) || array_agg(l.n::int),
-				array_fill(null::int, array[cardinality(p_lanes)]) || array_agg(array_position(v_names, split_part(f.place, chr(1), 2)))
-			into v_subs, v_sub_lane, v_sub_class
-			from found as f join unnest(p_lanes) with ordinality as l (lane, n) on l.lane = split_part(f.place, chr(1), 3);
-		end if;
 		if p_alone then
-			select i.id, l.class into v_id, v_c from (
-				select v_subs[s] as place, coalesce(v_sub_lane[s], s) as lane, v_sub_class[s] as class from generate_subscripts(v_subs, 1) as s
-			) as l
-			join {s}.durable_loss as o on o.queue = p_queue and o.losses >= 2 and v_rooms[l.lane] > 0 and coalesce(v_room[l.class], 1) > 0
-			join {s}.durable_item as i on i.id = o.item
-			where i.lane || '' = l.place and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
-			order by l.lane, i.run_at, i.id limit 1 for update of i skip locked;
-			if v_id is not null then
-				v_taken := array[v_id];
-				if v_c is not null then
-					v_used[v_c] := v_used[v_c] + 1;
-				end if;
-			end if;
-			v_waits := v_id is null;
-		elsif p_aged >= 0 then
-			for s in 1 .. cardinality(v_subs) loop
-				if v_rooms[coalesce(v_sub_lane[s], s)] > 0 and coalesce(v_room[v_sub_class[s]], 1) > 0 then
+			select coalesce(array_agg(c.id), v_taken) into v_taken from (
+				select i.id from unnest(p_lanes, v_rooms) with ordinality as l (lane, room, place)
+				join {s}.durable_loss as s on s.queue = p_queue and s.losses >= 2 and l.room > 0
+				join {s}.durable_item as i on i.id = s.item
+				where i.lane || '' = l.lane and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
+				order by l.place, i.run_at, i.id limit greatest(0, least(1, v_most)) for update of i skip locked
+			) as c;
+			v_most := 0;
+		elsif p_aged >= 0 and v_most > 0 then
+			for n in 1 .. cardinality(p_lanes) loop
+				if v_rooms[n] > 0 then
 					select i.id, i.run_at into v_id, v_at from {s}.durable_item as i
-					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2))
+					where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2))
 					order by i.run_at, i.id limit 1 for update skip locked;
 					if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) then
-						v_aged := v_id; v_aged_at := v_at; v_aged_sub := s;
+						v_aged := v_id; v_aged_at := v_at; v_aged_lane := n;
 					end if;
 				end if;
 			end loop;
 			if v_aged is not null then
 				v_taken := array[v_aged];
-				v_n := coalesce(v_sub_lane[v_aged_sub], v_aged_sub); v_c := v_sub_class[v_aged_sub];
-				v_rooms[v_n] := v_rooms[v_n] - 1;
-				if v_c is not null then
-					v_room[v_c] := v_room[v_c] - 1; v_used[v_c] := v_used[v_c] + 1;
-				end if;
+				v_rooms[v_aged_lane] := v_rooms[v_aged_lane] - 1;
 			end if;
 		end if;
 		for n in 1 .. cardinality(p_lanes) loop
-			exit when p_alone;
-			v_open := array[n];
-			if v_classed then
-				select array_agg(s order by s) into v_open from generate_subscripts(v_subs, 1) as s where coalesce(v_sub_lane[s], s) = n and coalesce(v_room[v_sub_class[s]], 1) > 0;
+			if least(v_rooms[n], v_most - cardinality(v_taken)) > 0 then
+				select array_agg(c.id) into v_more from (
+					select i.id from {s}.durable_item as i
+					where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
+					order by i.run_at, i.id limit least(v_rooms[n], v_most - cardinality(v_taken)) for update skip locked
+				) as c;
+				v_taken := v_taken || v_more;
 			end if;
-			loop
-				v_k := least(v_rooms[n], v_most - cardinality(v_taken));
-				exit when v_k <= 0 or coalesce(cardinality(v_open), 0) = 0;
-				if v_open = array[n] then
-					select array_agg(c.id) into v_more from (
-						select i.id from {s}.durable_item as i
-						where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
-						order by i.run_at, i.id limit least(v_rooms[n], v_most - cardinality(v_taken)) for update skip locked
-					) as c;
-					v_taken := v_taken || v_more;
-					v_rooms[n] := v_rooms[n] - coalesce(cardinality(v_more), 0);
-					exit;
+		end loop;
+	else
+		if p_ahead > 0 and (v_losses or v_counted and exists (select from {s}.durable_item as i where i.queue = p_queue and i.state in (2, 8) and i.lane >= chr(1) and i.lane < chr(2))) then
+			v_most := v_most - p_ahead;
+		end if;
+		if p_cluster > 0 and v_most > 0 then
+			select least(v_most, p_cluster - count(*)) into v_most from {s}.durable_item as i where i.queue = p_queue and i.state = 4;
+		end if;
+		if v_node.id is not null and v_most > 0 then
+			for n in 1 .. cardinality(p_lanes) loop
+				v_rooms[n] := v_most;
+				if p_limits[n] > 0 then
+					v_rooms[n] := p_limits[n] - (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane = p_lanes[n] and i.state = 4)
+						- (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane >= chr(1) and i.lane < chr(2) and split_part(i.lane, chr(1), 3) = p_lanes[n] and i.state = 4);
 				end if;
-				-- How many of each class: the first ones of all.
-				if cardinality(v_open) > 1 then
-					v_pick := array(
+			end loop;
+			if v_classed then
+				for n in 1 .. cardinality(p_lanes) loop
+					for c in 1 .. cardinality(v_names) loop
+						v_k := cardinality(v_subs) + 1;
+						v_subs[v_k] := chr(1) || v_names[c] || chr(1) || p_lanes[n]; v_sub_lane[v_k] := n; v_sub_class[v_k] := c;
+					end loop;
+					for c in 1 .. cardinality(v_free) loop
+						v_k := cardinality(v_subs) + 1;
+						v_subs[v_k] := chr(1) || v_free[c] || chr(1) || p_lanes[n]; v_sub_lane[v_k] := n; v_sub_class[v_k] := null;
+					end loop;
+				end loop;
+			end if;
+			if p_alone then
+				select i.id, l.class into v_id, v_c from (
+					select v_subs[s] as place, coalesce(v_sub_lane[s], s) as lane, v_sub_class[s] as class from generate_subscripts(v_subs, 1) as s
+				) as l
+				join {s}.durable_loss as o on o.queue = p_queue and o.losses >= 2 and v_rooms[l.lane] > 0 and coalesce(v_room[l.class], 1) > 0
+				join {s}.durable_item as i on i.id = o.item
+				where i.lane || '' = l.place and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
+				order by l.lane, i.run_at, i.id limit 1 for update of i skip locked;
+				if v_id is not null then
+					v_taken := array[v_id];
+					if v_c is not null then
+						v_used[v_c] := v_used[v_c] + 1;
+					end if;
+				end if;
+			elsif p_aged >= 0 then
+				for s in 1 .. cardinality(v_subs) loop
+					if v_rooms[coalesce(v_sub_lane[s], s)] > 0 and coalesce(v_room[v_sub_class[s]], 1) > 0 then
+						select i.id, i.run_at into v_id, v_at from {s}.durable_item as i
+						where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2))
+						order by i.run_at, i.id limit 1 for update skip locked;
+						if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) then
+							v_aged := v_id; v_aged_at := v_at; v_aged_sub := s;
+						end if;
+					end if;
+				end loop;
+				if v_aged is not null then
+					v_taken := array[v_aged];
+					v_n := coalesce(v_sub_lane[v_aged_sub], v_aged_sub); v_c := v_sub_class[v_aged_sub];
+					v_rooms[v_n] := v_rooms[v_n] - 1;
+					if v_c is not null then
+						v_room[v_c] := v_room[v_c] - 1; v_used[v_c] := v_used[v_c] + 1;
+					end if;
+				end if;
+			end if;
+			for n in 1 .. cardinality(p_lanes) loop
+				exit when p_alone;
+				v_open := array[n];
+				if v_classed then
+					for s in cardinality(p_lanes) + 1 .. cardinality(v_subs) loop
+						if v_sub_lane[s] = n and coalesce(v_room[v_sub_class[s]], 1) > 0 then
+							v_open := v_open || s;
+						end if;
+					end loop;
+				end if;
+				loop
+					v_k := least(v_rooms[n], v_most - cardinality(v_taken));
+					exit when v_k <= 0 or cardinality(v_open) = 0;
+					if cardinality(v_open) = 1 then
+						v_c := v_sub_class[v_open[1]];
+						v_k := least(v_k, v_room[v_c]);
+						select array_agg(c.id) into v_more from (
+							select i.id from {s}.durable_item as i
+							where i.queue = p_queue and i.lane = v_subs[v_open[1]] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
+							order by i.run_at, i.id limit v_k for update skip locked
+						) as c;
+						v_taken := v_taken || v_more;
+						v_n := coalesce(cardinality(v_more), 0);
+						v_rooms[n] := v_rooms[n] - v_n;
+						if v_c is not null then
+							v_room[v_c] := v_room[v_c] - v_n; v_used[v_c] := v_used[v_c] + v_n;
+						end if;
+						exit;
+					end if;
+					if v_counted then -- nobody else wants those that are locked and not taken
+						select array_agg(c.id order by c.run_at, c.id), array_agg(c.s) into v_more, v_from from (
+							select i.id, i.run_at, o.s from unnest(v_open) as o (s) cross join lateral (
+								select i.run_at, i.id from {s}.durable_item as i
+								where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
+								order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]]) for update skip locked
+							) as i order by i.run_at, i.id limit v_k
+						) as c;
+						v_pick := v_from;
+					else
+					-- As many of each as there are among the first ones of all.
+					with picked as materialized (
 						select o.s from unnest(v_open) as o (s) cross join lateral (
 							select i.run_at, i.id from {s}.durable_item as i
 							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
 							order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]])
-						) as i order by i.run_at, i.id limit v_k);
-					v_counts := array(select cardinality(array_positions(v_pick, o.s)) from unnest(v_open) with ordinality as o (s, n) order by o.n);
-				else
-					v_counts := array[least(v_k, v_room[v_sub_class[v_open[1]]])];
-				end if;
-				select array_agg(c.id order by c.run_at, c.id), array_agg(c.s) into v_more, v_pick from (
-					select i.id, i.run_at, o.s from unnest(v_open, v_counts) as o (s, most) cross join lateral (
-						select i.id, i.run_at from {s}.durable_item as i
-						where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
-						order by i.run_at, i.id limit o.most for update skip locked
-					) as i where o.most > 0
-				) as c;
-				v_taken := v_taken || v_more;
-				v_rooms[n] := v_rooms[n] - coalesce(cardinality(v_more), 0);
-				for s in 1 .. cardinality(v_open) loop -- those of which others have locked the rest are done
-					v_n := coalesce(cardinality(array_positions(v_pick, v_open[s])), 0); v_c := v_sub_class[v_open[s]];
-					if v_c is not null then
-						v_room[v_c] := v_room[v_c] - v_n; v_used[v_c] := v_used[v_c] + v_n;
+						) as i order by i.run_at, i.id limit v_k
+					),
+					locked as materialized (
+						select i.id, i.run_at, o.s from (select p.s, count(*) as most from picked as p group by p.s) as o cross join lateral (
+							select i.id, i.run_at from {s}.durable_item as i
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
+							order by i.run_at, i.id limit o.most for update skip locked
+						) as i
+					)
+					select (select array_agg(l.id order by l.run_at, l.id) from locked as l), (select array_agg(l.s) from locked as l), (select array_agg(p.s) from picked as p)
+					into v_more, v_from, v_pick;
 					end if;
-					if v_n < v_counts[s] or v_room[v_c] <= 0 then
-						v_open[s] := null;
-					end if;
+					v_taken := v_taken || v_more;
+					v_rooms[n] := v_rooms[n] - coalesce(cardinality(v_more), 0);
+					for s in 1 .. cardinality(v_open) loop -- those of which others have locked the rest are done
+						v_n := coalesce(cardinality(array_positions(v_from, v_open[s])), 0); v_c := v_sub_class[v_open[s]];
+						if v_c is not null then
+							v_room[v_c] := v_room[v_c] - v_n; v_used[v_c] := v_used[v_c] + v_n;
+						end if;
+						if v_n < cardinality(array_positions(v_pick, v_open[s])) or v_room[v_c] <= 0 then
+							v_open[s] := null;
+						end if;
+					end loop;
+					exit when cardinality(v_more) = cardinality(v_pick) or v_pick is null;
+					v_open := array_remove(v_open, null);
 				end loop;
-				exit when coalesce(cardinality(v_more), 0) = (select sum(m) from unnest(v_counts) as m);
-				v_open := array_remove(v_open, null);
 			end loop;
-		end loop;
-		if cardinality(v_taken) > 0 then
-			return query update {s}.durable_item as i set
-				state = 4, token = nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
-			from unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
-			returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-				i.node_name, v_node.expires, i.cancel, i.err, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.data;
+			v_waits := cardinality(v_taken) < v_most;
 		end if;
-		v_waits := v_waits or not p_alone and cardinality(v_taken) < v_most;
+	end if;
+	if cardinality(v_taken) > 0 then
+		return query update {s}.durable_item as i set
+			state = 4, token = nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
+		from unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
+		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+			i.node_name, v_node.expires, i.cancel, i.err, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.data;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back
-		update {s}.durable_class as c set used = c.used + u.n, mark = least(u.come, greatest(c.mark, u.come - c.burst)) + u.n
+		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
 		from (
 			select u.name, u.n, {s}.durable_come_1(d.rate, d.since, v_now) as come from unnest(v_names, v_used) as u (name, n)
 			join {s}.durable_class as d on d.queue = p_queue and d.name = u.name and d.rate > 0
