@@ -175,7 +175,7 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // what has become of it.
 func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added bool, err error) {
 	if q.with.Unique == "" {
-		return 0, false, q.fail("enqueue", errors.New("EnqueueUnique needs ItemOptions.Unique"))
+		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique", q.opts.Name)
 	}
 	done, err := q.enqueue(ctx, item)
 	if err != nil {

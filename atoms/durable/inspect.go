@@ -35,7 +35,7 @@ func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page ins
 	for _, name := range strings.FieldsFunc(match.State, func(r rune) bool { return r == '|' || r == ',' }) {
 		n := slices.Index(stateNames, name)
 		if query.Delayed = name == "delayed"; n < 0 && !(query.Delayed && match.State == name) {
-			return page, q.fail("list items", fmt.Errorf("State is %q, but must be delayed, or some of %s", match.State, strings.Join(stateNames, ", ")))
+			return page, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
 		}
 		query.State |= 1 << max(0, n)
 	}

@@ -45,8 +45,9 @@ func (m Metrics) LogValue() slog.Value { return core.StatsValue(m) }
 // String is the JSON form.
 func (m Metrics) String() string { return core.StatsString(m) }
 
-// LaneStats count the items of a lane that have not ended, in all classes. Summed over the lanes, each is that of
-// [Stats].
+// LaneStats count the items of a lane that have not ended, in all classes. Summed over the lanes,
+//
+//	Blocked + Ready + Delayed + Running + Retry + Halted = Items - Done - Dead - Cancelled of [Stats]
 type LaneStats struct {
 	Name    string `json:"name"`
 	Blocked Waits  `json:"blocked"`

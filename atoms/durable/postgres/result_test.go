@@ -18,27 +18,25 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
-// A result is stored by Finish, with the transaction or not at all; another process is woken when it is there.
+// A result is stored by Finish, with the transaction; if that is rolled back, with the end of the item. Another process is woken when it is there.
 func TestResult(t *testing.T) {
 	here := open(t)
 	there := openIn(t, here.opts.Schema)
 	opts := durable.Options{Name: "q", Poll: 20 * time.Second, Lease: time.Minute}
-	tries := 0
 	q, err := durable.New[string, string](here, nil, func(ctx context.Context, item string) error {
-		tries++
-		if err := durable.Return(ctx, tries); err != nil {
+		if err := durable.Return(ctx, len(item)); err != nil {
 			return err
 		}
 		err := pgx.BeginFunc(ctx, here.pool, func(tx pgx.Tx) error {
-			if err := Finish(ctx, tx); err != nil || tries > 1 {
+			if err := Finish(ctx, tx); err != nil || item == "finished" {
 				return err
 			}
 			return errors.New("rolled back")
 		})
-		if tries == 1 {
-			return durable.Snooze(0)
+		if item == "finished" {
+			return err
 		}
-		return err
+		return nil // it ends now, with its result
 	}, opts)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -46,13 +44,15 @@ func TestResult(t *testing.T) {
 	run.Go(func() { assert.NoError(t, q.Run(ctx)) })
 	other, err := durable.New[string, string](there, nil, func(context.Context, string) error { return nil }, opts)
 	require.NoError(t, err)
-	id, err := other.Enqueue(t.Context(), "a")
-	require.NoError(t, err)
-	began := time.Now()
-	got, err := durable.Wait[int](t.Context(), other, id)
-	require.NoError(t, err)
-	assert.Equal(t, 2, got)
-	assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
+	for _, item := range []string{"finished", "not yet"} {
+		id, err := other.Enqueue(t.Context(), item)
+		require.NoError(t, err)
+		began := time.Now()
+		got, err := durable.Wait[int](t.Context(), other, id)
+		require.NoError(t, err)
+		assert.Equal(t, len(item), got)
+		assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
+	}
 	stop()
 	run.Wait()
 	require.NoError(t, q.Close())

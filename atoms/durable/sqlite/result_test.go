@@ -16,7 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// A result is stored by Finish, with the transaction or not at all; another store in the file is woken when it is there.
+// A result is stored by Finish, with the transaction; if that is rolled back, with the end of the item. Another store in the file is woken when it is there.
 func TestResult(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "work.db")
 	var stores []*sqlite.Store
@@ -30,22 +30,20 @@ func TestResult(t *testing.T) {
 		stores, writers = append(stores, s), append(writers, w)
 	}
 	opts := durable.Options{Name: "q", Poll: 20 * time.Second, Lease: time.Minute}
-	tries := 0
 	run, err := durable.New[string, string](stores[0], nil, func(ctx context.Context, item string) error {
-		tries++
-		if err := durable.Return(ctx, tries); err != nil {
+		if err := durable.Return(ctx, len(item)); err != nil {
 			return err
 		}
 		err := writers[0].Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
-			if err := sqlite.Finish(ctx, tx); err != nil || tries > 1 {
+			if err := sqlite.Finish(ctx, tx); err != nil || item == "finished" {
 				return err
 			}
 			return errors.New("rolled back")
 		})
-		if tries == 1 {
-			return durable.Snooze(0)
+		if item == "finished" {
+			return err
 		}
-		return err
+		return nil // it ends now, with its result
 	}, opts)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,13 +51,15 @@ func TestResult(t *testing.T) {
 	running.Go(func() { assert.NoError(t, run.Run(ctx)) })
 	other, err := durable.New[string, string](stores[1], nil, func(context.Context, string) error { return nil }, opts)
 	require.NoError(t, err)
-	id, err := other.Enqueue(t.Context(), "a")
-	require.NoError(t, err)
-	began := time.Now()
-	got, err := durable.Wait[int](t.Context(), other, id)
-	require.NoError(t, err)
-	assert.Equal(t, 2, got)
-	assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
+	for _, item := range []string{"finished", "not yet"} {
+		id, err := other.Enqueue(t.Context(), item)
+		require.NoError(t, err)
+		began := time.Now()
+		got, err := durable.Wait[int](t.Context(), other, id)
+		require.NoError(t, err)
+		assert.Equal(t, len(item), got)
+		assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
+	}
 	stop()
 	running.Wait()
 	require.NoError(t, run.Close())
