@@ -31,6 +31,7 @@ func check(h *history, patience time.Duration) *report {
 	r := &report{counts: map[string]int{}}
 	h.checkItems(r)
 	h.checkChanges(r)
+	h.checkRate(r)
 	h.checkClaims(r)
 	h.checkEffects(r)
 	h.checkOrder(r, patience)
@@ -124,6 +125,10 @@ func (h *history) checkChanges(r *report) {
 			}
 			running[i.Lane]++
 			running[""]++
+			if i.Class != "" {
+				running["class"]++
+				r.counts["of the class"]++
+			}
 			r.counts["at once"] = max(r.counts["at once"], running[""])
 			if h.limits.broken(running) {
 				r.fault("B4 limits", "%s: claims that are live are %v, limits %v", at, running, h.limits)
@@ -132,6 +137,9 @@ func (h *history) checkChanges(r *report) {
 		if c.Old == durable.Running {
 			running[i.Lane]--
 			running[""]--
+			if i.Class != "" {
+				running["class"]--
+			}
 		}
 		h.count(r, c)
 		if i.Key == "" {
@@ -153,6 +161,27 @@ func (h *history) checkChanges(r *report) {
 		}
 		if last[part{c.Tx, i.Key}] == n {
 			h.checkHeads(r, at, states, waiting[i.Key])
+		}
+	}
+}
+
+// checkRate: in any time T there are at most rate x T + burst claims of the class, by the clock of the
+// database. So a bucket that begins full never lacks a token.
+func (h *history) checkRate(r *report) {
+	var claims []time.Time
+	for _, c := range h.changes {
+		if c.State == durable.Running && h.items[c.Item].Class != "" {
+			claims = append(claims, *c.Started)
+		}
+	}
+	slices.SortFunc(claims, time.Time.Compare)
+	tokens := float64(classRate.Burst)
+	for n, at := range claims {
+		if n > 0 {
+			tokens = min(float64(classRate.Burst), tokens+classRate.PerSecond*at.Sub(claims[n-1]).Seconds())
+		}
+		if tokens--; tokens < -1e-6 {
+			r.fault("rates", "claim %d of the class, at %v, comes before its token: %.3f are there", n, at, tokens)
 		}
 	}
 }

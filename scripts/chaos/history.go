@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,11 +26,11 @@ create table chaos.placed (ref text primary key);
 create table chaos.effect (item bigint not null, token bigint not null);
 create table chaos.change (
 	seq bigint generated always as identity (cache 1) primary key, tx xid8 not null default pg_current_xact_id(),
-	item bigint not null, old smallint not null, state smallint not null, old_token bigint not null, token bigint not null
+	item bigint not null, old smallint not null, state smallint not null, old_token bigint not null, token bigint not null, started timestamptz
 );
 create function chaos.record() returns trigger language plpgsql as $$ begin
-	insert into chaos.change (item, old, state, old_token, token)
-	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token);
+	insert into chaos.change (item, old, state, old_token, token, started)
+	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token, new.started);
 	return null;
 end $$;
 create trigger added after insert on chaos_queue.durable_item for each row execute function chaos.record();
@@ -46,6 +47,7 @@ type item struct {
 	Token  int64
 	Unique string
 	Data   []byte
+	Class  string `db:"-"`
 	job    job
 }
 
@@ -56,6 +58,7 @@ type change struct {
 	Item            int64
 	Old, State      durable.State
 	OldToken, Token int64
+	Started         *time.Time // by the clock of the database
 }
 
 // freed says that a lease was over.
@@ -92,12 +95,15 @@ func load(ctx context.Context, db *pgxpool.Pool, l limits, events []event) (*his
 		if err == nil {
 			err = json.Unmarshal(i.Data, &i.job)
 		}
+		var place durable.Item
+		place.SetPlace(i.Lane)
+		i.Lane, i.Class = place.Lane, place.Class
 		h.items[i.ID] = i
 	}
 	if err != nil {
 		return nil, err
 	}
-	rows, _ = db.Query(ctx, "select seq, tx, item, old, state, old_token, token from chaos.change order by seq")
+	rows, _ = db.Query(ctx, "select seq, tx, item, old, state, old_token, token, started from chaos.change order by seq")
 	if h.changes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[change]); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func main() {
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.BoolVar(&o.parts, "parts", false, "the world without PostgreSQL: all parts together in this process")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken, nolimit or noclass")
 	flag.Parse()
 	run := o.run
 	if o.parts {
@@ -171,7 +171,10 @@ func (c *cluster) open(ctx context.Context, edit func([]byte) []byte) error {
 		if text != schema && mutated == text {
 			continue
 		}
-		if _, err := c.db.Exec(ctx, strings.Replace(mutated, "create function \"", "create or replace function \"", 1)); err != nil {
+		if at := strings.Index(mutated, "create function \""); at >= 0 {
+			mutated = strings.ReplaceAll(mutated[at:], "create function ", "create or replace function ")
+		}
+		if _, err := c.db.Exec(ctx, mutated); err != nil {
 			return err
 		}
 	}
@@ -351,7 +354,7 @@ func (c *cluster) torment(ctx context.Context) error {
 // watch reads, at random moments, what must be so at every instant.
 func (c *cluster) watch(ctx context.Context) {
 	const ask = `
-select count(*) filter (where state = 4), coalesce(string_agg(lane, ',') filter (where state = 4), ''),
+select count(*) filter (where state = 4), coalesce(string_agg(split_part(lane, chr(1), -1), ',') filter (where state = 4), ''),
 	count(*) filter (where state = 1 and not exists (select from chaos_queue.durable_item as h where h.key = i.key and h.state in (2, 4, 8, 16)))
 from chaos_queue.durable_item as i where state in (1, 4)`
 	for least := 0; ctx.Err() == nil && !c.faulty(); time.Sleep(time.Duration(rand.IntN(int(40 * time.Millisecond)))) {

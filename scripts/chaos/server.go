@@ -192,6 +192,7 @@ var mutations = map[string][][2]string{
 	"":        nil,
 	"nolock":  {{"pg_advisory_xact_lock(h)", "h"}, {"pg_try_advisory_xact_lock(h)", "(h = h)"}},
 	"notoken": {{"where current = token", "where true"}},
+	"noclass": {{"select array_agg(c.room), ", "select array_agg(1000), "}},
 	"nolimit": {{"perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}},
 }
 
@@ -199,7 +200,7 @@ var mutations = map[string][][2]string{
 func mutation(name string) (func([]byte) []byte, error) {
 	pairs, ok := mutations[name]
 	if !ok {
-		return nil, fmt.Errorf("-mutate must be nolock, notoken or nolimit, not %q", name)
+		return nil, fmt.Errorf("-mutate must be nolock, notoken, nolimit or noclass, not %q", name)
 	}
 	return func(b []byte) []byte {
 		for _, m := range pairs {

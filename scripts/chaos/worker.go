@@ -32,11 +32,16 @@ const (
 	hangs       = 10 * time.Second // no call takes so long, with pauses and stalls
 )
 
-// limits are those of the cluster, and of its lanes.
+// classRate is that of the class, of which about a third of the items is.
+var classRate = core.Rate{PerSecond: 40, Burst: 10}
+
+// limits are those of the cluster, of its lanes, and of the class.
 type limits map[string]int
 
 // limitsOf makes the limits of lanes from that of the cluster. 0 is none.
-func limitsOf(all int) limits { return limits{"": all, "hot": all * 2 / 3, "slow": all / 3} }
+func limitsOf(all int) limits {
+	return limits{"": all, "hot": all * 2 / 3, "slow": all / 3, "class": all / 2}
+}
 
 // broken says whether more items run than may.
 func (l limits) broken(running map[string]int) bool {
@@ -151,8 +156,9 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sin
 	for _, name := range names {
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
+	classes := []durable.Class{{Name: "rated", Limit: limitsOf(c.Limit)["class"], Rate: classRate}}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
-		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, Classes: classes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
 // write writes a line in one call, so that it is whole or missing.
@@ -205,6 +211,9 @@ func (w *worker) produce(ctx context.Context) {
 	with := durable.ItemOptions{}
 	if w.chance(2) {
 		with.Lane = []string{"hot", "normal", "slow"}[w.random(3)]
+	}
+	if w.chance(3) {
+		with.Class = "rated"
 	}
 	if w.Old && w.chance(10) {
 		with.Lane = "old"
