@@ -53,7 +53,8 @@
 // than Options.Timeout, the item is retried after a pause. The pause doubles each time. An item
 // is dead after MaxAttempts, if the error is [Permanent], or if it cannot be decoded:
 // [Queue.Items] lists it, and [Queue.Again] lets it run again. If the body returns [Snooze], the
-// item runs later, and the attempt does not count.
+// item runs later, and the attempt does not count. If the body calls [Return], its value is kept with
+// the item, and [Wait] returns it in any process.
 //
 // If the lease of a process is lost with an item, that is a loss and no attempt: the item may have
 // run beside one that killed the process. After two losses an item runs alone: its process starts
@@ -85,6 +86,14 @@
 // 2 of 8, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
 // of the oldest waiting item. [Queue.Here] shows the items of this process as operations.
 //
+// # Looking at items, and changing many
+//
+// [Queue.List] returns pages of the items of all processes that have a state, lane, class, key, age or
+// error, and [Queue.Count] counts them. [Queue.Explain] has the last attempts of an item: when, on
+// which node, for how long, and how they ended. [Queue.AgainAll], [Queue.CancelAll],
+// [Queue.DiscardAll] and [Queue.MoveAll] change all items that match, in small batches. The Stats of
+// [Queue.Inspect] are for metrics.
+//
 // # Shutting down
 //
 // When the context of Run ends or [Queue.Stop] is called, the process claims no more items,
@@ -97,6 +106,6 @@
 //   - Exactly once outside of the database: there are tokens only.
 //   - Stopping a body that ignores its context.
 //   - Accepting items while the database is away: Enqueue returns an error.
-//   - Order across keys, several items of a key at once, results of items, classes over several queues.
+//   - Order across keys, several items of a key at once, classes over several queues.
 //   - Workflows and replay.
 package durable
