@@ -95,10 +95,10 @@ var (
 //
 // Engines also offer, as functions of their own:
 //
-//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error): inserts, in the transaction of
+//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error), and EnqueueUnique with a bool: inserts, in the transaction of
 //     the caller and for queue q.Name(), the Insert that q.Prepare(item) returns. The lock of
 //     the key is held until the caller commits.
-//   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone], in the transaction of the
+//   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone] and the Result of [ResultFrom], in the transaction of the
 //     caller, without HandOver. Then it calls [MarkFinished]. If the item has a newer claim or
 //     none, it returns [ErrLeaseLost], and the caller must roll back.
 //   - LastTick(ctx, schedule string) (time.Time, error) and MarkTick(ctx, schedule
