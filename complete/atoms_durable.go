@@ -10,6 +10,24 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+// QueueMaxAttempts is [durable.MaxAttempts]: MaxAttempts is how many attempts of an
+// item a store keeps.
+const QueueMaxAttempts = durable.MaxAttempts
+
+// QueueMaxAttemptError is [durable.MaxAttemptError]: MaxAttemptError is the maximum
+// length of the error of an attempt that is kept, in characters.
+const QueueMaxAttemptError = durable.MaxAttemptError
+
+// QueueAttempt is [durable.Attempt]: An Attempt is a claim of an item that has ended,
+// or the current one.
+type QueueAttempt = durable.Attempt
+
+// QueueUniqueBy is [durable.UniqueBy]: UniqueBy makes an id for ItemOptions.Unique from
+// values: equal values have the same id.
+func QueueUniqueBy(values ...any) string {
+	return durable.UniqueBy(values...)
+}
+
 // QueueClaim is [durable.Claim]: A Claim is the right of a process to run an item.
 type QueueClaim = durable.Claim
 
@@ -30,6 +48,18 @@ func QueueMarkFinished(ctx context.Context) {
 	durable.MarkFinished(ctx)
 }
 
+// QueueClass is [durable.Class]: A Class is a kind of items of one queue that share
+// what is scarce, such as the calls that a service allows.
+type QueueClass = durable.Class
+
+// QueueClassWait is [durable.ClassWait]: A ClassWait is a class that has no room: items
+// of it are due and were not claimed.
+type QueueClassWait = durable.ClassWait
+
+// QueueClassStats is [durable.ClassStats]: ClassStats are counters of a class over all
+// processes; see Stats.
+type QueueClassStats = durable.ClassStats
+
 // ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
 // item of that ID, or no longer has it.
 var ErrQueueUnknown = durable.ErrUnknown
@@ -43,11 +73,52 @@ func NewQueue[T any, K ~string](store durable.Store, key func(T) K, work core.Wo
 	return durable.New[T, K](store, key, work, opts)
 }
 
+// QueueMaxLook is [durable.MaxLook]: MaxLook is how many items a page looks at.
+const QueueMaxLook = durable.MaxLook
+
+// QueuePage is [durable.Page]: A Page has some of the items that a Query selects.
+type QueuePage = durable.Page
+
+// QueuePart is [durable.Part]: A Part is items of a queue that an index has in order:
+// for engines.
+type QueuePart = durable.Part
+
+// QueueLooked is [durable.Looked]: Looked is an item of a Part, which may match a
+// query.
+type QueueLooked = durable.Looked
+
+// ErrQueueOrder is [durable.ErrOrder]: ErrOrder means that items cannot be moved to
+// another lane, because the items of a key would run in another order: some of them
+// were to be moved, and others not.
+var ErrQueueOrder = durable.ErrOrder
+
+// QueueProgress is [durable.Progress]: Progress says how far a change of many items is:
+// Queue.AgainAll, Queue.CancelAll, Queue.DiscardAll and Queue.MoveAll.
+type QueueProgress = durable.Progress
+
 // QueueMemory is [durable.Memory]: Memory returns a store in memory, for tests: nothing
 // in it survives the process.
 func QueueMemory() durable.Store {
 	return durable.Memory()
 }
+
+// QueueInspection is [durable.Inspection]: An Inspection is what a status page and
+// metrics see of a queue; see Queue.Inspect.
+type QueueInspection = durable.Inspection
+
+// QueueMetrics is [durable.Metrics]: Metrics are numbers of a queue.
+type QueueMetrics = durable.Metrics
+
+// QueueLaneStats is [durable.LaneStats]: LaneStats count the items of a lane that have
+// not ended, in all classes.
+type QueueLaneStats = durable.LaneStats
+
+// QueueWaits is [durable.Waits]: Waits are the items of a lane that are in a state.
+type QueueWaits = durable.Waits
+
+// QueueDepth is [durable.Depth]: A Depth says how many items are in a state and in a
+// place; see Insert.Place.
+type QueueDepth = durable.Depth
 
 // QueueOptions is [durable.Options]: Options configure a queue.
 type QueueOptions = durable.Options
@@ -58,14 +129,43 @@ type QueueItemOptions = durable.ItemOptions
 
 // QueueSnooze is [durable.Snooze]: Snooze returns an error with which a body asks to be
 // run again, after d at the earliest.
-func QueueSnooze(d time.Duration) error {
-	return durable.Snooze(d)
+func QueueSnooze(d time.Duration, reason ...string) error {
+	return durable.Snooze(d, reason...)
 }
 
 // QueuePermanent is [durable.Permanent]: Permanent marks an error that further attempts
 // cannot change.
 func QueuePermanent(err error) error {
 	return durable.Permanent(err)
+}
+
+// ErrQueueNoResult is [durable.ErrNoResult]: ErrNoResult means that an item has ended
+// well and its body has not called Return.
+var ErrQueueNoResult = durable.ErrNoResult
+
+// QueueResult is [durable.Result]: A Result is what has become of an item.
+type QueueResult = durable.Result
+
+// QueueEndedError is [durable.EndedError]: An EndedError says that an item has ended,
+// or was halted, without a result.
+type QueueEndedError = durable.EndedError
+
+// QueueReturn is [durable.Return]: Return keeps a value as the result of the item, as
+// JSON, for as long as the item is kept; see Wait.
+func QueueReturn(ctx context.Context, v any) error {
+	return durable.Return(ctx, v)
+}
+
+// QueueResultFrom is [durable.ResultFrom]: ResultFrom returns what the body of the
+// claim in ctx has given to Return, for Finish of engines, or nil.
+func QueueResultFrom(ctx context.Context) []byte {
+	return durable.ResultFrom(ctx)
+}
+
+// QueueWait is [durable.Wait]: Wait returns the result of an item when it has ended, in
+// whatever process, and as often as it is called.
+func QueueWait[R, T any](ctx context.Context, q *durable.Queue[T], id durable.ItemID) (result R, err error) {
+	return durable.Wait[R, T](ctx, q, id)
 }
 
 // QueueSignalSucceeded is [durable.SignalSucceeded]: an item has ended well
@@ -143,7 +243,7 @@ var QueueStoreLost = durable.StoreLost
 var QueueLaneUnserved = durable.LaneUnserved
 
 // QueueMaxText is [durable.MaxText]: MaxText is the maximum length of a queue name,
-// key, lane or unique id in bytes.
+// key, lane, class or unique id in bytes.
 const QueueMaxText = durable.MaxText
 
 // QueueMaxData is [durable.MaxData]: MaxData is the maximum length of an encoded item
@@ -281,6 +381,9 @@ const QueueEndGivenBack = durable.EndGivenBack
 
 // QueueEndCancelled is [durable.EndCancelled]: Cancelled
 const QueueEndCancelled = durable.EndCancelled
+
+// QueueEndLost is [durable.EndLost]: of an Attempt only: its lease was lost
+const QueueEndLost = durable.EndLost
 
 // QueueEnded is [durable.Ended]: Ended is the result of an End.
 type QueueEnded = durable.Ended

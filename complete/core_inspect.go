@@ -16,9 +16,15 @@ type QueueStatus = inspect.QueueStatus
 // StateCount is [inspect.StateCount]: A StateCount says how many items are in a state.
 type StateCount = inspect.StateCount
 
-// DeadItem is [inspect.DeadItem]: A DeadItem is an item of a StoredQueue that is not
-// tried any more.
-type DeadItem = inspect.DeadItem
+// ItemQuery is [inspect.ItemQuery]: An ItemQuery selects items of a StoredQueue that
+// match all fields that are not zero.
+type ItemQuery = inspect.ItemQuery
+
+// ItemPage is [inspect.ItemPage]: An ItemPage has some items.
+type ItemPage = inspect.ItemPage
+
+// StoredItem is [inspect.StoredItem]: A StoredItem is an item of a StoredQueue.
+type StoredItem = inspect.StoredItem
 
 // Schedules is [inspect.Schedules]: Schedules are named plans that start work by the
 // clock.

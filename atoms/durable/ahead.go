@@ -16,7 +16,11 @@ const (
 type mean struct{ ns atomic.Int64 } // 0: there was none
 
 func (m *mean) note(began time.Time) {
-	d, old := int64(time.Since(began))+1, m.ns.Load()
+	m.add(time.Since(began))
+}
+
+func (m *mean) add(span time.Duration) {
+	d, old := int64(max(0, span))+1, m.ns.Load()
 	if old == 0 {
 		old = d
 	}

@@ -19,6 +19,7 @@ type Claim struct {
 	ID       ItemID
 	Key      string
 	Lane     string
+	Class    string
 	Token    int64 // higher than the tokens of all earlier claims in the store
 	Attempt  int   // from 1
 	Node     string
@@ -30,7 +31,7 @@ type Claim struct {
 func ClaimFrom(ctx context.Context) Claim {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		i := r.item
-		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Token, i.Attempts, i.Node, i.Enqueued}
+		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued}
 	}
 	return Claim{}
 }
@@ -58,15 +59,17 @@ type runKey struct{}
 
 // A run is a claim that this process has.
 type run struct {
-	queue    string
-	store    Store
-	item     Item // does not change
-	session  *session
-	release  func() bool // of the session's end; nil: it has no operation
-	alone    bool        // nothing else runs beside it
-	row      int         // claims of its key that were handed over one after the other
-	finished atomic.Bool
-	state    atomic.Int32 // pending, begun, or withdrawn before its body has started
+	queue     string
+	store     Store
+	item      Item // does not change
+	session   *session
+	release   func() bool // of the session's end; nil: it has no operation
+	alone     bool        // nothing else runs beside it
+	row       int         // claims of its key that were handed over one after the other
+	finished  atomic.Bool
+	result    atomic.Pointer[[]byte]
+	maxResult int
+	state     atomic.Int32 // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID
@@ -125,6 +128,7 @@ type session struct {
 	until   atomic.Int64       // when bodies must have ended, in nanoseconds after began
 	seen    map[Held]time.Time // see orphans
 	strays  atomic.Pointer[[]core.Lane]
+	classed atomic.Bool // items of classes wait
 }
 
 // serve makes the node claim from lanes that no node has, after its own. It raises a signal for
@@ -141,11 +145,14 @@ func (s *session) serve(o Options, strays []string) {
 	s.strays.Store(&lanes)
 }
 
-// claimer is the node with all lanes from which it claims.
+// claimer is the node with all lanes from which it claims, and with a class if there are any.
 func (s *session) claimer() Node {
 	n := s.node
 	if strays := s.strays.Load(); strays != nil && len(*strays) > 0 {
 		n.Lanes = slices.Concat(n.Lanes, *strays)
+	}
+	if s.classed.Load() && len(n.Classes) == 0 {
+		n.Classes = []Class{{}}
 	}
 	return n
 }

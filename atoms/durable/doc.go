@@ -23,8 +23,8 @@
 //   - Items of a key run in the order of their commits. If an item is retried, snoozed or
 //     delayed, later items of its key wait. With lanes this order holds within a lane: when an
 //     item of a key ends, the next one is taken from the highest lane.
-//   - At most MaxCluster items of the queue, and at most Limit items of a lane, are claimed at
-//     the same time.
+//   - At most MaxCluster items of the queue, and at most Limit items of a lane or a class, are
+//     claimed at the same time. In any time T, at most Rate x T + Burst items of a class are.
 //   - An item runs at least once. If its effect is committed in the transaction in which the
 //     item ends, it happens exactly once: see postgres.Finish and sqlite.Finish.
 //   - Each claim has a higher token than all earlier ones ([ClaimFrom]). Only the newest claim
@@ -53,7 +53,8 @@
 // than Options.Timeout, the item is retried after a pause. The pause doubles each time. An item
 // is dead after MaxAttempts, if the error is [Permanent], or if it cannot be decoded:
 // [Queue.Items] lists it, and [Queue.Again] lets it run again. If the body returns [Snooze], the
-// item runs later, and the attempt does not count.
+// item runs later, and the attempt does not count. If the body calls [Return], its value is kept with
+// the item, and [Wait] returns it in any process.
 //
 // If the lease of a process is lost with an item, that is a loss and no attempt: the item may have
 // run beside one that killed the process. After two losses an item runs alone: its process starts
@@ -66,7 +67,15 @@
 //
 // A process chooses items when slots are free. While bodies are short, it chooses a few more, at
 // most one commit or 100 milliseconds earlier than they can start: as many as end during a commit. They are given back
-// if no slot is free in time. Where MaxCluster or the Limit of a lane counts, there are none.
+// if no slot is free in time. Where MaxCluster, the Limit of a lane, or a limit or rate of a class
+// counts, there are none.
+//
+// Options.Classes are kinds of items that share what is scarce, such as the calls that a service
+// allows. The database decides in the claim, by its clock, for all processes. A claim takes a token;
+// it does not come back, also if the item is given back or its process dies. An item that waits for
+// its class holds up its key, and nothing else. [Queue.SetClass] changes limit and rate for all
+// processes at once, and [Queue.ResetClass] goes back to Options. Processes of a version without classes leave
+// these items to the others.
 //
 // If items wait in a lane that no process has, for example after a deploy has changed Lanes, they
 // are claimed after all others. Explain, Stats and [SignalLaneUnserved] name the lane.
@@ -76,6 +85,14 @@
 // [Queue.Explain] answers: "behind 2 items of key ada; the first runs on shop-2 for 3s, attempt
 // 2 of 8, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
 // of the oldest waiting item. [Queue.Here] shows the items of this process as operations.
+//
+// # Looking at items, and changing many
+//
+// [Queue.List] returns pages of the items of all processes that have a state, lane, class, key, age or
+// error, and [Queue.Count] counts them. [Queue.Explain] has the last attempts of an item: when, on
+// which node, for how long, and how they ended. [Queue.AgainAll], [Queue.CancelAll],
+// [Queue.DiscardAll] and [Queue.MoveAll] change all items that match, in small batches. The Stats of
+// [Queue.Inspect] are for metrics.
 //
 // # Shutting down
 //
@@ -89,6 +106,6 @@
 //   - Exactly once outside of the database: there are tokens only.
 //   - Stopping a body that ignores its context.
 //   - Accepting items while the database is away: Enqueue returns an error.
-//   - Order across keys, several items of a key at once, results of items.
+//   - Order across keys, several items of a key at once, classes over several queues.
 //   - Workflows and replay.
 package durable

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,6 +36,8 @@ type queue[T any] struct {
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
 	fenced  atomic.Uint64
+	awaited atomic.Int64 // until when others are told about ends, in Unix nanoseconds
+	metrics metrics
 	bodies  mean
 	wakes   chan struct{} // not empty: look for items
 	beats   chan struct{} // not empty: beat at once
@@ -139,7 +139,7 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 		return Insert{}, q.fail("encode an item", err)
 	}
 	with, err := q.with.resolved()
-	in := Insert{Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
+	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
 		in.Key = q.key(item)
 	}
@@ -148,7 +148,10 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
 	in.Lane, in.Rank, err = q.lane()
-	return in, errors.Join(append(errs, err)...)
+	if errs = append(errs, err); in.Class != "" {
+		errs = append(errs, q.knows(in.Class))
+	}
+	return in, errors.Join(errs...)
 }
 
 func (q *Queue[T]) lane() (name string, rank int, err error) {
@@ -167,6 +170,20 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	return name, rank, err
 }
 
+// EnqueueUnique is Enqueue for a view with a Unique id; see [Queue.With]. It returns the ID of the item that
+// stands, and whether that was added now. If it was not, the queue got it before; [Queue.Explain] says
+// what has become of it.
+func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added bool, err error) {
+	if q.with.Unique == "" {
+		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique", q.opts.Name)
+	}
+	done, err := q.enqueue(ctx, item)
+	if err != nil {
+		return 0, false, err
+	}
+	return done[0].ID, !done[0].Duplicate, nil
+}
+
 // Enqueue adds an item and returns its ID when the item is on disk. If one goroutine adds
 // several items of one key, they run in the order of its calls. Concurrent calls share a
 // transaction. If the store does not answer within Options.Lease, Enqueue returns an error.
@@ -175,14 +192,14 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // again. After Close, Enqueue returns [core.ErrClosed]. If it would wait for a transaction of
 // its caller, it returns [core.ErrWouldDeadlock].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
-	ids, err := q.enqueue(ctx, item)
+	done, err := q.enqueue(ctx, item)
 	if err != nil {
 		return 0, err
 	}
-	return ids[0], nil
+	return done[0].ID, nil
 }
 
-func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
+func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]Inserted, error) {
 	i := &insertion{in: make([]Insert, len(items))}
 	for n, item := range items {
 		var err error
@@ -201,12 +218,8 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 	if err != nil {
 		return nil, q.fail("enqueue", err)
 	}
-	ids := make([]ItemID, len(items))
-	for n, out := range i.out {
-		ids[n] = out.ID
-	}
 	q.wake(true)
-	return ids, nil
+	return i.out, nil
 }
 
 // EnqueueAll adds up to [MaxBatch] items in one transaction: all or none. It returns their IDs
@@ -218,7 +231,15 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return q.enqueue(ctx, items...)
+	done, err := q.enqueue(ctx, items...)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]ItemID, len(done))
+	for n, in := range done {
+		ids[n] = in.ID
+	}
+	return ids, nil
 }
 
 func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) error {
@@ -290,16 +311,25 @@ func (q *queue[T]) wake(others bool) {
 // the item becomes Cancelled. Cancel reports false if the item is done, cancelled or unknown.
 // Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, cmp.Or(clean(reason), "cancelled"))
+	states, err := q.cancel(ctx, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
 		return false, q.fail("cancel", err)
+	}
+	return states[0] != 0, nil
+}
+
+func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason string) ([]State, error) {
+	states, err := q.store.Cancel(ctx, q.opts.Name, ids, from, reason)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case q.beats <- struct{}{}:
 	default:
 	}
 	q.wake(true)
-	return states[0] != 0, nil
+	q.tellWaiters()
+	return states, nil
 }
 
 // Again puts dead and cancelled items back into the queue, with the attempt count 0. They go
@@ -307,25 +337,13 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 // changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
-		got, err := q.store.Again(ctx, q.opts.Name, some)
+		got, err := q.store.Again(ctx, q.opts.Name, some, ^State(0))
 		if changed += len(got); err != nil {
 			return changed, q.fail("try again", err)
 		}
 	}
 	q.wake(true)
 	return changed, nil
-}
-
-// AgainAll is Again for all items that match selects, for example with Query{Dead: true}.
-func (q *Queue[T]) AgainAll(ctx context.Context, match Query) (changed int, err error) {
-	var ids []ItemID
-	for i, err := range q.Items(ctx, match) {
-		if err != nil {
-			return 0, err
-		}
-		ids = append(ids, i.ID)
-	}
-	return q.Again(ctx, ids...)
 }
 
 // Pause stops all processes from starting items of the queue, until Resume. Running items go
@@ -339,33 +357,6 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	err := q.fail("resume", q.store.Pause(ctx, q.opts.Name, false))
 	q.wake(true)
 	return err
-}
-
-// Items walks the items that match selects, in the order of their IDs. It ends after the first
-// error. It reads the items in pages: later pages may show changes that were made meanwhile.
-func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		page := match
-		if page.Dead = false; match.Dead {
-			page.State = Dead | Halted
-		}
-		for left := cmp.Or(max(0, match.Limit), math.MaxInt); left > 0; left -= page.Limit {
-			page.Limit = min(left, 100)
-			items, err := q.store.Items(ctx, q.opts.Name, page)
-			if err != nil {
-				yield(Item{}, q.fail("list items", err))
-				return
-			}
-			for _, i := range items {
-				if page.After = i.ID; !yield(i, nil) {
-					return
-				}
-			}
-			if len(items) < page.Limit {
-				return
-			}
-		}
-	}
 }
 
 // Decode returns the value that was enqueued as the item. The item must have its Data, as those
@@ -399,6 +390,9 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	r := q.runs[id]
 	q.mu.Unlock()
 	x.Pending = r != nil && r.item.Token == x.Item.Token && r.state.Load() == pending
+	if i := x.Item; i.State == Running || i.State == Done {
+		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
+	}
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 

@@ -76,6 +76,30 @@ func ExampleQueue_Explain() {
 	// 1 1 <nil>
 }
 
+// A class bounds what all processes together ask of a service.
+func ExampleQueue_Class() {
+	ctx := context.Background()
+	charge := func(context.Context, Order) error { return nil }
+	stripe := durable.Class{Name: "stripe", Limit: 10, Rate: core.Rate{PerSecond: 100, Burst: 20}}
+	orders, err := durable.New(durable.Memory(), Order.CustomerKey, charge, durable.Options{Classes: []durable.Class{stripe}})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	id, err := orders.Class("stripe").Enqueue(ctx, Order{"ada", "4711"})
+	fmt.Println(id, err)
+	stripe.Limit = 5
+	fmt.Println(orders.SetClass(ctx, stripe)) // for all processes, until ResetClass
+	stats, err := orders.Stats(ctx)
+	var class durable.ClassStats = stats.Classes[0]
+	fmt.Println(class.Name, class.Pending, class.Running, class.Limit, class.Calls.PerSecond, err)
+	// Output:
+	// 1 <nil>
+	// <nil>
+	// stripe 1 0 5 100 <nil>
+}
+
 // Dead items are kept, listed, and tried again when the reason is gone.
 func ExampleQueue_Again() {
 	ctx := context.Background()
@@ -128,7 +152,7 @@ func ExampleQueue_Inspect() {
 
 	page := func(q inspect.StoredQueue) {
 		ctx := context.Background()
-		for _, dead := range core.Must(q.DeadItems(ctx, 0, 50)) {
+		for _, dead := range core.Must(q.Items(ctx, inspect.ItemQuery{State: "dead|halted", Limit: 50})).Items {
 			fmt.Println(q.Name(), dead.ID, dead.Key, dead.Err, core.Must(q.Discard(ctx, dead.ID)))
 		}
 		for _, c := range core.Must(q.Status(ctx)).Counts {
@@ -164,6 +188,9 @@ func ExampleStore() {
 	turned, err = store.Turn(ctx, node, nil, durable.Want{Max: 10})
 	must(err)
 	items := turned.Items
+	for _, wait := range turned.Waits {
+		fmt.Println("never", wait == durable.ClassWait{})
+	}
 	var state durable.State = items[0].State
 	fmt.Println(len(items), state, items[0].Attempts)
 
@@ -185,6 +212,13 @@ func ExampleStore() {
 	var outcome durable.Outcome = ended.Outcome
 	fmt.Println(outcome == durable.OutcomeEnded, ended.State, string(ended.Next.Data))
 
+	var result durable.Result
+	result, _, err = store.Result(ctx, "orders", inserted[0].ID)
+	must(err)
+	var depths []durable.Depth
+	depths, err = store.Depths(ctx, "orders")
+	must(err)
+	fmt.Println(result.State, len(result.Data), depths[0].State, depths[0].Items)
 	x, _, err := store.Explain(ctx, "orders", inserted[1].ID)
 	must(err)
 	var serving []durable.Serving = x.Nodes
@@ -196,7 +230,99 @@ func ExampleStore() {
 	// 1 running 1
 	// held true
 	// true done 2
+	// done 0 running 1
 	// shop-1 1 running
 	// 1 false <nil>
 	// wakes other processes: false
+}
+
+// Dead items are listed in pages, with the attempts of each, and changed all at once.
+func ExampleQueue_List() {
+	ctx := context.Background()
+	work := func(context.Context, Order) error { return durable.Permanent(errors.New("no such address")) }
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{Poll: time.Millisecond}))
+	defer orders.Close()
+	ids := core.Must(orders.EnqueueAll(ctx, []Order{{"ada", "4711"}, {"bob", "4712"}, {"bob", "4713"}}))
+	go orders.Run(ctx)
+	for _, id := range ids {
+		durable.Wait[string](ctx, orders, id) // until it has ended
+	}
+
+	match := durable.Query{Dead: true, Err: "address", Limit: 2}
+	for {
+		page, err := orders.List(ctx, match)
+		if err != nil {
+			panic(err)
+		}
+		for _, i := range page.Items {
+			x := core.Must(orders.Explain(ctx, i.ID))
+			fmt.Println(i.ID, i.Key, x.Attempts[0].Kind, x.Attempts[0].Err)
+		}
+		if match.After = page.Next; page.Next == "" {
+			break
+		}
+	}
+	p, err := orders.DiscardAll(ctx, durable.Query{Key: "bob"}, func(p durable.Progress) { fmt.Println(p.Changed, "of", p.Matched) })
+	fmt.Println(p.Changed, err)
+	// Output:
+	// 1 ada dead no such address
+	// 2 bob dead no such address
+	// 3 bob dead no such address
+	// 0 of 2
+	// 2 of 2
+	// 2 <nil>
+}
+
+// A body returns a value, and any process waits for it.
+func ExampleWait() {
+	ctx := context.Background()
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, func(ctx context.Context, o Order) error {
+		if o.ID == "" {
+			return durable.Permanent(errors.New("no id"))
+		}
+		return durable.Return(ctx, "parcel of "+o.ID)
+	}, durable.Options{Poll: time.Millisecond}))
+	defer orders.Close()
+	go orders.Run(ctx)
+
+	for _, o := range []Order{{"ada", "4711"}, {"ada", ""}} {
+		id := core.Must(orders.Enqueue(ctx, o))
+		parcel, err := durable.Wait[string](ctx, orders, id)
+		if ended, ok := errors.AsType[*durable.EndedError](err); ok {
+			fmt.Println(ended.State, ended.Err)
+			continue
+		}
+		fmt.Println(parcel, err)
+	}
+	m := orders.Inspect().Stats()
+	var lanes []durable.LaneStats = m.Lanes
+	fmt.Println(m.Claimed, len(lanes))
+	// Output:
+	// parcel of 4711 <nil>
+	// dead no id
+	// 2 0
+}
+
+// An engine lists items by walking parts of the table that its indexes have in order.
+func ExampleQuery_Walk() {
+	match := durable.Query{State: durable.Dead | durable.Done, Limit: 2}
+	table := map[durable.State][]durable.Looked{durable.Dead: {{At: 10, ID: 7, Match: true}}, durable.Done: {{At: 5, ID: 3, Match: true}, {At: 6, ID: 4, Match: true}}}
+	places := func(durable.State) ([]string, error) { return nil, nil } // of Ready, Retry and Blocked items, if asked for
+	for {
+		ids, next, err := match.Walk(places, func(p durable.Part, most int) (found []durable.Looked, _ error) {
+			for _, l := range table[p.State] {
+				if l.At > p.From.At && len(found) < most { // a statement compares (At, ID)
+					found = append(found, l)
+				}
+			}
+			return found, nil
+		})
+		fmt.Println(ids, err)
+		if match.After = next; next == "" {
+			break
+		}
+	}
+	// Output:
+	// [7 3] <nil>
+	// [4] <nil>
 }

@@ -121,6 +121,8 @@ func (x Explanation) about(i Item) string {
 		return text
 	case i.State == Retry && wait > 0:
 		return fmt.Sprintf("waits for %v after %s: %s", wait, x.attempt(i), i.Err)
+	case i.State == Ready && wait > 0 && i.Note != "":
+		return fmt.Sprintf("is snoozed for %v: %s", wait, i.Note)
 	case i.State == Ready && wait > 0:
 		return fmt.Sprintf("is delayed for %v", wait)
 	case i.State == Halted:
@@ -129,6 +131,9 @@ func (x Explanation) about(i Item) string {
 		return fmt.Sprintf("%v %s: %s", i.State, ended, i.Err)
 	case i.State == Done:
 		return "done " + ended
+	}
+	if why := x.Class.waits(x.Time); len(why) > 0 {
+		return "waits: " + strings.Join(why, "; ")
 	}
 	return "can be claimed"
 }
@@ -180,7 +185,11 @@ func (x Explanation) reasons() (why []string) {
 	if serves && x.LaneRunning >= lane {
 		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
 	}
-	if x.Before > 0 {
+	why = append(why, x.Class.waits(x.Time)...)
+	switch {
+	case x.Before > 0 && x.Item.Class != "":
+		add("behind %s of its lane and class", count(x.Before))
+	case x.Before > 0:
 		add("behind %s of its lane", count(x.Before))
 	}
 	if len(why) == 0 && idle {

@@ -32,20 +32,21 @@ func TestInspect(t *testing.T) {
 		time.Sleep(time.Minute)
 		in := q.Inspect()
 		assert.Equal(t, "orders", in.Name())
-		dead := func(after durable.ItemID, limit int) (ids []durable.ItemID) {
-			items, err := in.DeadItems(s.Context(), int64(after), limit)
+		page := func(match inspect.ItemQuery) inspect.ItemPage {
+			page, err := in.Items(s.Context(), match)
 			require.NoError(t, err)
-			for _, i := range items {
-				ids = append(ids, durable.ItemID(i.ID))
-			}
-			return ids
+			return page
 		}
-		assert.Equal(t, []any{ids[:2], ids[1:3], ids[2:3], 0},
-			[]any{dead(0, 2), dead(ids[0], 9), dead(ids[1], 1), len(dead(0, 0)) + len(dead(ids[2], 9))})
-		items, _ := in.DeadItems(s.Context(), int64(ids[0]), 1)
-		ended := items[0].Ended
-		assert.Equal(t, inspect.DeadItem{ID: int64(ids[1]), Key: "c", State: "halted", Attempts: 1, Ended: ended, Err: errOnPurpose.Error()}, items[0])
-		assert.Equal(t, time.Minute, time.Since(ended).Round(time.Second))
+		dead := page(inspect.ItemQuery{State: "halted|dead", Limit: 2})
+		items := append(dead.Items, page(inspect.ItemQuery{State: "halted|dead", After: dead.Next}).Items...)
+		assert.Equal(t, []int64{int64(ids[1]), int64(ids[0]), int64(ids[2])}, []int64{items[0].ID, items[1].ID, items[2].ID})
+		i := items[0]
+		assert.Equal(t, inspect.StoredItem{ID: int64(ids[1]), Key: "c", State: "halted", Attempts: 1, Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: errOnPurpose.Error()}, i)
+		assert.Equal(t, time.Minute, time.Since(i.Ended).Round(time.Second))
+		assert.Len(t, page(inspect.ItemQuery{State: "blocked", Key: "c"}).Items, 1)
+		assert.Empty(t, page(inspect.ItemQuery{State: "delayed"}).Items)
+		_, err := in.Items(s.Context(), inspect.ItemQuery{State: "delayed|dead"})
+		assert.ErrorContains(t, err, `State is "delayed|dead", but must be delayed, or some of blocked, ready`)
 
 		require.NoError(t, in.Pause(s.Context()))
 		status, err := in.Status(s.Context())
@@ -86,7 +87,7 @@ func TestInspectReturnsErrorsOfTheStore(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(s.Context())
 		cancel(errOnPurpose)
 		_, status := in.Status(ctx)
-		_, list := in.DeadItems(ctx, 0, 1)
+		_, list := in.Items(ctx, inspect.ItemQuery{})
 		_, again := in.Again(ctx, 1)
 		_, discard := in.Discard(ctx, 1)
 		for _, err := range []error{status, list, again, discard, in.Pause(ctx)} {

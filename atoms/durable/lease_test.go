@@ -51,7 +51,7 @@ func TestLeaseIsLost(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		assert.Equal(t, "a/1 lost after 9s: true a/1 again after 10s", l.take())
 		node, _ := durable.NodeLost.From(lost.Expect(durable.SignalNodeLost)[0])
-		assert.Equal(t, durable.Lost{Name: "bad", Claims: 1}, node)
+		assert.Equal(t, durable.Lost{Name: "bad", Claims: 1, Reason: "bad sent no heartbeat before its lease was over: 1 item free again"}, node)
 		raised := signals.Expect(durable.SignalStoreLost, durable.SignalLeaseLost)
 		first, _ := durable.StoreLost.From(raised[0])
 		assert.Error(t, first)

@@ -29,12 +29,15 @@ type memQueue struct {
 	items  []*memItem // sorted by ID
 	nodes  map[NodeID]*memNode
 	unique map[string]memUnique
+	class  map[string]*memClass
 	paused bool
 }
 
 type memItem struct {
 	Item
-	on *memNode // while Running
+	on       *memNode // while Running
+	attempts []Attempt
+	result   []byte
 }
 
 type memNode struct {
@@ -57,7 +60,7 @@ func call[R any](ctx context.Context, m *memory, queue string, method func(q *me
 	defer m.mu.Unlock()
 	q := m.queues[queue]
 	if q == nil {
-		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}}
+		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}, class: map[string]*memClass{}}
 		m.queues[queue] = q
 	}
 	return method(q, time.Now().Truncate(time.Microsecond))
@@ -105,7 +108,7 @@ func (q *memQueue) enter(i *memItem) {
 // longer is, the key is promoted, and leave returns the new head.
 func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
 	before := i.State
-	i.State, i.on = state, nil
+	i.State, i.on, i.Note = state, nil, ""
 	if state&(Finished|Halted) != 0 {
 		i.Ended = now
 	}
@@ -148,7 +151,7 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 				continue
 			}
 			m.id++
-			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
+			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Class: in.Class, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
 			if in.Unique != "" {
 				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
 			}
@@ -163,7 +166,10 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (NodeID, error) {
 		m.node++
-		node.ID, node.Lanes = m.node, slices.Clone(node.Lanes)
+		for _, c := range node.Classes {
+			q.classOf(c.Name).declare(c, now)
+		}
+		node.ID, node.Lanes, node.Classes = m.node, slices.Clone(node.Lanes), nil
 		q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
 		return node.ID, nil
 	})
@@ -180,6 +186,7 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 		if i.Token = -i.Token; !lost { // there is no loss that could be taken off
 			i.Token = 0
 		} else {
+			i.attempted(-i.Token, EndLost, lostClaim, now)
 			if i.Losses++; i.Losses >= LossesAlone {
 				i.RunAt = now.Add(LossPause(i.Losses))
 			}
@@ -195,7 +202,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (b Beaten, _ error) {
 		for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
 			if n := q.nodes[id]; !n.expires.After(now) {
-				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, true, now)})
+				b.Lost = append(b.Lost, Lost{Name: n.Name, Claims: q.end(n, true, now)})
 			}
 		}
 		n := q.nodes[node.ID]
@@ -208,6 +215,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
 		b.Strays = q.strays(now)
+		b.Classed = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Class != "" })) > 0
 		b.Due = len(q.in(Ready|Retry, func(i *memItem) bool { return !i.RunAt.After(now) })) > 0
 		b.Suspect = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Losses >= LossesAlone && !i.RunAt.After(now) })) > 0
 		return b, nil
@@ -247,7 +255,7 @@ func (q *memQueue) alive(id NodeID, now time.Time) *memNode {
 
 func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	m.token++
-	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on = Running, m.token, i.Attempts+1, now, n.Name, n
+	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on, i.Note = Running, m.token, i.Attempts+1, now, n.Name, n, ""
 	return i.view()
 }
 
@@ -255,7 +263,8 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (t Turned, _ error) {
 		n := q.alive(node.ID, now)
 		room := want.Max
-		for _, e := range ends {
+		next := make([]*memItem, len(ends))
+		for at, e := range ends {
 			ended := Ended{Outcome: OutcomeFenced}
 			if i := q.find(e.ID); i != nil && e.Token > 0 && i.Token == -e.Token && i.State == Ready && e.Kind == EndGivenBack {
 				if i.Losses > LossesAlone {
@@ -265,17 +274,22 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			} else if i != nil && i.Token == e.Token && i.State != Running {
 				ended = Ended{Outcome: OutcomeAlready, State: i.State}
 			} else if i != nil && i.Token == e.Token {
-				next := q.endClaim(i, e, now)
-				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next != nil}
-				if e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
-					item := m.claim(next, n, now)
-					ended.Next, ended.Promoted = &item, false
-					room--
-				}
+				next[at] = q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next[at] != nil}
 			}
 			t.Ends = append(t.Ends, ended)
 		}
-		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 {
+		for at, next := range next {
+			if next == nil || !ends[at].HandOver || n == nil || q.paused || next.RunAt.After(now) {
+				continue
+			}
+			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && (i.Class == "" || len(node.Classes) > 0) && q.admit(next, now) {
+				item := m.claim(next, n, now)
+				t.Ends[at].Next, t.Ends[at].Promoted = &item, false
+				room--
+			}
+		}
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || len(node.Classes) > 0 && q.counts() {
 			room -= want.Ahead
 		}
 		if want.Max == 0 {
@@ -284,20 +298,17 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 		if n == nil {
 			return t, ErrLeaseLost
 		}
+		if node.MaxCluster > 0 {
+			room = min(room, node.MaxCluster-len(q.in(Running, every)))
+		}
+		can := func(i *memItem, lane core.Lane) bool { // but for its class
+			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
+				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
+		}
 		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
-			room := room - len(t.Items)
-			if node.MaxCluster > 0 {
-				room = min(room, node.MaxCluster-len(q.in(Running, every)))
-			}
-			of := func(i *memItem) bool { return i.Lane == lane.Name }
-			if lane.Limit > 0 {
-				room = min(room, lane.Limit-len(q.in(Running, of)))
-			}
-			items := q.in(Ready|Retry, func(i *memItem) bool {
-				return of(i) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone
-			})
+			items := q.in(Ready|Retry, func(i *memItem) bool { return len(t.Items) < room && can(i, lane) && q.hasRoom(i, now) })
 			slices.SortFunc(items, byRunAt)
-			return items[:min(len(items), max(0, room))]
+			return items
 		}
 		var first []*memItem
 		for _, lane := range node.Lanes {
@@ -305,13 +316,21 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 		}
 		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
+				q.admit(i, now)
 				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
 		for _, lane := range node.Lanes {
 			for _, i := range due(lane) {
-				t.Items = append(t.Items, m.claim(i, n, now))
+				if len(t.Items) < room && can(i, lane) && q.admit(i, now) {
+					t.Items = append(t.Items, m.claim(i, n, now))
+				}
 			}
+		}
+		if len(t.Items) < room {
+			t.Waits = q.waits(now, func(i *memItem) bool {
+				return slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return can(i, l) })
+			})
 		}
 		return t, nil
 	})
@@ -338,18 +357,29 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	if state == Halted && i.Key == "" {
 		state = Dead
 	}
-	return q.leave(i, state, now)
+	promoted = q.leave(i, state, now)
+	if state == Done {
+		i.result = slices.Clone(e.Result)
+	}
+	if state == Ready && e.Kind == EndSnoozed {
+		i.Note = e.Err
+		i.attempted(i.Token, e.Kind, e.Err, now)
+	} else if state&(Ready|Done) == 0 {
+		i.attempted(i.Token, stateKind[state], i.Err, now)
+	}
+	return promoted
 }
 
-func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error) {
+func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) ([]State, error) {
 		states := make([]State, len(ids))
 		for n, id := range ids {
 			i := q.find(id)
 			switch {
-			case i != nil && i.State == Running:
+			case i == nil || i.State&from == 0:
+			case i.State == Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
-			case i != nil && i.State&(Waiting|Halted|Dead) != 0:
+			case i.State&(Waiting|Halted|Dead) != 0:
 				i.Err, states[n] = reason, Cancelled
 				q.leave(i, Cancelled, now)
 			}
@@ -358,11 +388,11 @@ func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason 
 	})
 }
 
-func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error) {
+func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from State) ([]ItemID, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, 0, now, "", time.Time{}
+			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
+				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended = 0, 0, 0, 0, now, "", "", time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
 			}
@@ -378,22 +408,9 @@ func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
 	}))
 }
 
-func (m *memory) Items(ctx context.Context, queue string, query Query) ([]Item, error) {
-	return call(ctx, m, queue, func(q *memQueue, _ time.Time) (items []Item, _ error) {
-		for _, i := range q.in(cmp.Or(query.State, ^State(0)), func(i *memItem) bool {
-			return i.ID > query.After && (query.Key == "" || i.Key == query.Key) && (query.Lane == "" || i.Lane == query.Lane)
-		}) {
-			if items = append(items, i.view()); len(items) == cmp.Or(query.Limit, 100) {
-				break
-			}
-		}
-		return items, nil
-	})
-}
-
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
-		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now)}
+		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now), Classes: q.classStats(now)}
 		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
 		for _, i := range q.items {
 			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
@@ -425,17 +442,22 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 		if ok = i != nil; !ok {
 			return x, nil
 		}
-		x = Explanation{Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
 		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
+		class := i.Class
 		switch i.State {
 		case Blocked:
 			head := q.head(i.Key).view()
-			x.Head = &head
+			x.Head, class = &head, head.Class
 			x.Ahead = 1 + len(q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 }))
 		case Ready, Retry:
 			x.Before = len(q.in(Ready|Retry, func(other *memItem) bool {
-				return other.Lane == i.Lane && !other.RunAt.After(now) && byRunAt(other, i) < 0
+				return other.Lane == i.Lane && other.Class == i.Class && !other.RunAt.After(now) && byRunAt(other, i) < 0
 			}))
+		}
+		if class != "" {
+			s := q.statsOf(class, now)
+			s.Pending, x.Class = 0, &s
 		}
 		return x, nil
 	})

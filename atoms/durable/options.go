@@ -39,6 +39,10 @@ type Options struct {
 	// Lanes are classes of items, highest first; see [Queue.Lane]. The Limit of a lane holds
 	// for all processes together. The other fields of a lane must be zero.
 	Lanes []core.Lane
+	// Classes are kinds of items that share what is scarce; see [Queue.Class]. Their limits and rates
+	// hold for all processes together. If processes have different ones, those of the process
+	// that was the last to begin Run count. A class that no process has any more keeps its own.
+	Classes []Class
 	// Ageing keeps lower lanes from starving. After an item has been due for this time, it may
 	// pass higher lanes: one of four claimed items is then the oldest of all lanes. 0 means 10
 	// seconds, negative never.
@@ -75,6 +79,9 @@ type Options struct {
 	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
 	// and 30 days for Dead; negative means for ever. See [Queue.Prune].
 	Keep Keep
+	// MaxResult is how long the JSON of [Return] may be, in bytes; 0 means 64 kB (65,536), and MaxData is the
+	// maximum.
+	MaxResult int
 	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
 	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded is dead.
 	Encode func(item any) ([]byte, error)
@@ -111,6 +118,10 @@ func (o Options) resolved() (Options, error) {
 	}
 	count("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
 	count("MaxCluster", &o.MaxCluster, 0)
+	count("MaxResult", &o.MaxResult, 64<<10)
+	if o.MaxResult > MaxData {
+		errs = append(errs, fmt.Errorf("durable: Options.MaxResult is %d, more than %d", o.MaxResult, MaxData))
+	}
 	span("Backoff", &o.Backoff, time.Second, 1)
 	span("MaxBackoff", &o.MaxBackoff, max(10*time.Minute, o.Backoff), o.Backoff)
 	span("Timeout", &o.Timeout, 0, 0)
@@ -129,8 +140,10 @@ func (o Options) resolved() (Options, error) {
 		if slices.ContainsFunc(o.Lanes[:n], func(other core.Lane) bool { return other.Name == l.Name }) || l.Name == "" {
 			errs = append(errs, fmt.Errorf("durable: Options.Lanes[%d] is named %q, but lanes must have different names", n, l.Name))
 		}
-		errs = append(errs, checkText("the name of a lane", l.Name))
+		errs = append(errs, checkName("the name of a lane", l.Name))
 	}
+	classes, err := resolvedClasses(o.Classes)
+	o.Classes, errs = classes, append(errs, err)
 	if o.Encode == nil {
 		o.Encode = json.Marshal
 	}
@@ -156,12 +169,15 @@ type ItemOptions struct {
 	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
 	// means the last lane.
 	Lane string
+	// Class is the name of a class; "" means none.
+	Class string
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration
 	// Unique is an id that the queue accepts once within UniqueFor; "" means none. UniqueFor
 	// is 24 hours if it is 0. If the queue got an item with the same id in this time, Enqueue
-	// adds nothing and returns the ID of that item, even if the item has ended.
+	// adds nothing and returns the ID of that item, even if the item has ended. [UniqueBy] makes an
+	// id from values; [Queue.EnqueueUnique] says whether the item was added.
 	Unique    string
 	UniqueFor time.Duration
 }

@@ -10,12 +10,20 @@ import (
 )
 
 // Snooze returns an error with which a body asks to be run again, after d at the earliest. The
-// attempt does not count. Later items of its key wait for the item.
-func Snooze(d time.Duration) error { return snoozed(max(0, d)) }
+// attempt does not count. Later items of its key wait for the item. The reason is for people:
+// [Item].Note has it until the item is claimed again, and [Queue.Explain] says it.
+func Snooze(d time.Duration, reason ...string) error {
+	return snoozed{max(0, d), strings.Join(reason, "; ")}
+}
 
-type snoozed time.Duration
+type snoozed struct {
+	span   time.Duration
+	reason string
+}
 
-func (s snoozed) Error() string { return fmt.Sprintf("durable: run again in %v", time.Duration(s)) }
+func (s snoozed) Error() string {
+	return strings.TrimSuffix(fmt.Sprintf("durable: run again in %v: %s", s.span, s.reason), ": ")
+}
 
 // Permanent marks an error that further attempts cannot change. If a body returns it, the item
 // is dead. Errors marked by retry.Permanent have the same effect. Permanent(nil) is nil.
@@ -75,7 +83,7 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 	case status != core.StatusFailed: // its process stops, or has lost the lease
 		return End{Kind: EndGivenBack}
 	case errors.As(err, &snooze):
-		return End{Kind: EndSnoozed, After: time.Duration(snooze)}
+		return End{Kind: EndSnoozed, After: snooze.span, Err: clean(snooze.reason)}
 	case isPermanent(err), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
 		return p.dead(err.Error())
 	}

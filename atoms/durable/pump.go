@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,9 +14,10 @@ import (
 
 // An ending is the end of a claim that is not recorded yet.
 type ending struct {
-	run  *run
-	end  End
-	busy int // how often the lock of its key was taken
+	run   *run
+	end   End
+	busy  int // how often the lock of its key was taken
+	since time.Time
 }
 
 // A pump makes turns, one at a time: it takes all ends that have collected and all free slots,
@@ -33,6 +35,7 @@ type pump[T any] struct {
 	retry   time.Time     // when to try them again
 	wait    time.Duration // how long retry is put off if the store cannot be reached; 0: it can be
 	line    line
+	classes classes
 }
 
 func (p *pump[T]) run() {
@@ -42,6 +45,12 @@ func (p *pump[T]) run() {
 		case <-p.wakes:
 			p.more = true
 		default:
+		}
+		var tokens <-chan time.Time
+		if next := p.classes.next; !next.IsZero() {
+			if tokens = time.After(time.Until(next)); !time.Now().Before(next) {
+				p.more, p.classes.next = true, time.Time{}
+			}
 		}
 		left := time.Until(p.retry)
 		s, some := p.take(left <= 0)
@@ -79,6 +88,7 @@ func (p *pump[T]) run() {
 		case <-p.wakes:
 			p.more = true
 		case <-p.ended:
+		case <-tokens:
 		case <-retry:
 		case <-quit:
 		}
@@ -117,9 +127,12 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 		return want
 	}
 	if p.entry == only {
-		return Want{Max: 1, Alone: true}
+		if p.more || !p.classes.full && p.classes.next.IsZero() {
+			want = Want{Max: 1, Alone: true}
+		}
+		return want
 	}
-	if !p.more && !(s.limited && len(some) > 0) {
+	if !p.more && !((s.limited || p.classes.full) && len(some) > 0) {
 		return want
 	}
 	p.mu.Lock()
@@ -170,7 +183,12 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		p.turns.note(began)
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
-		p.share.free(p.queue, 0) // another process has it
+		if len(t.Waits) == 0 {
+			p.share.free(p.queue, 0) // another process has it
+		} else {
+			p.more = false
+			p.await(t.Waits, 0)
+		}
 	}
 	if want.Max > 0 && err == nil && !want.Alone {
 		count := len(t.Items)
@@ -179,7 +197,9 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
-		p.more = count >= want.Max
+		if p.more = count >= want.Max; !p.more {
+			p.await(t.Waits, count)
+		}
 		if p.low += len(t.Items); want.Aged > 0 && len(t.Items) > 0 {
 			p.low = 0
 		}
@@ -201,16 +221,23 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || outs[n].Promoted || x.run.state.Load() == withdrawn
+		promoted = promoted || outs[n].Promoted && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)
 	}
 	for n, x := range told {
+		if outs[n].Outcome == OutcomeEnded || outs[n].Outcome == OutcomeAlready && x.run.finished.Load() {
+			p.metrics.ended.Add(1)
+			p.metrics.ends.add(time.Since(x.since))
+		}
 		p.tell(x.run.item, x.end, outs[n], x.run.finished.Load())
 	}
 	if promoted {
 		p.wake(true)
+	}
+	if slices.ContainsFunc(outs, func(e Ended) bool { return e.State&(Finished|Halted) != 0 }) {
+		p.tellWaiters()
 	}
 }
 
@@ -237,7 +264,9 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
-	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone}}
+	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult}}
+	p.metrics.claimed.Add(1)
+	p.metrics.claims.add(i.Started.Sub(i.RunAt))
 	p.share.add(alone)
 	p.mu.Lock()
 	p.runs[i.ID] = t.run
@@ -274,6 +303,9 @@ func (q *queue[T]) done(o core.Snapshot) {
 	if givenBack(r, o) {
 		e = End{Kind: EndGivenBack}
 	}
+	if e.Kind == EndDone {
+		e.Result = r.returned()
+	}
 	q.finish(r, e)
 }
 
@@ -282,7 +314,7 @@ func (q *queue[T]) done(o core.Snapshot) {
 func (q *queue[T]) finish(r *run, e End) {
 	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
 	q.mu.Lock()
-	q.ends = append(q.ends, &ending{run: r, end: e})
+	q.ends = append(q.ends, &ending{run: r, end: e, since: time.Now()})
 	q.mu.Unlock()
 	select {
 	case q.ended <- struct{}{}:
@@ -294,7 +326,12 @@ var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, 
 
 // tell raises the signal about the end of a claim.
 func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
-	i.Data, i.State, i.Err = nil, out.State, cmp.Or(e.Err, i.Err)
+	i.Data, i.State = nil, out.State
+	if e.Kind == EndSnoozed && out.State == Ready {
+		i.Note = e.Err
+	} else {
+		i.Err = cmp.Or(e.Err, i.Err)
+	}
 	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
 		i.State = Done
 	}

@@ -37,6 +37,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	if q.waker != nil {
 		defer q.waker.OnWake(q.opts.Name, wake)()
 	}
+	defer q.hearWaiters()()
 	if q.opts.DeferOn != "" {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
@@ -130,6 +131,7 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 		if l.line.err != nil {
 			err = fmt.Errorf("%w, because the store could not be reached: %w", ErrLeaseLost, l.line.err)
 		}
+		l.metrics.lost.Add(1)
 		LeaseLost.Raise(l.opts.Sink, l.opts.Name, err)
 	}
 	if now := time.Now(); !now.Before(l.beat) {
@@ -158,7 +160,7 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 func ignore[V any](_ V, err error) error { return err }
 
 func (l *loop[T]) join() {
-	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes}
+	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes, Classes: l.opts.Classes}
 	if len(node.Lanes) == 0 {
 		node.Lanes = []core.Lane{{}}
 	}
@@ -185,6 +187,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		return err
 	})
 	for _, lost := range beaten.Lost {
+		lost.Reason = fmt.Sprintf("%s sent no heartbeat before its lease was over: %s free again", lost.Name, count(lost.Claims))
 		NodeLost.Raise(l.opts.Sink, l.opts.Name, lost)
 	}
 	if err != nil {
@@ -204,6 +207,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		}
 	}
 	s.serve(l.opts, beaten.Strays)
+	s.classed.Store(beaten.Classed || s.classed.Load())
 	if beaten.Suspect && !beaten.Paused && !stopping && !l.deferred() {
 		l.share.request(l.queue, time.Now())
 	}

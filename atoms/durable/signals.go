@@ -4,7 +4,9 @@ import "github.com/ephemeralgo/ephemeral/core"
 
 // Signals that a queue raises on its sink. The key is the queue's name. A signal about an item
 // has the [Item] as payload, with its new State and Err and without its Data: see
-// [ItemSucceeded] and the other kinds. It is raised in the process that had the claim.
+// [ItemSucceeded] and the other kinds. It is raised in the process that had the claim. A queue also
+// raises [core.SignalThrottled] and [core.SignalFree], as in core, with the name of the class as key:
+// this process has found items that wait for tokens, or none any more.
 const (
 	SignalSucceeded = "durable.succeeded" // an item has ended well
 	SignalRetried   = "durable.retried"   // an attempt failed; there will be another one

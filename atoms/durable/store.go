@@ -10,8 +10,8 @@ import (
 
 // Limits of every store. A [Queue] checks them before it calls the store.
 const (
-	// MaxText is the maximum length of a queue name, key, lane or unique id in bytes. These
-	// texts are valid UTF-8 without NUL.
+	// MaxText is the maximum length of a queue name, key, lane, class or unique id in bytes. These
+	// texts are valid UTF-8 without NUL. Lanes and classes have no U+0001.
 	MaxText = 512
 	// MaxData is the maximum length of an encoded item in bytes.
 	MaxData = 1 << 20
@@ -95,10 +95,10 @@ var (
 //
 // Engines also offer, as functions of their own:
 //
-//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error): inserts, in the transaction of
+//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error), and EnqueueUnique with a bool: inserts, in the transaction of
 //     the caller and for queue q.Name(), the Insert that q.Prepare(item) returns. The lock of
 //     the key is held until the caller commits.
-//   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone], in the transaction of the
+//   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone] and the Result of [ResultFrom], in the transaction of the
 //     caller, without HandOver. Then it calls [MarkFinished]. If the item has a newer claim or
 //     none, it returns [ErrLeaseLost], and the caller must roll back.
 //   - LastTick(ctx, schedule string) (time.Time, error) and MarkTick(ctx, schedule
@@ -127,7 +127,8 @@ type Store interface {
 
 	// Join adds a node to node.Queue, alive for node.Lease from now. It returns an ID that was
 	// never used before. Names need not be unique. The other fields of node are kept for
-	// Explain.
+	// Explain, but not Classes: each class of the queue now has these values, unless SetClass has
+	// set others.
 	Join(ctx context.Context, node Node) (NodeID, error)
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
@@ -166,48 +167,90 @@ type Store interface {
 	//
 	// If an end with HandOver has promoted an item, that item becomes Running on the node, as if
 	// it were claimed, and is in Next. It does so only if the node is alive, the queue is not
-	// paused, its RunAt has come, and it has the Lane of the ended item: then no limit changes.
+	// paused, its RunAt has come, it has the Lane and the Class of the ended item, and the class
+	// has room. All ends are before all hand-overs, which are in the order of ends.
 	//
 	// Then Turn makes items Running on the node, with Attempts one higher, Started = now, Node
 	// and Expires of the node, and a new Token. The Token is higher than all earlier ones of the
 	// store. Together with those in Next, they are at most want.Max items. If want.Max is 0, none
 	// is claimed.
 	//
-	// If the node or a lane has a limit, Turn holds the lock of the queue: it takes it after the
+	// A class has room if fewer than Limit items of it are Running in all lanes, and, with a Rate, if it
+	// has a token. A claim takes one token; nothing gives one back. A class counts if it has a Limit
+	// or a Rate, also if no node has it. Tokens are those of package bucket: there are at most Burst.
+	// If the clock was set back to a time before the last claims, the class has no tokens, and new
+	// ones come in. (Store a mark and the time when the rate was set: so a claim changes one number.)
+	//
+	// If the node or a lane has a limit, or if items of a class that counts wait, Turn holds the lock of the queue: it takes it after the
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock
 	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
 	// the ends are committed and returned. If the queue is paused, no items are claimed.
-	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, with Losses less
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, without a Class if node.Classes
+	// is empty, with Losses less
 	// than [LossesAlone]; with want.Alone, only the others. It takes them
-	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
+	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED), and passes
+	// over items whose class has no room. After
 	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
 	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
-	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
+	// (RunAt, ID) of all lanes and classes that have room; it is taken first if its RunAt is at least
 	// want.Aged ago. Items are in the order in which they were taken. Turn may claim fewer items,
 	// but not in another order.
 	//
+	// If Turn claims less than Max, and no other limit, Waits are the classes without room of
+	// which an item could be claimed otherwise, sorted by name.
+	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
+	//
+	// An end after which the item is Retry, Dead, Halted or Cancelled, and one of EndSnoozed, adds an
+	// [Attempt] to the item, and so does Beat with a lost claim (EndLost). The last [MaxAttempts] are kept,
+	// with the item.
 	Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error)
 
-	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
-	// item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
+	// Cancel cancels items of the queue that are in one of the states from, and returns a State for each,
+	// in the order of ids. An item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
 	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
 	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and Turn makes the
 	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
 	// changes, and State is 0. Reason is not empty.
-	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
+	Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error)
 
-	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts and Losses 0, RunAt =
+	// Again puts Dead, Halted and Cancelled items that are in one of the states from back into the queue, with Attempts and Losses 0, RunAt =
 	// now, Token 0, no Cancel and zero Ended. Err stays. A Halted item becomes Ready. Another
 	// item becomes Ready if its key has no head (in the order of IDs), otherwise Blocked in its
 	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
-	Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error)
+	Again(ctx context.Context, queue string, ids []ItemID, from State) ([]ItemID, error)
+
+	// Move puts Blocked, Ready and Retry items into a lane, with its rank, and returns the IDs of those that it
+	// changed, sorted. They keep their class. If a key of one of them has another item in these states that is not
+	// in the lane and not among ids, nothing changes, and the error is [ErrOrder]. Like Cancel, it takes the locks of
+	// the keys first.
+	Move(ctx context.Context, queue string, ids []ItemID, lane string, rank int) ([]ItemID, error)
+
+	// Result returns what has become of an item, or false if the queue has no such item.
+	Result(ctx context.Context, queue string, id ItemID) (Result, bool, error)
+
+	// Depths counts the items that have not ended, in one snapshot, in any order. It does not read those that have.
+	Depths(ctx context.Context, queue string) ([]Depth, error)
 
 	// Pause stops or resumes claims of the whole queue. Running items go on.
 	Pause(ctx context.Context, queue string, paused bool) error
 
-	// Items returns the items of the queue that q selects, sorted by ID, at most q.Limit.
-	Items(ctx context.Context, queue string, q Query) ([]Item, error)
+	// Items returns a page of the items that q selects, at most q.Limit, as they are in one snapshot, in an
+	// order of the store. Next is a text that only the store reads; Items with it as q.After returns the
+	// next page. An item that does not change is on one page. Items looks at about [MaxLook] items at most.
+	// [Query.Walk] does that for engines with indexes.
+	Items(ctx context.Context, queue string, q Query) (Page, error)
+
+	// Count counts the items that q selects; it ignores After and Limit.
+	Count(ctx context.Context, queue string, q Query) (int, error)
+
+	// SetClass sets Limit and Rate of a class of the queue, in place of what nodes have. ResetClass
+	// sets those of the node that joined last and has the class, or none. They change the class
+	// under the lock of the queue. The tokens of a class do not change with its rate, but are not more than the
+	// new burst; a rate that is new begins with a full bucket. When SetClass returns, no turn under way goes by
+	// the old values.
+	SetClass(ctx context.Context, queue string, class Class) error
+	ResetClass(ctx context.Context, queue, class string) error
 
 	// Stats counts the items of the queue, in one snapshot. Fenced is left 0.
 	Stats(ctx context.Context, queue string) (Stats, error)
@@ -250,6 +293,7 @@ const (
 type Insert struct {
 	Key       string        // "" has no order
 	Lane      string        // "" if the queue has no lanes
+	Class     string        // "": none
 	Rank      int           // of its lane, from 0, the highest
 	Data      []byte        // encoded, perhaps empty
 	Delay     time.Duration // RunAt = now + Delay; not negative
@@ -270,6 +314,7 @@ type Item struct {
 	ID       ItemID    `json:"id"`
 	Key      string    `json:"key,omitempty"`
 	Lane     string    `json:"lane,omitempty"`
+	Class    string    `json:"class,omitempty"`
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
@@ -284,6 +329,7 @@ type Item struct {
 	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
 	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
 	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
+	Note     string    `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
 	Data     []byte    `json:"-"`
 }
 
@@ -296,6 +342,7 @@ type Node struct {
 	MaxConcurrency int           // items that it runs at once; for Explain only
 	MaxCluster     int           // items of the queue that run at once on all nodes; 0: no limit
 	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
+	Classes        []Class       // for Join; Turn claims items of classes, of all, only if there are any
 }
 
 // Beating is a beat among several: see [Store].
@@ -312,6 +359,7 @@ type Beaten struct {
 
 	Strays  []string // lanes that no node has, sorted
 	Suspect bool     // an item waits until a process runs nothing else
+	Classed bool     // there are items of classes that are Ready or Retry
 	Due     bool     // there are items in lanes whose first one can be claimed
 	Gone    bool     // the node is not alive: Beat returns ErrLeaseLost, and Beats no error
 }
@@ -327,13 +375,14 @@ type Held struct {
 // Lost is a node whose lease is over.
 type Lost struct {
 	Name   string `json:"name"`
-	Claims int    `json:"claims"` // items that are free again
+	Claims int    `json:"claims"`           // items that are free again
+	Reason string `json:"reason,omitempty"` // for people; a [Queue] sets it
 }
 
 // Want says how much a node wants to claim.
 type Want struct {
 	Max   int           // 0 to [MaxBatch]
-	Ahead int           // how many of Max have no free slot yet: none of these while an item of the queue has Losses
+	Ahead int           // how many of Max have no free slot yet: none of these while an item of the queue has Losses, or items of classes wait and one of the queue counts
 	Alone bool          // only an item that must run alone; Max is 1
 	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
@@ -342,6 +391,7 @@ type Want struct {
 type Turned struct {
 	Ends  []Ended // in the order of the ends
 	Items []Item  // claimed, without those in Next
+	Waits []ClassWait
 }
 
 // An End is the end of a claim.
@@ -351,8 +401,9 @@ type End struct {
 	Token    int64
 	Kind     EndKind
 	After    time.Duration // EndRetry, EndSnoozed: RunAt = now + After
-	Err      string        // becomes Err of the item, except with EndSnoozed and EndGivenBack
+	Err      string        // becomes Err of the item; with EndSnoozed its Note, and with EndGivenBack nothing
 	HandOver bool          // claim the key's next item
+	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
 }
 
@@ -370,6 +421,7 @@ const (
 	EndSnoozed                      // Ready, RunAt = now + After, Attempts one less
 	EndGivenBack                    // Ready, RunAt as it was, Attempts one less
 	EndCancelled                    // Cancelled
+	EndLost                         // of an [Attempt] only: its lease was lost
 )
 
 // Ended is the result of an [End].
@@ -392,12 +444,18 @@ const (
 
 // A Query selects items that match all fields that are not zero. The zero Query selects all.
 type Query struct {
-	State State  // 0 = any; states may be or-ed
-	Dead  bool   // State is Dead or Halted; a [Queue] replaces it by State before it asks the store
-	Key   string // "" = any
-	Lane  string // "" = any
-	After ItemID // higher IDs only
-	Limit int    // maximum number of items; 0 means all for [Queue.Items], and 100 for a store
+	State   State         // 0 = any; states may be or-ed
+	Dead    bool          // State is Dead or Halted; a [Queue] replaces it by State
+	Due     bool          // State is Ready or Retry, and RunAt has come; a [Queue] sets State, too
+	Delayed bool          // State is Ready or Retry, and RunAt has not come; a [Queue] sets State, too
+	Key     string        // "" = any
+	Lane    string        // "" = any
+	Class   string        // "" = any
+	Err     string        // a part of Err; "" = any
+	MinAge  time.Duration // since Enqueued; the item is at least that old
+	MaxAge  time.Duration // and younger than this; 0 = any
+	After   string        // Page.Next of the page before; "" = the first page
+	Limit   int           // maximum number of items; 0 means all for [Queue.Items], else 100
 }
 
 // Keep says how long items are kept after their end; negative: for ever.
@@ -429,22 +487,29 @@ type Stats struct {
 	Strays []string `json:"strays,omitempty"`
 	Paused bool     `json:"paused"`
 
+	Classes []ClassStats `json:"classes,omitempty"` // of which items are Ready, Retry or Running, that count, or that SetClass has set; sorted by name
+
 	Fenced uint64 `json:"fenced"` // ends of this process that were refused because the claim was lost
 }
 
 // An Explanation says why an item waits. Its String says it in words.
 type Explanation struct {
-	Item        Item      `json:"item"`
-	Time        time.Time `json:"time"`           // when the facts were read, by the clock of the store
-	Head        *Item     `json:"head,omitempty"` // of its key, if the item is Blocked
-	Ahead       int       `json:"ahead"`          // if it is Blocked: items of its key that go first, the head and Blocked ones with a smaller (Rank, ID)
-	Before      int       `json:"before"`         // if it is Ready or Retry: due items of its lane with a smaller (RunAt, ID)
-	Running     int       `json:"running"`        // items of the queue that run
-	LaneRunning int       `json:"laneRunning"`    // items of its lane that run
-	Paused      bool      `json:"paused"`
-	Nodes       []Serving `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
-	MaxAttempts int       `json:"maxAttempts"`       // a [Queue] sets it
-	Pending     bool      `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
+	Item        Item        `json:"item"`
+	Time        time.Time   `json:"time"`           // when the facts were read, by the clock of the store
+	Head        *Item       `json:"head,omitempty"` // of its key, if the item is Blocked
+	Ahead       int         `json:"ahead"`          // if it is Blocked: items of its key that go first, the head and Blocked ones with a smaller (Rank, ID)
+	Before      int         `json:"before"`         // if it is Ready or Retry: due items of its lane and class with a smaller (RunAt, ID)
+	Running     int         `json:"running"`        // items of the queue that run
+	LaneRunning int         `json:"laneRunning"`    // items of its lane that run
+	Paused      bool        `json:"paused"`
+	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
+	Nodes       []Serving   `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
+	MaxAttempts int         `json:"maxAttempts"`       // a [Queue] sets it
+	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
+	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
+	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
+	// that ended well.
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // Serving is a node that serves a queue.

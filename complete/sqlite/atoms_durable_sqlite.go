@@ -32,6 +32,12 @@ func QueueStoreEnqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durab
 	return sqlite.Enqueue[T](ctx, tx, q, item)
 }
 
+// QueueStoreEnqueueUnique is [sqlite.EnqueueUnique]: EnqueueUnique is Enqueue, and also
+// says whether the item was added: see durable.Queue.EnqueueUnique.
+func QueueStoreEnqueueUnique[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (id durable.ItemID, added bool, err error) {
+	return sqlite.EnqueueUnique[T](ctx, tx, q, item)
+}
+
 // QueueStoreFinish is [sqlite.Finish]: Finish ends the running item as done, in the
 // transaction of the caller: the end and the rest of the transaction are committed
 // together, or not at all.

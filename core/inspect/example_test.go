@@ -53,7 +53,7 @@ func ExampleSchedules() {
 }
 
 // letters is a queue in a store with one dead item.
-type letters struct{ dead []inspect.DeadItem }
+type letters struct{ dead []inspect.StoredItem }
 
 func (l *letters) Name() string                 { return "letters" }
 func (l *letters) Pause(context.Context) error  { return nil }
@@ -63,23 +63,23 @@ func (l *letters) Status(context.Context) (inspect.QueueStatus, error) {
 	return inspect.QueueStatus{Counts: []inspect.StateCount{{State: "dead", Items: len(l.dead)}}}, nil
 }
 
-func (l *letters) DeadItems(ctx context.Context, after int64, limit int) ([]inspect.DeadItem, error) {
-	return l.dead, nil
+func (l *letters) Items(_ context.Context, match inspect.ItemQuery) (inspect.ItemPage, error) {
+	return inspect.ItemPage{Items: l.dead}, nil // a store selects, at most match.Limit
 }
 
 func (l *letters) Again(ctx context.Context, id int64) (bool, error) { return l.Discard(ctx, id) }
 
 func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
 	before := len(l.dead)
-	l.dead = slices.DeleteFunc(l.dead, func(d inspect.DeadItem) bool { return d.ID == id })
+	l.dead = slices.DeleteFunc(l.dead, func(d inspect.StoredItem) bool { return d.ID == id })
 	return len(l.dead) < before, nil
 }
 
 // A status page shows all queues of a program, from any package.
 func ExampleStoredQueue() {
-	var queue inspect.StoredQueue = &letters{[]inspect.DeadItem{{ID: 7, Key: "ada", Err: "no such address"}}}
-	dead, err := queue.DeadItems(context.Background(), 0, 50)
-	for _, item := range dead {
+	var queue inspect.StoredQueue = &letters{[]inspect.StoredItem{{ID: 7, Key: "ada", Err: "no such address"}}}
+	page, err := queue.Items(context.Background(), inspect.ItemQuery{State: "dead", Limit: 50})
+	for _, item := range page.Items {
 		fmt.Println(item.ID, item.Key, item.Err, err)
 	}
 	fmt.Println(queue.Discard(context.Background(), 7))

@@ -13,9 +13,8 @@ import (
 type StoredQueue interface {
 	Name() string
 	Status(ctx context.Context) (QueueStatus, error)
-	// DeadItems returns at most limit items that are not tried any more: those with IDs
-	// above after, lowest first.
-	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
+	// Items returns a page of the items that match selects.
+	Items(ctx context.Context, match ItemQuery) (ItemPage, error)
 	// Again makes a dead item ready to run, Discard gives it up. Both return false if the
 	// item was not dead.
 	Again(ctx context.Context, id int64) (bool, error)
@@ -38,15 +37,38 @@ type StateCount struct {
 	Items int    `json:"items"`
 }
 
-// A DeadItem is an item of a [StoredQueue] that is not tried any more.
-type DeadItem struct {
+// An ItemQuery selects items of a [StoredQueue] that match all fields that are not zero.
+type ItemQuery struct {
+	State          string        // names of states, joined by "|": dead and halted items are not tried any more
+	Lane, Class    string        // "" is any
+	Key            string        // "" is any
+	Err            string        // a part of the error
+	MinAge, MaxAge time.Duration // since the item was added
+	After          string        // Next of the page before; "" is the first page
+	Limit          int           // 0 is the default of the queue
+}
+
+// An ItemPage has some items. A page may be short, or empty, and have a Next.
+type ItemPage struct {
+	Items []StoredItem `json:"items"`
+	Next  string       `json:"next,omitempty"` // "": this is the last page
+}
+
+// A StoredItem is an item of a [StoredQueue].
+type StoredItem struct {
 	ID       int64     `json:"id"`
 	Key      string    `json:"key,omitempty"`
 	Lane     string    `json:"lane,omitempty"`
+	Class    string    `json:"class,omitempty"`
 	State    string    `json:"state"`
 	Attempts int       `json:"attempts"`
-	Ended    time.Time `json:"ended"`
+	Enqueued time.Time `json:"enqueued,omitzero"`
+	RunAt    time.Time `json:"runAt,omitzero"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Node     string    `json:"node,omitempty"`
 	Err      string    `json:"error,omitempty"`
+	Note     string    `json:"note,omitempty"` // why the item waits
 }
 
 // Schedules are named plans that start work by the clock. A status page shows and

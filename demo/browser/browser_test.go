@@ -178,7 +178,7 @@ func TestPage(t *testing.T) {
 		} {
 			b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(origin+hash))
 			b.until(`document.querySelector("#main").innerText.includes(%q)`, says)
-			if text := value[string](b, `document.body.innerText`); regexp.MustCompile(`undefined|Why it waits|no signals|No dead items|no answer`).MatchString(text) {
+			if text := value[string](b, `document.body.innerText`); regexp.MustCompile(`undefined|Why it waits|no signals|No such items|no answer`).MatchString(text) {
 				t.Errorf("%s shows more than that it is gone:\n%s", hash, text)
 			}
 		}
@@ -260,7 +260,7 @@ func TestPage(t *testing.T) {
 		b.until(`document.querySelectorAll(".dead tbody tr").length === 1`)
 		b.click(`button[aria-label="Discard item 2 of invoices"]`)
 		b.click("#ask-yes")
-		b.until(`document.querySelector(".table:has(.dead) .empty").textContent === "No dead items."`)
+		b.until(`document.querySelector(".table:has(.dead) .empty").textContent === "No such items."`)
 		b.until(`/ready 1\b.*dead 0.*cancelled 1/.test(document.querySelector("td.states").textContent) && document.querySelector(".queues td.status").textContent === "paused"`)
 		b.open(origin + "#schedules")
 		b.click(`button[aria-label="Run now schedule nightly report"]`)

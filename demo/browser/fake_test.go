@@ -1,9 +1,9 @@
 package browser
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ type fakeQueue struct {
 	mu     sync.Mutex
 	paused bool
 	ready  int
-	dead   []inspect.DeadItem
+	dead   []inspect.StoredItem
 }
 
 func (q *fakeQueue) Name() string { return q.name }
@@ -32,11 +32,15 @@ func (q *fakeQueue) Status(context.Context) (inspect.QueueStatus, error) {
 	}, nil
 }
 
-func (q *fakeQueue) DeadItems(_ context.Context, after int64, limit int) ([]inspect.DeadItem, error) {
+func (q *fakeQueue) Items(_ context.Context, match inspect.ItemQuery) (page inspect.ItemPage, _ error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(q.dead, after+1, func(d inspect.DeadItem, id int64) int { return cmp.Compare(d.ID, id) })
-	return slices.Clone(q.dead[from:min(len(q.dead), from+limit)]), nil
+	from, _ := strconv.Atoi(match.After)
+	to := min(len(q.dead), from+match.Limit)
+	if page.Items = slices.Clone(q.dead[from:to]); to < len(q.dead) {
+		page.Next = strconv.Itoa(to)
+	}
+	return page, nil
 }
 
 func (q *fakeQueue) Again(_ context.Context, id int64) (bool, error) { return q.take(id, 1), nil }
@@ -47,7 +51,7 @@ func (q *fakeQueue) take(id int64, ready int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := len(q.dead)
-	q.dead = slices.DeleteFunc(q.dead, func(d inspect.DeadItem) bool { return d.ID == id })
+	q.dead = slices.DeleteFunc(q.dead, func(d inspect.StoredItem) bool { return d.ID == id })
 	if len(q.dead) == before {
 		return false
 	}

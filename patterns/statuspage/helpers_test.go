@@ -127,7 +127,8 @@ type store struct {
 	name  string
 	hangs atomic.Bool
 	calls []string
-	dead  []inspect.DeadItem
+	dead  []inspect.StoredItem
+	last  inspect.ItemQuery
 	asked atomic.Int32
 }
 
@@ -142,14 +143,15 @@ func (s *store) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	return inspect.QueueStatus{Counts: []inspect.StateCount{{State: "dead", Items: len(s.dead)}}, Oldest: 3 * time.Second, Nodes: 2}, nil
 }
 
-func (s *store) DeadItems(_ context.Context, after int64, limit int) (found []inspect.DeadItem, _ error) {
+func (s *store) Items(_ context.Context, match inspect.ItemQuery) (page inspect.ItemPage, _ error) {
 	s.asked.Add(1)
+	s.last = match
 	for _, item := range s.dead {
-		if item.ID > after && len(found) < limit {
-			found = append(found, item)
+		if fmt.Sprint(item.ID) > match.After && len(page.Items) < match.Limit {
+			page.Items, page.Next = append(page.Items, item), fmt.Sprint(item.ID)
 		}
 	}
-	return found, nil
+	return page, nil
 }
 
 func (s *store) call(name string, id int64) (bool, error) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // A query is a view with its parameters. Clients whose queries are equal share their frames.
@@ -21,6 +22,7 @@ type query struct {
 	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
 	core.OperationQuery
+	items inspect.ItemQuery
 }
 
 // parameters are the names that each view accepts.
@@ -29,7 +31,7 @@ var parameters = map[string][]string{
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
 	"operation":  {"coordinator", "id"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
-	"dead":       {"queue", "after", "limit"},
+	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
 }
 
 // parse reads the parameters of a view.
@@ -45,7 +47,7 @@ func parse(view string, values url.Values) (q query, err error) {
 	}
 	number := func(name, otherwise string, most uint64) uint64 {
 		n, bad := strconv.ParseUint(cmp.Or(values.Get(name), otherwise), 10, 64)
-		if bad != nil || n > most {
+		if (bad != nil || n > most) && (view != "items" || name != "after") {
 			err = invalid("%s is %q, but must be a number up to %d", name, values.Get(name), most)
 		}
 		return n
@@ -62,6 +64,12 @@ func parse(view string, values url.Values) (q query, err error) {
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
+	}
+	if view == "items" {
+		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
+		if q.items.State == "any" {
+			q.items.State = ""
+		}
 	}
 	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
 		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
@@ -103,9 +111,9 @@ func (p *Page) newSource(q query) (source, error) {
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
-	case "dead":
+	case "items":
 		s, err := choose(p.queues, "queue", q.of)
-		return &deadSource{page: p, queue: s, query: q}, err
+		return &itemsSource{page: p, queue: s, query: q.items}, err
 	}
 	return overviewSource{p}, nil
 }

@@ -71,32 +71,29 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// deadSource shows the dead items of a queue: items that are not tried any more.
-type deadSource struct {
+// itemsSource shows items of a queue; without another query, those that are not tried any more.
+type itemsSource struct {
 	page  *Page
 	queue *entry[inspect.StoredQueue]
-	query query
+	query inspect.ItemQuery
 }
 
-type deadFrame struct {
-	Queue string             `json:"queue"`
-	Items []inspect.DeadItem `json:"items"`
-	Next  int64              `json:"next"` // value for after; 0: these are the last
+type itemsFrame struct {
+	Queue string               `json:"queue"`
+	Items []inspect.StoredItem `json:"items"`
+	Next  string               `json:"next"` // to pass as after; "": these are the last
 }
 
-func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {
-	items, err := v.queue.is.DeadItems(ctx, int64(v.query.After), v.query.Limit)
+func (v *itemsSource) frame(ctx context.Context, _ effort) (any, error) {
+	got, err := v.queue.is.Items(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}
-	shown := deadFrame{Queue: v.queue.id, Items: append([]inspect.DeadItem{}, items...)}
+	shown := itemsFrame{v.queue.id, append([]inspect.StoredItem{}, got.Items...), got.Next}
 	for i := range shown.Items {
 		item := &shown.Items[i]
-		item.Key, item.Err = v.page.redacted(item.Key), v.page.redacted(item.Err)
-		item.Lane, item.State = cut(item.Lane), cut(item.State)
-		if i == v.query.Limit-1 {
-			shown.Next = item.ID
-		}
+		item.Key, item.Err, item.Note = v.page.redacted(item.Key), v.page.redacted(item.Err), v.page.redacted(item.Note)
+		item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
 	}
 	return shown, nil
 }

@@ -58,7 +58,7 @@ func TestViews(t *testing.T) {
 			return slow.Wait(ctx, child)
 		}, core.Options{Name: "orders", Sink: sink})
 		again := newCoordinator(t, func(context.Context, string) error { return errors.New("no paper") }, core.Options{Name: "orders", Sink: sink})
-		jobs := &store{name: "jobs", dead: []inspect.DeadItem{{ID: 5, Key: "k", State: "dead", Attempts: 3, Ended: time.Now(), Err: "boom"}, {ID: 6}}}
+		jobs := &store{name: "jobs", dead: []inspect.StoredItem{{ID: 5, Key: "k", State: "dead", Attempts: 3, Ended: time.Now(), Err: "boom"}, {ID: 6}}}
 		p := newPage(t, statuspage.Options{
 			Title: "shop", Sinks: map[string]*core.Sink{"main": sink}, Coordinators: []core.Inspector{slow, orders, again},
 			Queues: []inspect.StoredQueue{jobs}, Schedules: []inspect.Schedules{&plans{names: []string{"report"}}}, View: statuspage.Loopback, Allow: anything,
@@ -137,10 +137,12 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, []any{"halt.deploy"}, o.each("held", "name"))
 		assert.Equal(t, "slow", o.at("held", 0, "gates", 0, "coordinator"))
 
-		o = get(t, p, "dead?queue=jobs&limit=1")
+		o = get(t, p, "items?queue=jobs&limit=1")
 		assert.Equal(t, []any{"boom"}, o.each("items", "error"))
-		assert.EqualValues(t, 5, o["next"])
-		assert.Equal(t, []any{6.0}, get(t, p, "dead?after=5").each("items", "id"))
+		assert.Equal(t, "5", o["next"])
+		assert.Equal(t, inspect.ItemQuery{State: "halted|dead", Limit: 1}, jobs.last)
+		assert.Equal(t, []any{6.0}, get(t, p, "items?after=5&state=any&key=k&lane=l&class=c&error=e").each("items", "id"))
+		assert.Equal(t, inspect.ItemQuery{Key: "k", Lane: "l", Class: "c", Err: "e", After: "5", Limit: 50}, jobs.last)
 	})
 }
 
@@ -188,7 +190,7 @@ func TestQueries(t *testing.T) {
 		for target, code := range map[string]int{
 			"operations?limit=201": 400, "operations?limit=x": 400, "operations?status=busy": 400, "operations?order=up": 400,
 			"operations?stauts=failed": 400, "operation?id=-1": 400, "operation?id=999999": 404, "operations?coordinator=d": 404,
-			"operations?status=failed&status=running": 400, "signals?sink=d": 404, "dead": 400, "dead?queue=d": 404, "nothing": 404, "stream?view=nothing": 404, "stream?view=operations&limit=x": 400, "": 404,
+			"operations?status=failed&status=running": 400, "signals?sink=d": 404, "items": 400, "items?queue=d": 404, "nothing": 404, "stream?view=nothing": 404, "stream?view=operations&limit=x": 400, "": 404,
 		} {
 			w := request(p, "GET", "/api/"+target, "", nil)
 			assert.Equal(t, code, w.Code, target)
@@ -421,7 +423,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}, core.Options{Name: text, Sink: sink, MaxConcurrency: 2, DeferOn: "halt*", CancelOn: text, Lanes: []core.Lane{{Name: text}}})
 	require.NoError(t, err)
 	defer c.Close()
-	q := &store{name: text, dead: []inspect.DeadItem{{ID: 13, Key: text, Lane: text, State: text, Err: text}}}
+	q := &store{name: text, dead: []inspect.StoredItem{{ID: 13, Key: text, Lane: text, State: text, Err: text}}}
 	p := newPage(t, statuspage.Options{
 		Title: text, Sinks: map[string]*core.Sink{text: sink}, Coordinators: []core.Inspector{c}, Queues: []inspect.StoredQueue{q},
 		Schedules: []inspect.Schedules{&plans{names: []string{text}}}, Redact: redact, View: statuspage.Loopback, Allow: anything,
@@ -432,7 +434,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}
 	synctest.Wait()
 	sink.Hold("halt"+text, text, 0)
-	targets := []string{"overview", "operations", "signals", "dead", "operations?coordinator=" + escaped(text+"?")}
+	targets := []string{"overview", "operations", "signals", "items", "operations?coordinator=" + escaped(text+"?")}
 	for s := range c.Operations(core.OperationQuery{}) {
 		targets = append(targets, fmt.Sprintf("operation?id=%d", s.ID))
 	}
@@ -546,7 +548,7 @@ func FuzzRequest(f *testing.F) {
 	p := newPage(f, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, View: statuspage.Loopback, Allow: anything})
 	f.Add("operations", "status=pending,running&after=1&order=newest&signal=*", `{"action":"limit","coordinator":"c","limit":3}`)
 	f.Add("signals", "after=18446744073709551615&pattern=?,*", `{"action":"retract","sink":"s","signal":"**"}`)
-	f.Add("dead", "limit=0", `{"action":"again","queue":"q","item":-1}`)
+	f.Add("items", "limit=0", `{"action":"again","queue":"q","item":-1}`)
 	f.Add("operation", "id=%zz", `[]`)
 	f.Fuzz(func(t *testing.T, view, query, body string) {
 		for method, path := range map[string]string{"GET": "/api/" + view, "POST": "/api/act"} {

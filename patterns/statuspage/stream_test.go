@@ -69,10 +69,10 @@ func TestStreamKeepAlive(t *testing.T) {
 	})
 }
 
-func TestStreamOfDeadItemsAsksEveryTwoSeconds(t *testing.T) {
+func TestStreamOfItemsAsksEveryTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &store{name: "q"}
-		c := newSite(t, newPage(t, statuspage.Options{Queues: []inspect.StoredQueue{q}})).open(t, 1, "view=dead")
+		c := newSite(t, newPage(t, statuspage.Options{Queues: []inspect.StoredQueue{q}})).open(t, 1, "view=items")
 		go c.read(0)
 		time.Sleep(9 * time.Second)
 		assert.EqualValues(t, 5, q.asked.Load())

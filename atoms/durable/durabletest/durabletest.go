@@ -32,7 +32,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}
@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 
 func runCase(t *testing.T, name string, open func(t testing.TB) durable.Store, run func(s *suite)) {
 	t.Run(name, func(t *testing.T) {
-		run(&suite{T: t, ctx: context.Background(), a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
+		run(&suite{T: t, ctx: context.Background(), open: func() durable.Store { return open(t) }, a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
 	})
 }
 
@@ -48,6 +48,7 @@ type suite struct {
 	*testing.T
 	ctx   context.Context
 	a, b  durable.Store // the same database
+	open  func() durable.Store
 	queue string
 }
 
@@ -154,11 +155,12 @@ func (s *suite) end(n durable.Node, e durable.End, want durable.State, items ...
 // item returns an item as the second opening of the database shows it.
 func (s *suite) item(id durable.ItemID) durable.Item {
 	s.Helper()
-	items := must[[]durable.Item](s)(s.b.Items(s.ctx, s.queue, durable.Query{After: id - 1, Limit: 1}))
-	if len(items) == 0 || items[0].ID != id {
+	x, ok, err := s.b.Explain(s.ctx, s.queue, id)
+	s.ok(err)
+	if !ok {
 		s.Fatalf("there is no item %d", id)
 	}
-	return items[0]
+	return x.Item
 }
 
 func (s *suite) states(ids ...durable.ItemID) (states []durable.State) {
@@ -206,7 +208,7 @@ func (s *suite) insert() {
 			s.Fatalf("id %d after %d", in.ID, got[n-1].ID)
 		}
 	}
-	s.equal("items of another queue", len(must[[]durable.Item](s)(s.a.Items(s.ctx, s.queue+"2", durable.Query{}))), 0)
+	s.equal("items of another queue", len(must[durable.Page](s)(s.a.Items(s.ctx, s.queue+"2", durable.Query{})).Items), 0)
 }
 
 // One item of a key at a time, in order; items without a key have none.
@@ -283,8 +285,8 @@ func (s *suite) losses() {
 	s.equal("an attempt", facts(), list(3, 1, 0))
 	s.equal("given back", must[[]durable.Ended](s)(endAll(s, s.a, alive, endOf(item, back)))[0].Outcome, durable.OutcomeAlready)
 	s.equal("taken off", facts(), list(2, 0, 0))
-	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(id), "x")))
-	s.ok(ignore(s.a.Again(s.ctx, s.queue, list(id))))
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(id), anyState, "x")))
+	s.ok(ignore(s.a.Again(s.ctx, s.queue, list(id), anyState)))
 	s.equal("again", facts(), list(0, 0, 0))
 	lose(durable.Want{Max: 1})
 	s.end(alive, retry, durable.Retry, s.claim(alive, durable.Want{Max: 1})[0])
@@ -309,7 +311,7 @@ func (s *suite) unique() {
 	in := func(id string, span time.Duration) durable.Insert { return durable.Insert{Unique: id, UniqueFor: span} }
 	first := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(in("b", long), in("a", short), in("b", long), in("", 0), in("", 0))))
 	s.equal("same call", first[2], durable.Inserted{ID: first[0].ID, Duplicate: true})
-	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(first[0].ID), "x")))
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(first[0].ID), anyState, "x")))
 	s.equal("pruned", s.pruned(durable.Keep{}, 10), 1)
 	s.pass()
 	got := must[[]durable.Inserted](s)(s.b.Insert(s.ctx, s.queue, list(in("a", long), in("b", long))))
@@ -373,12 +375,13 @@ func (s *suite) contexts() {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(cause)
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
+	_, _, resulted := s.a.Result(ctx, s.queue, ids[0])
 	_, _, pruned := s.a.Prune(ctx, s.queue, durable.Keep{}, 1)
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
 		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
-		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids)), "Pause": s.a.Pause(ctx, s.queue, true),
-		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
+		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "SetClass": s.a.SetClass(ctx, s.queue, durable.Class{Name: "c", Limit: 1}), "ResetClass": s.a.ResetClass(ctx, s.queue, "c"), "Pause": s.a.Pause(ctx, s.queue, true),
+		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Count": ignore(s.a.Count(ctx, s.queue, durable.Query{})), "Move": ignore(s.a.Move(ctx, s.queue, ids, "x", 0)), "Result": resulted, "Depths": ignore(s.a.Depths(ctx, s.queue)), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
 		"Prune": pruned,
 	} {
 		if !errors.Is(err, cause) || errors.Is(err, durable.ErrUndecided) {
@@ -452,7 +455,7 @@ func (s *suite) chaos() {
 			found, err1 := s.b.Items(s.ctx, s.queue, durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: items})
 			stats, err2 := s.a.Stats(s.ctx, s.queue)
 			sum := stats.Blocked + stats.Ready + stats.Delayed + stats.Running + stats.Retry + stats.Halted + stats.Done + stats.Dead + stats.Cancelled
-			if err := errors.Join(err1, err2, invariants(found, most)); err != nil || stats.Items != sum || stats.Running > most {
+			if err := errors.Join(err1, err2, invariants(found.Items, most)); err != nil || stats.Items != sum || stats.Running > most {
 				s.Errorf("%+v: %v", stats, err)
 			}
 			select {

@@ -114,18 +114,18 @@ func (d *differ) step() {
 	time.Sleep(2 * time.Microsecond) // no two calls at the same time, even if both stores are fast
 	if len(d.nodes) < 2 {
 		n := durable.Node{Queue: d.queue, Name: fmt.Sprint("node ", len(d.tokens), len(d.calls)), Lease: long, MaxCluster: pick(d, 0, 4, 6),
-			Lanes: pick(d, []core.Lane{{Name: "hot", Limit: 3}, {Name: ""}}, []core.Lane{{Name: ""}, {Name: "hot"}}, []core.Lane{{Name: "hot"}})}
+			Lanes: pick(d, []core.Lane{{Name: "hot", Limit: 3}, {Name: ""}}, []core.Lane{{Name: ""}, {Name: "hot"}}, []core.Lane{{Name: "hot"}}), Classes: pick(d, nil, nil, []durable.Class{d.class("two"), d.class("one")})}
 		ours, theirs := n, n
 		ours.ID, theirs.ID = must[durable.NodeID](d.suite)(d.a.Join(d.ctx, n)), must[durable.NodeID](d.suite)(d.model.Join(d.ctx, n))
 		d.nodes = append(d.nodes, [2]durable.Node{ours, theirs})
 	}
 	which := d.rand.IntN(len(d.nodes))
 	node := d.nodes[which]
-	switch d.rand.IntN(14) {
+	switch d.rand.IntN(15) {
 	case 0, 1, 2:
 		var in []durable.Insert
 		for range 1 + d.rand.IntN(4) {
-			one := durable.Insert{Key: pick(d, "", "a", "b", "c"), Lane: pick(d, "", "hot"), Data: fmt.Append(nil, d.rand.Uint32()), Delay: pick(d, 0, 0, 0, 0, 0, long)}
+			one := durable.Insert{Key: pick(d, "", "a", "b", "c"), Lane: pick(d, "", "hot"), Class: pick(d, "", "one", "two", "three"), Data: fmt.Append(nil, d.rand.Uint32()), Delay: pick(d, 0, 0, 0, 0, 0, long)}
 			if one.Lane == "" {
 				one.Rank = 1
 			}
@@ -147,18 +147,34 @@ func (d *differ) step() {
 		d.turn(node)
 	case 9:
 		ours, theirs := d.some()
-		got, err := d.b.Cancel(d.ctx, d.queue, ours, "reason")
-		want, wantErr := d.model.Cancel(d.ctx, d.queue, theirs, "reason")
+		from := pick(d, anyState, anyState, durable.Blocked|durable.Running|durable.Dead)
+		got, err := d.b.Cancel(d.ctx, d.queue, ours, from, "reason")
+		want, wantErr := d.model.Cancel(d.ctx, d.queue, theirs, from, "reason")
 		d.same(fmt.Sprint("cancel ", theirs), got, err, want, wantErr)
 	case 10:
 		ours, theirs := d.some()
-		got, err := d.a.Again(d.ctx, d.queue, ours)
-		want, wantErr := d.model.Again(d.ctx, d.queue, theirs)
+		from := pick(d, anyState, anyState, durable.Cancelled|durable.Halted)
+		got, err := d.a.Again(d.ctx, d.queue, ours, from)
+		want, wantErr := d.model.Again(d.ctx, d.queue, theirs, from)
 		for n := range got {
 			got[n] = d.id(got[n])
 		}
 		d.same(fmt.Sprint("again ", theirs), got, err, want, wantErr)
 	case 11:
+		if d.rand.IntN(2) == 0 {
+			ours, theirs := d.some()
+			lane, rank := pick(d, "hot", ""), 0
+			if lane == "" {
+				rank = 1
+			}
+			got, err := d.a.Move(d.ctx, d.queue, ours, lane, rank)
+			want, wantErr := d.model.Move(d.ctx, d.queue, theirs, lane, rank)
+			for n := range got {
+				got[n] = d.id(got[n])
+			}
+			d.same(fmt.Sprint("move ", theirs, lane), got, err, want, wantErr)
+			break
+		}
 		paused := d.rand.IntN(2) == 0
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
@@ -167,12 +183,23 @@ func (d *differ) step() {
 		want, _, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
 	case 13:
+		if class := d.class(pick(d, "one", "two")); d.rand.IntN(2) == 0 {
+			d.same(fmt.Sprintf("set %+v", class), nil, d.b.SetClass(d.ctx, d.queue, class), nil, d.model.SetClass(d.ctx, d.queue, class))
+		} else {
+			d.same("reset "+class.Name, nil, d.b.ResetClass(d.ctx, d.queue, class.Name), nil, d.model.ResetClass(d.ctx, d.queue, class.Name))
+		}
+	case 14:
 		if d.rand.IntN(4) == 0 {
 			d.nodes = slices.Delete(d.nodes, which, which+1)
 			d.same("leave "+node[0].Name, nil, d.b.Leave(d.ctx, node[0]), nil, d.model.Leave(d.ctx, node[1]))
 		}
 	}
 	d.look(node)
+}
+
+// class is a class with random values, whose tokens come too late for the test.
+func (d *differ) class(name string) durable.Class {
+	return durable.Class{Name: name, Limit: pick(d, 0, 0, 1, 2, 4), Rate: pick(d, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8})}
 }
 
 // turn ends random claims, perhaps some that were ended before, and claims.
@@ -190,10 +217,14 @@ func (d *differ) turn(node [2]durable.Node) {
 		kind, after, over := pick(d, kinds...), pick(d, 0, 0, 0, long), d.rand.IntN(2) == 0
 		for side, to := range []*[]durable.End{&ours, &theirs} {
 			e[side].Kind, e[side].After, e[side].HandOver, e[side].Err = kind, after, over, "err"
+			if e[side].Result = nil; over {
+				e[side].Result = fmt.Append(nil, after)
+			}
 			*to = append(*to, e[side])
 		}
 	}
 	w := durable.Want{Max: d.rand.IntN(6), Aged: pick(d, 0, 0, 1, long)}
+	w.Ahead = d.rand.IntN(1 + w.Max/2)
 	got, err := d.b.Turn(d.ctx, node[0], ours, w)
 	want, wantErr := d.model.Turn(d.ctx, node[1], theirs, w)
 	for n := range min(len(got.Ends), len(want.Ends)) {
@@ -206,6 +237,12 @@ func (d *differ) turn(node [2]durable.Node) {
 	d.claimed(got.Items, want.Items)
 	d.same(fmt.Sprintf("end %+v", theirs), got.Ends, err, want.Ends, wantErr)
 	d.same(fmt.Sprintf("claim %+v by %+v", w, node), d.items(got.Items, true), nil, d.items(want.Items, false), nil)
+	for _, waits := range list(got.Waits, want.Waits) {
+		for n := range waits {
+			waits[n].Next, waits[n].Half = waits[n].Next.Truncate(long), waits[n].Half.Truncate(long)
+		}
+	}
+	d.same("classes that wait", got.Waits, nil, want.Waits, nil)
 }
 
 // look compares what the stores show.
@@ -218,24 +255,45 @@ func (d *differ) look(node [2]durable.Node) {
 	d.same("beat", beaten, err, want, wantErr)
 	q := durable.Query{Limit: durable.MaxBatch}
 	if d.rand.IntN(3) == 0 {
-		q = durable.Query{State: durable.State(d.rand.IntN(256)), Key: pick(d, "", "a"), Lane: pick(d, "", "hot"), Limit: 1 + d.rand.IntN(20)}
+		q = durable.Query{State: durable.State(d.rand.IntN(256)), Key: pick(d, "", "a"), Lane: pick(d, "", "", "hot"), Class: pick(d, "", "", "two"), Limit: 1 + d.rand.IntN(20),
+			Err: pick(d, "", "", "r"), Due: d.rand.IntN(8) == 0, MinAge: pick(d, 0, 0, 0, 1, long), MaxAge: pick(d, 0, 0, 0, 1, long)}
+		if q.Delayed = !q.Due && d.rand.IntN(8) == 0; q.Due || q.Delayed {
+			q.State = pick(d, durable.Ready, durable.Retry, durable.Ready|durable.Retry)
+		}
 	}
-	got, err := d.b.Items(d.ctx, d.queue, q)
-	wants, wantErr := d.model.Items(d.ctx, d.queue, q)
+	got, err := walk(d.suite, d.b, q)
+	wants, wantErr := walk(d.suite, d.model, q)
 	d.same(fmt.Sprintf("items %+v", q), d.items(got, true), err, d.items(wants, false), wantErr)
+	n, err := d.b.Count(d.ctx, d.queue, q)
+	d.same(fmt.Sprintf("count %+v", q), n, err, len(wants), nil)
 	stats, err := d.a.Stats(d.ctx, d.queue)
 	wantStats, wantErr := d.model.Stats(d.ctx, d.queue)
 	stats.Oldest, wantStats.Oldest = min(stats.Oldest, 1), min(wantStats.Oldest, 1)
+	for n := range min(len(stats.Classes), len(wantStats.Classes)) {
+		d.sameClass(&stats.Classes[n])
+		d.sameClass(&wantStats.Classes[n])
+	}
 	d.same("stats", stats, err, wantStats, wantErr)
 	if ours, theirs := d.some(); len(ours) > 0 {
 		x, ok, err := d.a.Explain(d.ctx, d.queue, ours[0])
 		model, wantOK, wantErr := d.model.Explain(d.ctx, d.queue, theirs[0])
+		r, found, err1 := d.b.Result(d.ctx, d.queue, ours[0])
+		wantResult, wantFound, err2 := d.model.Result(d.ctx, d.queue, theirs[0])
+		d.same(fmt.Sprint("result of ", theirs[0]), []any{r, found}, err1, []any{wantResult, wantFound}, err2)
 		d.same(fmt.Sprint("explain ", theirs[0]), []any{d.explanation(x, true), ok}, err, []any{d.explanation(model, false), wantOK}, wantErr)
 	}
 }
 
+// sameClass takes away what may differ.
+func (d *differ) sameClass(c *durable.ClassStats) {
+	if c != nil && c.Next.After(time.Now().Add(long)) {
+		c.Next = time.Unix(1, 0)
+	}
+}
+
 func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanation {
-	x.Item, x.Time = d.item(x.Item, ours), time.Time{}
+	d.sameClass(x.Class)
+	x.Item, x.Time, x.Attempts = d.item(x.Item, ours), time.Time{}, d.attempts(x.Attempts, ours)
 	if x.Head != nil {
 		head := d.item(*x.Head, ours)
 		x.Head = &head

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +22,7 @@ type lane struct {
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID, err error) {
 	var lanes []lane
-	for _, l := range node.Lanes {
+	for _, l := range node.Places() {
 		lanes = append(lanes, lane{l.Name, l.Limit})
 	}
 	text, err := json.Marshal(lanes)
@@ -28,6 +30,7 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 		return 0, err
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		p.declare(node)
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
 select nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
@@ -97,12 +100,9 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 		return err
 	}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
 	p.rows(func(rows pgx.Rows) error {
-		var lane string
-		var stray, due bool
-		err := rows.Scan(&lane, &stray, &due)
-		if b.Due = b.Due || due; stray {
-			b.Strays = append(b.Strays, lane)
-		}
+		var due bool
+		err := scanWaiting(rows, &b.Strays, &b.Classed, &due)
+		b.Due = b.Due || due
 		return err
 	}, waiting, node.Queue)
 	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
@@ -114,8 +114,21 @@ select exists (
 	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
 }
 
+// scanWaiting reads a row of waiting, and adds its lane if no node has it.
+func scanWaiting(rows pgx.Rows, strays *[]string, classed, due *bool) error {
+	var lane string
+	var stray bool
+	var class string
+	err := rows.Scan(&lane, &class, &stray, due)
+	*classed = *classed || class != ""
+	if at, known := slices.BinarySearch(*strays, lane); stray && !known {
+		*strays = slices.Insert(*strays, at, lane)
+	}
+	return err
+}
+
 // waiting selects the lanes with items that wait, whether no node has them, and whether an item can be
-// claimed. It takes few steps in an index for each lane.
+// claimed. It takes few steps in an index for each lane, and for each class in it.
 const waiting = `
 with recursive due (lane) as (
 	(select lane from {s}.durable_item where queue = $1 and state in (2, 8) order by lane limit 1)
@@ -123,9 +136,9 @@ with recursive due (lane) as (
 	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
 ),
 nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
-select lane, exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))),
+select split_part(lane, chr(1), -1), split_part(lane, chr(1), 2), exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', split_part(lane, chr(1), -1)))),
 	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
-from due where lane is not null order by lane`
+from due where lane is not null`
 
 // free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
 // their leases were lost. Items that a transaction has locked, for example with Finish, are left to
@@ -138,7 +151,7 @@ func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 		return err
 	}, `
 with old as materialized (
-	select i.id, i.node, i.token, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
+	select i.id, i.node, i.token, i.node_name, i.started, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
 	from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
 	order by i.id for update skip locked
@@ -152,6 +165,12 @@ freed as (
 losses as (
 	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
 	on conflict (queue, item) do update set losses = l.losses + 1, token = excluded.token
+),
+mine as (select * from freed where $2),
+gone as (`+trim+`),
+attempts as (
+	insert into {s}.durable_attempt (queue, item, token, kind, node_name, started, ended, err)
+	select $1, id, token, 8, node_name, started, clock_timestamp(), 'the lease of the node was lost' from mine
 )
 select node from freed`, queue, lost)
 }
@@ -213,6 +232,8 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 	if len(ends) == 0 {
 		t.Ends = nil
 	}
+	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
+	kept := keeping(ends, func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) })
 	p.rows(func(rows pgx.Rows) error {
 		var kind, place int
 		var outcome durable.Outcome
@@ -230,13 +251,15 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			t.Ends[place-1].Next = &i
 		case kind == 2:
 			t.Ends[place-1].Promoted = true
+		case kind == 4:
+			t.Waits = append(t.Waits, durable.ClassWait{Class: i.Key, Next: duration(int64(i.ID)), Half: duration(i.Token)})
 		default:
 			at, _ := slices.BinarySearch(turns, place)
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) as i",
-		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
+	}, "with t as materialized (select * from {s}.durable_turn_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
+select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 
 // lanesOf reads what Join has stored.
@@ -244,6 +267,9 @@ func lanesOf(text []byte) (lanes []core.Lane, err error) {
 	var stored []lane
 	err = json.Unmarshal(text, &stored)
 	for _, l := range stored {
+		if strings.HasPrefix(l.Name, "\x01") { // a class in a lane
+			continue
+		}
 		lanes = append(lanes, core.Lane{Name: l.Name, Limit: l.Limit})
 	}
 	return lanes, err

@@ -13,7 +13,16 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 	if len(items) == 0 {
 		return nil, nil
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) { p.insert(queue, items, &done) })
+	var strange []string
+	err = s.transact(ctx, changes, func(p *pipeline) {
+		strange = p.strange(queue, items)
+		p.insert(queue, items, &done)
+	})
+	for _, class := range strange {
+		if err == nil {
+			s.known.Store(durable.Insert{Lane: queue, Class: class}.Place(), true)
+		}
+	}
 	return done, err
 }
 
@@ -28,13 +37,16 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		delays, fors         []int64
 	)
 	for _, i := range items {
-		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Lane), append(uniques, i.Unique), append(ranks, int32(i.Rank))
+		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Place()), append(uniques, i.Unique), append(ranks, int32(i.Rank))
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
 	}
 	if items[0].NoWait {
 		p.do("select set_config('ephemeral.busy', coalesce((select array_agg(h) from ("+hashes+") as hashes where not pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys)
 	} else {
 		p.lockKeys(queue, keys)
+	}
+	for _, class := range p.strange(queue, items) {
+		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, clock_timestamp()) on conflict do nothing", queue, class)
 	}
 	*done = nil
 	p.rows(func(rows pgx.Rows) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // Cancel is as in [durable.Store].
-func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) (states []durable.State, err error) {
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) (states []durable.State, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		states = make([]durable.State, len(ids))
 		p.lockKeysOf(queue, ids)
@@ -34,7 +34,7 @@ update {s}.durable_item set
 	ended = case when state <> 4 then clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
-where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) returning id, state`, queue, numbers(ids), reason)
+where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
 		p.promote(queue, ids)
 	})
 	return states, err
@@ -43,7 +43,7 @@ where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) re
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, clock_timestamp())
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp()))
 from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
@@ -59,7 +59,7 @@ func head(key string) string {
 }
 
 // Again is as in [durable.Store].
-func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (changed []durable.ItemID, err error) {
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) (changed []durable.ItemID, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		changed = nil
 		p.lockKeysOf(queue, ids)
@@ -71,16 +71,16 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = clock_timestamp(), cancel = '', ended = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select clock_timestamp()), cancel = '', ended = null,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
-		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128)
+		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id returning i.id
-)
-select id from again order by id`, queue, numbers(ids))
-		p.do("delete from {s}.durable_loss where queue = $1 and item = any($2::bigint[])", queue, numbers(ids))
+),
+losses as (delete from {s}.durable_loss where queue = $1 and item in (select id from again))
+select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
 }
@@ -115,8 +115,14 @@ old as (
 		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
-gone as (delete from {s}.durable_item where id in (select id from old) returning id)
+gone as (delete from {s}.durable_item where id in (select id from old) returning id),
+attempts as (delete from {s}.durable_attempt where queue = $1 and item in (select id from gone)),
+results as (delete from {s}.durable_result where queue = $1 and item in (select id from gone))
 select count(*) from gone`, queue, states, ages, max)
+		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
+			p.do(`delete from {s}.durable_`+table+` as k where k.queue = $1 and k.item in (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2)
+	and not exists (select from {s}.durable_item as i where i.id = k.item)`, queue, max)
+		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
 			err := rows.Scan(&ids)

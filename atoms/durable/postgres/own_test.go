@@ -114,9 +114,9 @@ func TestIndexIsBuiltBesideTheWork(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 
 	defer s.Connect()()
-	const dropped = "select to_regclass('{s}.durable_item_over') is not null and to_regclass('{s}.durable_item_ended') is null"
+	const all = "select to_regclass('{s}.durable_item_ended') is null and count(*) = $1 from {s}.durable_migration"
 	for done := false; !done || !built(); {
-		require.NoError(t, pool.QueryRow(t.Context(), s.sql(dropped)).Scan(&done))
+		require.NoError(t, pool.QueryRow(t.Context(), s.sql(all), len(Migrations(schema))).Scan(&done))
 	}
 	_, more, err := s.Prune(t.Context(), "q", durable.Keep{Done: time.Hour, Dead: -1, Cancelled: -1}, 10)
 	require.NoError(t, err)

@@ -59,6 +59,8 @@ type Store struct {
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
 	own      own
+
+	known sync.Map // queue and class: it has a row
 }
 
 var (
@@ -80,7 +82,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_item", s.in+".durable_turn_1").Scan(&there)
+		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -106,7 +108,8 @@ var migrations embed.FS
 // begins with the comment "-- Outside of a transaction" is one statement, which must not be in
 // a transaction; the next steps need not wait for it.
 func Migrations(schema string) []string {
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted, and now by number
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(strings.Index(a, "_"), strings.Index(b, "_")) })
 	var steps []string
 	for _, name := range names {
 		text, _ := migrations.ReadFile(name)
@@ -255,17 +258,19 @@ func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
-const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0)`
+const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0), ` + note
 
 const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
 	i.started, i.ended, i.node_name, i.cancel, i.err, i.data`
 
 // scanItem reads the first columns of a row into before, and the others into an item.
-func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
+func scanItem(rows interface{ Scan(to ...any) error }, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
-	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
-		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses)...)
+	var place string
+	err := rows.Scan(append(before, &i.ID, &i.Key, &place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
+		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses, &i.Note)...)
+	i.SetPlace(place)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
 		if from != nil {
 			*to = *from

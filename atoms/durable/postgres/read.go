@@ -1,34 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
-
-// Items is as in [durable.Store].
-func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (items []durable.Item, err error) {
-	var states []int16
-	for state := durable.Blocked; state != 0; state <<= 1 {
-		if q.State&state != 0 {
-			states = append(states, int16(state))
-		}
-	}
-	err = s.transact(ctx, snapshot, func(p *pipeline) {
-		items = nil
-		p.rows(func(rows pgx.Rows) error {
-			i, err := scanItem(rows)
-			items = append(items, i)
-			return err
-		}, "select "+columns+` from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node
-			where i.queue = $1 and i.id > $2 and ($3::smallint[] is null or i.state = any($3)) and ($4 = '' or i.key = $4) and ($5 = '' or i.lane = $5)
-			order by i.id limit $6`, queue, q.After, states, q.Key, q.Lane, cmp.Or(q.Limit, 100))
-	})
-	return items, err
-}
 
 // Stats is as in [durable.Store].
 func (s *Store) Stats(ctx context.Context, queue string) (st durable.Stats, err error) {
@@ -48,14 +26,10 @@ select count(*), count(*) filter (where state = 1),
 from {s}.durable_item where queue = $1`, queue)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
-			var lane string
-			var stray bool
-			err := rows.Scan(&lane, &stray, nil)
-			if stray {
-				st.Strays = append(st.Strays, lane)
-			}
-			return err
+			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
 		}, waiting, queue)
+		st.Classes = nil
+		p.classes(queue, 0, func(c durable.ClassStats) { st.Classes = append(st.Classes, c) })
 	})
 	st.Oldest = duration(oldest)
 	return st, err
@@ -75,6 +49,7 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 			return err
 		}, "select now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
 			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue = $1 and i.id = $2", queue, id)
+		p.attempts(queue, id, &x.Attempts)
 		p.rows(func(rows pgx.Rows) error {
 			head, err := scanItem(rows)
 			x.Head = &head
@@ -83,7 +58,8 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 		count(&x.Ahead, of+"and i.key = me.key where me.queue = $1 and me.id = $2 and me.state = 1 and (i.state in (2, 4, 8, 16) or i.state = 1 and (i.rank, i.id) < (me.rank, me.id))")
 		count(&x.Before, of+"and i.lane = me.lane and i.state in (2, 8) where me.queue = $1 and me.id = $2 and me.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
 		count(&x.Running, of+"and i.state = 4 where me.queue = $1 and me.id = $2")
-		count(&x.LaneRunning, of+"and i.state = 4 and i.lane = me.lane where me.queue = $1 and me.id = $2")
+		count(&x.LaneRunning, of+"and i.state = 4 and split_part(i.lane, chr(1), -1) = split_part(me.lane, chr(1), -1) where me.queue = $1 and me.id = $2")
+		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
 		p.rows(func(rows pgx.Rows) error {
 			var lease int64
 			var lanes []byte

@@ -32,13 +32,19 @@ const MaxKeys = 2000
 // items of other keys may wait, too. If the caller calls q.Enqueue for this key before the
 // commit, it waits for its own transaction.
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
+	id, _, err := EnqueueUnique(ctx, tx, q, item)
+	return id, err
+}
+
+// EnqueueUnique is [Enqueue], and also says whether the item was added: see [durable.Queue.EnqueueUnique].
+func EnqueueUnique[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (id durable.ItemID, added bool, err error) {
 	s, ok := q.Store().(*Store)
 	if !ok {
-		return 0, fmt.Errorf("postgres: queue %q is on a %T, not on a store of PostgreSQL", q.Name(), q.Store())
+		return 0, false, fmt.Errorf("postgres: queue %q is on a %T, not on a store of PostgreSQL", q.Name(), q.Store())
 	}
 	insert, err := q.Prepare(item)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var done []durable.Inserted
 	err = s.within(ctx, tx, func(p *pipeline) {
@@ -46,9 +52,9 @@ func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T)
 		p.insert(q.Name(), []durable.Insert{insert}, &done)
 	})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return done[0].ID, nil
+	return done[0].ID, !done[0].Duplicate, nil
 }
 
 // Finish ends the running item as done, in the transaction of the caller: the end and the rest
@@ -65,7 +71,7 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	}
 	var t durable.Turned
 	err := s.within(ctx, tx, func(p *pipeline) {
-		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone}}, durable.Want{}, true, &t, new(bool))
+		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone, Result: durable.ResultFrom(ctx)}}, durable.Want{}, true, &t, new(bool))
 	})
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
@@ -12,11 +13,16 @@ import (
 
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (durable.NodeID, error) {
-	text, err := json.Marshal(node)
+	stored := node
+	stored.Lanes, stored.Classes = node.Places(), nil
+	text, err := json.Marshal(stored)
 	if err != nil {
 		return 0, err
 	}
 	return change(ctx, s, node.Queue, func(t *moment) (id durable.NodeID) {
+		for _, c := range node.Classes {
+			t.declare(c)
+		}
 		t.get(list{&id}, "insert into durable_node (queue, name, expires, node) values (?, ?, ?, ?) returning id", node.Queue, node.Name, t.in(node.Lease), string(text))
 		return id
 	})
@@ -57,7 +63,7 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 		b.Paused = t.paused()
 		b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
 			"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
-		b.Strays, b.Due = t.waiting()
+		b.Strays, b.Classed, b.Due = t.waiting()
 		b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
 	}
 	return b
@@ -67,6 +73,11 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
+	if lost {
+		for _, i := range t.items("queue = ? and node = ? and state = 4", t.queue, id) {
+			t.attempted(i, durable.EndLost, "the lease of the node was lost")
+		}
+	}
 	return t.do(`update durable_item set state = 2, token = iif(?1, -token, 0), node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
 	run_at = iif(?1 and losses >= 1, ?2 + (1000000 << min(losses - 1, 6)), run_at), losses = losses + ?1
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
@@ -74,25 +85,29 @@ where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue
 
 // waiting are the lanes with items that wait, which no node has, and whether an item of any lane can be
 // claimed. It takes few steps in an index for each lane.
-func (t *moment) waiting() (strays []string, due bool) {
+func (t *moment) waiting() (strays []string, classed, due bool) {
 	type lane struct {
 		name       string
 		stray, due bool
 	}
+	nobody := map[string]bool{}
 	for _, l := range rows(t, func(l *lane) list { return list{&l.name, &l.stray, &l.due} }, `
 with recursive due (lane) as (
 	select (select min(lane) from durable_item where queue = ?1 and state in (2, 8))
 	union all
 	select (select min(i.lane) from durable_item as i where i.queue = ?1 and i.state in (2, 8) and i.lane > due.lane) from due where due.lane is not null
 )
-select lane, exists (select 1 from durable_node where queue = ?1 and expires > ?2) and not exists (select 1 from durable_node as n, json_each(n.node, '$.Lanes') as l where n.queue = ?1 and n.expires > ?2 and l.value ->> 'Name' = due.lane),
+select lane, exists (select 1 from durable_node where queue = ?1 and expires > ?2) and not exists (select 1 from durable_node as n, json_each(n.node, '$.Lanes') as l where n.queue = ?1 and n.expires > ?2 and l.value ->> 'Name' = `+laneOf+`),
 	(select min(i.run_at) from durable_item as i where i.queue = ?1 and i.lane = due.lane and i.state in (2, 8)) <= ?2
 from due where lane is not null`, t.queue, t.now) {
+		var i durable.Item
+		i.SetPlace(l.name)
+		classed = classed || i.Class != ""
 		if due = due || l.due; l.stray {
-			strays = append(strays, l.name)
+			nobody[i.Lane] = true
 		}
 	}
-	return strays, due
+	return slices.Sorted(maps.Keys(nobody)), classed, due
 }
 
 // Leave is as in [durable.Store].
@@ -113,7 +128,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	turned, err := change(ctx, s, node.Queue, func(t *moment) durable.Turned {
 		var n claimer
 		alive = t.get(list{&n.id, &n.name, &n.expires}, "select id, name, expires from durable_node where id = ? and expires > ?", node.ID, t.now)
-		if t.paused() {
+		if n.classes = len(node.Classes) > 0; t.paused() {
 			n.id = 0
 		}
 		done := t.end(ends, n)
@@ -122,12 +137,20 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 				want.Max--
 			}
 		}
-		if want.Ahead > 0 && t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue) {
+		var places []*item
+		if n.id != 0 && want.Max > 0 && len(node.Classes) > 0 {
+			places = t.places()
+		}
+		if want.Ahead > 0 && (len(places) > 0 && len(t.counted()) > 0 || t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue)) {
 			want.Max -= want.Ahead
 		}
 		if n.id != 0 && want.Max > 0 {
-			done.Items = t.take(n, t.claim(node, want))
+			found, waits := t.claim(node, want, places)
+			done.Items = t.take(n, found)
+			t.charge()
+			done.Waits = waits()
 		}
+		t.charge()
 		return done
 	})
 	if err == nil && !alive && want.Max > 0 {
@@ -141,35 +164,85 @@ type claimer struct {
 	id      durable.NodeID
 	name    string
 	expires int64
+	classes bool // it claims items of classes
 }
 
-// claim returns what a node can claim now, in the order of its claims.
-func (t *moment) claim(node durable.Node, want durable.Want) (found []*item) {
-	busy := map[string]int{} // by lane, of what is found before
+// inLane is true for items of the lane ?2 in all classes.
+const inLane = "(lane = ?2 or lane >= char(1) and lane < char(2) and substr(lane, -length(char(1) || ?2)) = char(1) || ?2)"
+
+// laneOf is the lane in due.lane.
+const laneOf = "iif(due.lane >= char(1) and due.lane < char(2), substr(due.lane, instr(substr(due.lane, 2), char(1)) + 2), due.lane)"
+
+// claim returns what a node can claim now, in the order of its claims. After they are taken, waits
+// returns which classes have no room. Places are those of classes.
+func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (found []*item, waits func() []durable.ClassWait) {
+	most := want.Max
+	if node.MaxCluster > 0 {
+		running := 0
+		t.get(list{&running}, "select count(*) from durable_item where queue = ? and state = 4", t.queue)
+		most = min(most, node.MaxCluster-running)
+	}
+	rooms := map[string]int{} // by lane
+	for _, l := range node.Lanes {
+		if rooms[l.Name] = most; l.Limit > 0 {
+			running := 0
+			t.get(list{&running}, "select count(*) from durable_item where queue = ?1 and state = 4 and "+inLane, t.queue, l.Name)
+			rooms[l.Name] = l.Limit - running
+		}
+	}
 	var first durable.ItemID
 	// due returns what can be claimed of a lane now, the first one first.
-	due := func(l core.Lane, most int) []*item {
-		return t.items(`queue = ?1 and lane = ?2 and state in (2, 8) and run_at <= ?3 and id <> ?9 and (losses >= 2) = ?10 order by run_at, id limit max(0, min(?4,
-	iif(?5 > 0, ?5 - ?7 - (select count(*) from durable_item where queue = ?1 and state = 4), ?4),
-	iif(?6 > 0, ?6 - ?8 - (select count(*) from durable_item where queue = ?1 and lane = ?2 and state = 4), ?4)))`,
-			t.queue, l.Name, t.now, most, node.MaxCluster, l.Limit, len(found), busy[l.Name], first, want.Alone)
+	due := func(l core.Lane, most int) (all []*item) {
+		most = min(most, rooms[l.Name])
+		classes := 0
+		of := func(place, class string) {
+			if limit := min(most, t.room(class)); limit > 0 {
+				all = append(all, t.items("queue = ? and lane = ? and state in (2, 8) and run_at <= ? and id <> ? and (losses >= 2) = ? order by run_at, id limit ?",
+					t.queue, place, t.now, first, want.Alone, limit)...)
+			}
+		}
+		of(l.Name, "")
+		for _, p := range places {
+			if p.Lane == l.Name {
+				of(p.place, p.Class)
+				classes++
+			}
+		}
+		if classes > 0 {
+			slices.SortFunc(all, byRunAt)
+		}
+		return all[:max(0, min(len(all), most))]
+	}
+	admit := func(items ...*item) {
+		for _, i := range items {
+			rooms[i.Lane]--
+			t.admit(i)
+		}
+		found = append(found, items...)
 	}
 	if want.Aged > 0 {
 		var old []*item
 		for _, l := range node.Lanes {
-			old = append(old, due(l, 1)...)
+			old = append(old, due(l, min(1, most))...)
 		}
-		slices.SortFunc(old, func(a, b *item) int { return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.ID, b.ID)) })
+		slices.SortFunc(old, byRunAt)
 		if len(old) > 0 && old[0].runAt <= t.in(-want.Aged) {
-			found, first = old[:1], old[0].ID
-			busy[old[0].Lane]++
+			first = old[0].ID
+			admit(old[0])
 		}
 	}
 	for _, l := range node.Lanes {
-		found = append(found, due(l, want.Max-len(found))...)
+		admit(due(l, most-len(found))...)
 	}
-	return found
+	return found, func() []durable.ClassWait {
+		if len(found) >= most {
+			return nil
+		}
+		return t.waits(places, slices.DeleteFunc(slices.Clone(node.Lanes), func(l core.Lane) bool { return rooms[l.Name] <= 0 }), want.Alone)
+	}
 }
+
+func byRunAt(a, b *item) int { return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.ID, b.ID)) }
 
 // end ends claims, and n claims the next items of their keys if it may.
 func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
@@ -196,6 +269,13 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
 			i.State = t.after(i, e)
+			if i.State == durable.Ready && e.Kind == durable.EndSnoozed {
+				t.attempted(i, e.Kind, e.Err)
+			} else if i.State == durable.Done && e.Result != nil {
+				t.do("insert or replace into durable_result (item, data) values (?, ?)", i.ID, e.Result)
+			} else if i.State&(durable.Ready|durable.Done) == 0 {
+				t.attempted(i, kindOf[i.State], i.Err)
+			}
 			over[i.Key] = place
 			left = append(left, i)
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeEnded, State: i.State})
@@ -204,7 +284,8 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 	var taken []*item
 	for _, next := range t.leave(left...) {
 		e := ends[over[next.Key]]
-		if e.HandOver && n.id != 0 && next.Lane == known[e.ID].Lane && next.runAt <= t.now {
+		if e.HandOver && n.id != 0 && next.place == known[e.ID].place && next.runAt <= t.now && (n.classes || next.Class == "") && t.room(next.Class) > 0 {
+			t.admit(next)
 			taken = append(taken, next)
 		} else {
 			done.Ends[over[next.Key]].Promoted = true
@@ -219,6 +300,8 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 
 var stateAfter = [...]durable.State{durable.EndDone: durable.Done, durable.EndRetry: durable.Retry, durable.EndDead: durable.Dead, durable.EndHalted: durable.Halted,
 	durable.EndSnoozed: durable.Ready, durable.EndGivenBack: durable.Ready, durable.EndCancelled: durable.Cancelled}
+
+var kindOf = map[durable.State]durable.EndKind{durable.Retry: durable.EndRetry, durable.Dead: durable.EndDead, durable.Halted: durable.EndHalted, durable.Cancelled: durable.EndCancelled}
 
 // after changes a claim as its end says, and returns the state that follows.
 func (t *moment) after(i *item, e durable.End) durable.State {

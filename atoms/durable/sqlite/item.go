@@ -14,6 +14,7 @@ type item struct {
 	enqueued, runAt, started, ended, expires int64
 	on                                       durable.NodeID // while Running
 	was                                      durable.State  // as it was read
+	place                                    string         // see durable.Insert.Place
 }
 
 // isHead is true for the head of a key. Statements spell out the conditions of the indexes,
@@ -23,11 +24,13 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses from durable_item as i where `+where, args...)
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses,
+	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
+		found[n].SetPlace(found[n].place)
 		all = append(all, &found[n])
 	}
 	return all
@@ -124,7 +127,7 @@ func (t *moment) take(n claimer, items []*item) (taken []durable.Item) {
 	t.get(list{&last}, "update durable_token set last = last + ? returning last", len(items))
 	var ids []durable.ItemID
 	for at, i := range items {
-		i.State, i.started, i.on, i.Node, i.expires = durable.Running, t.now, n.id, n.name, n.expires
+		i.State, i.started, i.on, i.Node, i.expires, i.Note = durable.Running, t.now, n.id, n.name, n.expires, ""
 		i.Attempts++
 		i.Token = last - int64(len(items)-1-at)
 		ids = append(ids, i.ID)
@@ -163,7 +166,7 @@ func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
 	t.freed = true
 	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
 	iif(exists (select 1 from durable_item where queue = ?1 and key = ?2 and key <> '' and state in (2, 4, 8, 16)), 1, 2)) returning id`,
-		t.queue, in.Key, in.Lane, in.Rank, in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
+		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
 	if in.Unique != "" {
 		t.do("insert or replace into durable_unique (queue, unique_id, item, until) values (?, ?, ?, ?)", t.queue, in.Unique, done.ID, t.in(in.UniqueFor))
 	}

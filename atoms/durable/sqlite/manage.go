@@ -5,21 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Cancel is as in [durable.Store].
-func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) ([]durable.State, error) {
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) ([]durable.State, error) {
 	return change(ctx, s, queue, func(t *moment) []durable.State {
 		states := make([]durable.State, len(ids))
 		for n, id := range ids {
 			switch i := t.find(id)[id]; {
-			case i != nil && i.State == durable.Running:
+			case i == nil || i.State&from == 0:
+			case i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
-			case i != nil && i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
+			case i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
 				i.Err, i.State, states[n] = reason, durable.Cancelled, durable.Cancelled
 				t.save(t.leave(i)...)
 			}
@@ -29,10 +32,10 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 }
 
 // Again is as in [durable.Store].
-func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) ([]durable.ItemID, error) {
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) ([]durable.ItemID, error) {
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := t.find(id)[id]; i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
+			if i := t.find(id)[id]; i != nil && i.State&from&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
 				state := durable.Ready
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
@@ -62,9 +65,15 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
 		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
 			if age >= 0 {
-				pruned += t.do(`delete from durable_item where id in (
+				gone := rows(t, func(id *int64) list { return list{id} }, `delete from durable_item where id in (
 	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
+				t.do("delete from durable_attempt where item in (select value from json_each(?)) returning item", encode(gone))
+				t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
+				pruned += len(gone)
 			}
+		}
+		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
+			t.do("delete from durable_"+table+" where item in (select item from durable_"+table+" order by item limit ?) and not exists (select 1 from durable_item where id = item) returning item", most)
 		}
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
 		more = max(pruned, ids) == most
@@ -94,17 +103,6 @@ func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) er
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = excluded.tick", schedule, to.UnixMicro())
 }
 
-// Items is as in [durable.Store].
-func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]durable.Item, error) {
-	return look(ctx, s, queue, func(t *moment) (items []durable.Item) {
-		for _, i := range t.items("id > ?2 and +queue = ?1 and (?3 = 0 or state & ?3) and (?4 = '' or key = ?4) and (?5 = '' or lane = ?5) order by id limit ?6",
-			queue, q.After, q.State, q.Key, q.Lane, cmp.Or(q.Limit, 100)) {
-			items = append(items, t.full(i))
-		}
-		return items
-	})
-}
-
 // Stats is as in [durable.Store]. It reads one index entry for each item.
 func (s *Store) Stats(ctx context.Context, queue string) (durable.Stats, error) {
 	return look(ctx, s, queue, (*moment).stats)
@@ -124,7 +122,8 @@ from (
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
-	st.Strays, _ = t.waiting()
+	st.Strays, _, _ = t.waiting()
+	st.Classes = t.classStats()
 	return st
 }
 
@@ -141,24 +140,30 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 }
 
 func (t *moment) explain(i *item) durable.Explanation {
-	x := durable.Explanation{Item: t.full(i), Time: at(t.now), Paused: t.paused()}
+	x := durable.Explanation{Attempts: t.attempts(i.ID), Item: t.full(i), Time: at(t.now), Paused: t.paused()}
 	const count = "select count(*) from durable_item where queue = ? and "
 	t.get(list{&x.Running}, count+"state = 4", t.queue)
-	t.get(list{&x.LaneRunning}, count+"state = 4 and lane = ?", t.queue, i.Lane)
+	t.get(list{&x.LaneRunning}, "select count(*) from durable_item where queue = ?1 and state = 4 and "+inLane, t.queue, i.Lane)
+	class := i.Class
 	switch i.State {
 	case durable.Blocked:
 		if head := t.first(isHead, t.queue, i.Key); head != nil {
 			item := t.full(head)
-			x.Head = &item
+			x.Head, class = &item, head.Class
 		}
 		t.get(list{&x.Ahead}, count+"key = ? and state = 1 and (rank, id) < (?, ?)", t.queue, i.Key, i.Rank, i.ID)
 		x.Ahead++
 	case durable.Ready, durable.Retry:
-		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.Lane, t.now, i.runAt, i.ID)
+		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.place, t.now, i.runAt, i.ID)
 	}
+	x.Class = t.classOf(class)
 	x.Nodes = rows(t, func(n *durable.Serving) list { return list{decoder{&n.Node}, &n.Node.ID, &n.Note, &n.Running} },
 		`select node, id, note, (select count(*) from durable_item as i where i.queue = n.queue and i.node = n.id and state = 4)
 from durable_node as n where queue = ? and expires > ? order by id`, t.queue, t.now)
+	for at := range x.Nodes { // without classes in lanes
+		n := &x.Nodes[at]
+		n.Node.Lanes = slices.DeleteFunc(n.Node.Lanes, func(l core.Lane) bool { return strings.HasPrefix(l.Name, "\x01") })
+	}
 	return x
 }
 

@@ -21,6 +21,8 @@ type moment struct {
 	now   int64 // microseconds
 	freed bool  // items can be claimed now, or there is room for them
 	err   error
+
+	classes map[string]*class // see counted; nil: not read
 }
 
 type query = func(ctx context.Context, query string, args ...any) (*sql.Rows, error)

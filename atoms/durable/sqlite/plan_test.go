@@ -52,7 +52,13 @@ func TestPlans(t *testing.T) {
 			m.insert(durable.Insert{Key: "ada"})
 		}
 		n := claimer{id: node.ID}
-		claimed := m.take(n, m.claim(node, durable.Want{Max: 5, Aged: time.Second}))
+		m.change("stripe", func(c *class) { c.use(durable.Class{Limit: 2, Rate: core.Rate{PerSecond: 1, Burst: 2}}, m.now) })
+		for range 3 {
+			m.insert(durable.Insert{Class: "stripe"})
+		}
+		found, _ := m.claim(node, durable.Want{Max: 5, Aged: time.Second}, m.places())
+		claimed := m.take(n, found)
+		m.charge()
 		ended := m.end([]durable.End{{ID: claimed[0].ID, Token: claimed[0].Token, Kind: durable.EndDone, HandOver: true}}, n).Ends[0]
 		require.NotNil(t, ended.Next)
 		m.explain(m.find(ended.Next.ID + 1)[ended.Next.ID+1])

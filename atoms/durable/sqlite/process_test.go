@@ -115,19 +115,24 @@ func check(dir string, acked []string) error {
 		return err
 	}
 	states, last := map[durable.ItemID]durable.State{}, map[string]durable.State{}
-	for after, more := durable.ItemID(0), true; more; {
-		items, err := s.Items(context.Background(), q, durable.Query{After: after, Limit: durable.MaxBatch})
+	var items []durable.Item
+	for query := (durable.Query{Limit: durable.MaxBatch}); query.Limit > 0; {
+		page, err := s.Items(context.Background(), q, query)
 		if err != nil {
 			return err
 		}
-		for _, i := range items {
-			before, any := last[i.Key]
-			if i.State == durable.Done && any && before != durable.Done || (i.State == durable.Blocked) == (!any || before == durable.Done) {
-				return fmt.Errorf("item %d of key %s is in state %d, the one before it in %d", i.ID, i.Key, i.State, before)
-			}
-			states[i.ID], last[i.Key], after = i.State, i.State, i.ID
+		items = append(items, page.Items...)
+		if query.After = page.Next; page.Next == "" {
+			query.Limit = 0
 		}
-		more = len(items) > 0
+	}
+	slices.SortFunc(items, func(a, b durable.Item) int { return cmp.Compare(a.ID, b.ID) })
+	for _, i := range items {
+		before, any := last[i.Key]
+		if i.State == durable.Done && any && before != durable.Done || (i.State == durable.Blocked) == (!any || before == durable.Done) {
+			return fmt.Errorf("item %d of key %s is in state %d, the one before it in %d", i.ID, i.Key, i.State, before)
+		}
+		states[i.ID], last[i.Key] = i.State, i.State
 	}
 	tokens := map[int64]bool{}
 	for _, line := range acked {

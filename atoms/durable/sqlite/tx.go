@@ -16,13 +16,19 @@ var ErrOtherFile = errors.New("sqlite: the transaction is of another file than t
 // in the queue; if the caller rolls back, it is not. The queue must be on a [Store] in the file
 // of the transaction. After an error the caller must roll back.
 func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
+	id, _, err := EnqueueUnique(ctx, tx, q, item)
+	return id, err
+}
+
+// EnqueueUnique is [Enqueue], and also says whether the item was added: see [durable.Queue.EnqueueUnique].
+func EnqueueUnique[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (id durable.ItemID, added bool, err error) {
 	in, err := q.Prepare(item)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var done durable.Inserted
 	err = within(ctx, tx, q.Store(), q.Name(), func(t *moment) { done = t.insert(in) })
-	return done.ID, err
+	return done.ID, !done.Duplicate, err
 }
 
 // Finish ends the running item as done, in the transaction of the caller: the end and the rest
@@ -34,7 +40,7 @@ func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	var done durable.Ended
 	err := within(ctx, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) {
-		turned := t.end([]durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}}, claimer{})
+		turned := t.end([]durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone, Result: durable.ResultFrom(ctx)}}, claimer{})
 		done = turned.Ends[0]
 	})
 	switch {

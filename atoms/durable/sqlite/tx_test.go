@@ -115,10 +115,10 @@ func TestEnqueue(t *testing.T) {
 	id, err := enqueue(w, orders, nil)
 	require.NoError(t, err)
 	<-woken
-	items, err := s.Items(t.Context(), q, durable.Query{})
+	page, err := s.Items(t.Context(), q, durable.Query{})
 	require.NoError(t, err)
-	require.Len(t, items, 1)
-	require.Equal(t, id, items[0].ID)
+	require.Len(t, page.Items, 1)
+	require.Equal(t, id, page.Items[0].ID)
 
 	_, other := open(t, filepath.Join(t.TempDir(), "other.db"), sqlite.Options{})
 	_, err = enqueue(other, orders, nil)

@@ -879,15 +879,19 @@ function queues() {
   ], "The program shows no queues.");
   let queue = "";
   let params = {};
-  const dead = table("Dead letters", "dead", (d) => d.id, [
+  const states = el("select");
+  choose(states, [["", "dead letters"], ..."any blocked ready delayed running retry done cancelled".split(" ").map((s) => [s, s])]);
+  const form = filters(field("state", "State", states), ...["Key", "Lane", "Error"].map((n) => field(n.toLowerCase(), n, input("any"))));
+  const dead = table("Items", "dead", (d) => d.id, [
     rowHead("Item", "id", (cell, d) => text(cell, d.id)),
     column("State", "status", (cell, d) => status(cell, d.state)),
     plain("Key", "key", (d) => d.key),
     plain("Lane", "lane", (d) => d.lane),
     plain("Attempts", "num", (d) => count(d.attempts)),
     column("Ended", "time", (cell, d) => moment(cell, d.ended)),
-    plain("Error", "error", (d) => d.error),
+    plain("Error", "error", (d) => d.note || d.error),
     column("Actions", "actions", (cell, d) => {
+      if (!["dead", "halted"].includes(d.state)) return buttons(cell, []);
       const q = (all.queues ?? []).find((q) => q.name === queue);
       const name = `item ${d.id} of ${inside(queue)}`;
       const choice = [];
@@ -895,27 +899,27 @@ function queues() {
       if (can(q, "discard")) choice.push({ label: "Discard", of: name, danger: true, does: () => confirmed(`Discard ${name}`, `It was tried ${many(d.attempts, "time")}. It is given up for good.`, { action: "discard", queue, item: d.id }) });
       buttons(cell, choice);
     }),
-  ], "No dead items.");
+  ], "No such items.");
   const first = el("a", {}, "First page");
   const next = el("a", {}, "Next 50");
-  const pages = el("nav", { class: "pages", "aria-label": "Pages of dead items" }, first, next);
+  const pages = el("nav", { class: "pages", "aria-label": "Pages of items" }, first, next);
   const failed = el("p", { class: "error", role: "alert", hidden: true });
-  const box = el("section", { "aria-label": "Dead letters" }, failed, dead.node, pages);
-  let loaded = 0; // when the dead items were asked for last
+  const box = el("section", { "aria-label": "Items" }, form, failed, dead.node, pages);
+  let loaded = 0;
 
   async function load() {
     loaded = performance.now();
-    const wanted = queue;
+    const wanted = params;
     try {
-      const frame = await ask("api/dead?" + query({ queue, after: params.after, limit: 50 }));
-      if (wanted !== queue || frozen) return;
+      const frame = await ask("api/items?" + query({ ...params, queue, limit: 50 }));
+      if (wanted !== params || frozen) return;
       failed.hidden = true;
       dead.node.hidden = pages.hidden = false;
       dead.set(frame.items);
       first.hidden = !params.after;
       next.hidden = !frame.next;
-      attr(first, "href", address("queues", { queue }));
-      attr(next, "href", frame.next ? address("queues", { queue, after: frame.next }) : null);
+      attr(first, "href", address("queues", { ...params, after: "" }));
+      attr(next, "href", frame.next ? address("queues", { ...params, after: frame.next }) : null);
     } catch (error) {
       failed.hidden = !(error instanceof Refused);
       if (error.status === 404) dead.node.hidden = pages.hidden = true;
@@ -928,7 +932,8 @@ function queues() {
     feed(p) {
       params = p;
       queue = p.queue || all.queues?.[0]?.name || "";
-      text(dead.title, `Dead letters of ${queue}`);
+      refill(form, p);
+      text(dead.title, `Items of ${queue}`);
       box.hidden = !queue;
       dead.node.hidden = pages.hidden = true; // until it is there
       if (queue) load();

@@ -1,0 +1,64 @@
+package durable
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+const (
+	// MaxAttempts is how many attempts of an item a store keeps.
+	MaxAttempts = 10
+	// MaxAttemptError is the maximum length of the error of an attempt that is kept, in characters.
+	MaxAttemptError = 1000
+)
+
+// An Attempt is a claim of an item that has ended, or the current one.
+type Attempt struct {
+	Token   int64     `json:"token"`
+	Kind    EndKind   `json:"kind,omitempty"` // how it ended; 0: it has not
+	Node    string    `json:"node"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Err     string    `json:"err,omitempty"` // or the reason of a [Snooze], cut to [MaxAttemptError] characters
+}
+
+// Took is how long the attempt took; 0 if it has not ended.
+func (a Attempt) Took() time.Duration {
+	return max(0, a.Ended.Sub(a.Started))
+}
+
+var kindNames = []string{"running", "done", "retry", "dead", "halted", "snoozed", "given back", "cancelled", "lost"}
+
+// String is the kind in lower case.
+func (k EndKind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
+
+// MarshalText is String, for JSON.
+func (k EndKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// stateKind is how an attempt ended after which an item has a state.
+var stateKind = map[State]EndKind{Done: EndDone, Retry: EndRetry, Dead: EndDead, Halted: EndHalted, Cancelled: EndCancelled}
+
+const lostClaim = "the lease of the node was lost"
+
+// attempted adds an attempt to the item in memory.
+func (i *memItem) attempted(token int64, kind EndKind, text string, now time.Time) {
+	if r := []rune(text); len(r) > MaxAttemptError {
+		text = string(r[:MaxAttemptError])
+	}
+	i.attempts = append(i.attempts, Attempt{token, kind, i.Node, i.Started, now, text})
+	i.attempts = i.attempts[max(0, len(i.attempts)-MaxAttempts):]
+}
+
+// UniqueBy makes an id for [ItemOptions].Unique from values: equal values have the same id. It is a hash of their
+// JSON. UniqueBy panics if a value has no JSON form.
+func UniqueBy(values ...any) string {
+	text, err := json.Marshal(values)
+	if err != nil {
+		panic(fmt.Sprintf("durable: UniqueBy got a value without a JSON form: %v", err))
+	}
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:16])
+}

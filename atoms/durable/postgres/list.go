@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// A reader reads in one snapshot, in which it chooses indexes, whatever the statistics say. It holds no locks.
+type reader struct {
+	*Store
+	ctx   context.Context
+	tx    pgx.Tx
+	queue string
+}
+
+func (s *Store) reading(ctx context.Context, queue string, fn func(r reader) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "select set_config(name, 'off', true) from unnest(array['enable_seqscan', 'enable_bitmapscan', 'jit']) as name")
+		if err != nil {
+			return err
+		}
+		return fn(reader{s, ctx, tx, queue})
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = fmt.Errorf("postgres: %w (%w)", err, context.Cause(ctx))
+	case err != nil:
+		err = fmt.Errorf("postgres: %w", err)
+	}
+	return err
+}
+
+// collect reads the rows of a statement whose first argument is the queue.
+func collect[V any](r reader, read pgx.RowToFunc[V], sql string, args ...any) ([]V, error) {
+	rows, _ := r.tx.Query(r.ctx, r.sql(sql), append([]any{r.queue}, args...)...)
+	return pgx.CollectRows(rows, read)
+}
+
+// Items is as in [durable.Store]. It needs a few round trips.
+func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page durable.Page, err error) {
+	err = s.reading(ctx, queue, func(r reader) error {
+		ids, next, err := q.Walk(r.places, func(p durable.Part, most int) ([]durable.Looked, error) { return r.look(q, p, most) })
+		if err != nil {
+			return err
+		}
+		page.Next = next
+		page.Items, err = collect(r, func(row pgx.CollectableRow) (durable.Item, error) { return scanItem(row) }, "select "+columns+`
+			from unnest($2::bigint[]) with ordinality as found (id, place) join {s}.durable_item as i on i.id = found.id left join {s}.durable_node as n on n.id = i.node
+			where i.queue || '' = $1 order by place`, numbers(ids))
+		return err
+	})
+	return page, err
+}
+
+// Count is as in [durable.Store].
+func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int, err error) {
+	err = s.reading(ctx, queue, func(r reader) error {
+		parts, err := q.Parts(r.places)
+		for _, p := range parts {
+			var some []int
+			if err == nil {
+				args, where, match, _ := conditions(q, p)
+				some, err = collect(r, pgx.RowTo[int], "select count(*) from {s}.durable_item as i where "+where+" and "+match, args...)
+			}
+			if err != nil {
+				return err
+			}
+			n += some[0]
+		}
+		return err
+	})
+	return n, err
+}
+
+// places takes few steps in an index for each.
+func (r reader) places(states durable.State) ([]string, error) {
+	from := "{s}.durable_item as i where i.queue = $1 and " + stateIs(states)
+	return collect(r, pgx.RowTo[string], `
+with recursive l (lane) as (
+	(select i.lane from `+from+` order by i.lane limit 1)
+	union all
+	select (select i.lane from `+from+` and i.lane > l.lane order by i.lane limit 1) from l where l.lane is not null
+)
+select lane from l where lane is not null order by lane`)
+}
+
+// look reads one index from where the part begins.
+func (r reader) look(q durable.Query, p durable.Part, most int) ([]durable.Looked, error) {
+	args, where, match, at := conditions(q, p)
+	n := len(args) + 1
+	after, order, shown := fmt.Sprintf("i.id > $%d", n+1), "i.id", "0::bigint"
+	switch {
+	case at == "i.rank":
+		after, shown = fmt.Sprintf("(i.rank, i.id) > ($%d::bigint::int, $%d::bigint)", n+1, n+2), "i.rank::bigint"
+	case at != "":
+		after, shown = fmt.Sprintf("("+at+", i.id) > (timestamptz 'epoch' + $%d::bigint * interval '1 microsecond', $%d::bigint)", n+1, n+2), "(extract(epoch from "+at+") * 1000000)::bigint"
+	}
+	if at != "" {
+		order, args = at+", i.id", append(args, p.From.At)
+	}
+	return collect(r, pgx.RowToStructByPos[durable.Looked], fmt.Sprintf("select %s, i.id, %s from {s}.durable_item as i where %s and %s order by %s limit %d", shown, match, where, after, order, most), append(args, p.From.ID)...)
+}
+
+func stateIs(states durable.State) string {
+	switch states {
+	case durable.Ready | durable.Retry:
+		return "i.state in (2, 8)"
+	case durable.Finished | durable.Halted:
+		return "i.state >= 16 and i.lane <> ''"
+	case durable.Halted, durable.Done, durable.Dead, durable.Cancelled:
+		return fmt.Sprintf("i.state = %d and i.state >= 16", states)
+	}
+	return fmt.Sprintf("i.state = %d", states)
+}
+
+// conditions are those of the items of a part, those that its items must match as well, and the column before the
+// id in their order. The first argument is the queue.
+func conditions(q durable.Query, p durable.Part) (args []any, where, match, at string) {
+	add := func(v any) string { args = append(args, v); return fmt.Sprint("$", len(args)+1) }
+	switch where = "i.queue = $1 and " + stateIs(p.State); {
+	case p.Key != "" && p.State&durable.Running != 0:
+		where = "i.queue = $1 and i.state in (2, 4, 8, 16)"
+	case p.State == durable.Blocked && p.Key != "":
+		at = "i.rank"
+	case p.State == durable.Blocked:
+		where += " and i.lane = " + add(p.Place)
+	case p.State&^(durable.Ready|durable.Retry) == 0:
+		where, at = where+" and i.lane = "+add(p.Place), "i.run_at"
+	case p.State != durable.Running:
+		at = "i.ended"
+	}
+	if p.Place != "" && p.State&durable.Waiting == 0 {
+		where += " and i.lane <> '' and i.lane = " + add(p.Place)
+	}
+	if p.Key != "" {
+		where += " and i.key <> '' and i.key = " + add(p.Key)
+	}
+	if at == "i.ended" && p.Key != "" {
+		where += " and i.state >= 32"
+	}
+	if q.Due {
+		where += " and i.run_at <= now()"
+	}
+	if q.Delayed {
+		where += " and i.run_at > now()"
+	}
+	match = "true"
+	if q.State != 0 {
+		match = "i.state & " + add(int16(q.State)) + "::smallint <> 0"
+	}
+	if q.Lane != "" { // see durable.Insert.Place
+		match += " and split_part(i.lane, chr(1), -1) = " + add(q.Lane)
+	}
+	if q.Class != "" {
+		match += " and split_part(i.lane, chr(1), 2) = " + add(q.Class)
+	}
+	if q.Err != "" {
+		match += " and strpos(i.err, " + add(q.Err) + ") > 0"
+	}
+	ago := func(us int64) string {
+		return "i.enqueued <= now() - " + add(us) + "::bigint * interval '1 microsecond'"
+	}
+	if q.MinAge > 0 {
+		match += " and " + ago(micros(q.MinAge))
+	}
+	if q.MaxAge > 0 {
+		match += " and not " + ago(micros(q.MaxAge))
+	}
+	return args, where, match, at
+}

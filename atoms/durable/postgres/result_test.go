@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// A result is stored by Finish, with the transaction; if that is rolled back, with the end of the item. Another process is woken when it is there.
+func TestResult(t *testing.T) {
+	here := open(t)
+	there := openIn(t, here.opts.Schema)
+	opts := durable.Options{Name: "q", Poll: 20 * time.Second, Lease: time.Minute}
+	q, err := durable.New[string, string](here, nil, func(ctx context.Context, item string) error {
+		if err := durable.Return(ctx, len(item)); err != nil {
+			return err
+		}
+		err := pgx.BeginFunc(ctx, here.pool, func(tx pgx.Tx) error {
+			if err := Finish(ctx, tx); err != nil || item == "finished" {
+				return err
+			}
+			return errors.New("rolled back")
+		})
+		if item == "finished" {
+			return err
+		}
+		return nil // it ends now, with its result
+	}, opts)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { assert.NoError(t, q.Run(ctx)) })
+	other, err := durable.New[string, string](there, nil, func(context.Context, string) error { return nil }, opts)
+	require.NoError(t, err)
+	for _, item := range []string{"finished", "not yet"} {
+		id, err := other.Enqueue(t.Context(), item)
+		require.NoError(t, err)
+		began := time.Now()
+		got, err := durable.Wait[int](t.Context(), other, id)
+		require.NoError(t, err)
+		assert.Equal(t, len(item), got)
+		assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
+	}
+	stop()
+	run.Wait()
+	require.NoError(t, q.Close())
+	require.NoError(t, other.Close())
+}
+
+// While 100 workers run, 100,000 items are discarded, and the workers go on.
+func TestDiscardBesideWork(t *testing.T) {
+	many, span := 2_000, time.Second
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		many, span = 100_000, 10*time.Second
+	}
+	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 16 })
+	var done atomic.Int64
+	q, err := durable.New(s, func(n int) string { return fmt.Sprint(n) }, func(context.Context, int) error { done.Add(1); return nil }, durable.Options{Name: "q", MaxConcurrency: 100})
+	require.NoError(t, err)
+	exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, data)
+		select nextval('{s}.durable_item_id'), 'q', 'dead ' || n, '', 0, 64, '', now(), now(), now(), now() + n * interval '1 us', '1' from generate_series(1, $1) as n`, many)
+	exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
+		select nextval('{s}.durable_item_id'), 'q', 'key ' || n, '', 0, 2, '', now(), now(), '1' from generate_series(1, 600000 * $1::bigint / 100000) as n`, many)
+	exec(t, s, "vacuum analyze {s}.durable_item")
+	ctx, stop := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { assert.NoError(t, q.Run(ctx)) })
+	rate := func(span time.Duration) float64 {
+		before, began := done.Load(), time.Now()
+		time.Sleep(span)
+		return float64(done.Load()-before) / time.Since(began).Seconds()
+	}
+	time.Sleep(span / 5)
+	alone := rate(span)
+	before, began := done.Load(), time.Now()
+	p, err := q.DiscardAll(t.Context(), durable.Query{})
+	took := time.Since(began)
+	beside := float64(done.Load()-before) / took.Seconds()
+	require.NoError(t, err)
+	assert.Equal(t, durable.Progress{Matched: many, Looked: many, Changed: many}, p)
+	t.Logf("%.0f items a second alone, %.0f beside %d that are discarded in %v", alone, beside, many, took)
+	if many == 100_000 {
+		assert.Greater(t, beside, 0.7*alone)
+	}
+	stop()
+	run.Wait()
+	require.NoError(t, q.Close())
+}

@@ -1,0 +1,81 @@
+package durable_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A snooze says why: in Explain, in the signal, and in the item until it is claimed again.
+func TestSnoozeHasAReason(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		first := true
+		q := s.serve(func(context.Context, string) error {
+			if first {
+				first = false
+				return durable.Snooze(time.Hour, "carrier is closed")
+			}
+			return nil
+		}, durable.Options{})
+		snoozed := watch(s, q, durable.SignalSnoozed)
+		id := s.enqueue(q, "a")[0]
+		assert.Equal(t, "is snoozed for 1h0m0s: carrier is closed", s.explain(q, id))
+		item, _ := durable.ItemSnoozed.From(snoozed.Expect(durable.SignalSnoozed)[0])
+		assert.Equal(t, []string{"carrier is closed", ""}, []string{item.Note, item.Err})
+		assert.EqualError(t, durable.Snooze(time.Second, "closed"), "durable: run again in 1s: closed")
+		assert.EqualError(t, durable.Snooze(time.Second), "durable: run again in 1s")
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		x, err := q.Explain(s.Context(), id)
+		require.NoError(t, err)
+		assert.Empty(t, x.Item.Note)
+		assert.Equal(t, []durable.EndKind{durable.EndSnoozed, durable.EndDone}, []durable.EndKind{x.Attempts[0].Kind, x.Attempts[1].Kind})
+		assert.Equal(t, []time.Duration{0, 0}, []time.Duration{x.Attempts[0].Took(), x.Attempts[1].Took()})
+	})
+}
+
+// A unique item says whether it was added, and which one stands.
+func TestEnqueueUnique(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		q := s.queue(new(log).work, durable.Options{})
+		by := func(values ...any) *durable.Queue[string] {
+			return q.With(durable.ItemOptions{Unique: durable.UniqueBy(values...)})
+		}
+		first, added, err := by("ada", 1).EnqueueUnique(s.Context(), "a")
+		require.NoError(t, err)
+		assert.True(t, added)
+		second, added, err := by("ada", 1).EnqueueUnique(s.Context(), "b")
+		require.NoError(t, err)
+		assert.Equal(t, []any{first, false}, []any{second, added})
+		_, added, err = by("ada1").EnqueueUnique(s.Context(), "b")
+		require.NoError(t, err)
+		assert.True(t, added)
+		_, _, err = q.EnqueueUnique(s.Context(), "b")
+		assert.ErrorContains(t, err, "needs ItemOptions.Unique")
+		assert.Panics(t, func() { durable.UniqueBy(func() {}) })
+	})
+}
+
+// Dead items, and nodes and leases that are lost, raise signals with a reason.
+func TestSignalsHaveReasons(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		q := s.serve(func(context.Context, string) error { return durable.Permanent(errOnPurpose) }, durable.Options{})
+		signals := watch(s, q, "durable.failed, durable.node.lost")
+		core.Must(s.store.Join(s.Context(), durable.Node{Queue: "durable", Name: "shop-2", Lease: 1}))
+		s.enqueue(q, "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := signals.Expect(durable.SignalFailed, durable.SignalNodeLost)
+		item, _ := durable.ItemFailed.From(got[0])
+		lost, _ := durable.NodeLost.From(got[1])
+		assert.Equal(t, errOnPurpose.Error(), item.Err)
+		assert.Equal(t, "shop-2 sent no heartbeat before its lease was over: 0 items free again", lost.Reason)
+	})
+}
