@@ -61,6 +61,15 @@ func durableRows() []Row {
 			{"by-hand-no-order", 0, func() Body { return byHand(1).drain() }},
 		}})
 	}
+	for name, c := range map[string]struct {
+		goal float64
+		rate core.Rate
+	}{"none": {1.05, core.Rate{}}, "one": {1.15, core.Rate{PerSecond: 1e6, Burst: 1e6}}} {
+		rows = append(rows, Row{Name: "op=run/class=yes/workers=100/rate=" + name, MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return oursDurable(cold, 100, durable.Class{Name: "class", Rate: c.rate}).drain() }},
+			{"ours-without-class", c.goal, func() Body { return oursDurable(cold, 100).drain() }},
+		}})
+	}
 	return rows
 }
 
@@ -143,13 +152,16 @@ func (t *workTable) drain() Body {
 	}}
 }
 
-func oursDurable(key func(parcel) string, slots int) *workTable {
+func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *workTable {
 	t, ctx := openWorkTable(), context.Background()
 	store := core.Must(postgres.Open(ctx, t.Pool, postgres.Options{Schema: t.schema}))
 	queue := func() *durable.Queue[parcel] {
-		return core.Must(durable.New(store, key, func(context.Context, parcel) error { return nil }, durable.Options{MaxConcurrency: slots}))
+		return core.Must(durable.New(store, key, func(context.Context, parcel) error { return nil }, durable.Options{MaxConcurrency: slots, Classes: classes}))
 	}
 	producer := queue()
+	if len(classes) > 0 {
+		producer = producer.Class(classes[0].Name)
+	}
 	t.insert = func(some []parcel) (err error) {
 		if len(some) == 1 {
 			_, err = producer.Enqueue(ctx, some[0])

@@ -90,3 +90,20 @@ func TestSetClass(t *testing.T) {
 		assert.Equal(t, 8, s.stats(q).Done)
 	})
 }
+
+// A store that claims nothing ahead, because a class counts, still gives all items that have slots.
+func TestClassIsNotAhead(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		s.store = early{s.store}
+		l := &log{}
+		began := time.Now()
+		q := s.serve(func(_ context.Context, item string) error {
+			assert.Less(s, time.Since(began), 200*time.Millisecond) // before the next beat
+			l.add(item)
+			return nil
+		}, durable.Options{MaxConcurrency: 1, Classes: []durable.Class{{Name: "c", Limit: 9}}})
+		s.enqueue(q.Class("c"), "1", "2", "3", "4", "5", "6", "7", "8")
+		time.Sleep(200 * time.Millisecond)
+		assert.Equal(t, "1 2 3 4 5 6 7 8", l.take())
+	})
+}

@@ -197,7 +197,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
-		if p.more = count >= want.Max; !p.more {
+		if p.more = count >= want.Max-want.Ahead; !p.more { // perhaps none was ahead
 			p.await(t.Waits, count)
 		}
 		if p.low += len(t.Items); want.Aged > 0 && len(t.Items) > 0 {

@@ -58,7 +58,7 @@ func TestRunOfDurable(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 19 {
+	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 23 {
 		t.Errorf("got error %v and\n%s", err, &out)
 	}
 }

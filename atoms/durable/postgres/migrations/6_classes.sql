@@ -104,9 +104,8 @@ declare
 	v_waits boolean;
 begin
 	if p_classes then
-		select array(select c.name from {s}.durable_class as c where c.queue = p_queue and c.lim <= 0 and c.rate <= 0),
-			array(select c.name from {s}.durable_class as c where c.queue = p_queue and (c.lim > 0 or c.rate > 0) order by c.name)
-		into v_free, v_names;
+		select coalesce(array_agg(c.name) filter (where c.lim <= 0 and c.rate <= 0), '{}'), coalesce(array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0), '{}')
+		into v_free, v_names from {s}.durable_class as c where c.queue = p_queue;
 		v_counted := cardinality(v_names) > 0 and (p_most > 0 or true = any(p_hands));
 		v_classed := cardinality(v_names) + cardinality(v_free) > 0;
 		v_subs := p_lanes;
