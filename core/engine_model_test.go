@@ -327,9 +327,18 @@ func (d *modelDriver) someRate() (r core.Rate) {
 	return r
 }
 
+// endsWithSlot reports whether a suspended operation would end as soon as it had a slot. Whether that is before or after
+// what else a new limit lets happen is not determined.
+func (d *modelDriver) endsWithSlot() bool {
+	return slices.ContainsFunc(d.board.Suspended, func(o *modelOp) bool { return o.answered && o.cancelling && !o.stubborn })
+}
+
 // setClass changes a class.
 func (d *modelDriver) setClass(class int) {
 	c := core.Class{Name: d.opts.Classes[class-1].Name, Limit: d.random.IntN(4), Rate: d.someRate(), CostRate: d.someRate()}
+	if d.endsWithSlot() {
+		return
+	}
 	d.logf("set class %+v", c)
 	if err := d.c.SetClass(c); err != nil {
 		d.fatalf("SetClass: %v", err)
@@ -406,6 +415,9 @@ func (d *modelDriver) door(o *modelOp) *core.Coordinator[*modelOp] {
 }
 
 func (d *modelDriver) setLimit(limit int) {
+	if d.endsWithSlot() {
+		return
+	}
 	d.logf("set limit %d", limit)
 	d.limit = limit
 	if err := d.c.SetMaxConcurrency(limit); err != nil {
