@@ -262,9 +262,9 @@ const QueueMaxBatch = durable.MaxBatch
 // item run alone in its process.
 const QueueLossesAlone = durable.LossesAlone
 
-// QueueLossPause is [durable.LossPause]: LossPause is how long an item waits after a
-// loss, when it has so many: 1 second, doubled with each loss from LossesAlone on, up
-// to 64 seconds.
+// QueueLossPause is [durable.LossPause]: LossPause is how long an item with this number
+// of losses waits: 1 second at LossesAlone, doubled with each further loss, up to 64
+// seconds.
 func QueueLossPause(losses int) time.Duration {
 	return durable.LossPause(losses)
 }
@@ -301,7 +301,8 @@ const QueueReady = durable.Ready
 // QueueRunning is [durable.Running]: claimed by a node
 const QueueRunning = durable.Running
 
-// QueueRetry is [durable.Retry]: an attempt failed; can be claimed when RunAt has come
+// QueueRetry is [durable.Retry]: an attempt has failed; the item can be claimed when
+// RunAt has come
 const QueueRetry = durable.Retry
 
 // QueueHalted is [durable.Halted]: dead, and its key waits until Again or Cancel: see
@@ -335,10 +336,11 @@ type QueueItem = durable.Item
 // QueueNode is [durable.Node]: A Node is a process that claims items of a queue.
 type QueueNode = durable.Node
 
-// QueueBeating is [durable.Beating]: Beating is a beat among several: see Store.
+// QueueBeating is [durable.Beating]: Beating is one of several beats in a transaction:
+// see Store.
 type QueueBeating = durable.Beating
 
-// QueueBeaten is [durable.Beaten]: Beaten is the answer to a beat.
+// QueueBeaten is [durable.Beaten]: Beaten is the store's answer to a beat.
 type QueueBeaten = durable.Beaten
 
 // QueueHeld is [durable.Held]: Held is an item that is Running on a node.
@@ -398,8 +400,7 @@ const QueueOutcomeEnded = durable.OutcomeEnded
 // token
 const QueueOutcomeAlready = durable.OutcomeAlready
 
-// QueueOutcomeFenced is [durable.OutcomeFenced]: refused: the token is not that of the
-// item
+// QueueOutcomeFenced is [durable.OutcomeFenced]: refused: the item has another token
 const QueueOutcomeFenced = durable.OutcomeFenced
 
 // QueueOutcomeBusy is [durable.OutcomeBusy]: another transaction has a lock: call again

@@ -71,7 +71,8 @@ func TestSignalsAllocateNothing(t *testing.T) {
 	wantAllocs(t, "raise with an age", 0, func() { aged.Raise("a") })
 }
 
-// A sink costs what is in it: a program may have one for each of its requests.
+// The memory of a sink grows with what is in it, so a program may have a sink for each
+// request.
 func TestFirstSignalOfASinkIsCheap(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector allocates")
@@ -115,7 +116,7 @@ func TestRunAllocatesOnce(t *testing.T) {
 	run()
 	runtime.ReadMemStats(&after)
 	got := float64(after.Mallocs-before.Mallocs) / n
-	if got > 1.25 { // 1, and what starting a worker or waiting for room costs now and then
+	if got > 1.25 { // 1, plus the occasional cost of starting a worker or waiting for room
 		t.Errorf("got %.3f allocations per operation, want 1", got)
 	}
 	t.Logf("%.3f allocations per operation", got)

@@ -42,8 +42,8 @@ type boardDriver struct {
 
 	now     int64
 	ids     OperationID
-	keys    int // how many different ones come
-	backlog int // about how many are pending
+	keys    int // the number of different keys
+	backlog int // the approximate number of pending operations
 	limit   int // how many run
 }
 
@@ -54,7 +54,7 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		keys: 1 + r.IntN(12), backlog: 1 + r.IntN(25), limit: 1 + r.IntN(8),
 	}
 	opts := Options{MaxPerKey: 1 + r.IntN(3)}
-	lanes := r.IntN(6) // 0: the options have none
+	lanes := r.IntN(6) // 0: options without lanes
 	limits := make([]int, max(1, lanes))
 	for i := range lanes {
 		if r.IntN(2) == 0 {
@@ -93,7 +93,8 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	return d
 }
 
-// someRate is one time in oneIn a rate. Steps of the test take about 15 nanoseconds.
+// someRate is a rate once in oneIn calls, and otherwise none. Steps of the test take about
+// 15 nanoseconds.
 func (d *boardDriver) someRate(oneIn int) (r Rate) {
 	if d.random.IntN(oneIn) == 0 {
 		r = Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
@@ -125,7 +126,7 @@ func (d *boardDriver) same(what string, got, want *Operation) {
 	}
 }
 
-// someBars is a random set, mostly empty.
+// someBars is a random set of barred lanes, mostly empty.
 func (d *boardDriver) someBars() *bars {
 	if d.random.IntN(3) > 0 {
 		return nil
@@ -144,12 +145,13 @@ func (d *boardDriver) someBars() *bars {
 	return set
 }
 
-// isBarred is the set for the model.
+// isBarred is the same set for the model.
 func (s *bars) isBarred(lane, class int) bool {
 	return s.has(lane) || s.in(lane)&setOf(uint8(class)) != 0
 }
 
-// next asks both what is next, before and after asking something else.
+// next asks the board and the model for the next operation, before and after another
+// question.
 func (d *boardDriver) next() (o *Operation, aged bool, barred *bars) {
 	barred = d.someBars()
 	d.advance()
@@ -169,7 +171,7 @@ func (d *boardDriver) next() (o *Operation, aged bool, barred *bars) {
 	return o, aged, barred
 }
 
-// advance tells both the time.
+// advance tells the board and the model the time.
 func (d *boardDriver) advance() {
 	d.b.advance(d.now)
 	d.model.Advance(d.now)
@@ -261,7 +263,8 @@ func (d *boardDriver) step() {
 	d.compare()
 }
 
-// goOn asks both which operation gets its slots back before something pending of a lane starts.
+// goOn asks the board and the model which suspended operation gets its slots back before a
+// pending operation of a lane starts.
 func (d *boardDriver) goOn() {
 	before := d.random.IntN(len(d.model.Limits) + 1)
 	o, aged := d.model.First(d.now, before)
@@ -298,12 +301,12 @@ func (d *boardDriver) push() {
 	o := &Operation{
 		id: d.ids, status: StatusPending, enqueued: d.now,
 		lane: uint8(d.random.IntN(len(d.model.Limits))), class: uint8(d.random.IntN(len(d.model.Classes))),
-		finished: max(0, d.random.Int64N(12)-4), // what it costs, some more than any burst
+		finished: max(0, d.random.Int64N(12)-4), // its cost; some cost more than any burst
 	}
 	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
-		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some are hot, and "0" the hottest
+		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
 	}
-	if d.random.IntN(4) == 0 { // has waited for room, or was overtaken on its way in
+	if d.random.IntN(4) == 0 { // it has waited for room, or another operation came first
 		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
 	}
 	push := d.model.Push
@@ -361,7 +364,7 @@ func (d *boardDriver) compare() {
 	d.compareKeys()
 }
 
-// waitingToo are those that are pending, and those that wait for room.
+// waitingToo are the pending operations, and the operations that wait for room.
 func (d *boardDriver) waitingToo() []*Operation {
 	return slices.Concat(d.model.Pending, d.model.Waiting)
 }
@@ -393,7 +396,7 @@ func (d *boardDriver) compareKeys() {
 	}
 }
 
-// finish lets all end, one way or another, after which nothing is left.
+// finish ends all operations in random ways. After that nothing is left.
 func (d *boardDriver) finish() {
 	m := d.model
 	for len(d.waitingToo())+len(m.Running)+len(m.Suspended) > 0 {

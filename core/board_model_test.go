@@ -6,47 +6,48 @@ import (
 	"time"
 )
 
-// A BoardModel is what a scheduler promises, in the fewest words: all that is
-// pending is a slice, and every question is answered by looking through it. The
-// tests of the board compare it with this, and so do those of the engine.
+// A BoardModel does what a scheduler promises in the simplest way: pending
+// operations are a slice, and every question searches it. The tests of the
+// board and of the engine compare with it.
 type BoardModel[T Placed] struct {
-	Limits  []int // by lane; 0: none
-	Classes []int // the same by class, of which the first is that of items without one
+	Limits  []int // limit of each lane; 0: none
+	Classes []int // limit of each class; the first is for items without a class
 	PerKey  int   // 0: there are no keys
 	Ageing  int64 // 0: never
 
 	Pending, Running []T
 	Suspended        []T // keep their key
-	Back             []T // of the suspended ones, those that want their slots back, in order
-	Waiting          []T // for room: they come last in their key, and in their lane and class
+	Back             []T // suspended operations that want their slots back, in order
+	Waiting          []T // operations that wait operations that wait for room: they come last in their key, and in their lane and class
 
-	wanted   map[T]int64    // since when those in Back do
+	wanted   map[T]int64    // since when each operation in Back waits
 	Rates    []ModelRate[T] // by class
 	KeyRates *meters        // nil: none
 	keys     map[string]*buckets
-	parked   map[string]int64 // keys that lack tokens: until when
+	parked   map[string]int64 // keys that lack tokens, with the time at which they get them
 	changed  []string         // keys that Advance has to look at
 
-	turns    [][]modelTurn[T] // by lane: of which something could start as far as keys go, the next one first
-	sinceAge int              // starts since one was chosen for its age
+	turns    [][]modelTurn[T] // for each lane the turns whose key is free, the next turn first
+	sinceAge int              // starts since an operation was chosen for its age
 }
 
 // ModelRate is the rates of a class.
 type ModelRate[T Placed] struct {
 	meters
 	buckets
-	older    T   // whose turn it is for its age
-	sinceAge int // starts since one was chosen for its age
+	older    T   // the operation that is next because of its age
+	sinceAge int // starts since an operation was chosen for its age
 }
 
-// modelTurn is that of a key, for what is pending or waits for room, or of an operation without one.
+// modelTurn is the turn of a key with operations that are pending or wait for room, or the turn of
+// an operation without a key.
 type modelTurn[T Placed] struct {
 	key   string
 	waits bool
 	only  T
 }
 
-// Placed is an operation, as far as a scheduler cares.
+// Placed is what a scheduler needs to know of an operation.
 type Placed interface {
 	comparable
 	Place() (lane, class int, key string, enqueued int64)
@@ -82,19 +83,19 @@ func takes[T Placed](o T) tokens { return tokens{1, o.Cost()} }
 
 func asOf[T Placed](o T, now int64) int64 { return max(now-int64(20*time.Millisecond), enqueuedOf(o)) }
 
-// Due is when the class of o has tokens for it.
+// Due is the time at which the class of o has tokens for o.
 func (m *BoardModel[T]) Due(o T, now int64) int64 {
 	r := &m.Rates[classOf(o)]
 	return r.due(&r.buckets, takes(o), asOf(o, now))
 }
 
-// has reports whether the class of o has tokens for it.
+// has reports whether the class of o has tokens for o.
 func (m *BoardModel[T]) has(o T, now int64) bool { return m.Due(o, now) <= now }
 
 // rated reports whether o has a key with rates.
 func (m *BoardModel[T]) rated(o T) bool { return m.KeyRates != nil && keyOf(o) != "" }
 
-// KeyDue is when the key of o has tokens for it.
+// KeyDue is the time at which the key of o has tokens for o.
 func (m *BoardModel[T]) KeyDue(o T, now int64) int64 {
 	if !m.rated(o) {
 		return now
@@ -126,8 +127,9 @@ func (m *BoardModel[T]) change(key string) {
 	}
 }
 
-// Advance lets keys that have got tokens join the turns, in the order of when they got them,
-// and then those for which something has changed. It takes turns from keys that lack tokens.
+// Advance lets keys that have got tokens join the turns, in the order in which they got
+// them. Then come the keys for which something has changed. It takes turns from keys that
+// lack tokens.
 func (m *BoardModel[T]) Advance(now int64) {
 	var due []string
 	for key, at := range m.parked {
@@ -196,12 +198,12 @@ func enqueuedOf[T Placed](o T) int64 {
 	return enqueued
 }
 
-// InLane is how many of the list are in the lane.
+// InLane is how many operations of the list are in the lane.
 func (m *BoardModel[T]) InLane(list []T, lane int) int {
 	return count(list, func(o T) bool { return laneOf(o) == lane })
 }
 
-// InClass is how many of the list are in the class.
+// InClass is how many operations of the list are in the class.
 func (m *BoardModel[T]) InClass(list []T, class int) int {
 	return count(list, func(o T) bool { return classOf(o) == class })
 }
@@ -215,7 +217,7 @@ func count[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Oldest is the first to have come into the lane and class, or nil.
+// Oldest is the oldest operation of the lane and class, or nil.
 func (m *BoardModel[T]) Oldest(lane, class int) (first T) {
 	for _, o := range m.Pending {
 		if laneOf(o) == lane && classOf(o) == class {
@@ -235,7 +237,7 @@ func (m *BoardModel[T]) turnOf(o T) modelTurn[T] {
 
 func (m *BoardModel[T]) waits(o T) bool { return slices.Contains(m.Waiting, o) }
 
-// of is what starts in the lane when it is that turn, or nil.
+// of is the operation that starts in the lane at this turn, or nil.
 func (m *BoardModel[T]) of(lane int, turn modelTurn[T]) (first T) {
 	for _, o := range slices.Concat(m.Pending, m.Waiting) {
 		if laneOf(o) == lane && m.turnOf(o) == turn {
@@ -245,26 +247,27 @@ func (m *BoardModel[T]) of(lane int, turn modelTurn[T]) (first T) {
 	return first
 }
 
-// free reports whether one more of the key may run.
+// free reports whether one more operation of the key may run.
 func (m *BoardModel[T]) free(key string) bool {
 	running := count(slices.Concat(m.Running, m.Suspended), func(o T) bool { return keyOf(o) == key })
 	return m.PerKey == 0 || key == "" || running < m.PerKey
 }
 
-// LaneFits reports whether one more of the lane may run.
+// LaneFits reports whether one more operation of the lane may run.
 func (m *BoardModel[T]) LaneFits(lane int) bool {
 	return m.Limits[lane] == 0 || m.InLane(m.Running, lane) < m.Limits[lane]
 }
 
-// ClassFits reports whether one more of the class may run.
+// ClassFits reports whether one more operation of the class may run.
 func (m *BoardModel[T]) ClassFits(class int) bool {
 	return m.Classes[class] == 0 || m.InClass(m.Running, class) < m.Classes[class]
 }
 
-// Fits reports whether o may run, or go on, as far as its lane and its class are concerned.
+// Fits reports whether the lane and the class of o let it start or go on.
 func (m *BoardModel[T]) Fits(o T) bool { return m.LaneFits(laneOf(o)) && m.ClassFits(classOf(o)) }
 
-// candidates are what could start in the lane as far as keys and classes go, in turn.
+// candidates are the operations whose keys and classes let them start in the lane, in the
+// order of turns.
 func (m *BoardModel[T]) candidates(lane int) (all []T) {
 	for _, turn := range m.turns[lane] {
 		if o := m.of(lane, turn); m.ClassFits(classOf(o)) {
@@ -274,7 +277,7 @@ func (m *BoardModel[T]) candidates(lane int) (all []T) {
 	return all
 }
 
-// head is the candidate of the lane and class whose turn is next: one that waits for room only if no other one is pending.
+// head is the next candidate of the lane and class. It is an operation that waits for room only if none is pending.
 func (m *BoardModel[T]) head(lane, class int) (head T) {
 	could := slices.DeleteFunc(m.candidates(lane), func(o T) bool { return classOf(o) != class })
 	if i := slices.IndexFunc(could, func(o T) bool { return !m.waits(o) }); i >= 0 {
@@ -286,7 +289,7 @@ func (m *BoardModel[T]) head(lane, class int) (head T) {
 	return head
 }
 
-// allowed are the heads of a class that have tokens and may have them, of the lanes that are not barred.
+// allowed are the heads of a class, in lanes that are not barred, that may take tokens and have enough.
 func (m *BoardModel[T]) allowed(class int, now int64, barred func(lane, class int) bool) (allowed []T) {
 	var none T
 	var heads []T // the highest lane first
@@ -312,14 +315,14 @@ func (m *BoardModel[T]) allowed(class int, now int64, barred func(lane, class in
 		if m.has(o, now) {
 			allowed = append(allowed, o)
 		} else if r.older == none {
-			break // those below have to wait
+			break // operations of lower lanes have to wait
 		}
 	}
 	return allowed
 }
 
-// Next is what is to start next, of a lane and class that are not barred, or nil, and whether
-// that is because of its age.
+// Next is the next operation to start, in a lane and class that are not barred, or nil. It
+// also says whether its age is the reason.
 func (m *BoardModel[T]) Next(now int64, barred func(lane, class int) bool) (next T, aged bool) {
 	var none T
 	firsts := make([]T, len(m.turns)) // of the lanes
@@ -349,8 +352,8 @@ func (m *BoardModel[T]) Next(now int64, barred func(lane, class int) bool) (next
 // turn is the place of o in the turns of its lane.
 func (m *BoardModel[T]) turn(o T) int { return slices.Index(m.turns[laneOf(o)], m.turnOf(o)) }
 
-// Earliest is the operation that was enqueued first of those in the lane of next that could start; of several, and
-// without keys, the one whose turn is next. If sameClass is set, it is one of the class of next.
+// Earliest is the oldest operation that could start in the lane of next. If several are equally old, or without
+// keys, it is the operation whose turn is next. If sameClass is set, it has the class of next.
 func (m *BoardModel[T]) Earliest(next T, sameClass bool, now int64, barred func(lane, class int) bool) (earliest T) {
 	if m.PerKey == 0 {
 		return next
@@ -371,7 +374,7 @@ func (m *BoardModel[T]) Earliest(next T, sameClass bool, now int64, barred func(
 	return earliest
 }
 
-// Wait is Push of one that waits for room.
+// Wait is Push for an operation that waits for room.
 func (m *BoardModel[T]) Wait(o T) {
 	m.Advance(enqueuedOf(o))
 	m.Waiting = append(m.Waiting, o)
@@ -433,8 +436,8 @@ func (m *BoardModel[T]) Want(o T, now int64) {
 	m.wanted[o] = now
 }
 
-// First is which of Back comes before what is pending in that lane: the first of the highest lane, or, for its age, one of
-// a lower lane.
+// First is the operation of Back that goes on before pending operations of the lane: the first of the highest lane, or an
+// old one of a lower lane.
 func (m *BoardModel[T]) First(now int64, before int) (first T, aged bool) {
 	var none T
 	heads := make([]T, len(m.Limits))
@@ -468,14 +471,14 @@ func (m *BoardModel[T]) Remove(o T, now int64) {
 	m.Advance(now)
 	defer m.Advance(now)
 	if turn := m.turnOf(o); turn.waits && m.of(laneOf(o), turn) == o {
-		m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], turn) // the next one that waits comes last
+		m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], turn) // the next turn of the key comes last
 	}
 	m.takeOut(o)
 	m.update(o)
 }
 
-// update lets the key of o, or o itself, join the turns, last, where it has come to be
-// able to start, and leave those where it cannot.
+// update adds the key of o, or o itself, at the end of the turns in which it can start now,
+// and removes it from the turns in which it cannot.
 func (m *BoardModel[T]) update(o T) {
 	var none T
 	turn, free := m.turnOf(o), m.free(keyOf(o))
@@ -493,7 +496,7 @@ func (m *BoardModel[T]) update(o T) {
 			case has && !is:
 				m.turns[lane] = drop(m.turns[lane], turn)
 			}
-			could = could && !is // none that waits goes before
+			could = could && !is // no waiting operation goes first
 		}
 	}
 }

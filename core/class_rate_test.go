@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// starts notes when items start, in milliseconds from its making.
+// starts notes when items start, in milliseconds since starts was made.
 type starts struct {
 	journal
 	begun time.Time
@@ -156,7 +156,7 @@ func TestCharge(t *testing.T) {
 	})
 }
 
-// A new rate counts from its beginning, for what waits as well. What was used stays.
+// A new rate counts from its beginning, for waiting items, too. Used tokens stay used.
 func TestSetClass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStarts()
@@ -217,7 +217,8 @@ func TestRateOptionsRefused(t *testing.T) {
 	checkEqual(t, "rejected", c.Stats().Rejected, 2)
 }
 
-// A key without tokens waits, and no other one. When its buckets are full again, nothing is kept for it.
+// A key without tokens waits, and other keys do not. When its buckets are full again, the key takes no
+// memory.
 func TestKeyRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStarts()
@@ -270,7 +271,8 @@ func TestThrottledAndFree(t *testing.T) {
 	})
 }
 
-// While TrialOn matches, at most Trials of the class run. Deferred items do not rush in. Then all may.
+// While TrialOn matches, at most Trials of the class run. Deferred items do not all start at once.
+// After the trial, all may run.
 func TestTrials(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink, g := new(core.Sink), newGate()

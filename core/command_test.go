@@ -51,7 +51,7 @@ func TestParseCommand(t *testing.T) {
 	}
 }
 
-// The time is linear in the length of the name. At every place of this name the command stands, but for the colon.
+// The time is linear in the length of the name. Every place of this name has the command without the colon.
 func TestParseCommandOfLongNames(t *testing.T) {
 	const n = 1 << 20
 	name, command := strings.Repeat("a", 2*n), strings.Repeat("a", n)
@@ -105,7 +105,7 @@ func TestParseRetryAfter(t *testing.T) {
 	}
 }
 
-// An atom that takes two commands from its sink.
+// An atom obeys two commands on its sink.
 func ExampleFindCommand() {
 	sink := core.NewSink(core.SinkOptions{})
 	commands := []string{"volume.set", "volume.mute"}

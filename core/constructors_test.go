@@ -47,7 +47,7 @@ func runForResult(ctx context.Context, body coretest.Body) (string, error) {
 	return "result", body(ctx)
 }
 
-// oneKey is the same key for all, differentKeys one of its own for each.
+// oneKey gives all items the same key, and differentKeys gives each item another key.
 func oneKey(coretest.Body) string { return "key" }
 
 func differentKeys() func(coretest.Body) string {

@@ -50,7 +50,7 @@ func TestEnqueueGivesUpWithItsContext(t *testing.T) {
 		checkEqual(t, "id", id, 0)
 		checkError(t, "Flush", flushed(), errOnPurpose)
 		checkEqual(t, "it took", time.Since(begun), time.Second)
-		_, err = c.Enqueue(ctx, quick) // which has ended already
+		_, err = c.Enqueue(ctx, quick) // its context has ended already
 		checkError(t, "Enqueue", err, errOnPurpose)
 		checkEqual(t, "rejected", c.Stats().Rejected, 2)
 		g.open()
@@ -109,7 +109,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A cancelled operation is counted as cancelled, with its cause, unless its body succeeds all the same.
+// A cancelled operation is counted as cancelled, with its cause, unless its body succeeds.
 func TestCancelRunning(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -129,7 +129,7 @@ func TestCancelRunning(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				c := bodies(t, core.Options{})
-				cancelled := make(chan struct{}) // or the body may end between the two Cancels
+				cancelled := make(chan struct{}) // without this, the body may end between the two Cancels
 				id := enqueue(t, c, func(ctx context.Context) error { <-cancelled; return test.body(ctx) })
 				synctest.Wait()
 				checkStatus(t, c, id, core.StatusRunning)
@@ -196,7 +196,7 @@ func TestWait(t *testing.T) {
 		closeDown(t, c)
 		checkError(t, "of a closed coordinator", c.Wait(t.Context(), id), core.ErrUnknown)
 
-		// A caller that waits gets the result, also when the operation leaves the window at once.
+		// A caller that waits gets the result, even if the operation leaves the window at once.
 		c = bodies(t, core.Options{MaxTracked: -1})
 		g = newGate()
 		id = enqueue(t, c, func(ctx context.Context) error { g.body(ctx); return errOnPurpose })
@@ -250,7 +250,7 @@ func TestSetMaxConcurrencyRefusesNoSlots(t *testing.T) {
 	checkEqual(t, "limit", c.Stats().Limit, 5)
 }
 
-// Operations that are too old leave the window by a timer, with their signals, also when nobody calls the
+// Operations that are too old leave the window by a timer, with their signals, even if nobody calls the
 // coordinator.
 func TestIdleWindowAges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestOnFinalized(t *testing.T) {
 				t.Error("an operation that has left could be pinned")
 				unpin()
 			}
-			// The echo is there already.
+			// The echo exists already.
 			checkEqual(t, "echoes", len(slices.Collect(c.Echoes(core.Query{Operation: s.ID}))), 1)
 			j.note(s.Values["name"].(string))
 		})
@@ -392,7 +392,8 @@ func TestOperationsQuery(t *testing.T) {
 	})
 }
 
-// A page of the pending operations costs what is on it, however many there are, from either end, and from the middle.
+// The cost of a page of pending operations depends only on the page, not on how many are pending, from either end and
+// from the middle.
 func TestPageOfOperationsCostsItsSize(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector allocates")
@@ -424,7 +425,7 @@ func TestPageOfOperationsCostsItsSize(t *testing.T) {
 	checkSlice(t, "allocations for 50 of 50,000", cost(50_000), cost(200))
 }
 
-// A coordinator shows what its operations raised, as long as they are in its window, whatever happens to the sink.
+// A coordinator shows what its operations raised, as long as they are in its window, even if the sink loses them.
 func TestCoordinatorIsSensor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Capacity: 1})

@@ -86,7 +86,7 @@ func TestCloseOfAnotherWaits(t *testing.T) {
 	})
 }
 
-// A ForEach or a Map in a body waits for its items, also when they close the coordinator of the body.
+// A ForEach or a Map in a body waits for its items, even if they close the coordinator of the body.
 func TestCloseFromAnItem(t *testing.T) {
 	loops := map[string]func(ctx context.Context, item func(context.Context) error) error{
 		"ForEach": func(ctx context.Context, item func(context.Context) error) error {
@@ -104,7 +104,7 @@ func TestCloseFromAnItem(t *testing.T) {
 			err := a.Do(t.Context(), func(ctx context.Context) error {
 				return loop(ctx, func(context.Context) error { return a.Close() })
 			})
-			if err != nil { // it may have had nothing left to do
+			if err != nil { // perhaps the coordinator had nothing left to do
 				checkError(t, name, err, core.ErrClosed)
 			}
 			checkError(t, "Close", a.Close(), nil)
@@ -120,7 +120,7 @@ func TestCloseFromAnItem(t *testing.T) {
 			}
 			checkError(t, "Close", a.Close(), nil)
 
-			// One that is not inside of a body of it can wait.
+			// A caller that is not in a body of the coordinator can wait.
 			a = bodies(t, core.Options{})
 			g := newGate()
 			enqueue(t, a, g.body)
@@ -242,8 +242,8 @@ func TestCloseWaitsForOnFinalized(t *testing.T) {
 // The ways in which a program could come to wait for itself, on every kind of
 // coordinator.
 
-// fillUp enqueues until there is no room; the body under test runs meanwhile, so
-// what it enqueues itself is pending as well.
+// fillUp enqueues until there is no room. The body under test runs meanwhile, so the items
+// that it enqueues are pending, too.
 func fillUp(t testing.TB, c bodyCoordinator) {
 	t.Helper()
 	for range 100 {

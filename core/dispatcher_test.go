@@ -26,7 +26,7 @@ func dispatcher(t testing.TB, opts core.Options) *core.Dispatcher {
 	return d
 }
 
-// noted is a handler that notes the names of the signals it is called for.
+// noted is a handler that notes the names of its signals.
 func (j *journal) noted(prefix string) core.Handler {
 	return func(_ context.Context, s core.Signal) error {
 		j.note(prefix + s.Name)
@@ -97,7 +97,8 @@ func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
 	wantAllocs(t, "Dispatch", 0, func() { d.Dispatch(s) })
 }
 
-// Signals of different names are handled side by side, and as many of one name as MaxPerKey says.
+// Signals of different names are handled side by side. Of one name, at most MaxPerKey signals are
+// handled at once.
 func TestDispatcherRunsNamesSideBySide(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
@@ -212,7 +213,7 @@ func TestDispatcherHandlerEndingItsGoroutineHindersNoOtherSignal(t *testing.T) {
 		d.Dispatch(named("b"))
 		flushed(t, d)
 		j.check(t, "b")
-		remove() // does not wait for a call that has ended like this
+		remove() // does not wait for a call that has ended its goroutine
 		if s := d.Stats(); s.Failed != 1 || s.Succeeded != 1 {
 			t.Errorf("got %v, want one failed and one succeeded", s)
 		}
@@ -436,7 +437,7 @@ func TestSignalsThatHandlersRaiseOnPurposeAreDispatchedWithinPropagation(t *test
 	})
 }
 
-// What a handler raises through its operation is caused by the signal, without its doing.
+// What a handler raises through its operation has the signal as its cause by itself.
 func TestDispatchersThatSetEachOtherOffEndAtThePropagationLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -512,8 +513,8 @@ func TestHandleNeedsAFunction(t *testing.T) {
 	dispatcher(t, core.Options{}).Handle("a", nil)
 }
 
-// reactorSubject adapts a thing that is given signals for the lifecycle suite: the
-// bodies travel by the signals' keys.
+// reactorSubject adapts a dispatcher or processor for the lifecycle suite. The keys of the
+// signals name the bodies.
 type reactorSubject struct {
 	core.Inspector
 	Give          func(core.Signal)
@@ -536,7 +537,7 @@ func (r reactorSubject) subject(names uint64) coretest.Subject {
 		Lifecycle: r,
 		Submit: func(_ context.Context, body coretest.Body) error {
 			if r.Stats().Closed {
-				return core.ErrClosed // which Dispatch does not say
+				return core.ErrClosed // Dispatch does not return this error
 			}
 			i := n.Add(1)
 			key := strconv.FormatUint(i, 10)

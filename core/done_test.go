@@ -79,7 +79,7 @@ func TestOnDoneGoesBeforeAnswers(t *testing.T) {
 				return c.Do(ctx, func(ctx context.Context) error { return c.Wait(ctx, id) })
 			},
 		} {
-			for _, late := range []bool{false, true} { // the call comes while OnDone is told
+			for _, late := range []bool{false, true} { // late: the call comes while OnDone runs
 				if late && name == "own" {
 					continue // the slot is taken
 				}
@@ -262,7 +262,7 @@ const (
 )
 
 // A wait for an operation that leaves the window before its OnDone has returned ends with the result, once OnDone has
-// returned. A body that waits so has given up its slot meanwhile.
+// returned. A body that waits like this has given up its slot meanwhile.
 func TestOperationLeavesTheWindowBeforeOnDoneReturns(t *testing.T) {
 	type coordinator = *core.ResultCoordinator[int, int]
 	for name, out := range map[string]struct {
@@ -344,7 +344,7 @@ func TestOperationLeavesTheWindowBeforeOnDoneReturns(t *testing.T) {
 	}
 }
 
-// A body that begins to wait while OnDone is told gives up its slot as well, and Explain says what it waits for.
+// A body that begins to wait while OnDone runs also gives up its slot, and Explain says what it waits for.
 func TestWaitBeginsWhileOnDoneIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		telling := newGate()
@@ -366,7 +366,8 @@ func TestWaitBeginsWhileOnDoneIsTold(t *testing.T) {
 	})
 }
 
-// What the end of an operation lets start does not wait for a slow OnDone: neither here nor on a sink it forwards to.
+// If the end of an operation lets others start, they do not wait for a slow OnDone, neither here nor on a sink to
+// which signals are forwarded.
 func TestSlowOnDoneDelaysNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow, far := newGate(), core.NewSink(core.SinkOptions{})

@@ -114,7 +114,7 @@ func (j *journal) check(t testing.TB, want ...string) {
 	j.entries = nil
 }
 
-// checkAnyOrder is check where several goroutines note at once.
+// checkAnyOrder is check for several goroutines that note at once.
 func (j *journal) checkAnyOrder(t testing.TB, want ...string) {
 	t.Helper()
 	j.mu.Lock()

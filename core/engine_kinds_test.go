@@ -15,7 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// A handler that ends its goroutine, as t.FailNow does, ends a worker, whenever it is called. Others take over.
+// A handler that ends its goroutine, as t.FailNow does, ends a worker. Other workers take over.
 func TestHandlerEndsItsGoroutineWhileWorking(t *testing.T) {
 	for name, listen := range map[string]func(opts *core.Options, handle func()){
 		core.SignalStarted: func(opts *core.Options, handle func()) {
@@ -94,7 +94,7 @@ func TestHandlerEndsItsGoroutineBeforeTheBody(t *testing.T) {
 		sink.Subscribe(core.SignalForced, handle)
 		sink.Subscribe(core.SignalStarted, handle)
 		c := kind.make(t, core.Options{MaxConcurrency: 1, MaxTracked: -1, Sink: sink, DeferOn: "wait", MaxDefer: time.Second})
-		c.OnFinalized(func(core.Snapshot) { // of the one before, when the next has been chosen
+		c.OnFinalized(func(core.Snapshot) { // for the previous operation, when the next has been chosen
 			ended = append(ended, "finalized")
 			runtime.Goexit()
 		})
@@ -164,7 +164,7 @@ func TestPinsDoNotDisturbTheOrder(t *testing.T) {
 	})
 }
 
-// No id is given out twice, and those of one coordinator ascend.
+// No id is used twice, and the ids of one coordinator ascend.
 func TestStressIDs(t *testing.T) {
 	var seen sync.Map
 	var all sync.WaitGroup

@@ -20,8 +20,8 @@ import (
 )
 
 // The engine beside a simple model of it, made of slices on one goroutine. Both get the same random calls. After
-// every call, when nothing moves any more, they must show the same. Of four coordinators one has lanes, one keys,
-// one both. Some have classes.
+// every call, when nothing moves any more, they must show the same. Of four coordinators, one has lanes, one has
+// keys, and one has both. Some have classes.
 func TestEngineModel(t *testing.T) {
 	const perSeed = 500
 	for seed := range uint64(core.Often(2000, 200)) {
@@ -52,7 +52,7 @@ type modelOp struct {
 
 	cancelling bool
 	stubborn   bool // its body ignores its context
-	answered   bool // it was suspended, and wants its slot back
+	answered   bool // its wait is over, and it wants its slot back
 	pins       int
 	aside      bool
 	evicted    bool
@@ -70,7 +70,7 @@ func (o *modelOp) Place() (lane, class int, key string, enqueued int64) {
 
 func (o *modelOp) Cost() int64 { return int64(o.cost) }
 
-// modelRule is which signals hold up the items of all lanes, or of one.
+// modelRule says which signals hold up the items of all lanes, or of one lane.
 type modelRule struct {
 	stop, wait string // "": none
 	maxDefer   time.Duration
@@ -91,10 +91,10 @@ type modelFact struct {
 
 type modelCall struct {
 	what     string
-	op       *modelOp // of an Enqueue or Do
+	op       *modelOp // the operation the operation of an Enqueue or Do
 	cancel   context.CancelFunc
 	do       bool
-	waitsFor []*modelOp // of a Flush, Drain or Close
+	waitsFor []*modelOp // the operations that a Flush, Drain or Close waits for
 	returned bool       // in the model
 	wantErr  func(error) bool
 
@@ -125,7 +125,7 @@ type modelDriver struct {
 
 	mu        sync.Mutex
 	over      chan struct{} // closed on failure: all bodies end
-	started   []*modelOp    // really, since the last look
+	started   []*modelOp    // operations that the engine has started operations that the model has started since the last look
 	ids       map[*modelOp]core.OperationID
 	finalized map[core.OperationID]int
 	done      map[*modelOp]core.Status // as OnDone has said
@@ -135,7 +135,7 @@ type modelDriver struct {
 	paused, completed, closing, closed             bool
 	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
 	tracked, failures, aside                       []*modelOp
-	shouldStart                                    []*modelOp // since the last look
+	shouldStart                                    []*modelOp // operations that the model has started operations that the model has started since the last look
 	all                                            []*modelOp // accepted
 	facts                                          []*modelFact
 	order                                          int
@@ -464,7 +464,7 @@ func (d *modelDriver) step() {
 		d.tryEnqueue()
 	case n < 330:
 		d.enqueue(r.IntN(4) == 0)
-	case n < 370: // the context of an Enqueue or Do ends
+	case n < 370: // the context the operation of an Enqueue or Do ends
 		if len(d.calls) > 0 {
 			d.giveUp(d.calls[r.IntN(len(d.calls))])
 		}
@@ -598,7 +598,7 @@ func (d *modelDriver) isFull(o *modelOp) bool {
 	return len(sameRoom(d.board.Pending, o)) >= d.depths[o.lane][o.class]
 }
 
-// sameRoom are those of the list that share the room of o.
+// sameRoom are the operations of the list that share the room of o.
 func sameRoom(list []*modelOp, o *modelOp) (same []*modelOp) {
 	for _, p := range list {
 		if p.lane == o.lane && p.class == o.class {
@@ -608,7 +608,7 @@ func sameRoom(list []*modelOp, o *modelOp) (same []*modelOp) {
 	return same
 }
 
-// accept takes an item in that was enqueued just now, or has waited for room.
+// accept takes in an item that was just enqueued, or that has waited for room.
 func (d *modelDriver) accept(o *modelOp) {
 	d.count(o)
 	d.board.Push(o)
@@ -625,8 +625,8 @@ func (d *modelDriver) count(o *modelOp) {
 	}
 }
 
-// force takes an item in for which there is no room, if it starts once all that could has started, or in place of the
-// oldest.
+// force takes in an item for which there is no room: if it can start after all others that can start, or in place of
+// the oldest item.
 func (d *modelDriver) force(o *modelOp) bool {
 	d.board.Wait(o)
 	for d.startOne() {
@@ -645,7 +645,7 @@ func (d *modelDriver) force(o *modelOp) bool {
 	return false
 }
 
-// remove takes an item out of the queue, which lets others in that wait for room.
+// remove takes an item out of the queue. Then items that wait for room can enter.
 func (d *modelDriver) remove(o *modelOp) {
 	d.board.Remove(o, time.Now().UnixNano())
 	d.letIn(o)
@@ -785,8 +785,8 @@ func (d *modelDriver) end(o *modelOp) {
 	d.endOp(o, status)
 }
 
-// suspend lets a body wait without its slot until it gets an answer. With classes, not one that a cancellation ends: for
-// a moment it would have the slot of its lane, and what starts in that moment may take another's class.
+// suspend lets a body wait without its slot until it gets an answer. With classes, it does not suspend a body that a
+// cancellation ends. Such a body would have the slot of its lane for a moment, so an item of another class could start.
 func (d *modelDriver) suspend(o *modelOp) {
 	if len(d.opts.Classes) > 0 && !o.stubborn {
 		return
@@ -829,7 +829,7 @@ func (d *modelDriver) comeBack(o *modelOp) {
 	d.board.Want(o, time.Now().UnixNano())
 }
 
-// dying is how many operations end when they have a slot again.
+// dying is how many operations will end when they have a slot again.
 func (d *modelDriver) dying() (n int) {
 	for _, o := range d.board.Back {
 		if o.cancelling && !o.stubborn {
@@ -839,7 +839,7 @@ func (d *modelDriver) dying() (n int) {
 	return n
 }
 
-// enqueueInside lets a body enqueue an item, which is never too many.
+// enqueueInside lets a body enqueue an item. There is always room for it.
 func (d *modelDriver) enqueueInside(by *modelOp) {
 	o := d.newItem()
 	d.logf("%v enqueues %v", by, o)
@@ -873,9 +873,9 @@ func (d *modelDriver) enqueueInside(by *modelOp) {
 	}
 }
 
-// mayRaise reports whether bodies raise signals that gates react to: where it is known
-// when they go, and where nothing waits for room when an operation leaves the
-// window, and its signals with it.
+// mayRaise reports whether bodies raise signals for gates. They do so only if the
+// model knows when these signals go, and if nothing waits for room when an operation
+// leaves the window with its signals.
 func (d *modelDriver) mayRaise() bool { return d.sinkAge == 0 && d.opts.MaxAge == 0 && !d.narrow }
 
 // endNow ends a body.
@@ -951,8 +951,8 @@ func (d *modelDriver) pin(o *modelOp) {
 	}
 }
 
-// unpinner unpins on both sides; the second time only the real one is called,
-// because that must not matter.
+// unpinner unpins on both sides. The second time it calls only the real unpin, which must
+// have no effect.
 func (d *modelDriver) unpinner(o *modelOp, unpin func()) func() {
 	done := false
 	return func() {
@@ -1033,7 +1033,7 @@ func (d *modelDriver) unfinished() []*modelOp {
 	return slices.Concat(d.board.Pending, d.alive())
 }
 
-// alive are those that have started and not ended.
+// alive are the operations that have started and not ended.
 func (d *modelDriver) alive() []*modelOp { return slices.Concat(d.board.Running, d.board.Suspended) }
 
 func (d *modelDriver) flush() {
@@ -1066,8 +1066,8 @@ func (d *modelDriver) drain() {
 }
 
 func (d *modelDriver) close() {
-	// Of several bodies that Close cancels, any may end first, so
-	// that what is in the window could not be compared. Leave it just one.
+	// If Close cancels several bodies, any of them may end first, and the windows cannot be
+	// compared. So only one body is left.
 	d.c.Pause()
 	d.paused = true
 	obedient := func(o *modelOp) bool { return !o.stubborn && !o.cancelling }
@@ -1177,13 +1177,13 @@ func (d *modelDriver) forget(o *modelOp) {
 	d.dropFacts(func(f *modelFact) bool { return f.owner == o })
 }
 
-// rulesFor are those that hold up o: of all, of its lane, of its class.
+// rulesFor are the rules that hold up o: the rules for all, for its lane and for its class.
 func (d *modelDriver) rulesFor(o *modelOp) []*modelRule {
 	return []*modelRule{&d.rules[0], &d.rules[1+o.lane], &d.rules[1+len(d.depths)+o.class]}
 }
 
-// due is when a deferred operation is run all the same, as far as r is concerned: in
-// its time because of what was raised, never because of what is held.
+// due is the time until which raised signals of the rule can defer the operation. ok is
+// false for held signals, and without MaxDefer: they have no limit.
 func (d *modelDriver) due(r *modelRule, o *modelOp) (at time.Time, ok bool) {
 	held := slices.ContainsFunc(d.facts, func(f *modelFact) bool { return f.name == r.wait && f.held })
 	if r.maxDefer < 0 || held {
@@ -1210,8 +1210,8 @@ func (d *modelDriver) schedule() {
 	}
 }
 
-// resumeOne gives a slot back to the first that waits for one, can have it and comes before what is pending in that lane.
-// What was cancelled ends with it.
+// resumeOne gives a slot to the first suspended operation that wants one, can have it, and goes before pending operations
+// of the lane. A cancelled operation then ends.
 func (d *modelDriver) resumeOne(now int64, before int) bool {
 	o, aged := d.board.First(now, before)
 	if o == nil || len(d.board.Running) >= d.limit {
@@ -1239,7 +1239,7 @@ func (d *modelDriver) full() bool {
 	return len(d.board.Running)+max(0, len(d.board.Suspended)-d.opts.MaxSuspended) >= d.limit
 }
 
-// letIn accepts items that wait for the room that o has left, first come first served.
+// letIn accepts items that wait for the room of o, in the order in which they came.
 func (d *modelDriver) letIn(o *modelOp) {
 	for _, first := range sameRoom(d.board.Waiting, o) {
 		if d.isFull(o) {
@@ -1250,8 +1250,8 @@ func (d *modelDriver) letIn(o *modelOp) {
 	}
 }
 
-// startOne starts what is next, and refuses what comes before it and may not start.
-// It reports whether it did either.
+// startOne starts the next operation, and refuses operations before it that may not start.
+// It reports whether it has started or refused any.
 func (d *modelDriver) startOne() (changed bool) {
 	type place struct{ lane, class int }
 	barred := make(map[place]bool)
@@ -1317,14 +1317,14 @@ func (d *modelDriver) startOne() (changed bool) {
 	return d.resumeOne(time.Now().UnixNano(), len(d.depths)) || changed
 }
 
-// admit accepts an item that leaves the queue at once, if it has waited for room.
+// admit accepts an item that has waited for room and leaves the queue at once.
 func (d *modelDriver) admit(o *modelOp) {
 	if o.status == 0 {
 		d.count(o)
 	}
 }
 
-// advance lets time pass, from one thing that happens by itself to the next.
+// advance lets time pass, from one timed event to the next.
 func (d *modelDriver) advance(by time.Duration) {
 	d.logf("%v pass", by)
 	until := time.Now().Add(by)
@@ -1385,7 +1385,7 @@ func (d *modelDriver) compare() {
 			Name: c.Name, Limit: d.board.Classes[i+1], Pending: d.board.InClass(d.board.Pending, i+1), Running: d.board.InClass(d.board.Running, i+1),
 		})
 	}
-	for i := range got.Classes { // what a class has taken shows in what starts
+	for i := range got.Classes { // the tokens that a class has taken show in the starts
 		c := &got.Classes[i]
 		c.Calls, c.Cost, c.Next = core.RateStats{}, core.RateStats{}, time.Time{}
 		if d.completed { // signals count no more once all is done

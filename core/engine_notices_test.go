@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The calls of OnPending are those of a model that looks at the number at every instant.
+// OnPending is called as in a model that reads the number at every instant.
 func TestOnPending(t *testing.T) {
 	for seed := range core.Often(500, 50) {
 		bubble(t, func(t *testing.T) {
@@ -111,7 +111,8 @@ func TestOnClosed(t *testing.T) {
 	})
 }
 
-// WaitRunning waits for what has started, suspended operations included, and for nothing else.
+// WaitRunning waits for all operations that have started, suspended ones included, and for
+// nothing else.
 func TestWaitRunning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})

@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Give work to a coordinator and see what became of it.
+// Give work to a coordinator and see its result.
 func ExampleNewCoordinator() {
 	greet := func(ctx context.Context, name string) error {
 		if name == "" {
@@ -76,8 +76,8 @@ func ExampleCoordinator_TryEnqueue() {
 }
 
 // One operation saves a file and says so; another one makes a thumbnail of it. The
-// signal carries the id of the operation, and the operation, as long as it is in
-// its coordinator's window, the details.
+// signal has the id of the operation. While the operation is in its coordinator's
+// window, it has the details.
 func ExampleCoordinator_Lookup() {
 	type File struct{ Path, By string }
 	ctx := context.Background()
@@ -138,7 +138,7 @@ func ExampleCoordinator_OnFinalized() {
 			panic(err)
 		}
 	}
-	c.Close() // here nothing had to leave the window before
+	c.Close() // until here, nothing had to leave the window
 	// Output:
 	// order-1 succeeded true
 	// order-2 succeeded true
@@ -206,7 +206,7 @@ func ExampleCoordinator_SetMaxConcurrency() {
 	// running: 5
 }
 
-// A signal that matches DeferOn keeps items waiting, for as long as it stands.
+// Items wait while a signal matches DeferOn.
 func ExampleOptions_deferOn() {
 	sink := core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(_ context.Context, row int) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Steps of one order run one after the other, in the order in which they came;
-// those of different orders run side by side.
+// Steps of one order run one after the other, in the order in which they came. Steps of
+// different orders run side by side.
 func ExampleNewKeyedCoordinator() {
 	type step struct{ order, what string }
 	var (
@@ -52,8 +52,8 @@ func ExampleNewKeyedCoordinator() {
 	// [created paid shipped]
 }
 
-// When there is room for another operation, it is one of the highest lane that has
-// any.
+// When there is room for another operation, the highest lane with pending operations is
+// next.
 func ExampleCoordinator_Lane() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, job string) error {
 		fmt.Println(job)
@@ -162,8 +162,8 @@ func ExampleNewResultCoordinator() {
 	// 0 nothing to measure
 }
 
-// Fan out, then in. A Future has its result, whatever the window has forgotten by
-// the time one asks.
+// Fan out, then in. A Future has its result, even if the window has forgotten the
+// operation.
 func ExampleResultCoordinator_Submit() {
 	c := core.Must(core.NewResultCoordinator(func(ctx context.Context, n int) (int, error) {
 		return n * n, nil

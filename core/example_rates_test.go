@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// An API allows so many calls and tokens a minute, and each tenant has a share. What waits for that waits in its
-// lane, without a slot.
+// An API limits calls and tokens a minute, and each tenant has a share. Items wait for tokens in their lane,
+// without a slot.
 func ExampleClass() {
 	type call struct {
 		tenant string

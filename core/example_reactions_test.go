@@ -32,7 +32,7 @@ func ExampleDispatcher() {
 	if err := orders.Do(ctx, "order-7"); err != nil {
 		panic(err)
 	}
-	if err := d.Flush(ctx); err != nil { // what was dispatched is handled, and more may come
+	if err := d.Flush(ctx); err != nil { // all dispatched signals are handled, and more may come
 		panic(err)
 	}
 	for op := range d.Operations(core.OperationQuery{}) {

@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A sink is where one part of a program leaves a fact and another, which knows
-// nothing of the first, reads it when it needs to.
+// One part of a program leaves a fact on a sink. Another part reads it when it needs it.
+// The parts do not know each other.
 func ExampleSink() {
 	facts := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
 
@@ -29,8 +29,7 @@ func ExampleSink() {
 	// payments-api wants 5s
 }
 
-// A held fact is a condition: it stands until released, however much happens
-// meanwhile, so it is what to gate work by.
+// A held fact is a condition: it stays until it is released. Use it to gate work.
 func ExampleSink_Hold() {
 	facts := core.NewSink(core.SinkOptions{Capacity: 10})
 
@@ -60,8 +59,8 @@ func ExampleSink_Subscribe() {
 	// alert: error.payment order-7
 }
 
-// What matters to all goes on to a sink that all share; a held fact is held there
-// until it is released where it came from.
+// Signals that matter to all parts are forwarded to a shared sink. A held fact is held
+// there until it is released at its origin.
 func ExampleSink_Forward() {
 	orders, everybody := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	cancel := orders.Forward(everybody, "order.failed, stock.*")
@@ -128,8 +127,8 @@ func ExampleSink_Scoped() {
 	// request.gateway.*.batch.completed
 }
 
-// Watch is a loop over what is raised from now on. It never makes a raiser wait:
-// a loop that is too slow is told how many signals it missed.
+// Watch is a loop over the signals from now on. It never makes a raiser wait: a loop that
+// is too slow is told how many signals it missed.
 func ExampleSink_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -175,8 +174,7 @@ func ExampleKind() {
 	// file.saved user-7 a.txt
 }
 
-// A monitor counts what matches over a sliding span, whatever else passes: what
-// a circuit breaker decides by.
+// A monitor counts matching signals in a sliding span. A circuit breaker can decide by it.
 func ExampleMonitor() {
 	facts := core.NewSink(core.SinkOptions{Capacity: 10})
 	failures := facts.Monitor("payment.failed", time.Minute)

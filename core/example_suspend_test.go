@@ -25,7 +25,7 @@ func ExampleCoordinator_WaitIdle() {
 			if _, old := seen.LoadOrStore(link, true); old {
 				continue
 			}
-			if _, err := site.Enqueue(ctx, link); err != nil { // its own coordinator always accepts it
+			if _, err := site.Enqueue(ctx, link); err != nil { // the body's own coordinator always accepts an item
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// Functions of a program take the narrowest type that does: a producer needs an
+// Functions of a program take the narrowest type that is enough: a producer needs an
 // Enqueuer, a status page a Control, its buttons inspect.Actions, a shutdown a Lifecycle, a
 // decision a Sensor.
 func ExampleControl() {
@@ -54,7 +54,7 @@ func printLane(l core.LaneStats) {
 	fmt.Printf("lane %s: %d of %d run\n", l.Name, l.Running, l.Limit)
 }
 
-// What surrounds the work is a function around it: it has the item and the context.
+// A function around the work has the item and the context.
 func ExampleWork() {
 	checked := func(next core.Work[int]) core.Work[int] {
 		return func(ctx context.Context, n int) error {
@@ -99,7 +99,7 @@ func ExamplePanicError() {
 	// Output: core: operation panicked: runtime error: index out of range [7] with length 0
 }
 
-// An echo is what is left of an operation that the window has no room for.
+// An echo is the rest of an operation that has left the window.
 func ExampleEcho() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
 		core.OperationFrom(ctx).Raise(fmt.Sprint("done.", n))
@@ -132,7 +132,7 @@ func ExampleSink_SubscribeRetracted() {
 	// Output: update.in-progress prices has ended
 }
 
-// Count what operations wait for, over all that are pending.
+// Count the reasons why pending operations wait.
 func ExampleReasonKind() {
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
 	defer c.Close()

@@ -140,7 +140,7 @@ func TestExplainSignals(t *testing.T) {
 		checkExplained(t, c, id, paused)
 		sink.Raise("wait.again")
 		checkExplained(t, c, id, paused+`; deferred for 10s at most because of signal "wait.again", which ends in 1m0s`)
-		// What MaxDefer has ended does not hold it up, though it stands.
+		// After MaxDefer, the signal does not hold up the item, though it is still there.
 		time.Sleep(10 * time.Second)
 		checkExplained(t, c, id, paused)
 		c.Resume()
@@ -148,7 +148,7 @@ func TestExplainSignals(t *testing.T) {
 	})
 }
 
-// A signal of the coordinator's own operation counts as long as the operation is in the window, also when the sink
+// A signal of the coordinator's own operation counts as long as the operation is in the window, even if the sink
 // has forgotten it. A signal of another coordinator is shown with its name.
 func TestExplainOwnAndOthersSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestExplainChain(t *testing.T) {
 		checkExplained(t, orders, fourth, `operation # is running: its body waits for operation %d of "payments"; operation %[1]d: the only slot is taken by operation %d, for 1s; 1 item before it goes first; %s`,
 			id(payments, core.StatusPending), paying, pay)
 
-		// For all of a coordinator, for the last, and for room.
+		// A wait for all operations, for the last one, and for room.
 		flushing := enqueue(t, orders, keyedBody{"eve", payments.Flush})
 		checkExplained(t, orders, flushing, `operation # is running: its body waits for 3 operations of "payments"; %s`, pay)
 		other := bodies(t, core.Options{Name: "other"})
@@ -444,7 +444,7 @@ func TestExplanationLogValue(t *testing.T) {
 	})
 }
 
-// Values that a user makes have a text, too.
+// Explanations that a user makes have a text, too.
 func TestExplanationOfNothing(t *testing.T) {
 	checkEqual(t, "zero Explanation", core.Explanation{}.String(), "operation 0 is Status(0)")
 	checkEqual(t, "zero Reason", core.Reason{}.String(), "")

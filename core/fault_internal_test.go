@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// faulty is a body of which a method that the engine calls under its lock panics, as a fault of the library would.
+// faulty is a body with a method that panics while the engine calls it under its lock. It stands for a fault of
+// the library.
 type faulty struct {
 	task[int, int]
 	fault func()
@@ -19,8 +20,8 @@ func (f *faulty) run(context.Context) error { return nil }
 
 func (f *faulty) of() *group { f.fault(); return nil }
 
-// After a panic under the engine's lock the process ends and says why, where otherwise all that use the coordinator would
-// wait for ever: on a worker, and after OnDone, also if the caller recovers panics.
+// After a panic under the engine's lock, the process ends and says why. Otherwise all users of the coordinator would wait
+// for ever. The panic comes on a worker, and after OnDone, even if the caller recovers panics.
 func TestPanicUnderTheLockEndsTheProcess(t *testing.T) {
 	for name, where := range map[string]string{
 		"worker": "(*worker).replace",

@@ -107,7 +107,7 @@ func TestForEachStopOnError(t *testing.T) {
 			}
 		}, core.Options{MaxConcurrency: 2, MaxQueued: 3, StopOnError: true})
 		checkError(t, "ForEach", err, errOnPurpose)
-		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // not what follows from it
+		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // only this error, not its consequences
 		coretest.Check(t, began.Load() == 2 && cancelled.Load() == 1, "got %d begun, %d cancelled, want 2 and 1", began.Load(), cancelled.Load())
 	})
 }
@@ -272,7 +272,7 @@ func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 	})
 }
 
-// The signals of a loop stay on the sink when it is over. They close no gates any more, and the sink can retract
+// The signals of a loop stay on the sink when it is over. They no longer close gates, and the sink can retract
 // them.
 func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	ctx := t.Context()
@@ -309,7 +309,7 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	}
 }
 
-// customer is a key of a type of its own.
+// customer is a key type.
 type customer string
 
 type order struct {
@@ -319,7 +319,7 @@ type order struct {
 
 func byCustomer(o order) customer { return o.customer }
 
-// orders are some of each customer, in turn.
+// orders are some orders of each customer, in turn.
 func orders(each int, customers ...customer) []order {
 	var all []order
 	for n := range each {
@@ -358,7 +358,7 @@ func TestForEachKeyed(t *testing.T) {
 	})
 }
 
-// A slow key does not hold up other keys, as far as MaxQueued looks ahead.
+// A slow key does not hold up other keys while the queue has room (MaxQueued).
 func TestForEachKeyedLooksAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		begun := time.Now()

@@ -55,7 +55,7 @@ func FuzzMatch(f *testing.F) {
 			}
 		}
 		got := core.Match(pattern, name)
-		if utf8.ValidString(pattern) && utf8.ValidString(name) { // of others each byte is a character
+		if utf8.ValidString(pattern) && utf8.ValidString(name) { // in other texts each byte is a character
 			if want := simpleMatch(pattern, name); got != want {
 				t.Errorf("Match(%q, %q) = %v, want %v", pattern, name, got, want)
 			}
@@ -116,8 +116,8 @@ func FuzzParseRetryAfter(f *testing.F) {
 	})
 }
 
-// A signal from a file is refused or understood. What was understood stays the same when it is written again and
-// when it is restored.
+// A signal from a file is refused or read. If it is read, it stays the same when it is written again and when it
+// is restored.
 func FuzzSignalJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","time":"2024-05-01T12:00:00Z","seq":3}`,

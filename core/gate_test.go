@@ -95,7 +95,7 @@ func TestDeferOn(t *testing.T) {
 		}, time.Minute},
 	}
 	for name, setup := range endings {
-		if name != "evicted" && name != "resized" { // what a gate needs is kept
+		if name != "evicted" && name != "resized" { // signals that a gate needs are kept
 			tests = append(tests, test{name, core.Options{MaxDefer: -1}, setup, 2 * time.Second})
 		}
 	}
@@ -181,7 +181,7 @@ func TestGateOnOwnSignals(t *testing.T) {
 		for range 100 {
 			s.Raise("chatter")
 		}
-		s.Retract("*") // not the sink's to retract
+		s.Retract("*") // the sink must not retract it
 		var refused *core.RefusedError
 		if err := c.Do(t.Context(), true); !errors.As(err, &refused) || refused.Signal.Source != "coordinator" {
 			t.Errorf("got %v, want to be refused by its own signal", err)
@@ -440,7 +440,7 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 			checkEqual(t, "matches", got, want)
 		}
 		check(" stop.*: 0;  night: 0; hot stpo: 0; slow busy, stop.*: 3; ")
-		checkError(t, "Do", c.Lane("hot").Do(t.Context(), "night"), nil) // raised and held; both have gone with it
+		checkError(t, "Do", c.Lane("hot").Do(t.Context(), "night"), nil) // one raised and one held signal; both have gone with the operation
 		check(" stop.*: 0;  night: 2; hot stpo: 0; slow busy, stop.*: 3; ")
 		for range 10 { // more than the window has room for, and one alone keeps the gate closed
 			sink.Raise("stop.now")
@@ -455,7 +455,7 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 		sink.Restore(other.Sense(core.Query{}))
 		sink.ForgetAll()
 		checkError(t, "Close", c.Close(), nil)
-		sink.Raise("night") // the gate looks no more
+		sink.Raise("night") // the gate does not count any more
 		check(" stop.*: 11;  night: 4; hot stpo: 0; slow busy, stop.*: 14; ")
 	})
 }
@@ -473,7 +473,7 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
 		},
 	}
-	const off, on = "body after", "operation.started body operation.stopped after" // as one who watches everything sees it
+	const off, on = "body after", "operation.started body operation.stopped after" // as a watcher of all signals sees it
 	patterns := map[string]string{
 		"*": off, "**": off, "?peration.started": off, "*.started, *.stopped": off, "operation*": off, "operation.panicked": off, "operations.*": off, "*, operation.panicked": off,
 		"operation.*": on, "operation.started": on, "operation.stopped": on, "x, operation.st*": on, "*, operation.s*": on,

@@ -124,7 +124,8 @@ func TestPanickingKeyReachesTheCaller(t *testing.T) {
 
 type tenant string
 
-// A key is compared by its text. It may have a type of its own. The empty one is none: such items run side by side.
+// Keys are compared by their text, and may have any string type. The empty key is no key: such items run side by
+// side.
 func TestKeysAreTexts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newGate()
@@ -154,7 +155,7 @@ func TestKeysAreTexts(t *testing.T) {
 	})
 }
 
-// SetKey changes what an operation shows, not whose turn it takes.
+// SetKey changes the key that an operation shows, but not its turn.
 func TestSetKeyDoesNotDisturbScheduling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := jobs(t, core.Options{MaxConcurrency: 4})
@@ -173,7 +174,7 @@ func TestSetKeyDoesNotDisturbScheduling(t *testing.T) {
 		g.open()
 		synctest.Wait()
 		checkEqual(t, "succeeded", c.Stats().Succeeded, 3)
-		// Nothing of either key is left to be in the way.
+		// Neither key holds up anything.
 		for _, key := range []string{"a", "b"} {
 			checkError(t, "Do", c.Do(t.Context(), job{key, quick}), nil)
 		}

@@ -34,7 +34,7 @@ func TestKind(t *testing.T) {
 	coretest.Check(t, s.Has("file.*") && s.Count("file.saved") == 2 && s.Monitor("file.saved", time.Hour).Count() == 2, "not seen by its name")
 	checkEqual(t, "payload", newest(t, s, "file.saved").Payload(), any(file{"b.txt", 6}))
 
-	// From tells by name and by type.
+	// From compares name and type.
 	s.Raise("file.saved")
 	core.NewKind[string]("file.saved").Raise(s, "", "text")
 	core.NewKind[file]("file.deleted").Raise(s, "", file{"c.txt", 7})

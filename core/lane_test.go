@@ -208,7 +208,7 @@ func TestLaneOptionsRefused(t *testing.T) {
 		}
 	}
 
-	// What is fine, so that the above is not too strict.
+	// These options are correct: the checks above are not too strict.
 	for _, opts := range []core.Options{
 		{Lanes: one, Ageing: time.Second},
 		{Lanes: one, Ageing: -1},
@@ -329,7 +329,7 @@ func FuzzParseLanes(f *testing.F) {
 	})
 }
 
-// A class is a view, as a lane is, and both go together in either order.
+// A class is a view, like a lane. Both can be combined in either order.
 func TestClassIsAViewOfItsCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		opts := core.Options{Name: "orders", MaxConcurrency: 9, Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "a", Limit: 1}, {Name: "b", Limit: 0}}}

@@ -43,8 +43,8 @@ func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
 	})
 }
 
-// Law 2: a handler is explicit, local and optional. It runs synchronously when a
-// signal is raised. The raiser does not know it.
+// Law 2: a handler is explicit, local and optional. It runs synchronously when a signal is
+// raised. The raiser does not know the handler.
 func TestLaw02HandlersAreExplicitLocalAndOptional(t *testing.T) {
 	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	var order []string
@@ -209,7 +209,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 		t.Errorf("got %+v, want %+v", after, before)
 	}
 
-	// What can be had of others has no method that changes anything.
+	// What a program can get of other operations has no method that changes anything.
 	for _, shown := range []any{core.Snapshot{}, core.Signal{}, core.Echo{}} {
 		typ := reflect.TypeOf(shown)
 		for i := range typ.NumMethod() {
@@ -221,8 +221,8 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 	}
 }
 
-// Law 9: global views are derived, never authoritative: what is done to the
-// sink's view changes nothing of the operations.
+// Law 9: global views are derived, never authoritative: a change of the sink's view changes
+// no operation.
 func TestLaw09GlobalViewsAreDerived(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{Capacity: 10})
 	var coordinators []*core.Coordinator[coretest.Body]
@@ -246,8 +246,8 @@ func TestLaw09GlobalViewsAreDerived(t *testing.T) {
 	}
 }
 
-// Law 10, at random: whatever is done to a sink and its coordinators, all that they show is the same with handlers
-// of every sort as without.
+// Law 10, at random: with handlers and without handlers, a sink and its coordinators show the same after the same
+// calls.
 func TestLaw10AtRandom(t *testing.T) {
 	heard := int64(0)
 	seeds := core.Often(200, 25)

@@ -94,7 +94,7 @@ func TestMapYieldsTheResultOfAFailedItem(t *testing.T) {
 	})
 }
 
-// Map takes as many items ahead as run and wait, and no more.
+// Map takes items from the source only if they can run or wait in the queue.
 func TestMapWorksAheadABit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := 0

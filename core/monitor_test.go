@@ -165,13 +165,13 @@ func TestMonitorCap(t *testing.T) {
 		}
 		checkEqual(t, "Count", m.Count(), core.MonitorCap)
 		time.Sleep(time.Minute - time.Second + 1)
-		if got := m.Count(); got != 100 { // it is the newest that count
+		if got := m.Count(); got != 100 { // the newest signals count
 			t.Errorf("got %d, want 100", got)
 		}
 	})
 }
 
-// The calls of OnCount are those of a model that looks at the count at every instant.
+// OnCount is called as in a model that reads the count at every instant.
 func TestOnCount(t *testing.T) {
 	for seed := range core.Often(500, 50) {
 		bubble(t, func(t *testing.T) {
@@ -218,7 +218,8 @@ func TestOnCount(t *testing.T) {
 	}
 }
 
-// The function is called under no lock, never twice at once, and last with what is so.
+// The function is called without a lock, never twice at once, and last with the current
+// value.
 func TestOnCountCalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})

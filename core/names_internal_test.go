@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// liveNames is how many names the table knows, anywhere.
+// liveNames is how many names all maps of the table know.
 func liveNames(s *Sink) (live, recent int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func liveNames(s *Sink) (live, recent int) {
 	return len(s.names.live), recent
 }
 
-// Nothing is kept for a name when its last fact has gone, however it went.
+// A name takes no memory after its last fact has gone in any way.
 func TestNamesLeaveNothingBehind(t *testing.T) {
 	const n = 20_000
 	unique := func(s *Sink) {

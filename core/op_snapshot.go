@@ -111,9 +111,9 @@ func Value[V any](s Snapshot, name string) (V, bool) {
 	return v, ok
 }
 
-// MarshalJSON writes the error as text, and a value that has no JSON form as fmt prints
-// it. Do not embed a Snapshot in a struct for JSON: the other fields would be missing.
-// Make it a named field.
+// MarshalJSON writes the error as text, and a value that a channel has no JSON form as
+// fmt prints it. Do not embed a Snapshot in a struct for JSON: the other fields would
+// be missing. Make it a named field.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	type fields Snapshot // without this method
 	j := struct {

@@ -373,7 +373,7 @@ func TestContextLeakedPastBody(t *testing.T) {
 			cancel()
 			checkEqual(t, "Value", leaked.Value(ctxKey{}), "value")
 			coretest.Check(t, core.OperationFrom(leaked) != nil, "the operation is not found any more")
-			// It is not a way into the operation any more: nothing deadlocks.
+			// The context no longer belongs to the operation, so nothing deadlocks.
 			checkError(t, "Flush with it", c.Flush(leaked), nil)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// What is missing, and options that make no sense without keys or in a loop, are refused by name.
+// Missing arguments, and options that make no sense without keys or in a loop, are refused. The
+// error names them.
 func TestBadInput(t *testing.T) {
 	work := func(context.Context, int) error { t.Error("it ran"); return nil }
 	one, many := core.Options{Lanes: []core.Lane{{Name: "a"}}}, core.Options{MaxPerKey: 2}
@@ -177,9 +178,9 @@ func TestOptionOnRetract(t *testing.T) {
 	})
 }
 
-// callWith calls a method with arguments that are zero but for numbers, functions,
-// which do nothing, and the context; what it returns is called too if it is a sequence. It
-// returns what that panicked with, or nil.
+// callWith calls a method. All arguments are zero, except the context, numbers, and
+// functions, which do nothing. If the method returns a sequence, callWith calls it, too.
+// It returns the value of a panic, or nil.
 func callWith(method reflect.Value, ctx context.Context) (panicked any) {
 	defer func() { panicked = recover() }()
 	nothing := func(t reflect.Type) reflect.Value {

@@ -18,10 +18,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options and calls meet in pairs and triples: each program has a few of them. Whatever the program, the books balance,
-// limits and orders hold, no item lacks room that could start, every wait ends or Explain says why, callbacks are called
-// once, and nothing is left. A program that fails may hang or end the process, so programs run in a child process. Of a
-// failing one, elements are left out while it still fails.
+// Options and calls meet in pairs and triples: each program has a few of them. For each program, the counters add up,
+// and limits and orders hold. An item that could start never lacks room. Every wait ends, or Explain says why. Callbacks
+// are called once, and nothing is left. A program that fails may hang or end the process, so programs run in a child
+// process. The test removes elements from a failing program while it still fails.
 //
 // EPHEMERAL_PAIRS=1h searches for an hour, with other programs each time; EPHEMERAL_PAIRS=SEED+1m searches for a minute
 // from that seed; EPHEMERAL_PAIRS=SEED or SEED/1,2,3 runs one program, or these elements of it.
@@ -49,7 +49,7 @@ func TestPairs(t *testing.T) {
 // pairsSpec says what a child runs.
 type pairsSpec struct {
 	seed uint64
-	span time.Duration // of a search, from seed on; 0: only that one
+	span time.Duration // how long to search from seed on; 0: only this seed
 	kept []int
 }
 
@@ -200,16 +200,16 @@ type pairsProgram struct {
 type pairsCall struct {
 	number   int
 	kind     string
-	settles  bool // from outside: what is next waits until nothing moves
+	settles  bool // a call from outside: the next call waits until nothing moves
 	span     time.Duration
-	patience time.Duration // of its context; 0: endless
+	patience time.Duration // deadline of its context; 0: none
 	target   int           // says which operation
 	name     string        // of a signal
 	lane     int
 	class    int
 	key      string
 	body     []*pairsCall // of the item
-	after    []*pairsCall // in the function of Suspend
+	after    []*pairsCall // calls calls in the function of Suspend
 }
 
 type pairsOption struct {
@@ -288,7 +288,7 @@ func (p *pairsProgram) keeps() bool {
 	return p.kept == nil || slices.Contains(p.kept, p.elements)
 }
 
-// draw draws so many calls. Depth bounds how deep items enqueue items.
+// draw draws n calls. Depth bounds how deep items enqueue items.
 func (p *pairsProgram) draw(n, depth int) (calls []*pairsCall) {
 	inside := depth < 2
 	for range n {

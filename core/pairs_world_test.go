@@ -40,13 +40,13 @@ type pairsWorld struct {
 	releases []func()
 	counts   map[string]int // of bodies that run without being suspended: in all, by lane, class and key
 	limit    int
-	surplus  int // how many may run from when the limit was higher
+	surplus  int // how many more may run because the limit was higher
 	told     map[core.OperationID]int
 	returned map[core.OperationID]bool // of OnDone
 	final    map[core.OperationID]core.Snapshot
 }
 
-// pairsRoom is an item that may have to wait for room. Ordered ones came when nothing moved.
+// pairsRoom is an item that may have to wait for room. Ordered: it came while nothing moved.
 type pairsRoom struct {
 	*pairsCall
 	ordered, waits bool
@@ -55,7 +55,7 @@ type pairsRoom struct {
 	id             core.OperationID
 }
 
-// pairsOp is what a body knows of its operation.
+// pairsOp is the state of an operation in its body.
 type pairsOp struct {
 	*core.Operation
 	item   *pairsCall
@@ -162,7 +162,7 @@ func (w *pairsWorld) locked(fn func()) {
 	fn()
 }
 
-// enter counts a body that runs, and checks that it may.
+// enter counts a running body, and checks that it may run.
 func (w *pairsWorld) enter(o *pairsOp) {
 	lane, class := w.places(o.item)
 	w.locked(func() {
@@ -181,7 +181,7 @@ func (w *pairsWorld) leave(o *pairsOp) {
 	})
 }
 
-// count counts so many more; limit 0 is none. mu is held.
+// count adds n; limit 0 means no limit. mu is held.
 func (w *pairsWorld) count(what string, more, limit int) {
 	if w.counts[what] += more; limit > 0 && w.counts[what] > limit {
 		w.fatalf("%d of %s run, want at most %d", w.counts[what], what, limit)
@@ -270,7 +270,8 @@ func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
 	}
 }
 
-// do makes a call. Ordered says that it is from outside, and that nothing moved before.
+// do makes a call. Ordered says that the call is from outside, and that nothing moved
+// before.
 func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	if err := coretest.CheckBooks(w.Stats()); err != nil { // may take time, in a callback
 		w.fatalf("%v", err)
@@ -305,7 +306,7 @@ func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	}
 }
 
-// comes notes an item that may have to wait for room, which it has not in a body.
+// comes notes an item that may have to wait for room. Items from a body never wait.
 func (w *pairsWorld) comes(ctx context.Context, r *pairsRoom) {
 	if _, body := ctx.Value(pairsOpKey{}).(*pairsOp); body {
 		return
@@ -527,7 +528,7 @@ func init() {
 	}
 }
 
-// settle waits until nothing moves, and looks.
+// settle waits until nothing moves, and checks the state.
 func (w *pairsWorld) settle() {
 	synctest.Wait()
 	looked := make(chan struct{})
@@ -538,7 +539,8 @@ func (w *pairsWorld) settle() {
 	<-looked
 }
 
-// look checks what must hold while nothing moves: the books, the limits, and that nothing waits that could go on.
+// look checks what must hold while nothing moves: the counters, the limits, and that no operation waits that
+// could go on.
 func (w *pairsWorld) look() {
 	made, now := w.made, time.Now()
 	s := w.Stats()
@@ -559,7 +561,7 @@ func (w *pairsWorld) look() {
 	})
 }
 
-// pairsView is what is seen while nothing moves.
+// pairsView is the state while nothing moves.
 type pairsView struct {
 	*pairsWorld
 	s      core.Stats
@@ -687,7 +689,7 @@ func (v *pairsView) rooms() {
 	made, inside := v.made, v.inside > 0
 	v.mu.Unlock()
 	for i, r := range rooms {
-		if r.unknown || (!r.waits || inside) && r.refused != made { // inside a callback a call may be held up by that
+		if r.unknown || (!r.waits || inside) && r.refused != made { // the callback may hold up a call inside it
 			continue
 		}
 		lane, class := v.places(r.pairsCall)
@@ -711,7 +713,7 @@ func (v *pairsView) rooms() {
 	}
 }
 
-// checkEnded checks that everything has ended, a long time after all from outside that could hinder it.
+// checkEnded checks that everything has ended, long after the last obstacle from outside.
 func (w *pairsWorld) checkEnded() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

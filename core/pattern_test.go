@@ -22,7 +22,7 @@ func TestMatch(t *testing.T) {
 		{"error", "", false},
 		{"a b", "a b", true}, // blanks inside stand for themselves
 
-		// Stars take anything, dots and colons included, or nothing.
+		// Stars match any text, with dots and colons, and the empty text.
 		{"*", "", true},
 		{"*", "a.b:c", true},
 		{"**", "", true},
@@ -43,7 +43,7 @@ func TestMatch(t *testing.T) {
 		{"a*a", "a", false},
 		{"a*a", "aa", true},
 
-		// A question mark takes one character.
+		// A question mark matches one character.
 		{"?", "", false},
 		{"?", "a", true},
 		{"?", "ab", false},
@@ -140,7 +140,7 @@ func TestMatchWholeCharacters(t *testing.T) {
 		{"a??c", "a🜁c", false},
 		{"*?c", "🜁c", true},
 		{"é*", "éa", true},
-		{"*\u00a9", "\u00e9", false}, // the second byte of é is that of ©
+		{"*\u00a9", "\u00e9", false}, // é and © have the same second byte
 		{"*世", "你好世", true},
 	} {
 		if got := core.Match(tt.pattern, tt.name); got != tt.want {
@@ -150,7 +150,7 @@ func TestMatchWholeCharacters(t *testing.T) {
 }
 
 // Special characters are searched for eight bytes at a time. They are found at every place, and no other character
-// is taken for one.
+// counts as special.
 func TestMatchSpecialsAtEveryPlace(t *testing.T) {
 	const filler = "abcdefghijklmnopqrst"
 	for n := range len(filler) + 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// endless is how often a handler lets itself be called before a test decides
-// that nothing stops it; far below what overflows the stack.
+// endless is the number of calls after which a test decides that nothing stops a loop. It
+// is far below the number that overflows the stack.
 const endless = 10_000
 
 func TestScoped(t *testing.T) {
@@ -326,8 +326,8 @@ func TestManyRaisersAreNoLoop(t *testing.T) {
 	})
 }
 
-// An item enqueued because of a signal has its operation as parent, and it and what it
-// enqueues raise signals caused by it.
+// An item that is enqueued because of a signal has the signal's operation as parent. The
+// item, and all items that it enqueues, raise signals caused by that signal.
 func TestCausedBy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})

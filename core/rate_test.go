@@ -34,7 +34,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// So many tokens come in within a minute: neither one more, nor one of them a nanosecond later.
+// Exactly this many tokens come within a minute: not one more, and none a nanosecond later.
 func TestPerMinuteIsExact(t *testing.T) {
 	const minute = 60e9
 	for n := int64(1); n < 100_000; n += 7 {

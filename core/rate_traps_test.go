@@ -35,7 +35,7 @@ func TestWaitForATokenIsNoCircle(t *testing.T) {
 	})
 }
 
-// An item starts when its token comes, also if the worker that has found it without one runs something else.
+// An item starts when its token comes, even if the worker that found no token for it runs another item.
 func TestTokenComesWhileOthersRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, g := newStarts(), newGate()
@@ -69,8 +69,8 @@ func TestNoQueueAndNoToken(t *testing.T) {
 	})
 }
 
-// A suspended operation needs no second token to go on, and neither Pause nor a full coordinator saves tokens beyond the
-// burst, but for those of the last 20 ms, which make up for late timers.
+// A suspended operation needs no second token to go on. Pause and a full coordinator do not save tokens beyond the
+// burst, except the tokens of the last 20 ms, which make up for late timers.
 func TestResumedOperationNeedsNoToken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, answer := newStarts(), newGate()

@@ -17,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// An answer is work that returns what it is told to.
+// An answer is work that returns a given result.
 type answer func(ctx context.Context) (string, error)
 
 func answering(text string) answer {
@@ -376,7 +376,8 @@ func TestResultMemory(t *testing.T) {
 	})
 }
 
-// The item of an operation that has succeeded is not kept. That of another one is kept until it leaves the window.
+// The item of an operation that has succeeded is not kept. The item of any other operation is kept until it leaves
+// the window.
 func TestItemMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewResultCoordinator(func(context.Context, *block) (int, error) { return 0, nil }, core.Options{}))
@@ -408,7 +409,7 @@ func TestItemMemory(t *testing.T) {
 	})
 }
 
-// Everything that reads results runs beside everything that makes and forgets them.
+// All methods that read results run beside the methods that make and forget them.
 func TestStressResults(t *testing.T) {
 	c := core.Must(core.NewKeyedResultCoordinator(func(i int) string { return fmt.Sprint(i % 7) },
 		func(ctx context.Context, i int) (*int, error) {

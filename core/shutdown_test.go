@@ -14,7 +14,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Parts end in order, so that the first can still hand its items on. Afterwards all of them can say what failed.
+// Parts end in order, so that the first can still hand its items on. After that, each part can still list what
+// failed.
 func TestShutdownDrainsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var got []int

@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// sensed lists the names of what q selects, in order.
+// sensed lists the names of the signals that q selects, in order.
 func sensed(from core.Sensor, q core.Query) []string {
 	var names []string
 	for s := range from.Sense(q) {

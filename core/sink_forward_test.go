@@ -196,7 +196,7 @@ func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
 	}
 }
 
-// The same when it is the forward that ends.
+// The same if the forward ends.
 func TestForwardCancelReleasesAll(t *testing.T) {
 	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	cancel := s.Forward(other, "*")
@@ -235,7 +235,7 @@ func TestForwardLeaf(t *testing.T) {
 	wantNames(t, "forwarded", sensed(to, core.Query{}), "done")
 	coretest.Check(t, heard == 1 && s.Has("logged") && s.Stats().Blocked == 0, "heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
 
-	// A leaf over there arrives, and goes no further.
+	// A signal that is a leaf on the other sink arrives, and is not forwarded further.
 	from, end := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	from.Forward(s, "logged")
 	s.Forward(end, "*")
@@ -243,7 +243,8 @@ func TestForwardLeaf(t *testing.T) {
 	coretest.Check(t, s.Count("logged") == 2 && !end.Has("logged"), "arrived %d times, went on %v", s.Count("logged")-1, end.Has("logged"))
 }
 
-// The limits of the receiving sink apply. What it refuses it counts, and does not forward.
+// The limits of the receiving sink apply. It counts the signals that it refuses, and does
+// not forward them.
 func TestForwardAppliesTheLimitsOfTheOther(t *testing.T) {
 	tests := []struct {
 		limits core.Propagation
@@ -312,7 +313,7 @@ func TestForwardNotWhatIsRestored(t *testing.T) {
 }
 
 // A held fact is held on the other sink as well, through other sinks, whatever is retracted or forgotten there. Its
-// release is told there once; the end of its lease is not, and opens gates.
+// release is reported there once. The end of its lease is not reported, but opens gates.
 func TestForwardHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := sinks(2)
@@ -347,7 +348,7 @@ func TestForwardHeld(t *testing.T) {
 	})
 }
 
-// A forwarded fact has what is left of the lease at that time.
+// A forwarded fact has the rest of the lease at that time.
 func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to, slow := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), 0*time.Second
@@ -365,7 +366,8 @@ func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 	})
 }
 
-// What an operation holds is released with its end on all sinks, also what is still on its way.
+// What an operation holds is released with its end on all sinks, even if the signal is still on
+// its way.
 func TestForwardHeldByOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
@@ -423,7 +425,7 @@ func TestForwardCancelWaits(t *testing.T) {
 		to.Subscribe("a", func(core.Signal) { <-door })
 		go s.Raise("a")
 		synctest.Wait()
-		cancelOther() // does not wait for what is not its own
+		cancelOther() // does not wait for other deliveries
 		cancelled := false
 		go func() {
 			cancel()
@@ -512,8 +514,8 @@ func TestForwardConcurrentSafe(t *testing.T) {
 	}
 }
 
-// Signals that match no forward cost what they cost without one, and a sink to
-// which signals were forwarded does not keep the sink they came from.
+// Signals that match no forward cost as much as without a forward. A sink to which signals
+// were forwarded does not keep their origin alive.
 func TestForwardCost(t *testing.T) {
 	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	cancel := s.Forward(to, "order.*")
@@ -658,7 +660,7 @@ func (s *forwardingSink) arrive(f *forwardedFact, been map[*forwardingSink]bool)
 	}
 }
 
-// end ends a held fact and what has become of it, if it came by that way.
+// end ends a held fact and its forwarded copies.
 func (f *forwardedFact) end(by *modelForward) {
 	if !f.held || by != nil && f.by != by {
 		return

@@ -81,7 +81,7 @@ type sinkModel struct {
 	capacity int
 	maxAge   time.Duration
 	next     uint64 // Seq
-	others   int    // how many signals were restored, less those that are gone: see SinkStats
+	others   int    // restored signals that are still there: see SinkStats
 	facts    []*sinkFact
 	monitors []*sinkModelMonitor
 	heard    int
@@ -99,7 +99,7 @@ var (
 
 const modelGate = "x.*, y"
 
-// modelFloods is how many seeds come to one with operations of many signals.
+// One in modelFloods seeds has operations with many signals.
 const modelFloods = 25
 
 func newSinkModel(t *testing.T, seed uint64) *sinkModel {
@@ -187,7 +187,7 @@ func (m *sinkModel) evict() {
 	}
 }
 
-// pushOut is what it means for a fact that there is no room for it.
+// pushOut marks a fact for which there is no room.
 func (m *sinkModel) pushOut(f *sinkFact) {
 	if f.kept || !f.visible() || !core.Match(modelGate, f.name) {
 		f.evicted = f.evicted || !f.kept
@@ -250,7 +250,7 @@ func (m *sinkModel) visible(accepts func(*sinkFact) bool) (found []*sinkFact) {
 	return found
 }
 
-// uncount is what a retraction means for monitors.
+// uncount does for monitors what a retraction does.
 func (m *sinkModel) uncount(f *sinkFact) {
 	m.taken++
 	for _, o := range m.monitors {
@@ -461,7 +461,7 @@ func (m *sinkModel) operationRetracts() {
 	}
 }
 
-// restore puts a signal back that was saved, perhaps of long ago.
+// restore puts back a saved signal, which may be old.
 func (m *sinkModel) restore() {
 	old := pick(m, m.facts)
 	signal := core.Signal{Name: old.name, Key: old.key, Time: old.at}
@@ -586,7 +586,7 @@ func (m *sinkModel) compareSense(q core.Query) {
 	}
 }
 
-// law checks the equation of SinkStats.
+// law checks the equation in the comment of SinkStats.
 func (m *sinkModel) law() {
 	m.t.Helper()
 	want := len(m.visible(func(*sinkFact) bool { return true }))

@@ -22,8 +22,8 @@ func (s *Sink) Has(pattern string) bool {
 	return n > 0
 }
 
-// isFresh reports, without the lock, whether no fact can have ended by time since the last
-// look with the lock held.
+// isFresh reports, without the lock, whether no fact can have ended by time operations that
+// the model has started since the last look with the lock held.
 func (s *Sink) isFresh() bool {
 	until := s.fresh.Load()
 	return until == never || until != 0 && s.names.clock.now() < until

@@ -224,7 +224,7 @@ func TestRestoreOrderAndAge(t *testing.T) {
 	})
 }
 
-// A payload survives as long as it need not be text.
+// A payload survives unless it is turned into text.
 func TestRestoreKeepsPayloads(t *testing.T) {
 	from, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	fileSaved.Raise(from, "", file{Path: "a.txt"})

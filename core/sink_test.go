@@ -240,7 +240,7 @@ func TestCancelWaitsForTheHandler(t *testing.T) {
 	})
 }
 
-// cancel waits for calls of its own handler, not for those of a slow one before it.
+// cancel waits for calls of its own handler, but not for a slow handler before it.
 func TestCancelDoesNotWaitForOtherHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
@@ -290,7 +290,7 @@ func TestSubscribeWhileDelivering(t *testing.T) {
 	checkEqual(t, "calls of the inner handler", inner, 1)
 }
 
-// A handler may end its goroutine. Those that come after it are called.
+// A handler may end its goroutine. Later handlers are called.
 func TestHandlerEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})

@@ -324,7 +324,7 @@ func TestFollow(t *testing.T) {
 		if signal.Name == "x.0" {
 			go s.Has("x.0") // no lock is held
 			mu.Unlock()
-			s.Raise("x.inside") // comes after those present
+			s.Raise("x.inside") // comes after the present signals
 			mu.Lock()
 		}
 		if signal.Name == "x.1" {
@@ -348,7 +348,7 @@ func TestFollow(t *testing.T) {
 	checkPanics(t, func() { s.Follow("*", nil) })
 }
 
-// A handler that raises what it follows ends as one of Subscribe does.
+// A handler of Follow that raises a signal which it follows is stopped, as with Subscribe.
 func TestFollowLoop(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	s.Raise("x")

@@ -101,7 +101,7 @@ func failedSnapshot(t *testing.T) core.Snapshot {
 			op.SetKey("order-42")
 			op.Raise("payment.declined")
 			op.Set("amount", 12.5)
-			op.Set("channel", make(chan int)) // has no JSON form
+			op.Set("channel", make(chan int)) // a channel a channel has no JSON form
 			time.Sleep(time.Second)
 			return errors.New("card expired")
 		})
@@ -141,7 +141,7 @@ func TestSnapshotJSON(t *testing.T) {
 		signals, _ := got["signals"].([]any)
 		coretest.Check(t, len(signals) == 1 && signals[0].(map[string]any)["name"] == "payment.declined", "signals: got %v, want payment.declined", signals)
 
-		// What there is nothing to say of is left out.
+		// Empty fields are left out.
 		text, _ = json.Marshal(core.Snapshot{ID: 7, Status: core.StatusPending})
 		if want := `{"id":7,"status":"pending","enqueued":"0001-01-01T00:00:00Z"}`; string(text) != want {
 			t.Errorf("got %s, want %s", text, want)

@@ -14,9 +14,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Real goroutines and no bubble, for the races between producers and workers that
-// a bubble's calm does not bring about. What goes wrong here hangs, or shows in the
-// books.
+// Real goroutines without a bubble, for races between producers and workers that do
+// not happen in a bubble. A fault makes a test hang, or shows in the counters.
 
 // stressed scales a number of operations down in the short form.
 func stressed(n int) int { return core.Often(n, n/3) }
@@ -56,8 +55,8 @@ func checkAllSucceeded[T any](t *testing.T, c *core.Coordinator[T], want int) {
 	coretest.Check(t, s.Succeeded == uint64(want) && s.Pending == 0 && s.Running == 0, "got %v, want %d succeeded and none left", s, want)
 }
 
-// One operation at a time, so that each arrives when the worker of the one before is about to leave. A lost
-// wake-up hangs.
+// One operation at a time, so that each arrives when the worker of the previous operation is about to
+// leave. A lost wake-up hangs.
 func TestStressOneAtATime(t *testing.T) {
 	for _, limit := range []int{1, 2} {
 		random := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -145,8 +144,8 @@ func TestStressDynamicLimit(t *testing.T) {
 	coretest.Check(t, most.Load() <= 8, "%d bodies ran at once, want at most 8", most.Load())
 }
 
-// Everything that looks runs beside everything that works. While operations leave the window, a pinned one is
-// always found, and no pin is granted for one that is leaving.
+// All methods that read run beside all methods that change. While operations leave the window, a pinned one
+// is always found, and no leaving operation gets a pin.
 func TestStressObservers(t *testing.T) {
 	pinned := make(chan struct{})
 	c := coordinator(t, func(ctx context.Context, i int) error {

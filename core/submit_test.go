@@ -85,7 +85,7 @@ func TestSubmitInsideABodyAndClose(t *testing.T) {
 			op := core.OperationFrom(ctx)
 			inner, err := c.Submit(ctx, func(context.Context) error { return errOnPurpose })
 			checkError(t, "Submit inside", err, nil)
-			_, err = inner.Wait(context.Background()) // the body is known by its goroutine
+			_, err = inner.Wait(context.Background()) // the body is the goroutine belongs to the body
 			checkError(t, "with another context", err, core.ErrWouldDeadlock)
 			_, err = inner.Wait(ctx)
 			checkError(t, "the child's error", err, errOnPurpose)

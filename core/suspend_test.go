@@ -49,7 +49,8 @@ func (g *gate) before(body coretest.Body) coretest.Body {
 	}
 }
 
-// call makes a call aside, lets it come to rest, and returns how to wait for it.
+// call makes a call on another goroutine, waits until nothing moves, and returns a function
+// that waits for the call.
 func call(t testing.TB, what coretest.Body) (result func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -77,7 +78,8 @@ func (g *gate) suspended(body coretest.Body) coretest.Body {
 	}
 }
 
-// While the body waits, others can have its slot. It gets one back before anything pending of its lane starts.
+// While the body waits, other operations can have its slot. It gets a slot back before a pending operation of
+// its lane starts.
 func TestSuspendFreesTheSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
@@ -217,8 +219,8 @@ func TestSuspendInsideAndOutside(t *testing.T) {
 	})
 }
 
-// By default 1,024 operations may be suspended, also with a small queue. So a ForEach in the function of Suspend can
-// call the coordinator of its body.
+// By default 1,024 operations may be suspended, also with a small queue. So a ForEach calls in the function of
+// Suspend can call the coordinator of its body.
 func TestDefaultOfMaxSuspended(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, queued := range []int{-1, 1} {
@@ -355,7 +357,7 @@ func TestContextOfAWaitMayAskTheCoordinator(t *testing.T) {
 	}), nil)
 }
 
-// A wait that would be for itself directly is refused before anything is enqueued.
+// A body that would wait directly for itself gets an error before anything is enqueued.
 func TestWaitForItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
@@ -374,8 +376,8 @@ func TestWaitForItself(t *testing.T) {
 	})
 }
 
-// Two operations each keep a key and wait for an item of the other's. When nothing else can end it, the newest
-// wait gets an error.
+// Two operations each have a key and wait for an item of the other key. If nothing else can end this, the
+// newest wait gets an error.
 func TestWaitsInACircleOfKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
@@ -386,7 +388,7 @@ func TestWaitsInACircleOfKeys(t *testing.T) {
 		first.open()
 		synctest.Wait()
 		second.open()
-		checkWaits(t, c, 1, 2, 2) // as far as anybody knows, cyd may help
+		checkWaits(t, c, 1, 2, 2) // perhaps cyd ends the circle
 		busy.open()
 		checkError(t, "the older one", ada(), nil)
 		checkError(t, "the newer one", bob(), core.ErrWouldDeadlock)
@@ -436,8 +438,8 @@ func firstOf(c core.Inspector, status core.Status) core.OperationID {
 	return 0
 }
 
-// An item that comes when a slot is given from a suspended operation to a resuming one starts when that one is
-// suspended in turn.
+// A suspended operation gives its slot to a resuming one, and an item comes meanwhile. It starts when the
+// resuming operation is suspended again.
 func TestSuspendAfterASlotWasHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})

@@ -9,11 +9,11 @@ import (
 
 const (
 	aheadFor   = 100 * time.Millisecond // how long an item that was claimed ahead waits for a slot
-	aheadPause = time.Second            // then nothing is claimed ahead for this time
+	aheadPause = time.Second            // how long nothing is claimed ahead after an item has waited for aheadFor
 )
 
-// A mean is the mean of durations, in which the last ones weigh most.
-type mean struct{ ns atomic.Int64 } // 0: there was none
+// A mean is the mean of durations. The newest durations weigh most.
+type mean struct{ ns atomic.Int64 } // 0: no duration yet
 
 func (m *mean) note(began time.Time) {
 	m.add(time.Since(began))
@@ -27,8 +27,8 @@ func (m *mean) add(span time.Duration) {
 	m.ns.Store(old + (d-old)/8)
 }
 
-// ahead is how many of most items can be claimed before a slot is free: as many as end while one
-// turn takes place. If bodies take long, that is none.
+// ahead is how many of most items can be claimed before a slot is free: the number of items that
+// end during one turn. If bodies take long, it is 0.
 func ahead(most, slots int, turn, body int64) int {
 	if turn == 0 || body == 0 {
 		return 0

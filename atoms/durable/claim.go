@@ -63,7 +63,7 @@ type run struct {
 	store     Store
 	item      Item // does not change
 	session   *session
-	release   func() bool // of the session's end; nil: it has no operation
+	release   func() bool // releases the run from the end of the session; nil: it has no operation
 	alone     bool        // nothing else runs beside it
 	row       int         // claims of its key that were handed over one after the other
 	finished  atomic.Bool
@@ -73,8 +73,8 @@ type run struct {
 
 	mu     sync.Mutex
 	op     core.OperationID
-	cause  error  // why it must be cancelled
-	reason string // of a Cancel by a user
+	cause  error  // why the run must be cancelled
+	reason string // reason reason of a Cancel by a user
 }
 
 const (
@@ -105,7 +105,8 @@ func (r *run) know(here core.Control, op core.OperationID, reason string, cause 
 	}
 }
 
-// last returns the item, with the reason of a Cancel since it was claimed.
+// last returns the item, with the reason of a Cancel no signal has deferred the queue since
+// the claim.
 func (r *run) last() Item {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,14 +126,14 @@ type session struct {
 	lose    context.CancelCauseFunc
 	fence   *time.Timer
 	began   time.Time
-	until   atomic.Int64       // when bodies must have ended, in nanoseconds after began
+	until   atomic.Int64       // the time at which all bodies must have ended, in nanoseconds after began
 	seen    map[Held]time.Time // see orphans
 	strays  atomic.Pointer[[]core.Lane]
 	classed atomic.Bool // items of classes wait
 }
 
-// serve makes the node claim from lanes that no node has, after its own. It raises a signal for
-// each that is new.
+// serve makes the node claim from the lanes that no node has, after its own lanes. It raises a
+// signal for each new lane.
 func (s *session) serve(o Options, strays []string) {
 	var lanes []core.Lane
 	before := s.strays.Load()
@@ -157,7 +158,7 @@ func (s *session) claimer() Node {
 	return n
 }
 
-// newSession makes the session of a node. The call of Join began at sent.
+// newSession makes the session of a node. Sent is the time when the call of Join began.
 func newSession(node Node, sent time.Time) *session {
 	s := &session{node: node, began: sent, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
@@ -166,11 +167,11 @@ func newSession(node Node, sent time.Time) *session {
 	return s
 }
 
-// span is how long bodies may run after a beat. The lease in the store ends later, by a tenth
-// of the lease at least.
+// span is how long bodies may run after a beat. The lease in the store ends at least a tenth
+// of the lease later.
 func (s *session) span() time.Duration { return s.node.Lease - s.node.Lease/10 }
 
-// extend says that the store has accepted a beat that was sent at sent.
+// extend notes that the store has accepted the beat of the time sent.
 func (s *session) extend(sent time.Time) {
 	if s.ctx.Err() == nil {
 		end := sent.Add(s.span())
@@ -179,8 +180,8 @@ func (s *session) extend(sent time.Time) {
 	}
 }
 
-// lives reports whether this process has the lease. It looks at the clock: when a process that was
-// stopped goes on, its timers fire a moment later.
+// lives reports whether this process has the lease. It reads the clock, because timers fire late
+// after a process was stopped.
 func (s *session) lives() bool {
 	return s.ctx.Err() == nil && int64(time.Since(s.began)) < s.until.Load()
 }

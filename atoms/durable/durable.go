@@ -39,9 +39,9 @@ type queue[T any] struct {
 	awaited atomic.Int64 // until when others are told about ends, in Unix nanoseconds
 	metrics metrics
 	bodies  mean
-	wakes   chan struct{} // not empty: look for items
-	beats   chan struct{} // not empty: beat at once
-	ended   chan struct{} // not empty: look at ends
+	wakes   chan struct{} // one value: look for items
+	beats   chan struct{} // one value: beat at once
+	ended   chan struct{} // one value: look at ends
 
 	begun   sync.Once          // sets stop
 	stop    context.CancelFunc // ends Run, or keeps it from beginning
@@ -49,7 +49,7 @@ type queue[T any] struct {
 
 	mu   sync.Mutex
 	runs map[ItemID]*run
-	ends []*ending                // wait for a turn
+	ends []*ending                // ends that ends that wait for a turn
 	late map[string]chan struct{} // by key; see insertLate
 }
 
@@ -63,7 +63,7 @@ type insertion struct {
 	out []Inserted
 }
 
-// Busy reports whether the item was not added, because another transaction has its key.
+// Busy reports that the item was not added because another transaction has its key.
 func (i *insertion) busy() bool { return len(i.out) == 1 && i.out[0].Busy }
 
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
@@ -247,7 +247,7 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 	for _, i := range all {
 		ins = append(ins, i.in...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease) // others wait behind it
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease) // other items wait until it returns
 	defer cancel()
 	out, err := q.store.Insert(ctx, q.opts.Name, ins)
 	for _, i := range all[:min(len(all), len(out))] {
@@ -332,9 +332,9 @@ func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason 
 	return states, nil
 }
 
-// Again puts dead and cancelled items back into the queue, with the attempt count 0. They go
-// before later items of their keys. Again returns the number of items that it changed: it
-// changes no other items.
+// Again puts dead and cancelled items back into the queue, with the attempt count 0. They
+// run before later items of their keys. Again returns the number of items that it changed:
+// it changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
 		got, err := q.store.Again(ctx, q.opts.Name, some, ^State(0))
@@ -359,8 +359,8 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	return err
 }
 
-// Decode returns the value that was enqueued as the item. The item must have its Data, as those
-// of [Queue.Items] have.
+// Decode returns the value that was enqueued as the item. The item must have its Data, as the
+// items of [Queue.Items] do.
 func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
 
 func (q *queue[T]) decode(i Item) (item T, err error) {
@@ -415,7 +415,7 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	if q.here.Inside(ctx) {
 		return q.fail("stop", core.ErrWouldDeadlock)
 	}
-	q.here.Complete() // for a Run that comes later
+	q.here.Complete() // a later Run ends at once
 	select {
 	case <-q.halt():
 		return nil
@@ -428,7 +428,7 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 // such a body returns an error, its item is given back, and the attempt does not count. After
 // Close, Enqueue returns [core.ErrClosed]. If the store cannot be reached, Close waits up to
 // one Lease for items that are being added, and up to one Lease to record the ends of items. If
-// Close is called by a body, it does not wait for bodies. It returns nil.
+// Close is called by a body, Flush does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt()
 	q.here.Close()
@@ -442,7 +442,7 @@ func (q *Queue[T]) Close() error {
 	return nil
 }
 
-// halt ends Run, or prevents its begin. It returns a channel that is closed when Run has ended.
+// halt ends Run, or prevents its start. It returns a channel that is closed when Run has ended.
 func (q *queue[T]) halt() <-chan struct{} {
 	q.begun.Do(func() { q.stop = sync.OnceFunc(func() { close(q.stopped) }) })
 	q.stop()

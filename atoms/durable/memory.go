@@ -104,8 +104,8 @@ func (q *memQueue) enter(i *memItem) {
 	}
 }
 
-// leave gives an item a state in which it does not run. If it was the head of its key and no
-// longer is, the key is promoted, and leave returns the new head.
+// leave gives an item a state in which it does not run. If the item is no longer the head of
+// its key, leave promotes the key and returns the new head.
 func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
 	before := i.State
 	i.State, i.on, i.Note = state, nil, ""
@@ -135,7 +135,7 @@ func byRunAt(a, b *memItem) int {
 // view is the item as the store shows it.
 func (i *memItem) view() Item {
 	item := i.Item
-	item.Token = max(0, i.Token) // below 0: of a lost lease
+	item.Token = max(0, i.Token) // below 0 after a lost lease
 	item.Data = slices.Clone(i.Data)
 	if i.on != nil {
 		item.Expires = i.on.expires
@@ -175,7 +175,7 @@ func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
 	})
 }
 
-// end ends a node, whose lease is lost or not, and returns how many claims it had.
+// end ends a node and returns how many claims it had. Lost says that its lease was lost.
 func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 	delete(q.nodes, n.ID)
 	claims := q.in(Running, n.has)
@@ -183,7 +183,7 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 		if !lost || i.Losses < LossesAlone {
 			i.Attempts--
 		}
-		if i.Token = -i.Token; !lost { // there is no loss that could be taken off
+		if i.Token = -i.Token; !lost { // no lost lease can be taken off
 			i.Token = 0
 		} else {
 			i.attempted(-i.Token, EndLost, lostClaim, now)
@@ -222,7 +222,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 	})
 }
 
-// strays are the lanes with items that wait, which no node has.
+// strays are the lanes that no node has and in which items wait.
 func (q *memQueue) strays(now time.Time) (lanes []string) {
 	nodes := q.serving(now)
 	for _, i := range q.in(Ready|Retry, every) {
@@ -305,7 +305,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
 				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
 		}
-		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
+		due := func(lane core.Lane) []*memItem { // the items of a lane that can be claimed, in order
 			items := q.in(Ready|Retry, func(i *memItem) bool { return len(t.Items) < room && can(i, lane) && q.hasRoom(i, now) })
 			slices.SortFunc(items, byRunAt)
 			return items

@@ -44,7 +44,7 @@ type Options struct {
 	// that was the last to begin Run count. A class that no process has any more keeps its own.
 	Classes []Class
 	// Ageing keeps lower lanes from starving. After an item has been due for this time, it may
-	// pass higher lanes: one of four claimed items is then the oldest of all lanes. 0 means 10
+	// pass higher lanes: then one of four claimed items is the oldest of all lanes. 0 means 10
 	// seconds, negative never.
 	Ageing time.Duration
 
@@ -174,10 +174,10 @@ type ItemOptions struct {
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration
-	// Unique is an id that the queue accepts once within UniqueFor; "" means none. UniqueFor
-	// is 24 hours if it is 0. If the queue got an item with the same id in this time, Enqueue
-	// adds nothing and returns the ID of that item, even if the item has ended. [UniqueBy] makes an
-	// id from values; [Queue.EnqueueUnique] says whether the item was added.
+	// Unique is an id that the queue accepts once within UniqueFor; "" means none. If the queue got
+	// an item with the same id in this time, Enqueue adds nothing and returns the ID of that item,
+	// even if the item has ended. UniqueFor 0 means 24 hours. [UniqueBy] makes an id from values;
+	// [Queue.EnqueueUnique] says whether the item was added.
 	Unique    string
 	UniqueFor time.Duration
 }

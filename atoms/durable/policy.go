@@ -80,7 +80,7 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 		return End{Kind: EndDone}
 	case status != core.StatusFailed && i.Cancel != "":
 		return End{Kind: EndCancelled, Err: i.Cancel}
-	case status != core.StatusFailed: // its process stops, or has lost the lease
+	case status != core.StatusFailed: // the process stops, or has lost its lease
 		return End{Kind: EndGivenBack}
 	case errors.As(err, &snooze):
 		return End{Kind: EndSnoozed, After: snooze.span, Err: clean(snooze.reason)}
@@ -112,10 +112,11 @@ func clean(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
 }
 
-// orphans compares the claims of a node in the store with those that the process knows. An
-// unknown claim is that of a call whose answer was lost, for example. It returns all unknown
-// claims with the time when they were seen first, and the ones that are unknown for at least
-// span. Seen is the first result of the call before.
+// orphans compares the claims of a node in the store with those that the process knows. A
+// claim is unknown if the answer of the call that made it was lost, for example. The first
+// result is all unknown claims, with the times when they were first seen. The second is the
+// claims that have been unknown for at least span. Seen is the first result of the previous
+// call.
 func orphans(seen map[Held]time.Time, claims []Held, known func(ItemID) bool, now time.Time, span time.Duration) (map[Held]time.Time, []Held) {
 	still, lost := map[Held]time.Time{}, []Held(nil)
 	for _, c := range claims {

@@ -20,20 +20,20 @@ type ending struct {
 	since time.Time
 }
 
-// A pump makes turns, one at a time: it takes all ends that have collected and all free slots,
-// calls the store, starts the items that are claimed, and then tells about the ends.
+// A pump makes turns, one at a time: it takes all waiting ends and all free slots, calls the
+// store, starts the claimed items, and then reports the ends.
 type pump[T any] struct {
 	*loop[T]
 	running context.Context // ends when no more items are to be claimed
 	quit    chan struct{}   // is closed when all bodies have ended
 	more    bool            // there may be items to claim
 	turns   mean
-	noAhead atomic.Int64  // until when nothing is claimed ahead, in nanoseconds after the share began
+	noAhead atomic.Int64  // the time until which nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
-	low     int           // items claimed since the last one by age
-	again   []*ending     // have had a turn that did not record them
-	retry   time.Time     // when to try them again
-	wait    time.Duration // how long retry is put off if the store cannot be reached; 0: it can be
+	low     int           // items claimed since the last item that was claimed for its age
+	again   []*ending     // ends that a turn has not recorded
+	retry   time.Time     // when to try again
+	wait    time.Duration // the pause before the next try if the store cannot be reached; 0: it can be reached
 	line    line
 	classes classes
 }
@@ -72,7 +72,7 @@ func (p *pump[T]) run() {
 			p.wait = 0
 			select {
 			case <-p.quit:
-				return // nothing comes after it
+				return // this was the last turn
 			default:
 			}
 		}
@@ -96,7 +96,7 @@ func (p *pump[T]) run() {
 }
 
 // take takes ends of one session, at most one for each item, and returns the session. Without
-// ends it is that of now, or nil.
+// ends, it returns the current session, or nil.
 func (p *pump[T]) take(again bool) (s *session, some []*ending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	ends := make([]End, len(some))
 	for n, x := range some {
 		x.end.HandOver = x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
-		if x.end.Patience = 0; x.busy%8 == 7 { // others that wait in line never leave the lock free
+		if x.end.Patience = 0; x.busy%8 == 7 { // calls that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}
 		ends[n] = x.end
@@ -184,7 +184,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
 		if len(t.Waits) == 0 {
-			p.share.free(p.queue, 0) // another process has it
+			p.share.free(p.queue, 0) // another process has the item
 		} else {
 			p.more = false
 			p.await(t.Waits, 0)
@@ -247,7 +247,7 @@ func (p *pump[T]) leave(r *run) {
 		r.release()
 	}
 	p.mu.Lock()
-	started := r.store != nil // an orphan has not
+	started := r.store != nil // false for an orphan
 	if p.runs[r.item.ID] == r {
 		delete(p.runs, r.item.ID)
 	}
@@ -283,9 +283,9 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 		}
 	}
 	if !refused {
-		end = End{Kind: EndGivenBack} // if it cannot start
+		end = End{Kind: EndGivenBack} // the end of an item that cannot start
 		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
-		if !p.deferred() { // since it was claimed
+		if !p.deferred() { // no signal has deferred the queue since the claim
 			op, err := p.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
 			if err == nil {
 				t.know(p.here.Control, op, "", nil)

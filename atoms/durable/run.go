@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxRow     = 16 // how many claims of a key are handed over in a row
+	maxRow     = 16 // the maximum number of claims of a key that are handed over in a row
 	pruneEvery = time.Minute
 )
 
@@ -81,8 +81,8 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 }
 
-// A loop keeps this process a node of the store. It runs in the goroutine of Run, so that a
-// call that hangs delays no end of an item.
+// A loop keeps this process a node of the store. It runs in the goroutine of Run, so a call
+// that hangs does not delay the ends of items.
 type loop[T any] struct {
 	*queue[T]
 	share   *share
@@ -93,9 +93,9 @@ type loop[T any] struct {
 	line    line
 }
 
-// A line is how one goroutine reaches the store.
+// A line makes the calls of one goroutine to the store.
 type line struct {
-	release func() // of SignalStoreLost; nil if the store can be reached
+	release func() // ends SignalStoreLost; nil if the store can be reached
 	err     error  // of the last call
 }
 
@@ -123,7 +123,7 @@ func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error)
 	return err
 }
 
-// step makes the calls that are due. It reports whether more are due at once.
+// step makes the calls that are due. It reports whether more calls are due at once.
 func (l *loop[T]) step(stopping bool) (more bool) {
 	if s := l.session.Load(); s != nil && s.ctx.Err() != nil {
 		l.session.Store(nil)

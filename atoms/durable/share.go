@@ -12,25 +12,25 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// A share is what the queues of a store have in common in this process while they run. It
-// decides when an item runs alone: then nothing else starts, until the item has ended.
+// All running queues of a store in this process have one share. It decides when an item
+// runs alone. Until such an item has ended, nothing else starts.
 type share struct {
 	users int // guarded by shares
 	began time.Time
-	beats *groupcommit.Committer[*beat] // nil: the store cannot do several at once
+	beats *groupcommit.Committer[*beat] // nil: the store cannot send several beats in one transaction
 
 	mu      sync.Mutex
 	wakes   map[any]func() // of the queues
-	busy    int            // items that run, and turns under way that may claim
+	busy    int            // running items, plus turns under way that may claim
 	alone   any            // the queue that wants to run an item alone, or runs it; nil: none
 	runs    bool           // the item has been claimed
-	giveUp  time.Time      // when others start items again, if the process is still busy
-	nothing time.Time      // alone is nil before this time
+	giveUp  time.Time      // if the process is still busy at this time, other queues start items again
+	nothing time.Time      // no item runs alone before this time
 }
 
 const (
-	aloneWait  = 10 * time.Second // how long a process starts nothing, to run an item alone
-	alonePause = time.Minute      // until it tries that again
+	aloneWait  = 10 * time.Second // how long a process starts nothing, so that an item can run alone
+	alonePause = time.Minute      // the pause until the next try
 )
 
 var shares = struct {
@@ -87,7 +87,7 @@ func shareOf(s Store, queue any, wake func()) (*share, func()) {
 	}
 }
 
-// beat is one of a group.
+// beat is the beat of one queue, in a group of beats.
 type beat struct {
 	Beating
 	out Beaten
@@ -99,7 +99,7 @@ func (h *share) next(now time.Time, every time.Duration) time.Time {
 	return h.began.Add(now.Sub(h.began).Truncate(every) + every)
 }
 
-// beat sends a heartbeat, with those of other queues if it can.
+// beat sends a heartbeat. If it can, it sends heartbeats of other queues with it.
 func (h *share) beat(ctx context.Context, s Store, node Node, note string) (Beaten, error) {
 	if h.beats == nil {
 		return s.Beat(ctx, node, note)
@@ -121,10 +121,11 @@ type entry int
 const (
 	barred entry = iota
 	open
-	only // an item that must run alone
+	only // only only an item that must run alone
 )
 
-// enter begins a turn that may claim as the entry says. Unless it is barred, exit ends it.
+// enter begins a turn. The entry says what it may claim. If it may claim, call exit at its
+// end.
 func (h *share) enter(queue any, now time.Time) entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,8 +143,8 @@ func (h *share) enter(queue any, now time.Time) entry {
 	return barred
 }
 
-// exit ends a turn or a run of a queue. If the process has nothing to do now, it wakes another queue
-// that waits for that; the queue itself looks again after each turn.
+// exit ends a turn or a run of a queue. If the process has nothing to do now, exit wakes another
+// queue that waits for this moment. The queue itself looks again after each turn.
 func (h *share) exit(queue any) {
 	h.mu.Lock()
 	h.busy--
@@ -174,7 +175,7 @@ func (h *share) request(queue any, now time.Time) {
 	}
 }
 
-// free lets all queues start items again, if the queue kept them from that.
+// If the queue has stopped the other queues, free lets all queues start items again.
 func (h *share) free(queue any, pause time.Duration) {
 	h.mu.Lock()
 	var wakes []func()

@@ -24,8 +24,8 @@ const (
 	LossesAlone = 2
 )
 
-// LossPause is how long an item waits after a loss, when it has so many: 1 second, doubled
-// with each loss from [LossesAlone] on, up to 64 seconds.
+// LossPause is how long an item with this number of losses waits: 1 second at
+// [LossesAlone], doubled with each further loss, up to 64 seconds.
 func LossPause(losses int) time.Duration {
 	if losses < LossesAlone {
 		return 0
@@ -73,9 +73,9 @@ var (
 //
 // An item with a key is the head of its key while it is Ready, Running, Retry or Halted. At
 // most one item of a key is its head: let a partial unique index on (queue, key) decide that.
-// The others of the key that wait are Blocked. Items with the key "" have no order; they are
-// never Blocked. At every instant that another transaction can see, a key with Blocked items
-// has a head.
+// The other waiting items of the key are Blocked. Items with the key "" have no order; they
+// are never Blocked. At every instant that another transaction can see, a key with Blocked
+// items has a head.
 //
 // A key is promoted when its head has left, in the same transaction: the Blocked item of the
 // key with the smallest (Rank, ID) becomes Ready, with RunAt = the later of its RunAt and now.
@@ -107,12 +107,13 @@ var (
 //   - [Waker], if the database can wake up other processes.
 //   - Beats(ctx, []Beating) ([]Beaten, error), a method: several beats, for different queues, in one
 //     transaction. Without it, each queue of a process sends its own.
-//   - Ahead(slots int) int, a method: how many items a node with so many slots may claim ahead. Without
-//     it, none.
+//   - Ahead(slots int) int, a method: how many items a node with this number of slots may claim ahead.
+//     Without it, none.
 //   - Connect() (release func()), a method, if the store has connections of its own for queues that
 //     run. [Queue.Run] calls it before all other calls, and release after them.
-//   - Inside(ctx) bool, a method, if a transaction of a caller makes all others wait. It reports
-//     whether the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
+//   - Inside(ctx) bool, a method, if a transaction of a caller makes all other transactions
+//     wait. It reports whether the caller is in such a transaction. Then Enqueue returns
+//     [core.ErrWouldDeadlock] at once.
 type Store interface {
 	// Insert adds items in their order and returns a result for each. Their IDs rise in that
 	// order. The IDs of a key rise in the order of commits: take the ID after the lock of the
@@ -133,9 +134,9 @@ type Store interface {
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
 	// their Running items Ready, with Losses one higher and Token 0. If Losses was less than
-	// [LossesAlone], Attempts is one less. If it is that now, or more, RunAt = now + [LossPause].
-	// They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and change the
-	// items in the next statement, which sees what a claim has committed meanwhile.)
+	// [LossesAlone], Attempts is one less. If Losses is now at least [LossesAlone], RunAt = now +
+	// [LossPause]. They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and
+	// change the items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//
 	// Then, if the node itself is alive, its lease is node.Lease from now. If it is gone, it is
@@ -162,7 +163,7 @@ type Store interface {
 	//     EndGivenBack, the loss is taken off: Losses is one less, and Attempts, too, if the loss
 	//     was an attempt. [OutcomeAlready]. (Keep the token of a lost lease below zero.)
 	//   - If another transaction has the lock of the key or of the item, nothing changes:
-	//     [OutcomeBusy]. Turn does not wait for it, but for End.Patience. Call it again.
+	//     [OutcomeBusy]. Turn waits at most End.Patience for it. Call it again.
 	//   - Otherwise the claim is lost. Nothing changes: [OutcomeFenced].
 	//
 	// If an end with HandOver has promoted an item, that item becomes Running on the node, as if
@@ -172,8 +173,8 @@ type Store interface {
 	//
 	// Then Turn makes items Running on the node, with Attempts one higher, Started = now, Node
 	// and Expires of the node, and a new Token. The Token is higher than all earlier ones of the
-	// store. Together with those in Next, they are at most want.Max items. If want.Max is 0, none
-	// is claimed.
+	// store. These items and the items in Next are at most want.Max. If want.Max is 0, none is
+	// claimed.
 	//
 	// A class has room if fewer than Limit items of it are Running in all lanes, and, with a Rate, if it
 	// has a token. A claim takes one token; nothing gives one back. A class counts if it has a Limit
@@ -279,7 +280,7 @@ const (
 	Blocked   State = 1 << iota // waits for an earlier item of its key
 	Ready                       // can be claimed when RunAt has come
 	Running                     // claimed by a node
-	Retry                       // an attempt failed; can be claimed when RunAt has come
+	Retry                       // an attempt has failed; the item can be claimed when RunAt has come
 	Halted                      // dead, and its key waits until Again or Cancel: see [Options.HaltOnDead]
 	Done                        // succeeded
 	Dead                        // will not be tried again
@@ -294,18 +295,18 @@ type Insert struct {
 	Key       string        // "" has no order
 	Lane      string        // "" if the queue has no lanes
 	Class     string        // "": none
-	Rank      int           // of its lane, from 0, the highest
+	Rank      int           // place of its lane; 0 is the highest lane
 	Data      []byte        // encoded, perhaps empty
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
-	NoWait    bool          // all items of a call have the same; if another transaction has the lock of its key, an item is not added: Busy
+	NoWait    bool          // an item is not added if another transaction has the lock of its key: see Busy. All items of a call have the same value.
 }
 
 // Inserted is the result of an [Insert].
 type Inserted struct {
 	ID        ItemID
-	Duplicate bool // not added: ID is that of the earlier item with this Unique id
+	Duplicate bool // not added: ID is the ID of the earlier item with this Unique id
 	Busy      bool // not added: see NoWait
 }
 
@@ -318,12 +319,12 @@ type Item struct {
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
-	Losses   int       `json:"losses,omitempty"` // since the last ordinary end, how often its process lost its lease while it had the item
-	Token    int64     `json:"token,omitempty"`  // of the current or last claim; 0: there was none, or its lease was lost
+	Losses   int       `json:"losses,omitempty"` // how often a process with the item lost its lease, since the last ordinary end
+	Token    int64     `json:"token,omitempty"`  // token of the current or last claim; 0: no claim, or its lease was lost
 	Unique   string    `json:"unique,omitempty"`
 	Enqueued time.Time `json:"enqueued"`
 	RunAt    time.Time `json:"runAt"`            // the item is not claimed before this time
-	Started  time.Time `json:"started,omitzero"` // when it was claimed last
+	Started  time.Time `json:"started,omitzero"` // the time of the last claim
 	Ended    time.Time `json:"ended,omitzero"`   // zero unless it is Finished or Halted
 	Node     string    `json:"node,omitempty"`   // name of the node of the current or last claim
 	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
@@ -341,26 +342,26 @@ type Node struct {
 	Lease          time.Duration // positive
 	MaxConcurrency int           // items that it runs at once; for Explain only
 	MaxCluster     int           // items of the queue that run at once on all nodes; 0: no limit
-	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
+	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one lane with Name ""
 	Classes        []Class       // for Join; Turn claims items of classes, of all, only if there are any
 }
 
-// Beating is a beat among several: see [Store].
+// Beating is one of several beats in a transaction: see [Store].
 type Beating struct {
 	Node Node
 	Note string
 }
 
-// Beaten is the answer to a beat.
+// Beaten is the store's answer to a beat.
 type Beaten struct {
 	Paused bool
-	Claims []Held // of the node, sorted by ID
+	Claims []Held // claims claims of the node, sorted by ID
 	Lost   []Lost // nodes that this beat ended
 
 	Strays  []string // lanes that no node has, sorted
-	Suspect bool     // an item waits until a process runs nothing else
+	Suspect bool     // an item waits for a process that runs nothing else
 	Classed bool     // there are items of classes that are Ready or Retry
-	Due     bool     // there are items in lanes whose first one can be claimed
+	Due     bool     // a lane has an item that can be claimed
 	Gone    bool     // the node is not alive: Beat returns ErrLeaseLost, and Beats no error
 }
 
@@ -376,21 +377,21 @@ type Held struct {
 type Lost struct {
 	Name   string `json:"name"`
 	Claims int    `json:"claims"`           // items that are free again
-	Reason string `json:"reason,omitempty"` // for people; a [Queue] sets it
+	Reason string `json:"reason,omitempty"` // for people; set by the [Queue]
 }
 
 // Want says how much a node wants to claim.
 type Want struct {
 	Max   int           // 0 to [MaxBatch]
-	Ahead int           // how many of Max have no free slot yet: none of these while an item of the queue has Losses, or items of classes wait and one of the queue counts
-	Alone bool          // only an item that must run alone; Max is 1
+	Ahead int           // how many of Max have no free slot yet. They are not claimed while an item of the queue has Losses, or items of classes wait and one of the queue counts
+	Alone bool          // only only an item that must run alone; Max is 1
 	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
 
 // Turned is the answer to a turn.
 type Turned struct {
-	Ends  []Ended // in the order of the ends
-	Items []Item  // claimed, without those in Next
+	Ends  []Ended // results results in the order of the ends
+	Items []Item  // claimed items, without the items in Next
 	Waits []ClassWait
 }
 
@@ -427,7 +428,7 @@ const (
 // Ended is the result of an [End].
 type Ended struct {
 	Outcome  Outcome
-	State    State // of the item after the end; 0 with OutcomeFenced and OutcomeBusy
+	State    State // state state of the item after the end; 0 with OutcomeFenced and OutcomeBusy
 	Next     *Item // the item that was claimed for the node: see HandOver
 	Promoted bool  // the key has a new head, which is not in Next
 }
@@ -438,7 +439,7 @@ type Outcome uint8
 const (
 	OutcomeEnded   Outcome = iota + 1 // by this call
 	OutcomeAlready                    // by an earlier one, with the same token
-	OutcomeFenced                     // refused: the token is not that of the item
+	OutcomeFenced                     // refused: the item has another token
 	OutcomeBusy                       // another transaction has a lock: call again
 )
 
@@ -496,16 +497,16 @@ type Stats struct {
 type Explanation struct {
 	Item        Item        `json:"item"`
 	Time        time.Time   `json:"time"`           // when the facts were read, by the clock of the store
-	Head        *Item       `json:"head,omitempty"` // of its key, if the item is Blocked
-	Ahead       int         `json:"ahead"`          // if it is Blocked: items of its key that go first, the head and Blocked ones with a smaller (Rank, ID)
+	Head        *Item       `json:"head,omitempty"` // head head of its key, if the item is Blocked
+	Ahead       int         `json:"ahead"`          // if it is Blocked: items of its key that run first. These are the head, and the Blocked items with a smaller (Rank, ID)
 	Before      int         `json:"before"`         // if it is Ready or Retry: due items of its lane and class with a smaller (RunAt, ID)
 	Running     int         `json:"running"`        // items of the queue that run
 	LaneRunning int         `json:"laneRunning"`    // items of its lane that run
 	Paused      bool        `json:"paused"`
 	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
-	Nodes       []Serving   `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
-	MaxAttempts int         `json:"maxAttempts"`       // a [Queue] sets it
-	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
+	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes nodes whose lease is not over, sorted by ID
+	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
+	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]
 	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
 	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
 	// that ended well.
@@ -515,7 +516,7 @@ type Explanation struct {
 // Serving is a node that serves a queue.
 type Serving struct {
 	Node    Node   `json:"node"`
-	Note    string `json:"note,omitempty"` // of its last beat: why it does not claim
+	Note    string `json:"note,omitempty"` // note note of its last beat: why it does not claim
 	Running int    `json:"running"`        // items on it
 }
 

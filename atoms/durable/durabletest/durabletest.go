@@ -115,7 +115,7 @@ func (s *suite) claim(n durable.Node, want durable.Want) []durable.Item {
 	return must[durable.Turned](s)(s.a.Turn(s.ctx, n, nil, want)).Items
 }
 
-// endAll ends claims, and claims nothing but what is handed over.
+// endAll ends claims, and claims only the items that are handed over.
 func endAll(s *suite, store durable.Store, n durable.Node, ends ...durable.End) ([]durable.Ended, error) {
 	t, err := store.Turn(s.ctx, n, ends, durable.Want{})
 	return t.Ends, err
@@ -127,7 +127,7 @@ func endOf(i durable.Item, e durable.End) durable.End {
 	return e
 }
 
-// claims claims up to most items and checks their data.
+// claims makes up to most claims and checks the data of the items.
 func (s *suite) claims(n durable.Node, most int, words ...string) []durable.Item {
 	s.Helper()
 	items := s.claim(n, durable.Want{Max: most})
@@ -198,7 +198,7 @@ func (s *suite) insert() {
 	}
 	got := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items))
 	for n, in := range got {
-		clear(s.item(in.ID).Data) // it is the caller's
+		clear(s.item(in.ID).Data) // the data belongs to the caller
 		i, first := s.item(in.ID), items[n].Key == "" || n%len(data) == 0
 		s.equal("state", i.State, map[bool]durable.State{true: durable.Ready, false: durable.Blocked}[first])
 		s.equal("data", string(i.Data), string(items[n].Data))
@@ -217,8 +217,8 @@ func (s *suite) insert() {
 // Each kind of end: the state, what becomes of the key, and the fields.
 func ignore[V any](_ V, err error) error { return err }
 
-// Only the current token ends a claim, once, and says so when it is tried again.
-// Claims of a node that does not beat are free after its lease.
+// Only the current token ends a claim. The second time, the outcome is Already. Claims of a
+// node that does not beat are free after its lease.
 func (s *suite) leases() {
 	alive, gone := s.join(s.a), s.join(s.b, func(n *durable.Node) { n.Name, n.Lease = "gone", short })
 	ids := s.add("a", "a", "")
@@ -246,8 +246,8 @@ func (s *suite) leases() {
 	s.equal("after Leave", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
 }
 
-// An item whose process loses its lease twice is claimed only by a node that wants it alone. From
-// then on, a loss is an attempt. A loss is taken off if its process lives, and gives the item back.
+// After two lost leases, only a node that asks for it alone claims an item. Each further loss
+// counts as an attempt. If the process lives and gives the item back, its loss does not count.
 func (s *suite) losses() {
 	alive := s.join(s.a)
 	id := s.add("")[0]
@@ -293,7 +293,7 @@ func (s *suite) losses() {
 	s.equal("an ordinary end", facts()[0], 0)
 }
 
-// Lanes with items that no live node has are known to beats and Stats.
+// Beats and Stats show lanes that have items and no live node.
 func (s *suite) strays() {
 	s.add("@hot", "@slow", "a@old", "a@slow")
 	s.equal("nobody", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Strays, []string(nil))
@@ -319,7 +319,7 @@ func (s *suite) unique() {
 	s.equal("later", got[1], durable.Inserted{ID: first[0].ID, Duplicate: true})
 	other := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"2", list(in("b", long))))
 	s.equal("other queue", other[0].Duplicate, false)
-	for n := range 25 { // ids go as fast as items do
+	for n := range 25 { // unique ids are deleted as fast as items
 		must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"3", list(in(fmt.Sprint(n), time.Microsecond))))
 	}
 	for calls, more := 0, true; more && calls < 10; calls++ {
@@ -391,14 +391,14 @@ func (s *suite) contexts() {
 	s.claims(n, 10, "a")
 }
 
-// chaos runs nodes on both openings that claim, end, lose their leases and cancel, and looks
-// all the time at what must be so at every instant.
+// chaos runs nodes on both openings. They claim, end, cancel and lose their leases.
+// Meanwhile it checks what must hold at every instant.
 func (s *suite) chaos() {
 	const items, most = 120, 4
 	var (
 		all, watch sync.WaitGroup
 		mu         sync.Mutex
-		order      = map[string][]string{} // what was done of a key
+		order      = map[string][]string{} // the items of a key that are done
 		ended      atomic.Int32
 	)
 	stores := []durable.Store{s.a, s.b}
@@ -426,7 +426,7 @@ func (s *suite) chaos() {
 					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
 					ends = append(ends, endOf(i, durable.End{Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0}))
 				}
-				mu.Lock() // so that order is that of the ends
+				mu.Lock() // so that the list has the order of the ends
 				t, err := stores[w%2].Turn(s.ctx, n, ends, durable.Want{Max: 2})
 				var next []durable.Item
 				for j, e := range t.Ends {

@@ -15,8 +15,8 @@ import (
 )
 
 // random makes the same random calls on the store and on durable.Memory, and compares all
-// answers. IDs and tokens of the store are translated to those of Memory; of times only what
-// does not depend on the speed of the store is compared.
+// answers. It translates IDs and tokens of the store to IDs and tokens of Memory. It
+// compares times only if they do not depend on the speed of the store.
 func (s *suite) random() {
 	seeds := uint64(3)
 	if os.Getenv("EPHEMERAL_LONG") != "" {
@@ -37,10 +37,10 @@ type differ struct {
 	*suite
 	rand   *rand.Rand
 	model  durable.Store
-	ids    map[durable.ItemID]durable.ItemID // of the store: of Memory
-	back   []durable.ItemID                  // of the store, in the order of Memory, which begins with 1
-	tokens map[int64]int64                   // of the store: of Memory
-	nodes  [][2]durable.Node                 // of the store, and of Memory
+	ids    map[durable.ItemID]durable.ItemID // key: of the store; value: of Memory
+	back   []durable.ItemID                  // IDs of the store; the place plus 1 is the ID of Memory
+	tokens map[int64]int64                   // key: of the store; value: of Memory
+	nodes  [][2]durable.Node                 // the node of the store, and the node of Memory
 	ends   [][2]durable.End                  // of all claims so far
 	calls  []string
 }
@@ -61,7 +61,7 @@ func (d *differ) id(id durable.ItemID) durable.ItemID {
 	return -id
 }
 
-// item translates an item of the store, and takes away from both what may differ.
+// item translates an item of the store, and clears in both items what may differ.
 func (d *differ) item(i durable.Item, ours bool) durable.Item {
 	if ours {
 		i.ID, i.Token = d.id(i.ID), d.tokens[i.Token]
@@ -89,7 +89,7 @@ func (d *differ) items(items []durable.Item, ours bool) (all []durable.Item) {
 	return all
 }
 
-// claimed remembers claims, which both stores must have made of the same items.
+// claimed remembers claims. Both stores must have claimed the same items.
 func (d *differ) claimed(got, want []durable.Item) {
 	for n := range min(len(got), len(want)) {
 		d.tokens[got[n].Token] = want[n].Token
@@ -97,7 +97,7 @@ func (d *differ) claimed(got, want []durable.Item) {
 	}
 }
 
-// some returns random IDs of the store, and of Memory.
+// some returns random IDs the node of the store, and the node of Memory.
 func (d *differ) some() (ours, theirs []durable.ItemID) {
 	for range 1 + d.rand.IntN(3) {
 		if len(d.back) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// lane is how a node's lane is stored.
+// lane is the stored form of a node's lane.
 type lane struct {
 	Name  string `json:"name"`
 	Limit int    `json:"limit,omitempty"`
@@ -70,10 +70,10 @@ func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Bea
 	return done, nil
 }
 
-// beat adds the statements of a beat, which fill b.
+// beat adds the statements of a beat. Their results fill b.
 func (p *pipeline) beat(node durable.Node, note string, b *durable.Beaten) {
 	*b = durable.Beaten{Gone: true}
-	lost := map[durable.NodeID]int{} // by node, its place in b.Lost
+	lost := map[durable.NodeID]int{} // the place of each node in b.Lost
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
 		var l durable.Lost
@@ -140,9 +140,9 @@ select split_part(lane, chr(1), -1), split_part(lane, chr(1), 2), exists (select
 	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
 from due where lane is not null`
 
-// free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
-// their leases were lost. Items that a transaction has locked, for example with Finish, are left to
-// the next beat.
+// free makes the items of ended nodes Ready, and calls count with the node of each item. Lost says
+// that the leases of the nodes were lost. Items that a transaction has locked, for example with
+// Finish, are left to the next beat.
 func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
@@ -201,8 +201,8 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	return t, nil
 }
 
-// turn adds the call of the function, whose rows fill the result. If wait is true, it waits for
-// locks for as long as it takes.
+// turn adds the call of the function. Its rows fill the result. If wait is true, it waits for
+// locks without a time limit.
 func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want, wait bool, t *durable.Turned, alive *bool) {
 	var (
 		names, keys, errs []string

@@ -26,9 +26,9 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 	return done, err
 }
 
-// insert takes the ids after the locks of the keys, so that those of a key rise in the order
-// of commits. A Unique id that is in use keeps its item; its row is written all the same, so
-// that the statement sees what others have just committed.
+// insert takes the ids after the locks of the keys, so that the ids of a key rise in the
+// order of commits. A Unique id that is in use keeps its item. Even then its row is written,
+// so that the statement sees the newest commits.
 func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.Inserted) {
 	var (
 		keys, lanes, uniques []string

@@ -22,7 +22,7 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 			for i := range ids {
 				if ids[i] == id {
 					states[i] = state
-					if state != durable.Running { // the second time, it is cancelled already
+					if state != durable.Running { // it is cancelled already, by an earlier entry of ids
 						break
 					}
 				}
@@ -53,7 +53,7 @@ from (
 }
 
 // head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
-// for each key, also if its statistics are old.
+// for each key, even if its statistics are old.
 func head(key string) string {
 	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
 }
@@ -155,7 +155,8 @@ func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) e
 	})
 }
 
-// ResetTick stores a time in place of the tick of a schedule, also if that is later.
+// ResetTick stores a time in place of the tick of a schedule, even if the stored tick is
+// later.
 func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) error {
 	return s.transact(ctx, changes, func(p *pipeline) {
 		p.do("insert into {s}.durable_tick (schedule, tick) values ($1, $2) on conflict (schedule) do update set tick = excluded.tick", schedule, to)

@@ -11,18 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// own are the connections of the store itself, which it has while queues run. So bodies that
-// take all connections of the pool of the caller stop neither claims and ends nor heartbeats.
+// own has the connections that the store itself has while queues run. So claims, ends and
+// heartbeats go on even if bodies take all connections of the caller's pool.
 type own struct {
 	queues       int           // that run
 	turns, beats *pgxpool.Pool // nil: none
-	end          func()        // ends what builds indexes, and waits for it
+	end          func()        // stops the goroutine that builds indexes, and waits for it
 }
 
 // Connect opens connections of the store for a queue that runs: one for turns, two for
-// heartbeats and other calls, and without PollOnly one to listen. They are made like those of
-// the pool, and are closed when the last queue has called the function that Connect returns.
-// [durable.Queue.Run] calls it.
+// heartbeats and other calls, and without PollOnly one to listen. They have the configuration
+// of the pool, and are closed when the last queue has called the function that Connect
+// returns. [durable.Queue.Run] calls it.
 func (s *Store) Connect() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,18 +51,18 @@ func (s *Store) Connect() (release func()) {
 	})
 }
 
-// poolOf makes a pool like that of the caller. It connects when it is used.
+// poolOf makes a pool with the caller's configuration. It connects when it is used.
 func (s *Store) poolOf(most int32) *pgxpool.Pool {
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = most, 0, 0
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
-		panic(err) // the configuration is that of a pool
+		panic(err) // cannot happen: a pool has this configuration
 	}
 	return pool
 }
 
-// forTurns and forBeats are the pools for these calls.
+// forTurns is the pool for turns, and forBeats the pool for beats.
 func (s *Store) forTurns() *pgxpool.Pool {
 	return s.choose(func(o *own) *pgxpool.Pool { return o.turns })
 }

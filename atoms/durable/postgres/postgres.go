@@ -54,7 +54,7 @@ type Store struct {
 	in   string                  // the schema, quoted
 	edit func(sql string) string // changes statements in tests; nil: no change
 
-	mu       sync.Mutex // guards what follows; nothing waits under it
+	mu       sync.Mutex // guards the fields below; nothing waits under it
 	notices  map[string]notice
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
@@ -69,10 +69,10 @@ var (
 )
 
 // Open returns the store in the database of the pool. It creates or updates the schema and the
-// tables in one transaction. Processes that open the store at the same time wait for each
-// other. It is no error if the tables are newer than this program. Steps that build an index
-// are left to queues that run: they build it in the background, beside the work of all processes.
-// With SkipMigrations, Open returns an error if the tables or functions are not there.
+// tables in one transaction. Processes that open the store at the same time wait for each other.
+// It is no error if the tables are newer than this program. Running queues build missing indexes
+// in the background, beside the work of all processes. With SkipMigrations, Open returns an error
+// if the tables or functions are not there.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -190,8 +190,8 @@ const (
 // deadlock.
 const maxTries = 5
 
-// transact runs the statements that fill adds, in one round trip, in one transaction. Fill
-// is called again for each try.
+// transact calls fill, which adds statements, and runs these in one round trip and one
+// transaction. Fill is called again for each try.
 func (s *Store) transact(ctx context.Context, begin string, fill func(p *pipeline)) error {
 	return s.transactOn(ctx, s.pool, begin, fill)
 }
@@ -229,7 +229,7 @@ func (p *pipeline) lockKeys(queue string, keys []string) {
 	p.do("select pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
 }
 
-// numbers are ids as all modes of the driver can send them.
+// numbers turns ids into a type that all modes of the driver can send.
 func numbers(ids []durable.ItemID) []int64 {
 	n := make([]int64, len(ids))
 	for i, id := range ids {
@@ -238,7 +238,8 @@ func numbers(ids []durable.ItemID) []int64 {
 	return n
 }
 
-// lockKeysOf takes the locks of the keys of items, sorted, and lockRows then those of the items.
+// lockKeysOf takes the locks of the keys of items, sorted. Then lockRows locks the rows of the
+// items.
 func (p *pipeline) lockKeysOf(queue string, ids []durable.ItemID) {
 	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
 }
@@ -253,11 +254,12 @@ const hashes = "select distinct " + keyHash + " as h from unnest($2::text[]) as 
 // keyHash is the number of the lock of a key. Two keys may share one.
 const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
 
-// micros is a duration as the statements take it, and duration is back from there.
+// micros turns a duration into microseconds for statements; duration turns it back.
 func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
-// columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
+// columns are the columns of an item that scanItem reads. The table of items is i, and the
+// table of nodes is n.
 const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0), ` + note
 
 const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,

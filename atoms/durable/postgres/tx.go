@@ -83,7 +83,8 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// countKeys counts the locks of the transaction at every hundredth call: to count is not cheap.
+// countKeys counts the locks of the transaction at every hundredth call, because counting is
+// not cheap.
 func (p *pipeline) countKeys() {
 	p.rows(func(rows pgx.Rows) error {
 		var locks int
@@ -99,7 +100,8 @@ from (select set_config('ephemeral.calls', (coalesce(nullif(current_setting('eph
 // maxIdle is the setting after which the server ends a transaction that waits for its caller.
 const maxIdle = "idle_in_transaction_session_timeout"
 
-// within runs the statements that fill adds in the transaction of the caller.
+// within calls fill, which adds statements, and runs these in the transaction of the
+// caller.
 func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) error {
 	p := &pipeline{Store: s}
 	var isolation string

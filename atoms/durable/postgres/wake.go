@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// noticeEvery is how often a queue notifies at most: notifications make commits wait for
-// each other.
+// noticeEvery is the shortest time between two notifications of a queue: notifications make
+// commits wait for each other.
 const noticeEvery = 50 * time.Millisecond
 
-// notice is the state of the notifications of a queue. It exists while one is being sent or was
-// sent a moment ago.
+// notice is the state of the notifications of a queue. It exists while a notification is being
+// sent or was sent a moment ago.
 type notice struct{ busy, again bool }
 
 // channel is the channel of notifications of the schema. The payload is the queue.

@@ -34,7 +34,7 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durab
 	if err != nil {
 		return durable.Beaten{}, err
 	}
-	if all[0].Gone { // what it did for the others is committed
+	if all[0].Gone { // the ends of the other nodes are committed
 		err = durable.ErrLeaseLost
 	}
 	return all[0], err
@@ -69,7 +69,7 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 	return b
 }
 
-// free ends a node, whose lease is lost or not, and returns how many claims it had.
+// free ends a node and returns how many claims it had. Lost says that its lease was lost.
 func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
@@ -83,8 +83,8 @@ func (t *moment) free(id durable.NodeID, lost bool) int {
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
 }
 
-// waiting are the lanes with items that wait, which no node has, and whether an item of any lane can be
-// claimed. It takes few steps in an index for each lane.
+// waiting returns the lanes that no node has and in which items wait, and whether an item of any lane
+// can be claimed. It takes few steps in an index for each lane.
 func (t *moment) waiting() (strays []string, classed, due bool) {
 	type lane struct {
 		name       string
@@ -159,7 +159,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	return turned, err
 }
 
-// A claimer is a node that claims, or nobody if the id is 0.
+// A claimer is a node that claims. If the id is 0, nobody claims.
 type claimer struct {
 	id      durable.NodeID
 	name    string
@@ -191,7 +191,7 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 		}
 	}
 	var first durable.ItemID
-	// due returns what can be claimed of a lane now, the first one first.
+	// due returns the items of a lane that can be claimed now, in order.
 	due := func(l core.Lane, most int) (all []*item) {
 		most = min(most, rooms[l.Name])
 		classes := 0
@@ -252,11 +252,11 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 	}
 	known := t.find(ids...)
 	var left []*item
-	over := map[string]int{} // by key, the place of its end
+	over := map[string]int{} // for each key, the place of its end
 	for place, e := range ends {
 		i := known[e.ID]
 		switch {
-		case i != nil && e.Token > 0 && i.Token == -e.Token && i.State == durable.Ready && e.Kind == durable.EndGivenBack: // after its lease was lost
+		case i != nil && e.Token > 0 && i.Token == -e.Token && i.State == durable.Ready && e.Kind == durable.EndGivenBack: // the lease of this claim was lost
 			if i.Losses > durable.LossesAlone {
 				i.Attempts--
 			}

@@ -13,7 +13,7 @@ type item struct {
 	durable.Item
 	enqueued, runAt, started, ended, expires int64
 	on                                       durable.NodeID // while Running
-	was                                      durable.State  // as it was read
+	was                                      durable.State  // the state in the file
 	place                                    string         // see durable.Insert.Place
 }
 
@@ -57,7 +57,7 @@ func (t *moment) find(ids ...durable.ItemID) map[durable.ItemID]*item {
 
 // encode makes a list for json_each.
 func encode(v any) string {
-	text, _ := json.Marshal(v) // it is of numbers and valid texts
+	text, _ := json.Marshal(v) // cannot fail for numbers and valid texts
 	return string(text)
 }
 
@@ -65,7 +65,7 @@ func encode(v any) string {
 func (i *item) view() durable.Item {
 	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
 	item := i.Item
-	item.Token = max(0, i.Token) // below 0: of a lost lease
+	item.Token = max(0, i.Token) // below 0 after a lost lease
 	return item
 }
 
@@ -75,7 +75,7 @@ func (t *moment) full(i *item) durable.Item {
 	return i.view()
 }
 
-// at is the time of so many microseconds; 0 is none.
+// at turns microseconds into a time; 0 is no time.
 func at(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -95,8 +95,8 @@ func (t *moment) save(items ...*item) {
 	}
 }
 
-// leave saves items that do not run, with their new states. If one was the head of its key and no longer
-// is, the key is promoted: leave returns the new heads, which the caller saves.
+// leave saves items that do not run, with their new states. If an item is no longer the head of its key,
+// leave promotes the key. It returns the new heads, which the caller saves.
 func (t *moment) leave(items ...*item) (promoted []*item) {
 	var keys []string
 	for _, i := range items {

@@ -98,7 +98,8 @@ func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) e
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = max(tick, excluded.tick)", schedule, tick.UnixMicro())
 }
 
-// ResetTick stores a time in place of the tick of a schedule, also if that is later.
+// ResetTick stores a time in place of the tick of a schedule, even if the stored tick is
+// later.
 func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) error {
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = excluded.tick", schedule, to.UnixMicro())
 }

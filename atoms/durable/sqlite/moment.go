@@ -19,7 +19,7 @@ type moment struct {
 	query query
 	queue string
 	now   int64 // microseconds
-	freed bool  // items can be claimed now, or there is room for them
+	freed bool  // items can be claimed now, or a limit has room for them
 	err   error
 
 	classes map[string]*class // see counted; nil: not read
@@ -67,7 +67,7 @@ func look[V any](ctx context.Context, s *Store, queue string, fn func(t *moment)
 	return answer(ctx, result, err)
 }
 
-// answer is the result of a method.
+// answer has the result of a method.
 func answer[V any](ctx context.Context, result V, err error) (V, error) {
 	switch {
 	case err == nil:

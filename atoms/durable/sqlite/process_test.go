@@ -36,8 +36,8 @@ func openChild(dir string) *sqlite.Store {
 	return must(sqlite.Open(context.Background(), w, sqlite.Options{}))
 }
 
-// What was acknowledged survives SIGKILL: items that were inserted are there, those that were
-// ended are done, no token was given out twice, and of each key the items were done in order.
+// What was acknowledged survives SIGKILL: inserted items are there, ended items are done, no
+// token is used twice, and the items of each key were done in order.
 func TestKill(t *testing.T) {
 	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: func(dir string, round int, ack func(string)) { work(dir, ack) }, Check: check}))
 }

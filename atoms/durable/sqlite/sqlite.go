@@ -74,7 +74,7 @@ func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, er
 func (s *Store) Inside(ctx context.Context) bool {
 	ended, end := context.WithCancel(ctx)
 	end()
-	return errors.Is(s.w.Flush(ended), core.ErrWouldDeadlock) // it does not wait
+	return errors.Is(s.w.Flush(ended), core.ErrWouldDeadlock) // Flush does not wait
 }
 
 //go:embed migrations

@@ -35,7 +35,7 @@ func TestFinish(t *testing.T) {
 		})
 		results <- err
 		if err == nil {
-			err = onPurpose // after the commit: the item is done all the same
+			err = onPurpose // after the commit, the item is still done
 		}
 		return err
 	}

@@ -15,9 +15,9 @@ type Limit struct {
 
 // Limits lists all goals. The first whose pattern matches counts. A new module brings its own.
 var Limits = []Limit{
-	{Part: "core", Lines: 8850, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 830"},
-	{Part: "core/...", Lines: 14480, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000"},
-	{Part: "atoms/...", Lines: 16040, Reason: "small pieces over core; storage, durable work and schedules have 8,200 of it"},
+	{Part: "core", Lines: 8940, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 900"},
+	{Part: "core/...", Lines: 14600, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000"},
+	{Part: "atoms/...", Lines: 18600, Reason: "small pieces over core; storage, durable work and schedules have 10,600 of it"},
 	{Part: "atoms/ratelimit/...", Lines: 1510, Reason: "three limiters, and keys may be millions; the bucket is core/bucket"},
 	{Part: "atoms/slidingcache/...", Lines: 805, Reason: "it is a loader over core/lru"},
 	{Part: "atoms/batching/...", Lines: 900, Reason: "it is a buffer with three limits in front of a coordinator, and splits failed batches"},
@@ -25,9 +25,9 @@ var Limits = []Limit{
 	{Part: "atoms/molecules/...", Lines: 835, Reason: "runs, steps, compensation and triggers"},
 	{Part: "atoms/priorityprocessor/...", Lines: 850, Reason: "failover, probes and routes"},
 	{Part: "atoms/retry/...", Lines: 640, Reason: "a retrier, its wrappers and a budget"},
-	{Part: "atoms/durable/...", Lines: 4680, Reason: "the queue, its store in memory and its suite for stores are 2,880, and each engine is its own; turns, connections of its own, losses and work ahead are 900 of all"},
-	{Part: "atoms/durable/postgres/...", Lines: 1025, Reason: "a third of it is SQL: a turn is one function of the database, and migrations are built beside the work"},
-	{Part: "atoms/durable/sqlite/...", Lines: 775, Reason: "the same decisions, as statements over sets"},
+	{Part: "atoms/durable/...", Lines: 7130, Reason: "the queue, its store in memory and its suite for stores are 4,440, and each engine is its own; classes, lists, changes of many items, results and counters are 2,400 of all, and the goal for these was 700"},
+	{Part: "atoms/durable/postgres/...", Lines: 1420, Reason: "a third of it is SQL: a turn is one function of the database, and migrations are built beside the work"},
+	{Part: "atoms/durable/sqlite/...", Lines: 1270, Reason: "the same decisions, as statements over sets"},
 	{Part: "atoms/scheduledtasks/...", Lines: 930, Reason: "times of cron expressions, clocks that change, strict JSON, missed runs, hand-overs that are tried again, and a store; the goal is 600"},
 	{Part: "atoms/data/...", Lines: 2050, Reason: "the store, the suite for engines, and three engines"},
 	{Part: "atoms/data/postgres/...", Lines: 610, Reason: "group commit, two types of columns, queries and reconnecting"},
@@ -47,8 +47,8 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 342, Tests: 150, Reason: "spans, and metrics of everything that has Stats"},
 	{Part: "patterns/signalinghttp/...", Lines: 264, Tests: 150, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 5750, Reason: "tools must not be more work than what they check: 3,800 for all but scripts/chaos"},
-	{Part: "...", Tests: 130, Reason: "a promise is tested once; the goal is 125"},
+	{Part: "scripts/...", Lines: 6400, Reason: "tools must not be more work than what they check: 3,800 for all but scripts/chaos, which has two engines, mutants and old programs"},
+	{Part: "...", Tests: 125, Reason: "a promise is tested once"},
 }
 
 // LimitOf returns the limit of a part. If there is none, its Lines are 0.
