@@ -142,7 +142,7 @@ type mutation struct {
 }
 
 const (
-	turnSQL  = "postgres/migrations/4_turn.sql"
+	turnSQL  = "postgres/migrations/6_classes.sql" // durable_turn_2, which is called
 	pgClaim  = "postgres/claim.go"
 	liteTurn = "sqlite/claim.go"
 )
@@ -163,7 +163,7 @@ var mutations = []mutation{
 	{name: "noorder", engine: "postgres", edits: [][3]string{{turnSQL, "order by i.rank, i.id limit 1", "order by i.rank, i.id desc limit 1"}}},
 	{name: "nounique", engine: "postgres", edits: [][3]string{{"postgres/insert.go", "item = case when u.until <= (select now from clock) then excluded.item else u.item end", "item = excluded.item"}}},
 	{name: "noalone", engine: "postgres", edits: [][3]string{{turnSQL, "l.item = i.id and l.losses >= 2", "l.item = i.id and l.losses >= 2000"}}},
-	{name: "cancel-ended", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "and state in (1, 2, 4, 8, 16, 64) returning", "returning"}}},
+	{name: "cancel-ended", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "and state in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning", "and $4::smallint is not null returning"}}},
 	{name: "nopromote", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "\t\tp.promote(queue, ids)\n", ""}}},
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
 	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
@@ -183,11 +183,11 @@ var mutations = []mutation{
 
 	{name: "notoken", engine: "sqlite", edits: [][3]string{{liteTurn, "i == nil || i.Token != e.Token", "i == nil"}}},
 	{name: "nostate", engine: "sqlite", edits: [][3]string{{liteTurn, "case i.State != durable.Running:", "case false:"}}},
-	{name: "nolimit", engine: "sqlite", edits: [][3]string{{liteTurn, "?5 - ?7 - (select count(*) from durable_item where queue = ?1 and state = 4)", "?5 - ?7"}}},
+	{name: "nolimit", engine: "sqlite", edits: [][3]string{{liteTurn, "node.MaxCluster-running", "node.MaxCluster"}}},
 	{name: "early-lease", engine: "sqlite", edits: [][3]string{{liteTurn, "t.queue, t.now)\n\tfor", "t.queue, t.now+1_000_000)\n\tfor"}}},
 	{name: "noorder", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "order by b.rank, b.id limit 1", "order by b.rank, b.id desc limit 1"}}},
 	{name: "nounique", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "if done.Duplicate {", "if false {"}}},
-	{name: "noalone", engine: "sqlite", edits: [][3]string{{liteTurn, "(losses >= 2) = ?10", "?10 = ?10"}}},
+	{name: "noalone", engine: "sqlite", edits: [][3]string{{liteTurn, "(losses >= 2) = ? order", "? is not null order"}}},
 	{name: "cancel-ended", engine: "sqlite", edits: [][3]string{{"sqlite/manage.go", "i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0", "true"}}},
 	{name: "nopromote", engine: "sqlite", edits: [][3]string{{"sqlite/manage.go", "t.save(t.leave(i)...)", "t.leave(i)"}}},
 	{name: "dead-claims", engine: "sqlite", edits: [][3]string{{liteTurn, "where id = ? and expires > ?\", node.ID, t.now)", "where id = ?\", node.ID)"}},
