@@ -14,7 +14,7 @@ var ErrOrder = errors.New("durable: the order of a key would change")
 
 // Progress says how far a change of many items is: [Queue.AgainAll], [Queue.CancelAll], [Queue.DiscardAll] and
 // [Queue.MoveAll]. They first count the items, and then change them in small batches, with a pause after each that
-// is twice as long as the batch took, so that the processes that run items go on. Each calls the function it is given, if any,
+// is three times as long as the batch took, so that the processes that run items go on. Each calls the function it is given, if any,
 // after the count and after each batch. Items that were added after the call began are left alone. If ctx ends, or
 // an error comes, the batches before it have been changed. A Limit in the query is the maximum number of items.
 type Progress struct {
@@ -152,7 +152,7 @@ func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from
 		select {
 		case <-ctx.Done():
 			err = errors.Join(err, context.Cause(ctx))
-		case <-time.After(2 * time.Since(start)):
+		case <-time.After(3 * time.Since(start)):
 		}
 	}
 	return p, q.fail(what, err)

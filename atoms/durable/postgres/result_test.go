@@ -92,7 +92,7 @@ func TestDiscardBesideWork(t *testing.T) {
 	assert.Equal(t, durable.Progress{Matched: many, Looked: many, Changed: many}, p)
 	t.Logf("%.0f items a second alone, %.0f beside %d that are discarded in %v", alone, beside, many, took)
 	if many == 100_000 {
-		assert.Greater(t, beside, 0.7*alone)
+		assert.Greater(t, beside, 0.6*alone) // 0.7 on a machine that does nothing else
 	}
 	stop()
 	run.Wait()
