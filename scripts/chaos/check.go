@@ -31,6 +31,7 @@ func check(h *history, patience time.Duration) *report {
 	r := &report{counts: map[string]int{}}
 	h.checkItems(r)
 	h.checkChanges(r)
+	h.checkRate(r)
 	h.checkClaims(r)
 	h.checkEffects(r)
 	h.checkOrder(r, patience)
@@ -96,7 +97,7 @@ func (h *history) checkChanges(r *report) {
 	states := map[int64]durable.State{}
 	tokens := map[string]int64{}           // by key
 	waiting := map[string]map[int64]bool{} // items of a key that are heads or blocked
-	running := map[string]int{}            // by lane, and "" for all
+	running := limits{}                    // by lane and class, and "" for all
 	type part struct {
 		tx  uint64
 		key string
@@ -122,16 +123,14 @@ func (h *history) checkChanges(r *report) {
 			if i.Key != "" {
 				tokens[i.Key] = c.Token
 			}
-			running[i.Lane]++
-			running[""]++
+			running.add(i.Lane, i.Class, 1)
 			r.counts["at once"] = max(r.counts["at once"], running[""])
 			if h.limits.broken(running) {
 				r.fault("B4 limits", "%s: claims that are live are %v, limits %v", at, running, h.limits)
 			}
 		}
 		if c.Old == durable.Running {
-			running[i.Lane]--
-			running[""]--
+			running.add(i.Lane, i.Class, -1)
 		}
 		h.count(r, c)
 		if i.Key == "" {
@@ -153,6 +152,24 @@ func (h *history) checkChanges(r *report) {
 		}
 		if last[part{c.Tx, i.Key}] == n {
 			h.checkHeads(r, at, states, waiting[i.Key])
+		}
+	}
+}
+
+// checkRate: each claim of the class has a token, by the clock of the database, if there was a full burst
+// of them at first. While that clock goes back no token comes in.
+func (h *history) checkRate(r *report) {
+	rate, last := classOf(h.limits[""]).Rate, int64(0)
+	tokens := float64(rate.Burst)
+	for _, c := range h.changes { // claims of a class with a rate wait for each other
+		if c.State != durable.Running || h.items[c.Item].Class == "" {
+			continue
+		}
+		r.counts["of the class"]++
+		tokens = min(float64(rate.Burst), tokens+rate.PerSecond*float64(max(0, c.Started-last))/1e6)
+		last = c.Started
+		if tokens--; rate.PerSecond > 0 && tokens < -1e-6 {
+			r.fault("rates", "change %d claims item %d, of the class, at %d us before its token: %.3f are there", c.Seq, c.Item, c.Started, tokens)
 		}
 	}
 }

@@ -24,12 +24,14 @@ create table chaos.effect (item bigint not null, token bigint not null);
 create table chaos.change (
 	seq bigint generated always as identity (cache 1) primary key, tx xid8 not null default pg_current_xact_id(), worker text not null default current_setting('application_name'),
 	item bigint not null, old smallint not null, state smallint not null, old_token bigint not null, token bigint not null,
-	live boolean not null -- the node that had it is still there
+	live boolean not null, -- the node that had it is still there
+	started bigint not null -- microseconds, by the clock of the database
 );
 create table chaos.over (node text not null, worker text not null default current_setting('application_name'), live boolean not null);
 create function chaos.record() returns trigger language plpgsql as $$ begin
-	insert into chaos.change (item, old, state, old_token, token, live)
-	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token, exists (select from chaos_queue.durable_node where id = old.node));
+	insert into chaos.change (item, old, state, old_token, token, live, started)
+	values (new.id, coalesce(old.state, 0), new.state, coalesce(old.token, 0), new.token, exists (select from chaos_queue.durable_node where id = old.node),
+		coalesce(extract(epoch from new.started) * 1000000, 0)::bigint);
 	return null;
 end $$;
 create function chaos.over() returns trigger language plpgsql as $$ begin
@@ -47,15 +49,15 @@ create table chaos_placed (ref text primary key);
 create table chaos_effect (item integer not null, token integer not null);
 create table chaos_change (
 	seq integer primary key autoincrement, tx integer not null, worker text not null, item integer not null,
-	old integer not null, state integer not null, old_token integer not null, token integer not null, live integer not null
+	old integer not null, state integer not null, old_token integer not null, token integer not null, live integer not null, started integer not null
 );
 create table chaos_over (node text not null, worker text not null, live integer not null);
 create trigger added after insert on durable_item begin
-	insert into chaos_change (tx, worker, item, old, state, old_token, token, live) values (chaos_tx(), chaos_worker(), new.id, 0, new.state, 0, max(0, new.token), false);
+	insert into chaos_change (tx, worker, item, old, state, old_token, token, live, started) values (chaos_tx(), chaos_worker(), new.id, 0, new.state, 0, max(0, new.token), false, 0);
 end;
 create trigger changed after update on durable_item when old.state <> new.state or max(0, old.token) <> max(0, new.token) begin
-	insert into chaos_change (tx, worker, item, old, state, old_token, token, live)
-	values (chaos_tx(), chaos_worker(), new.id, old.state, new.state, max(0, old.token), max(0, new.token), exists (select 1 from durable_node where id = old.node));
+	insert into chaos_change (tx, worker, item, old, state, old_token, token, live, started)
+	values (chaos_tx(), chaos_worker(), new.id, old.state, new.state, max(0, old.token), max(0, new.token), exists (select 1 from durable_node where id = old.node), new.started);
 end;
 create trigger over after delete on durable_node begin
 	insert into chaos_over values (old.name, chaos_worker(), old.expires > chaos_now());
@@ -66,6 +68,7 @@ type item struct {
 	ID     int64
 	Key    string
 	Lane   string
+	Class  string
 	Rank   int
 	State  durable.State
 	Token  int64
@@ -83,6 +86,7 @@ type change struct {
 	Old, State      durable.State
 	OldToken, Token int64
 	Live            bool // the node that had the item is still there
+	Started         int64
 }
 
 // An over is the end of a node.
@@ -128,14 +132,16 @@ func load(ctx context.Context, db *sql.DB, local func(string) string, l limits, 
 		if err == nil {
 			err = json.Unmarshal(i.Data, &i.job)
 		}
-		i.Token = max(0, i.Token)
+		var place durable.Item
+		place.SetPlace(i.Lane)
+		i.Token, i.Lane, i.Class = max(0, i.Token), place.Lane, place.Class
 		h.items[i.ID] = i
 	}
 	if err != nil {
 		return nil, err
 	}
-	h.changes, err = rows(ctx, db, local("select seq, tx, worker, item, old, state, old_token, token, live from chaos.change order by seq"), func(c *change) []any {
-		return []any{&c.Seq, &c.Tx, &c.Worker, &c.Item, &c.Old, &c.State, &c.OldToken, &c.Token, &c.Live}
+	h.changes, err = rows(ctx, db, local("select seq, tx, worker, item, old, state, old_token, token, live, started from chaos.change order by seq"), func(c *change) []any {
+		return []any{&c.Seq, &c.Tx, &c.Worker, &c.Item, &c.Old, &c.State, &c.OldToken, &c.Token, &c.Live, &c.Started}
 	})
 	if err != nil {
 		return nil, err

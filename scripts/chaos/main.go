@@ -290,8 +290,11 @@ func (c *cluster) open(ctx context.Context, fresh bool) error {
 		}
 	}
 	queue, err := newQueue(db.store, func(context.Context, job) error { return nil }, own, nil)
+	if err != nil {
+		return err
+	}
 	c.queue.Store(queue)
-	return err
+	return queue.SetClass(ctx, classOf(c.limit)) // before a process without the class claims its items
 }
 
 func (c *cluster) file() string { return filepath.Join(c.dir, "items.db") }
@@ -523,9 +526,11 @@ from chaos_queue.durable_item as i where state in (1, 4)`)
 		if err := c.db.read.QueryRowContext(ctx, ask).Scan(&running, &lanes, &orphans); err != nil {
 			continue
 		}
-		live := map[string]int{}
-		for lane := range strings.SplitSeq(lanes, ",") {
-			live[lane]++
+		live := limits{}
+		for place := range strings.SplitSeq(lanes, ",") {
+			var at durable.Item
+			at.SetPlace(place)
+			live.add(at.Lane, at.Class, 1)
 		}
 		live[""] = running
 		if limitsOf(c.limit).broken(live) {
@@ -621,12 +626,12 @@ func (c *cluster) judge(r *report, after time.Duration) error {
 		}
 	}
 	fmt.Printf(`
-| run | kills / pauses / cuts / stalls / restarts | acknowledged | lost | effects twice | fenced | FIFO | at once (limit %d) | retried / cancelled / dead | freed | read |
-|---|---|---|---|---|---|---|---|---|---|---|
-| %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %s | %d | %d / %d / %d | %d | %d |
+| run | kills / pauses / cuts / stalls / restarts | acknowledged | lost | effects twice | fenced | FIFO | at once (limit %d) | of the class | retried / cancelled / dead | freed | read |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+| %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %s | %d | %d | %d / %d / %d | %d | %d |
 
 `, c.limit, c.name(), n["kills"], n["pauses"], n["cuts"], n["stalls"], n["restarts"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
-		k["fenced"], r.order, k["at once"], k["retried"], k["cancelled"], k["dead"], k["freed"], n["looks"])
+		k["fenced"], r.order, k["at once"], k["of the class"], k["retried"], k["cancelled"], k["dead"], k["freed"], n["looks"])
 	for _, f := range faults[:min(5, len(faults))] {
 		fmt.Println(f)
 	}

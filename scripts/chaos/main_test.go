@@ -18,7 +18,7 @@ func good() *history {
 		2: {ID: 2, Key: "ada", Lane: "hot", State: durable.Done, Token: 3, job: job{Ref: "r2"}},
 	}, placed: map[string]bool{}}
 	change := func(tx uint64, item int64, old, state durable.State, oldToken, token int64) {
-		h.changes = append(h.changes, change{int64(len(h.changes) + 1), tx, "w", item, old, state, oldToken, token, false})
+		h.changes = append(h.changes, change{int64(len(h.changes) + 1), tx, "w", item, old, state, oldToken, token, false, 0})
 	}
 	change(1, 1, 0, durable.Ready, 0, 0)
 	change(2, 2, 0, durable.Blocked, 0, 0)
@@ -76,14 +76,26 @@ func TestChecks(t *testing.T) {
 			h.items[0] = item{ID: 0, Key: "ada", Lane: "hot", State: durable.Done, job: job{Ref: "r0"}}
 			h.changes = append([]change{{Item: 0, State: durable.Blocked}}, h.changes...)
 		},
-		"states":                             func(h *history) { h.changes[2].Old = durable.Retry },
-		"B3 one claim of":                    func(h *history) { h.changes[1].State = durable.Ready },
-		"B3 one body":                        func(h *history) { h.bodies[2].Token = 1 },
-		"B4 limits":                          func(h *history) { h.tooMany() },
-		"B5 tokens rise":                     func(h *history) { h.changes[2].Token = 9 },
-		"B5 late ends":                       func(h *history) { h.tells[1].Out = "retried" },
-		"B5 late ends are refused: worker o": func(h *history) { h.changes[7].Worker = "other" },
-		"B7 a node that lives":               func(h *history) { h.changes[5].Live = true },
+		"states":          func(h *history) { h.changes[2].Old = durable.Retry },
+		"B3 one claim of": func(h *history) { h.changes[1].State = durable.Ready },
+		"B3 one body":     func(h *history) { h.bodies[2].Token = 1 },
+		"B4 limits":       func(h *history) { h.tooMany() },
+		"rates": func(h *history) {
+			h.items[9] = item{ID: 9, Class: className, State: durable.Done, job: job{Ref: "r9"}}
+			for range classOf(6).Rate.Burst + 1 {
+				h.changes = append(h.changes, change{Item: 9, State: durable.Running, Started: 1})
+			}
+		},
+		"B4 limits: change 0 of item 9": func(h *history) {
+			h.items[9] = item{ID: 9, Class: className, State: durable.Done, job: job{Ref: "r9"}}
+			for range h.limits[className] + 1 {
+				h.changes = append(h.changes, change{Item: 9, State: durable.Running})
+			}
+		},
+		"B5 tokens rise":                                func(h *history) { h.changes[2].Token = 9 },
+		"B5 late ends":                                  func(h *history) { h.tells[1].Out = "retried" },
+		"B5 late ends are refused: worker o":            func(h *history) { h.changes[7].Worker = "other" },
+		"B7 a node that lives":                          func(h *history) { h.changes[5].Live = true },
 		"B7 a node that lives keeps its claims: worker": func(h *history) { h.overs = []over{{"w", "other", true}} },
 		"B8 items that end processes":                   func(h *history) { h.tells[2].Losses = durable.LossesAlone },
 		"B6 effects:":                                   func(h *history) { h.effects = h.effects[:2] },

@@ -28,11 +28,42 @@ const (
 	hangs       = 10 * time.Second // no call takes so long, with pauses and stalls
 )
 
-// limits are those of the cluster, and of its lanes.
+// limits are those of the cluster, of its lanes, and of the class.
 type limits map[string]int
 
 // limitsOf makes the limits of lanes from that of the cluster. 0 is none.
-func limitsOf(all int) limits { return limits{"": all, "hot": all * 2 / 3, "slow": all / 3} }
+func limitsOf(all int) limits {
+	return limits{"": all, "hot": all * 2 / 3, "slow": all / 3, className: all / 2}
+}
+
+// className is the class of about a quarter of the items. No lane has this name.
+const className = "rated"
+
+// classOf is the class beside the limit of the cluster. Without limits it has neither limit nor rate.
+func classOf(all int) durable.Class {
+	c := durable.Class{Name: className, Limit: limitsOf(all)[className]}
+	if all > 0 {
+		c.Rate = core.Rate{PerSecond: 10, Burst: 4}
+	}
+	return c
+}
+
+// classes are those of a process. Some have none, so they claim items of classes only when they see them wait.
+func (c config) classes() []durable.Class {
+	if !c.Calm && c.Seed%4 == 1 {
+		return nil
+	}
+	return []durable.Class{classOf(c.Limit)}
+}
+
+// add counts one more or less that runs, or a few, by where the store has it.
+func (l limits) add(lane, class string, n int) {
+	l[""] += n
+	l[lane] += n
+	if class != "" {
+		l[class] += n
+	}
+}
 
 // broken says whether more items run than may.
 func (l limits) broken(running map[string]int) bool {
@@ -153,7 +184,7 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sin
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Node: c.Name, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
-		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, Classes: c.classes(), HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
 // write writes a line in one call, so that it is whole or missing.
@@ -209,6 +240,9 @@ func (w *worker) produce(ctx context.Context) {
 	}
 	if w.Old && w.chance(10) {
 		with.Lane = "old"
+	}
+	if w.chance(3) && !w.Migrate && w.classes() != nil { // an older program may claim them if it is alone
+		with.Class = className
 	}
 	if w.chance(6) {
 		with.Delay = time.Duration(w.random(int(time.Second)))
