@@ -93,8 +93,8 @@ func newProgram(t testing.TB, name func(string) string) *program {
 	p.uploads, p.mails = quick("uploads", "upload.saved", 8), quick("mails", "mail.sent", 2)
 	t.Cleanup(func() { p.orders.Close(); p.uploads.Close(); p.mails.Close() })
 	p.queue = &fakeQueue{name: name("invoices"), ready: 12, dead: []inspect.StoredItem{
-		{ID: 7, Key: name("ada"), Lane: name("normal"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
-		{ID: 9, Key: name("bob"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
+		{ID: 7, Key: name("ada"), Lane: name("normal"), State: "dead", Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
+		{ID: 9, Key: name("bob"), State: "dead", Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
 	}}
 	p.plans = &fakeSchedules{name: name("tasks"), list: []inspect.ScheduleStatus{
 		{Name: name("cleanup"), When: name("@hourly"), Last: time.Now(), Next: time.Now().Add(time.Hour)},
