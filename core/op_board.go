@@ -153,15 +153,17 @@ func (l *lane) leave(o *Operation) {
 // changes nothing: a second call returns the same. The caller has called advance before.
 func (b *board) next(now int64, barred *bars) *Operation {
 	b.asked = question{now: now, barred: barred, soonest: never}
-	b.unpark()
-	if barred == nil {
-		b.asked.dry, b.asked.soonest = b.parked.classes, b.parked.until
+	if len(b.classes) > 1 {
+		b.unpark()
+		if barred == nil {
+			b.asked.dry, b.asked.soonest = b.parked.classes, b.parked.until
+		}
 	}
 	if b.rated != nil {
 		b.asked.soonest = min(b.asked.soonest, b.rated.parked.first())
 	}
 	o := b.choose()
-	if barred == nil && b.asked.dry&^b.asked.able != b.parked.classes {
+	if b.asked.dry != 0 && barred == nil && b.asked.dry&^b.asked.able != b.parked.classes {
 		b.park()
 	}
 	return o
