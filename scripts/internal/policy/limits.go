@@ -40,14 +40,14 @@ var Limits = []Limit{
 	{Part: "patterns/circuitbreaker/...", Lines: 182, Reason: "a pattern shows how to use core in a few lines; 32 are for the signals of its changes, each with a reason"},
 	{Part: "patterns/jobs/...", Lines: 700, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
 	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
-	{Part: "patterns/statuspage/...", Lines: 1595, Reason: "six views, thirteen actions, shared streams, guards and ready views; the page is extra; the goal is 800"},
+	{Part: "patterns/statuspage/...", Lines: 1600, Reason: "six views, thirteen actions, shared streams, guards and ready views; the page is extra; the goal is 800"},
 	{Part: "patterns/persistentwindow/...", Lines: 410, Tests: 150, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
 	{Part: "patterns/dynamicworkflow/...", Lines: 310, Tests: 150, Reason: "five ways to choose a route, and a rule for concurrency"},
 	{Part: "patterns/logging/...", Lines: 267, Tests: 150, Reason: "two directions, levels from the words of a name, and the contract of slog.Handler"},
 	{Part: "patterns/telemetry/...", Lines: 342, Tests: 150, Reason: "spans, and metrics of everything that has Stats"},
 	{Part: "patterns/signalinghttp/...", Lines: 264, Tests: 150, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 6400, Reason: "tools must not be more work than what they check: 3,800 for all but scripts/chaos, which has two engines, mutants and old programs"},
+	{Part: "scripts/...", Lines: 6440, Reason: "tools must not be more work than what they check: 3,800 for all but scripts/chaos, which has two engines, mutants and old programs"},
 	{Part: "...", Tests: 125, Reason: "a promise is tested once"},
 }
 
