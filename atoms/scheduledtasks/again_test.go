@@ -3,6 +3,7 @@ package scheduledtasks
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,9 @@ import (
 func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 	for _, missed := range []int{0, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			away := false
+			var away atomic.Bool
 			j := &journal{fail: func(context.Context, Task) error {
-				if away {
+				if away.Load() {
 					return errOnPurpose
 				}
 				return nil
@@ -33,9 +34,9 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 			s := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@every_second"))
 			for half := range 6 {
 				time.Sleep(5*time.Second + 100*time.Millisecond)
-				away = true
+				away.Store(true)
 				time.Sleep(time.Duration(half+1) * time.Second / 2)
-				away = false
+				away.Store(false)
 			}
 			time.Sleep(10*time.Second + time.Second/2)
 			got, stats := j.take(), s.Stats()
