@@ -91,7 +91,7 @@ type change struct {
 
 // An over is the end of a node.
 type over struct {
-	Node, Worker string // whose node it was, and who has ended it
+	Node, Worker string // name of the node, and the worker that ended it
 	Live         bool   // its lease was not over
 }
 

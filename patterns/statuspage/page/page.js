@@ -32,7 +32,7 @@ function attr(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-// inside is a text from outside as a part of a sentence, whose direction of writing it must not change.
+// inside isolates a text from outside, so that it does not turn the sentence around it.
 const inside = (value) => (/[^\0-\x7f]/.test(value) ? `\u2068${value.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069` : value);
 
 // link makes the only child of node a link, or plain text if there is no address.
@@ -47,7 +47,7 @@ function link(node, address, label) {
   text(a, label);
 }
 
-// sync makes the children of parent those of items, in their order. It keeps the nodes of items that it knows.
+// sync gives parent a child for each item, in order, and keeps the nodes of items that it knows.
 function sync(parent, items, key, make, update) {
   const nodes = (parent.nodes ??= new Map());
   const wanted = new Set(items.map((item) => String(key(item))));
@@ -74,7 +74,7 @@ function sync(parent, items, key, make, update) {
   if (parent.contains(focused) && focused !== document.activeElement) focused.focus({ preventScroll: true });
 }
 
-// table is a table with a caption. A column is {head, cls, row, set(cell, item)}; row makes its cells headers of rows.
+// A column of a table is {head, cls, row, set(cell, item)}; row makes its cells headers of rows.
 function table(caption, cls, key, columns, empty) {
   const title = el("caption", {}, caption);
   const body = el("tbody");
@@ -108,9 +108,9 @@ const fact = (name, value, cls) => ({ name, cls, set: (cell) => text(cell, value
 
 const button = (label, cls, does) => el("button", { type: "button", class: cls, onclick: does }, label);
 
-// buttons shows those of list in node. One is {label, of, danger, does}; of is what it acts on, in words.
+// buttons shows a list of {label, of, danger, does}, or false; of says what it acts on.
 function buttons(node, list) {
-  sync(node, list, (b) => b.label,
+  sync(node, list.filter(Boolean), (b) => b.label,
     (b) => button(b.label, b.danger ? "danger" : "", (event) => event.currentTarget.does()),
     (node, b) => {
       node.does = b.does;
@@ -121,6 +121,7 @@ function buttons(node, list) {
 // --- Numbers and times
 
 const grouped = new Intl.NumberFormat("en");
+const joined = (list, by) => list.filter(Boolean).join(by);
 const count = (n) => grouped.format(n ?? 0);
 const many = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 
@@ -160,7 +161,7 @@ function moment(node, time, never) {
 let ahead = 0; // of this machine's clock, in ms
 const now = () => Date.now() + ahead;
 
-// age writes how long it is from one time to another; without another, up to now, and it grows. words are in front.
+// age writes the time from one moment to another, or to now, which grows; words are in front.
 function age(node, from, until, words) {
   const grows = isSet(from) && !isSet(until);
   node.age = { from, words: words ? words + " " : "" };
@@ -233,7 +234,7 @@ function say(words, bad) {
   node.timer = setTimeout(() => text(node, ""), bad ? 15000 : 6000);
 }
 
-// feed brings the frames of one view: by a stream, or by asking every two seconds if the server has no stream left.
+// feed brings the frames of a view: by a stream, or every two seconds if the server has none left.
 const feed = {
   fresh: false, // what comes is what the server says now
   said: ["", "connecting"],
@@ -330,7 +331,7 @@ const feed = {
   },
 };
 
-// trouble says why the view is not shown as it is now: its operation is gone, for example.
+// trouble says why the view is old: its operation is gone, for example.
 function trouble(words) {
   $("trouble").hidden = !words;
   text($("trouble"), words);
@@ -357,7 +358,7 @@ const can = (thing, what) => (thing?.can ?? []).includes(what);
 
 function header() {
   text($("title"), all.title || "Status");
-  document.title = [shown.title, inside(all.title ?? "")].filter(Boolean).join(" – ") || "Status";
+  document.title = joined([shown.title, inside(all.title ?? "")], " – ") || "Status";
   $("readonly").hidden = !all.readOnly;
   const views = ["overview", "operations", "signals"];
   if (all.queues?.length) views.push("queues");
@@ -375,7 +376,7 @@ function status(cell, name) {
   text(cell, name);
 }
 
-// bar is done of total as a bar. Inline style is forbidden, so it is an SVG with a width in percent.
+// bar shows done of total. Inline style is forbidden, so it is an SVG.
 function bar() {
   const part = svg("rect", { height: "100%", width: 0 });
   return {
@@ -422,7 +423,7 @@ function operationButtons(cell, operation) {
   const { coordinator } = operation;
   const of = `operation ${operation.id}`;
   const list = [];
-  const what = [of, operation.key && `of key "${inside(operation.key)}"`, operation.status].filter(Boolean).join(", ");
+  const what = joined([of, operation.key && `of key "${inside(operation.key)}"`, operation.status], ", ");
   const c = coordinatorOf(coordinator);
   if (live.includes(operation.status)) {
     if (can(c, "cancel")) list.push({ label: "Cancel", of, danger: true, does: () => confirmed(`Cancel ${of}`, `It is ${what}. Its context ends; it does not run again.`, { action: "cancel", coordinator, operation: operation.id }) });
@@ -551,10 +552,10 @@ const laneColumns = (head, to) => [
   plain("Limit", "num", (l) => (l.limit > 0 ? count(l.limit) : "–")),
 ];
 
-const rateText = (r, of) => r ? `${count(r.perSecond)}${of}/s${r.debt > 0 ? ", debt " + count(Math.ceil(r.debt)) : ""}` : "";
+const rateText = (r, of) => r && joined([`${count(r.perSecond)}${of}/s`, r.debt > 0 && "debt " + count(Math.ceil(r.debt))], ", ");
 const classColumns = [
   ...laneColumns("Class"),
-  plain("Rates", "rates", (c) => [rateText(c.calls, ""), rateText(c.cost, " cost"), isSet(c.next) ? `token in ${span(Date.parse(c.next) - now())}` : ""].filter(Boolean).join(", ") || "–"),
+  plain("Rates", "rates", (c) => joined([rateText(c.calls, ""), rateText(c.cost, " cost"), isSet(c.next) && `token in ${span(Date.parse(c.next) - now())}`], ", ") || "–"),
 ];
 
 const gateWords = { refused: "refuses", deferred: "defers", trial: "limits" };
@@ -766,7 +767,7 @@ function operation() {
   };
 }
 
-// timeLine draws when an operation waited and ran, and its signals. The table below says the same in words.
+// timeLine draws the waits, the run and the signals of an operation. The table below says the same.
 function timeLine() {
   const waited = svg("rect", { class: "waited", y: 14, height: 8, x: 0 });
   const ran = svg("rect", { class: "ran", y: 14, height: 8 });
@@ -824,7 +825,7 @@ function signals() {
     rowHead("Signal", "name", (cell, s) => text(cell, s.name)),
     plain("Key", "key", (s) => s.key),
     column("By", "by", raisedBy),
-    plain("Payload", "type", (s) => [s.payload, s.held && "held"].filter(Boolean).join(" · ")),
+    plain("Payload", "type", (s) => joined([s.payload, s.held && "held"], " · ")),
   ], "No signal matches.");
   const skipped = el("p", { class: "note", hidden: true });
   const retract = el("span", { class: "buttons" });
@@ -871,10 +872,10 @@ function queues() {
     column("State", "status", (cell, q) => status(cell, q.error ? "unknown" : q.paused ? "paused" : "runs")),
     column("Actions", "actions", (cell, q) => {
       const name = `queue ${inside(q.name)}`;
-      const choice = [];
-      if (!q.paused && can(q, "pauseQueue")) choice.push({ label: "Pause", of: name, does: () => act(`pause ${name}`, { action: "pauseQueue", queue: q.name }) });
-      if (q.paused && can(q, "resumeQueue")) choice.push({ label: "Resume", of: name, does: () => act(`resume ${name}`, { action: "resumeQueue", queue: q.name }) });
-      buttons(cell, choice);
+      buttons(cell, [
+        !q.paused && can(q, "pauseQueue") && { label: "Pause", of: name, does: () => act(`pause ${name}`, { action: "pauseQueue", queue: q.name }) },
+        q.paused && can(q, "resumeQueue") && { label: "Resume", of: name, does: () => act(`resume ${name}`, { action: "resumeQueue", queue: q.name }) },
+      ]);
     }),
   ], "The program shows no queues.");
   let queue = "";
@@ -894,10 +895,10 @@ function queues() {
       if (!["dead", "halted"].includes(d.state)) return buttons(cell, []);
       const q = (all.queues ?? []).find((q) => q.name === queue);
       const name = `item ${d.id} of ${inside(queue)}`;
-      const choice = [];
-      if (can(q, "again")) choice.push({ label: "Again", of: name, does: () => act(`run ${name} again`, { action: "again", queue, item: d.id }) });
-      if (can(q, "discard")) choice.push({ label: "Discard", of: name, danger: true, does: () => confirmed(`Discard ${name}`, `It was tried ${many(d.attempts, "time")}. It is given up for good.`, { action: "discard", queue, item: d.id }) });
-      buttons(cell, choice);
+      buttons(cell, [
+        can(q, "again") && { label: "Again", of: name, does: () => act(`run ${name} again`, { action: "again", queue, item: d.id }) },
+        can(q, "discard") && { label: "Discard", of: name, danger: true, does: () => confirmed(`Discard ${name}`, `It was tried ${many(d.attempts, "time")}. It is given up for good.`, { action: "discard", queue, item: d.id }) },
+      ]);
     }),
   ], "No such items.");
   const first = el("a", {}, "First page");
@@ -943,7 +944,7 @@ function queues() {
     update(frame) {
       all = frame;
       list.set(frame.queues);
-      // The frame has counts only. Items are asked for again at most every two seconds.
+      // The frame has counts only. Items come every two seconds at most.
       if (queue && performance.now() - loaded > 2000) load();
     },
   };
@@ -962,11 +963,11 @@ function schedules() {
     column("Actions", "actions", (cell, s) => {
       const name = `schedule ${inside(s.name)}`;
       const of = { schedules: s.group, schedule: s.name };
-      const choice = [];
-      if (can(s, "runNow")) choice.push({ label: "Run now", of: name, does: () => act(`run ${name} now`, { action: "runNow", ...of }) });
-      if (!s.paused && can(s, "pauseSchedule")) choice.push({ label: "Pause", of: name, does: () => act(`pause ${name}`, { action: "pauseSchedule", ...of }) });
-      if (s.paused && can(s, "resumeSchedule")) choice.push({ label: "Resume", of: name, does: () => act(`resume ${name}`, { action: "resumeSchedule", ...of }) });
-      buttons(cell, choice);
+      buttons(cell, [
+        can(s, "runNow") && { label: "Run now", of: name, does: () => act(`run ${name} now`, { action: "runNow", ...of }) },
+        !s.paused && can(s, "pauseSchedule") && { label: "Pause", of: name, does: () => act(`pause ${name}`, { action: "pauseSchedule", ...of }) },
+        s.paused && can(s, "resumeSchedule") && { label: "Resume", of: name, does: () => act(`resume ${name}`, { action: "resumeSchedule", ...of }) },
+      ]);
     }),
   ], "The program shows no schedules.");
   return {
@@ -983,7 +984,7 @@ function schedules() {
 // --- Which view
 
 const views = { overview, operations, operation, signals, queues, schedules };
-// What makes a view another page, with new content and focus on its heading. Other parameters only filter.
+// These make a view another page, with focus on its heading. Other parameters only filter.
 const identity = { operation: ["coordinator", "id"] };
 
 function route() {
@@ -1016,7 +1017,7 @@ $("skip").addEventListener("click", (event) => {
   $("main").focus();
 });
 
-// Views need the names of coordinators and sinks, and what is allowed: the overview says that.
+// The overview has the names and permissions that views need.
 async function names() {
   try {
     all = await ask("api/overview");
