@@ -72,6 +72,6 @@ type BreakerRuleCall = breaker.Call
 
 // NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed breaker, or
 // says what is wrong with the options.
-func NewBreakerRuleShared(onChange func(s breaker.State, closesIn time.Duration, why string), opts breaker.Options) (*breaker.Shared, error) {
-	return breaker.NewShared(onChange, opts)
+func NewBreakerRuleShared(onChange func(s breaker.State, closesIn time.Duration, why string), shown func() bool, opts breaker.Options) (*breaker.Shared, error) {
+	return breaker.NewShared(onChange, shown, opts)
 }

@@ -158,7 +158,7 @@ func TestOpenForNothing(t *testing.T) {
 func TestOptionsThatAreWrong(t *testing.T) {
 	for _, rate := range []float64{1.1, math.Inf(1), math.NaN()} {
 		b, err := breaker.New(breaker.Options{Rate: rate})
-		if _, sharedErr := breaker.NewShared(nil, breaker.Options{Rate: rate}); sharedErr == nil {
+		if _, sharedErr := breaker.NewShared(nil, nil, breaker.Options{Rate: rate}); sharedErr == nil {
 			t.Errorf("rate %v: got no error of NewShared", rate)
 		}
 		coretest.Check(t, b == nil && err != nil && strings.HasPrefix(err.Error(), "breaker: Options.Rate is "), "rate %v: got %v and %v, want an error", rate, b, err)
@@ -352,7 +352,7 @@ func shared(t testing.TB, opts breaker.Options) (*breaker.Shared, *[]change) {
 	changes := new([]change)
 	s, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, _ string) {
 		*changes = append(*changes, change{s, closesIn})
-	}, opts)
+	}, nil, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,5 +485,48 @@ func TestResultOf(t *testing.T) {
 		if got := breaker.ResultOf(c.err, c.countIf); got != c.want {
 			t.Errorf("case %d: got %v, want %v", i, got, c.want)
 		}
+	}
+}
+
+// A call that begins after the breaker has opened, but before others can see that, is not refused. A half-open breaker allows as
+// many of them at once as probes. They do not count.
+func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
+	for _, c := range []struct{ probes, want int }{{0, 9}, {2, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			var s *breaker.Shared
+			var shown bool
+			opened := func() {
+				check(t, "state", s.State(), breaker.Open)
+				for range 2 {
+					var begun []breaker.Call
+					for range 9 {
+						if call, ok := s.Begin(); ok {
+							begun = append(begun, call)
+						}
+					}
+					check(t, "calls that begin", len(begun), c.want)
+					for _, call := range begun {
+						check(t, "counts", s.End(call, failure), c.probes == 0)
+					}
+				}
+				shown = true
+				_, ok := s.Begin()
+				check(t, "begins", ok, false)
+			}
+			changes := 0
+			s, err := breaker.NewShared(func(breaker.State, time.Duration, string) {
+				if changes++; changes == 1+c.probes { // open, half-open, open
+					opened()
+				}
+			}, func() bool { return shown }, breaker.Options{Threshold: 1, Probes: c.probes})
+			check(t, "error", err, nil)
+			s.Over(true)
+			if time.Sleep(time.Minute); c.probes > 0 {
+				call, ok := s.Begin()
+				check(t, "begins", ok, true)
+				s.End(call, failure)
+			}
+			check(t, "shown", shown, true)
+		})
 	}
 }

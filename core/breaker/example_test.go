@@ -76,7 +76,7 @@ func ExampleOptions_rate() {
 func ExampleShared() {
 	b, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, why string) {
 		fmt.Println(s, "for", closesIn, "because", why)
-	}, breaker.Options{Threshold: 2, OpenFor: time.Minute})
+	}, nil, breaker.Options{Threshold: 2, OpenFor: time.Minute})
 	if err != nil {
 		panic(err)
 	}

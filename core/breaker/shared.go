@@ -51,9 +51,10 @@ func ResultOf(err error, countIf func(error) bool) Result {
 // with [NewShared]. All methods are safe for concurrent use. While it is closed, Begin is an
 // atomic load. It owns no goroutine and needs no Close.
 type Shared struct {
-	probes   bool // false: the breaker closes by itself, without probes
+	probes   int // 0: the breaker closes by itself, without probes
 	rated    bool
 	onChange func(s State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
+	shown    func() bool
 	base     time.Time
 	present  atomic.Pointer[period]
 	changes  outbox.Outbox
@@ -69,6 +70,10 @@ type period struct {
 	state  State
 	until  time.Duration // end of the period, since base; 0: it does not end by itself
 	permit Permit        // permit of calls while the breaker is closed
+
+	running atomic.Int64 // probes of a half-open period
+	before  *period      // of an open period: the one before, whose calls begin until told or shown
+	told    atomic.Bool  // onChange has returned
 }
 
 // A Call is a call that was allowed. Give it back with [Shared.End], once.
@@ -80,12 +85,17 @@ type Call struct {
 // NewShared makes a closed breaker, or says what is wrong with the options. After each change
 // of the state it calls onChange. The arguments are the state, how long the breaker stays
 // open, and a text for people that says why the state has changed.
-func NewShared(onChange func(s State, closesIn time.Duration, why string), opts Options) (*Shared, error) {
+//
+// Some callers look at what onChange shows to others before they make a call. They shall not
+// be refused because they looked just before. So after the breaker has opened, calls begin
+// as before, as many at once, until shown returns true or onChange has returned. Their
+// results do not count. nil means that the breaker refuses calls at once.
+func NewShared(onChange func(s State, closesIn time.Duration, why string), shown func() bool, opts Options) (*Shared, error) {
 	rule, err := New(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Shared{probes: opts.Probes > 0, rated: opts.Rate > 0, onChange: onChange, base: time.Now(), rule: rule}
+	s := &Shared{probes: max(0, opts.Probes), rated: opts.Rate > 0, onChange: onChange, shown: shown, base: time.Now(), rule: rule}
 	permit, _ := rule.Allow(s.base)
 	s.present.Store(&period{state: Closed, permit: permit})
 	return s, nil
@@ -93,18 +103,36 @@ func NewShared(onChange func(s State, closesIn time.Duration, why string), opts 
 
 // Begin begins a call if one is allowed.
 func (s *Shared) Begin() (c Call, ok bool) {
-	c.in = s.present.Load()
-	if c.permit = c.in.permit; c.in.state == Closed {
-		return c, true
+	p := s.present.Load()
+	if p.state == Open {
+		s.State() // the open period may have ended
 	}
-	if s.State() == Open {
-		return c, false
+	for {
+		p = s.present.Load()
+		late := p.before != nil && !p.told.Load() && s.shown != nil && !s.shown()
+		if late {
+			p = p.before
+		}
+		c = Call{in: p, permit: p.permit}
+		switch {
+		case p.state != HalfOpen:
+			return c, p.state == Closed
+		case late:
+			if ok = p.running.Add(1) <= int64(s.probes); !ok {
+				p.running.Add(-1)
+			}
+			return c, ok
+		}
+		s.change("", func(now time.Time) {
+			c.permit, ok = s.rule.Allow(now)
+			if c.in = s.present.Load(); ok && c.in.state == HalfOpen {
+				c.in.running.Add(1)
+			}
+		})
+		if ok || c.in == p {
+			return c, ok
+		}
 	}
-	s.change("", func(now time.Time) {
-		c.permit, ok = s.rule.Allow(now)
-		c.in = s.present.Load()
-	})
-	return c, ok
 }
 
 // Allow is Begin for a call that ends with a function. Only the first end counts.
@@ -117,6 +145,9 @@ func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
 // End ends a call, and reports whether it is a failure that counts. With probes, the failure
 // of a call that began before the last change of the state does not count.
 func (s *Shared) End(c Call, r Result) (counts bool) {
+	if c.in.state == HalfOpen {
+		c.in.running.Add(-1)
+	}
 	if r != Success || c.in.state != Closed {
 		why := "enough probes have succeeded"
 		switch {
@@ -126,7 +157,7 @@ func (s *Shared) End(c Call, r Result) (counts bool) {
 			why = "too many calls have failed"
 		}
 		s.change(why, func(now time.Time) {
-			counts = r == Failure && (c.in == s.present.Load() || !s.probes)
+			counts = r == Failure && (c.in == s.present.Load() || s.probes == 0)
 			s.rule.Done(c.permit, now, r)
 		})
 	} else if s.rated {
@@ -146,7 +177,7 @@ func (s *Shared) Over(over bool) {
 		why = "fewer failures count"
 	}
 	s.change(why, func(now time.Time) {
-		if s.forced = over && !s.probes; over && s.probes && s.rule.State(now) != Open {
+		if s.forced = over && s.probes == 0; over && s.probes > 0 && s.rule.State(now) != Open {
 			s.rule.Trip(now)
 		}
 	})
@@ -199,7 +230,7 @@ func (s *Shared) change(why string, how func(now time.Time)) {
 // look begins a new period if the state, or the end of the open state, has changed. The
 // lock is held.
 func (s *Shared) look(now time.Time, why string) {
-	if s.stopped || !s.probes && s.rule.State(now) == HalfOpen {
+	if s.stopped || s.probes == 0 && s.rule.State(now) == HalfOpen {
 		s.rule.Reset()
 		s.forced = s.forced && !s.stopped
 	}
@@ -210,13 +241,22 @@ func (s *Shared) look(now time.Time, why string) {
 	if lease > 0 {
 		until = now.Sub(s.base) + lease
 	}
-	if last := s.present.Load(); last.state == state && last.until == until {
+	last := s.present.Load()
+	if last.state == state && last.until == until {
 		return
 	}
 	p := &period{state: state, until: until}
-	if state == Closed {
+	switch {
+	case state == Closed:
 		p.permit, _ = s.rule.Allow(now)
+	case state == Open && last.state == Open:
+		p.before = last.before
+	case state == Open:
+		p.before = last
 	}
 	s.present.Store(p)
-	s.changes.Add(func() { s.onChange(state, lease, why) })
+	s.changes.Add(func() {
+		defer p.told.Store(true)
+		s.onChange(state, lease, why)
+	})
 }

@@ -142,13 +142,16 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 		opts.Failure += ", " + b.failure
 	}
 	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Probes: opts.HalfOpen}
-	if b.shared, err = breaker.NewShared(b.changed, rule); err != nil {
+	if b.shared, err = breaker.NewShared(b.changed, b.shown, rule); err != nil {
 		return nil, fmt.Errorf("circuitbreaker: %w", err)
 	}
 	b.failures = on.Monitor(opts.Failure, opts.Window)
 	b.failures.OnCount(opts.Threshold, opts.Threshold-1, b.shared.Over)
 	return b, nil
 }
+
+// shown reports whether a class with DeferOn sees that the breaker is open.
+func (b *Breaker) shown() bool { return b.sink.Has(SignalOpen + "." + b.opts.Name) }
 
 // changed is called for each change of the state.
 func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
