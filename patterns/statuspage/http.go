@@ -1,11 +1,13 @@
 package statuspage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,8 +18,18 @@ import (
 //go:embed page
 var files embed.FS
 
-// contentTypes are the types of the page's files.
+// contentTypes are the types of the files that a browser gets.
 var contentTypes = map[string]string{"page.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+// script is page.js: all scripts of the page, in the order of their names.
+var script = func() (all []byte) {
+	names, _ := fs.Glob(files, "page/*.js")
+	for _, name := range names {
+		part, _ := fs.ReadFile(files, name)
+		all = append(append(all, part...), '\n')
+	}
+	return all
+}()
 
 // A failure is an error with its HTTP status.
 type failure struct {
@@ -77,6 +89,10 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 		return failure{code: http.StatusNotFound, text: "there is no such path"}
 	}
 	w.Header().Set("Content-Type", kind)
+	if name == "page.js" {
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(script))
+		return nil
+	}
 	http.ServeFileFS(w, r, files, "page/"+name)
 	return nil
 }
