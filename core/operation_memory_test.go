@@ -120,7 +120,7 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 }
 
 // flood is how many unrelated signals pass.
-func flood() int { return core.Often(10_000_000, 400_000) }
+func flood() int { return core.Often(4_000_000, 400_000) }
 
 // A very large number of unique names leaves no memory behind.
 func TestFloodLeavesNoMemory(t *testing.T) {

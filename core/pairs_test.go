@@ -30,7 +30,7 @@ func TestPairs(t *testing.T) {
 		runPairs(t, parsePairsSpec(t, spec))
 		return
 	}
-	spec := pairsSpec{span: time.Duration(core.Often(30_000, 3_000)) * time.Millisecond}
+	spec := pairsSpec{span: time.Duration(core.Often(15_000, 3_000)) * time.Millisecond}
 	if text := os.Getenv("EPHEMERAL_PAIRS"); text != "" {
 		spec = parsePairsSpec(t, text)
 	}
