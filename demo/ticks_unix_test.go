@@ -103,7 +103,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 	}
 	rounds := 1 // a round takes 3 seconds; at its end no process is alive
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		rounds = 20
+		rounds = 10
 	}
 	dir, begin := t.TempDir(), time.Now().Add(-10*time.Second).Truncate(time.Second)
 	p := openTicking(dir)

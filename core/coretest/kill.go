@@ -22,7 +22,7 @@ type Kill struct {
 	// Check opens what the child has left, and compares it with the items that all
 	// children so far have acknowledged, in order.
 	Check func(dir string, acked []string) error
-	// Rounds is how often a child is killed; 0 means 3, or 200 if EPHEMERAL_LONG is set and
+	// Rounds is how often a child is killed; 0 means 3, or 100 if EPHEMERAL_LONG is set and
 	// the race detector is off.
 	Rounds int
 	// Within bounds the random time from the first item to the kill; 0 means 50 ms. For every
@@ -55,7 +55,7 @@ func KillLoop(t *testing.T, k Kill) error {
 	k.Within = cmp.Or(k.Within, 50*time.Millisecond)
 	if k.Rounds == 0 {
 		if k.Rounds = 3; os.Getenv("EPHEMERAL_LONG") != "" && !Race {
-			k.Rounds = 200
+			k.Rounds = 100
 		}
 	}
 	dir, acked := t.TempDir(), []string(nil)

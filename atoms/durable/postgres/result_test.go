@@ -63,7 +63,7 @@ func TestResult(t *testing.T) {
 func TestDiscardBesideWork(t *testing.T) {
 	many, span := 2_000, time.Second
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		many, span = 30_000, 5*time.Second
+		many, span = 30_000, 3*time.Second
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 16 })
 	var done atomic.Int64
@@ -72,7 +72,7 @@ func TestDiscardBesideWork(t *testing.T) {
 	exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, data)
 		select nextval('{s}.durable_item_id'), 'q', 'dead ' || n, '', 0, 64, '', now(), now(), now(), now() + n * interval '1 us', '1' from generate_series(1, $1) as n`, many)
 	exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
-		select nextval('{s}.durable_item_id'), 'q', 'key ' || n, '', 0, 2, '', now(), now(), '1' from generate_series(1, 600000 * $1::bigint / 100000) as n`, many)
+		select nextval('{s}.durable_item_id'), 'q', 'key ' || n, '', 0, 2, '', now(), now(), '1' from generate_series(1, 10 * $1::bigint) as n`, many)
 	exec(t, s, "vacuum analyze {s}.durable_item")
 	ctx, stop := context.WithCancel(t.Context())
 	var run sync.WaitGroup
@@ -89,6 +89,7 @@ func TestDiscardBesideWork(t *testing.T) {
 	took := time.Since(began)
 	beside := float64(done.Load()-before) / took.Seconds()
 	require.NoError(t, err)
+	alone = min(alone, rate(span)) // the machine may have had more to do meanwhile
 	assert.Equal(t, durable.Progress{Matched: many, Looked: many, Changed: many}, p)
 	t.Logf("%.0f items a second alone, %.0f beside %d that are discarded in %v", alone, beside, many, took)
 	if many == 30_000 {
