@@ -37,4 +37,7 @@
 //
 // Signals are recorded before the call that raises them returns. To see those of other
 // goroutines, call synctest.Wait first.
+//
+// [Idle] fails with the reasons of everything that still waits or runs. Call it at the end of a
+// test, or where nothing must be left to do.
 package coretest
