@@ -26,6 +26,14 @@ func (o *Operation) Key() string {
 	return o.key
 }
 
+// Lane is the name of its lane, or "" without one.
+func (o *Operation) Lane() string {
+	if o == nil {
+		return ""
+	}
+	return o.engine.lanes[o.lane].Name
+}
+
 // SetKey changes what the operation is about, for its snapshots and for the signals it
 // raises from now on. A keyed coordinator still orders the operation by its first key.
 func (o *Operation) SetKey(key string) {

@@ -38,6 +38,7 @@ var mainTypes = map[string]string{
 	"patterns/adaptiverate":           "AdaptiveRate",
 	"core/breaker":                    "BreakerRule",
 	"core/bucket":                     "Bucket",
+	"core/profile":                    "Profile",
 	"core/inspect":                    "",
 	"core/filelock":                   "Lock",
 	"core/flight":                     "Flight",
