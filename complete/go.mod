@@ -34,6 +34,7 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/flightrecorder v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/fxmodule v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/jobs v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
@@ -142,6 +143,8 @@ replace github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../pattern
 replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
 
 replace github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow => ../patterns/dynamicworkflow
+
+replace github.com/ephemeralgo/ephemeral/patterns/flightrecorder => ../patterns/flightrecorder
 
 replace github.com/ephemeralgo/ephemeral/patterns/fxmodule => ../patterns/fxmodule
 

@@ -26,6 +26,7 @@ var mainTypes = map[string]string{
 	"core":                            "",
 	"patterns/fxmodule":               "Fx",
 	"patterns/jobs":                   "Job",
+	"patterns/flightrecorder":         "Flight",
 	"patterns/logging":                "Logging",
 	"patterns/signallogwatcher":       "LogWatcher",
 	"patterns/longwindowdemo":         "LongWindowDemo",

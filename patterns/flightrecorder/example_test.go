@@ -1,0 +1,43 @@
+package flightrecorder_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/flightrecorder"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "flights")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	sink := core.NewSink(core.SinkOptions{})
+	uploads := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads"}))
+	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
+		On: "circuit.opened.*", Dir: dir, Coordinators: []core.Inspector{uploads},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer recorder.Close()
+	flightrecorder.Recorded.Subscribe(sink, func(_ core.Signal, r flightrecorder.Recording) {
+		text, err := os.ReadFile(r.Report)
+		var report flightrecorder.Report
+		if err := errors.Join(err, json.Unmarshal(text, &report)); err != nil {
+			panic(err)
+		}
+		fmt.Println(r.Cause, report.Busy)
+	})
+
+	sink.Raise("circuit.opened.carrier")
+	if err := recorder.Flush(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output: circuit.opened.carrier map[uploads:[]]
+}

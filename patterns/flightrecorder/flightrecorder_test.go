@@ -1,0 +1,138 @@
+package flightrecorder_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/trace"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/patterns/flightrecorder"
+)
+
+// start starts a recorder for the signal "alarm", and returns what it has recorded so far.
+func start(t *testing.T, sink *core.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, *[]flightrecorder.Recording) {
+	opts.On = "alarm"
+	r, err := flightrecorder.New(sink, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	recordings := new([]flightrecorder.Recording)
+	t.Cleanup(flightrecorder.Recorded.Subscribe(sink, func(s core.Signal, got flightrecorder.Recording) {
+		assert.Equal(t, "flightrecorder", s.Key)
+		assert.Equal(t, []string{"alarm", s.Name}, s.Path())
+		*recordings = append(*recordings, got)
+	}))
+	return r, recordings
+}
+
+// The trace has the format of Go, and the report says why operations wait.
+func TestRecording(t *testing.T) {
+	sink, free := core.NewSink(core.SinkOptions{}), make(chan struct{})
+	c := core.Must(core.NewCoordinator(func(context.Context, int) error { <-free; return nil }, core.Options{Name: "orders", MaxConcurrency: 1}))
+	for i := range 2 {
+		core.Must(c.Enqueue(t.Context(), i))
+	}
+	require.NoError(t, c.WaitRunning(t.Context()))
+	sink.RaiseKey("before", "k")
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Coordinators: []core.Inspector{c}})
+	sink.Raise("alarm")
+	sink.Raise("alarm") // too early for another one
+	require.NoError(t, r.Flush(t.Context()))
+	require.Len(t, *recordings, 1)
+	got := (*recordings)[0]
+	data, err := os.ReadFile(got.Trace)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(data), "go 1."))
+	assert.EqualValues(t, len(data), got.Bytes)
+	data, err = os.ReadFile(got.Report)
+	require.NoError(t, err)
+	var report flightrecorder.Report
+	require.NoError(t, json.Unmarshal(data, &report))
+	assert.Equal(t, "alarm", report.Cause.Name)
+	assert.Equal(t, 1, report.Stats["orders"].Running)
+	require.Len(t, report.Busy["orders"], 2)
+	assert.Contains(t, report.Busy["orders"][1], "the only slot is taken by operation")
+	require.Len(t, report.Signals, 3)
+	assert.Equal(t, "before", report.Signals[0].Name)
+	close(free)
+	require.NoError(t, c.Drain(t.Context()))
+}
+
+// Without a pause, each signal is recorded that comes while no other one is written. Only the newest recordings stay, and files
+// of others are not touched.
+func TestKeep(t *testing.T) {
+	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "another.trace"), nil, 0o600))
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: dir, Keep: 2, Pause: -1})
+	for range 4 {
+		sink.Raise("alarm")
+		require.NoError(t, r.Flush(t.Context()))
+	}
+	require.Len(t, *recordings, 4)
+	files, err := filepath.Glob(filepath.Join(dir, "flight-*"))
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{(*recordings)[2].Trace, (*recordings)[2].Report, (*recordings)[3].Trace, (*recordings)[3].Report}, files)
+	assert.FileExists(t, filepath.Join(dir, "another.trace"))
+}
+
+// If the files cannot be written, a signal says why. The next one may work.
+func TestFailure(t *testing.T) {
+	dir, sink := filepath.Join(t.TempDir(), "flights"), core.NewSink(core.SinkOptions{})
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: dir, Pause: -1})
+	var failures []error
+	defer flightrecorder.Failed.Subscribe(sink, func(_ core.Signal, err error) { failures = append(failures, err) })()
+	require.NoError(t, os.Remove(dir))
+	sink.Raise("alarm")
+	require.NoError(t, r.Flush(t.Context()))
+	require.Len(t, failures, 1)
+	assert.ErrorIs(t, failures[0], os.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	sink.Raise("alarm")
+	require.NoError(t, r.Flush(t.Context()))
+	assert.Len(t, *recordings, 1)
+}
+
+// There is one recorder in a process. After its end another one can start, and nothing is left on the sink.
+func TestOneAtATime(t *testing.T) {
+	sink, opts := core.NewSink(core.SinkOptions{}), flightrecorder.Options{On: "alarm", Dir: t.TempDir()}
+	coretest.NothingLeft(t, sink, func() {
+		for range 2 {
+			r, err := flightrecorder.New(sink, opts)
+			require.NoError(t, err)
+			_, err = flightrecorder.New(sink, opts)
+			assert.ErrorContains(t, err, "flightrecorder: ")
+			assert.True(t, trace.IsEnabled())
+			require.NoError(t, errors.Join(r.Close(), r.Close()))
+			assert.False(t, trace.IsEnabled())
+			sink.Raise("alarm")
+		}
+	})
+}
+
+func TestMistakes(t *testing.T) {
+	sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for want, opts := range map[string]flightrecorder.Options{
+		"Options.On is empty":             {Dir: dir},
+		"must not match":                  {On: "flight.*", Dir: dir},
+		"Options.Dir: stat":               {On: "alarm", Dir: filepath.Join(dir, "none")},
+		"must be a directory":             {On: "alarm", Dir: file},
+		"Keep is -1 and MinAge is 10s":    {On: "alarm", Dir: dir, Keep: -1},
+		"Keep is 10 and MinAge is -1ns, ": {On: "alarm", Dir: dir, MinAge: -1},
+	} {
+		_, err := flightrecorder.New(sink, opts)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := flightrecorder.New(nil, flightrecorder.Options{On: "alarm", Dir: dir})
+	assert.ErrorContains(t, err, "needs a sink")
+}
