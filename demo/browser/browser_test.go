@@ -66,7 +66,7 @@ func TestPage(t *testing.T) {
 	run("Load", func(t *testing.T) {
 		b.open(origin)
 		b.until(`document.querySelector("#state").textContent === "live"`)
-		b.until(`document.querySelector("#title").textContent === "shop" && document.title === "Overview – shop"`)
+		b.until(`document.querySelector("#title").textContent === "shop" && document.title === "1 failed – Overview – shop"`)
 		b.until(`[...document.querySelectorAll(".card h2")].map((h) => h.textContent).join() === "orders,uploads,mails"`)
 		b.until(`document.querySelector(".card").textContent.includes("10/s")`)
 		b.until(`/closed\s+defers lane slow on db.down/.test(document.querySelector(".gates").innerText)`)

@@ -1,7 +1,6 @@
 package statuspage
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"embed"
@@ -89,11 +88,11 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 		return failure{code: http.StatusNotFound, text: "there is no such path"}
 	}
 	w.Header().Set("Content-Type", kind)
-	if name == "page.js" {
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(script))
-		return nil
+	body := script
+	if name != "page.js" {
+		body, _ = files.ReadFile("page/" + name)
 	}
-	http.ServeFileFS(w, r, files, "page/"+name)
+	w.Write(compressed(w, r, body))
 	return nil
 }
 
@@ -114,7 +113,7 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	if err != nil {
 		return err
 	}
-	p.answer(w, http.StatusOK, slices.Concat(head(time.Now()), body[1:]))
+	p.answer(w, http.StatusOK, compressed(w, r, slices.Concat(head(time.Now()), body[1:])))
 	return nil
 }
 

@@ -7,7 +7,8 @@ const can = (thing, what) => (thing?.can ?? []).includes(what);
 
 function header() {
   text($("title"), all.title || "Status");
-  document.title = joined([shown.title, inside(all.title ?? "")], " – ") || "Status";
+  const failed = (all.coordinators ?? []).reduce((sum, c) => sum + (c.failed ?? 0), 0);
+  document.title = joined([failed && `${count(failed)} failed`, shown.title, inside(all.title ?? "")], " – ") || "Status";
   $("readonly").hidden = !all.readOnly;
   const views = ["overview", "operations", "signals"];
   if (all.queues?.length) views.push("queues");
@@ -107,6 +108,7 @@ const operationColumns = [
   plain("Key", "key", (o) => o.key),
   plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).map(inside).join(" · ")),
   column("Age", "num age", (cell, o) => age(cell, o.enqueued, o.finished)),
+  plain("Ended", "num time", (o) => (isSet(o.finished) ? clock.format(new Date(o.finished)) : "")),
   column("Detail", "detail", (cell, o) => detail(cell, o)),
   plain("Signals", "num count", (o) => o.signals || ""),
   column("Actions", "actions", (cell, o) => operationButtons(cell, o)),

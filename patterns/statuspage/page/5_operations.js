@@ -6,7 +6,7 @@ function operations() {
   const statuses = el("fieldset", {}, el("legend", {}, "Status"),
     ...[...live, ...ended].map((s) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "status", value: s }), s)));
   const order = el("select");
-  choose(order, [["", "oldest first"], ["newest", "newest first"]]);
+  choose(order, [["", "newest first"], ["oldest", "oldest first"]]);
   const form = filters(field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
     field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order), statuses);
   let of = "";
@@ -25,7 +25,7 @@ function operations() {
       choose(lane, [["", "any"], ...(coordinatorOf(of)?.lanes ?? []).map((l) => [l.name, l.name])]);
       lane.parentNode.hidden = lane.options.length < 2;
       refill(form, { ...p, coordinator: of });
-      return ["operations", { coordinator: of, status: p.status, key: p.key, lane: p.lane, signal: p.signal, order: p.order, after: p.after, limit: 50 }];
+      return ["operations", { coordinator: of, status: p.status, key: p.key, lane: p.lane, signal: p.signal, order: p.order || "newest", after: p.after, limit: 50 }];
     },
     update(frame) {
       of = frame.coordinator || of;
