@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,7 +57,7 @@ func TestClassRate(t *testing.T) {
 		s.enqueue(q.Class("slow"), "a/1", "a/2", "b/1")
 		id := s.enqueue(q, "a/3", "c/1")[0]
 		time.Sleep(250 * time.Millisecond)
-		assert.Equal(t, "a/1slow@0s c/1@0s", l.take())
+		assert.ElementsMatch(t, []string{"a/1slow@0s", "c/1@0s"}, strings.Fields(l.take())) // they start at the same time
 		assert.Equal(t, "behind 1 item of key a; the first waits: class slow has its next token in 750ms", s.explain(q, id))
 		assert.Equal(t, "class slow has its next token in 750ms; behind 1 item of its lane and class", s.explain(q, id-1))
 		assert.Equal(t, 2, s.stats(q).Classes[0].Pending)
