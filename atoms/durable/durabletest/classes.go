@@ -114,7 +114,7 @@ type rateForm struct {
 func (s *suite) rates() {
 	forms := list(rateForm{200, 1, 3})
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		forms = append(forms, rateForm{100, 5, 0}, rateForm{1000, 5, 0})
+		forms = append(forms, rateForm{100, 3, 0}, rateForm{1000, 3, 0})
 	}
 	for n, f := range forms {
 		share := 0.0

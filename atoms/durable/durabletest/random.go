@@ -18,7 +18,7 @@ import (
 // answers. It translates IDs and tokens of the store to IDs and tokens of Memory. It
 // compares times only if they do not depend on the speed of the store.
 func (s *suite) random() {
-	seeds := uint64(3)
+	seeds := uint64(2)
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		seeds = 10
 	}
