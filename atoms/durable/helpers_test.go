@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,7 +160,6 @@ type faulty struct {
 	loseClaim atomic.Bool // the answer of the next claim
 	loseEnd   atomic.Bool // the answer of the next end
 	slow      atomic.Bool // the answer of a turn that claims takes a second
-	refused   string      // a key: no turn with the end of its item succeeds
 }
 
 func (f *faulty) Insert(ctx context.Context, queue string, items []durable.Insert) ([]durable.Inserted, error) {
@@ -180,7 +178,7 @@ func (f *faulty) Beat(ctx context.Context, node durable.Node, note string) (dura
 }
 
 func (f *faulty) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (durable.Turned, error) {
-	if f.cut.Load() || slices.ContainsFunc(ends, func(e durable.End) bool { return f.refused != "" && e.Key == f.refused }) {
+	if f.cut.Load() {
 		return durable.Turned{}, errOnPurpose
 	}
 	t, err := f.Store.Turn(ctx, node, ends, want)

@@ -100,18 +100,15 @@ func (p *pump[T]) run() {
 func (p *pump[T]) take(again bool) (s *session, some []*ending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all, once, rest, most := p.ends, map[ItemID]bool{}, []*ending(nil), MaxBatch
+	all, once, rest := p.ends, map[ItemID]bool{}, []*ending(nil)
 	if again {
 		all, p.again = append(p.again, all...), nil
-	}
-	if p.wait > 0 && p.running.Err() != nil {
-		most = 1 // the store may refuse only one of them, and Run must end
 	}
 	for _, x := range all {
 		if s == nil {
 			s = x.run.session
 		}
-		if x.run.session != s || once[x.end.ID] || len(some) == most {
+		if x.run.session != s || once[x.end.ID] || len(some) == MaxBatch {
 			rest = append(rest, x)
 			continue
 		}
@@ -175,7 +172,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		p.wait = min(max(2*p.wait, 10*time.Millisecond), p.opts.Poll)
 		p.retry = time.Now().Add(p.wait)
-		if late := p.running.Err() != nil && len(some) == 1 && time.Since(some[0].since) > p.opts.Lease; !late && s.ctx.Err() == nil {
+		if s.ctx.Err() == nil {
 			p.again = append(some, p.again...)
 			return
 		}
@@ -221,7 +218,6 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	promoted := false
 	for n, x := range told {
-		p.more = p.more || x.end.After <= 0 && (x.end.Kind == EndSnoozed || x.end.Kind == EndRetry) && outs[n].State&(Ready|Retry) != 0
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
@@ -313,9 +309,8 @@ func (q *queue[T]) done(o core.Snapshot) {
 	q.finish(r, e)
 }
 
-// finish lets the pump record the end of a claim. If the store cannot be reached, or refuses
-// the end, the pump tries again until the lease is lost. Once Run is to end, it gives up after
-// the time of a lease.
+// finish lets the pump record the end of a claim. If the store cannot be reached, the pump
+// tries again until the lease is lost.
 func (q *queue[T]) finish(r *run, e End) {
 	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
 	q.mu.Lock()

@@ -42,26 +42,6 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// An end that the store refuses does not keep Run from ending. The other ends are recorded. The item is free again.
-func TestEndIsRefused(t *testing.T) {
-	inBubble(t, func(s *shop) {
-		s.store = &faulty{Store: s.store, refused: "bad"}
-		var l log
-		q := s.queue(l.sleeps, durable.Options{MaxConcurrency: 3, Lease: 10 * time.Second})
-		ids := s.enqueue(q, "a/1", "bad/1", "b/1")
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		ended := make(chan error)
-		go func() { ended <- q.Run(ctx) }()
-		time.Sleep(time.Minute)
-		stopped := time.Now()
-		cancel()
-		assert.NoError(t, <-ended)
-		assert.LessOrEqual(t, time.Since(stopped), 15*time.Second)
-		assert.Equal(t, "done ready done", s.states(q, ids...))
-	})
-}
-
 // An item that was claimed and has not started is given back, and its attempt does not count.
 // So is one whose body Close has cancelled.
 func TestItemsAreGivenBack(t *testing.T) {
