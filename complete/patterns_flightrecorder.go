@@ -12,7 +12,7 @@ import (
 var FlightRecorded = flightrecorder.Recorded
 
 // FlightFailed is [flightrecorder.Failed]: Failed is the kind of the signal that says
-// why a recording could not be written.
+// why a recording could not be written, or why an old one could not be deleted.
 var FlightFailed = flightrecorder.Failed
 
 // FlightRecording is [flightrecorder.Recording]: A Recording says where the two files

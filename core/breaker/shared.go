@@ -139,7 +139,7 @@ func (s *Shared) Begin() (c Call, ok bool) {
 func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
 	c, ok := s.Begin()
 	var ended atomic.Bool
-	return func(r Result) bool { return !ended.Swap(true) && s.End(c, r) }, ok
+	return func(r Result) bool { return ok && !ended.Swap(true) && s.End(c, r) }, ok
 }
 
 // End ends a call, and reports whether it is a failure that counts. With probes, the failure

@@ -18,16 +18,19 @@ func Idle(t testing.TB, coordinators ...core.Inspector) {
 	t.Helper()
 	for _, c := range coordinators {
 		var busy strings.Builder
-		more := 0
-		for o := range c.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning | core.StatusSuspended}) {
-			if more++; more <= idleShown {
-				x, _ := c.Explain(o.ID)
-				fmt.Fprintf(&busy, "\n%s", strings.TrimSpace(x.String()))
+		count := 0
+		for o := range c.Operations(core.OperationQuery{Status: core.StatusAlive}) {
+			x, ok := c.Explain(o.ID)
+			if !ok || x.Status&core.StatusAlive == 0 {
+				continue // it has ended meanwhile
+			}
+			if count++; count <= idleShown {
+				fmt.Fprintf(&busy, "\n%s", x)
 			}
 		}
-		if more > idleShown {
-			fmt.Fprintf(&busy, "\nand %d more", more-idleShown)
+		if count > idleShown {
+			fmt.Fprintf(&busy, "\nand %d more", count-idleShown)
 		}
-		Check(t, more == 0, "%s is not idle:%s", c.Name(), busy.String())
+		Check(t, count == 0, "%s is not idle:%s", c.Name(), busy.String())
 	}
 }

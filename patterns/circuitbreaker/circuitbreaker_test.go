@@ -217,6 +217,7 @@ func TestResetAndCloseFromAHandler(t *testing.T) {
 		end := func() { b.Reset() }
 		defer sink.Subscribe(circuitbreaker.SignalOpen+".*", func(core.Signal) {
 			assert.True(t, b.Open())
+			assert.ErrorIs(t, work(t.Context(), nil), circuitbreaker.ErrOpen, "the signal is held, and its handlers are still called")
 			end()
 			assert.False(t, b.Open())
 		})()

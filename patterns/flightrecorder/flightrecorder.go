@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/trace"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,8 @@ import (
 // Recorded is the kind of the signal that says where a recording is. The key is the name of the recorder.
 var Recorded = core.NewKind[Recording]("flight.recorded")
 
-// Failed is the kind of the signal that says why a recording could not be written. The key is the name of the recorder.
+// Failed is the kind of the signal that says why a recording could not be written, or why an old one could not be deleted.
+// The key is the name of the recorder.
 var Failed = core.NewKind[error]("flight.failed")
 
 // A Recording says where the two files of a recording are.
@@ -82,11 +82,11 @@ type Recorder struct {
 }
 
 // New starts a recorder. Only one [trace.FlightRecorder] can run in a process, so New returns an error if there is one
-// already. It also returns an error if the options are not valid. While it runs, the runtime collects trace events: that costs
-// a few percent of the processor, and MaxBytes of memory.
+// already. It also returns an error if the options are not valid. While it runs, the runtime collects trace events: short
+// operations take up to a tenth longer, and the events take MaxBytes of memory.
 //
-// A handler only asks for a recording. The files are written by an operation of the recorder, one at a time. While one is
-// written, and during Pause, further signals cause no recording.
+// A handler only asks for a recording. The files are written by an operation of the recorder, one at a time. During Pause, further
+// signals cause no recording. If Pause is over while one is still written, at most one more waits.
 func New(sink *core.Sink, opts Options) (*Recorder, error) {
 	opts, err := opts.resolved(sink)
 	if err != nil {
@@ -101,7 +101,9 @@ func New(sink *core.Sink, opts Options) (*Recorder, error) {
 		recording, err := r.record(flight, cause)
 		if err == nil {
 			Recorded.Raise(sink.Because(cause), opts.Name, recording)
-		} else {
+			err = r.prune()
+		}
+		if err != nil {
 			Failed.Raise(sink.Because(cause), opts.Name, err)
 		}
 		return err
@@ -154,13 +156,16 @@ func (r *Recorder) record(flight *trace.FlightRecorder, cause core.Signal) (got 
 		return got, err
 	}
 	text, err := json.MarshalIndent(report, "", "\t")
-	return got, errors.Join(err, os.WriteFile(got.Report, text, 0o600), r.prune())
+	return got, errors.Join(err, os.WriteFile(got.Report, text, 0o600))
 }
+
+// ours matches the names of files that record writes.
+const ours = "flight-????????T??????.?????????.*"
 
 // prune deletes the oldest files, until Keep recordings stay.
 func (r *Recorder) prune() error {
 	all, err := os.ReadDir(r.opts.Dir) // sorted by name, so the oldest is first
-	all = slices.DeleteFunc(all, func(f fs.DirEntry) bool { return !strings.HasPrefix(f.Name(), "flight-") })
+	all = slices.DeleteFunc(all, func(f fs.DirEntry) bool { is, _ := filepath.Match(ours, f.Name()); return !is })
 	for _, f := range all[:max(0, len(all)-2*r.opts.Keep)] {
 		err = errors.Join(err, os.Remove(filepath.Join(r.opts.Dir, f.Name())))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/trace"
@@ -70,7 +71,10 @@ func TestRecording(t *testing.T) {
 // of others are not touched.
 func TestKeep(t *testing.T) {
 	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "another.trace"), nil, 0o600))
+	others := []string{filepath.Join(dir, "another.trace"), filepath.Join(dir, "flight-0.trace")}
+	for _, other := range others {
+		require.NoError(t, os.WriteFile(other, nil, 0o600))
+	}
 	r, recordings := start(t, sink, flightrecorder.Options{Dir: dir, Keep: 2, Pause: -1})
 	for range 4 {
 		sink.Raise("alarm")
@@ -79,8 +83,8 @@ func TestKeep(t *testing.T) {
 	require.Len(t, *recordings, 4)
 	files, err := filepath.Glob(filepath.Join(dir, "flight-*"))
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{(*recordings)[2].Trace, (*recordings)[2].Report, (*recordings)[3].Trace, (*recordings)[3].Report}, files)
-	assert.FileExists(t, filepath.Join(dir, "another.trace"))
+	assert.ElementsMatch(t, []string{others[1], (*recordings)[2].Trace, (*recordings)[2].Report, (*recordings)[3].Trace, (*recordings)[3].Report}, files)
+	assert.FileExists(t, others[0])
 }
 
 // If the files cannot be written, a signal says why. The next one may work.
@@ -99,6 +103,22 @@ func TestFailure(t *testing.T) {
 	sink.Raise("alarm")
 	require.NoError(t, r.Flush(t.Context()))
 	assert.Len(t, *recordings, 1)
+}
+
+// Close while a recording is written waits for it, and leaves no part of one.
+func TestCloseWhileRecording(t *testing.T) {
+	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
+	recorded := sink.Monitor(flightrecorder.Recorded.Name(), 0)
+	defer recorded.Stop()
+	for range 20 {
+		r, err := flightrecorder.New(sink, flightrecorder.Options{On: "alarm", Dir: dir, Keep: 100})
+		require.NoError(t, err)
+		sink.Raise("alarm")
+		require.NoError(t, r.Close())
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 2*recorded.Count())
+	}
 }
 
 // There is one recorder in a process. After its end another one can start, and nothing is left on the sink.
@@ -135,4 +155,22 @@ func TestMistakes(t *testing.T) {
 	}
 	_, err := flightrecorder.New(nil, flightrecorder.Options{On: "alarm", Dir: dir})
 	assert.ErrorContains(t, err, "needs a sink")
+}
+
+// An operation beside a recorder, and without one.
+func BenchmarkOperation(b *testing.B) {
+	work := func(context.Context, int) error { return nil }
+	for _, recorded := range []bool{false, true} {
+		b.Run(fmt.Sprint("recorder=", recorded), func(b *testing.B) {
+			sink := core.NewSink(core.SinkOptions{})
+			if recorded {
+				defer core.Must(flightrecorder.New(sink, flightrecorder.Options{On: "alarm", Dir: b.TempDir()})).Close()
+			}
+			c := core.Must(core.NewCoordinator(work, core.Options{Sink: sink}))
+			defer c.Close()
+			for b.Loop() {
+				core.Must(c.Enqueue(b.Context(), 1))
+			}
+		})
+	}
 }

@@ -21,7 +21,7 @@ func (r *Recorder) report(cause core.Signal) Report {
 	report := Report{cause, map[string]core.Stats{}, map[string][]string{}, nil}
 	for _, c := range r.opts.Coordinators {
 		busy := []string{}
-		for o := range c.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning | core.StatusSuspended, Limit: maxListed}) {
+		for o := range c.Operations(core.OperationQuery{Status: core.StatusAlive, Limit: maxListed}) {
 			if x, ok := c.Explain(o.ID); ok {
 				busy = append(busy, strings.TrimPrefix(o.Key+": "+x.String(), ": "))
 			}
