@@ -110,6 +110,7 @@ func (c Control) Stats() Stats {
 		Rejected:       e.intake.rejected,
 		Overflow:       e.overflow,
 		Limit:          e.limit,
+		Stuck:          e.stuck.n,
 		Tracked:        e.window.len(),
 		Pinned:         e.window.pinned,
 		Forced:         e.forced,

@@ -84,6 +84,8 @@ type engine struct {
 	pendingMarks []*watermark
 	alarm        alarm // wakes workers when a deferral may be over
 	sweeper      alarm // evicts operations that are too old
+	stuck        stuckWatch
+	stuckAlarm   alarm // looks for bodies that are stuck
 	ledger       ledger
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
 }
@@ -123,6 +125,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:     opts.MaxConcurrency,
+		stuck:     newStuckWatch(&opts),
 	}
 	lanes := opts.Lanes
 	if len(lanes) == 0 {

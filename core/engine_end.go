@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"runtime/trace"
 	"slices"
 )
 
@@ -35,6 +36,9 @@ func (e *engine) cancel(o *Operation, cause error) {
 	}
 	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
+		if e.stuck.bodies != nil {
+			e.watchUntil(e.stuck.cancelled(o.id, cause, e.clock.now()))
+		}
 	}
 	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
@@ -80,6 +84,9 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 // retire records the end of an operation and puts it into the window. mu is held.
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
+	if trace.IsEnabled() {
+		o.traceEnd()
+	}
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {
 		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
@@ -179,6 +186,7 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 // finalize empties the window of a closed engine. mu is held.
 func (e *engine) finalize(now int64) {
 	e.alarm.stop()
+	e.stuckAlarm.stop()
 	e.sweeper.stop()
 	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
@@ -203,6 +211,9 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	}
 	e.scheduler.finish(o, now)
 	e.grant()
+	if e.stuck.bodies != nil {
+		e.stuck.returned(o.id)
+	}
 	status := StatusFailed
 	switch cause := o.cause(); {
 	case err == nil:

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"runtime/trace"
 	"slices"
 	"time"
 )
@@ -186,6 +187,9 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 	}
 	until, _ := ctx.Deadline()
 	w := &bodyWait{by: o, what: what, since: time.Now(), until: until, gives: true}
+	if trace.IsEnabled() {
+		defer trace.StartRegion(ctx, o.engine.name+": suspended").End()
+	}
 	w.start()
 	defer w.end()
 	return wait(ctx)

@@ -184,6 +184,9 @@ const (
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
 	// although a signal still matches DeferOn. The payload is a [ForcedStart].
 	SignalForced = "coordinator.forced"
+	// SignalStuck is raised once by an operation whose body does not return: see
+	// [Options.StuckAfter] and [Options.StuckAfterCancel]. The payload is a [StuckOperation].
+	SignalStuck = "operation.stuck"
 	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
 	// the coordinator's name as key.
 	SignalPaused  = "coordinator.paused"
