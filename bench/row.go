@@ -24,6 +24,7 @@ func Groups() []Group {
 		{"match", 0, matchRows},
 		{"run", 0, runRows},
 		{"onecore", 1, oneCoreRows},
+		{"traced", 1, tracedRows},
 		{"keyed", 0, keyedRows},
 		{"parallel", 0, parallelRows},
 		{"cache", 0, cacheRows},

@@ -77,13 +77,12 @@ func (e *engine) tracePending(o *Operation) {
 		why = "its lane or its class is full"
 	case e.scheduler.n > 1:
 		why = "other operations go first"
-	default:
-		why = "it can start"
 	}
-	e.mu.Unlock()
 	if why != "" {
+		t.waits = true
 		trace.Log(t.holder, "waits", why)
 	}
+	e.mu.Unlock()
 }
 
 // reject counts an item that was not accepted because of err, and returns the error for

@@ -168,6 +168,7 @@ type traced struct {
 	context.Context
 	holder context.Context // has the task as its only value
 	task   *trace.Task
+	waits  bool // a log entry says why it waits; guarded by engine.mu until it starts
 }
 
 func (t *traced) Value(key any) any {
@@ -196,10 +197,10 @@ func (e *engine) traceOf(ctx, base context.Context) context.Context {
 	holder, task := trace.NewTask(b, e.name)
 	b.from = nil
 	if from, ok := base.(*origin); ok {
-		from.Context = &traced{from.Context, holder, task}
+		from.Context = &traced{from.Context, holder, task, false}
 		return from
 	}
-	return &traced{base, holder, task}
+	return &traced{base, holder, task, false}
 }
 
 // traced returns the task of the operation and its context, or nil.
@@ -215,7 +216,9 @@ func (o *Operation) traced() *traced {
 // traceEnd ends the task of an operation that has ended.
 func (o *Operation) traceEnd() {
 	if t := o.traced(); t != nil {
-		trace.Log(t.holder, "ended", o.status.String())
+		if o.status != StatusSucceeded {
+			trace.Log(t.holder, "ended", o.status.String())
+		}
 		t.task.End()
 	}
 }
@@ -223,7 +226,9 @@ func (o *Operation) traceEnd() {
 // traceBody runs the body of an operation as a region.
 func (o *Operation) traceBody() error {
 	ctx := (*operationContext)(o)
-	trace.Log(ctx, "waited", time.Duration(o.started-o.enqueued).String())
+	if t := o.traced(); t != nil && t.waits {
+		trace.Log(ctx, "waited", time.Duration(o.started-o.enqueued).String())
+	}
 	defer trace.StartRegion(ctx, o.engine.name+": body").End()
 	return o.body.run(ctx)
 }

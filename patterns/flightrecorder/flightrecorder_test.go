@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,24 +156,6 @@ func TestMistakes(t *testing.T) {
 	}
 	_, err := flightrecorder.New(nil, flightrecorder.Options{On: "alarm", Dir: dir})
 	assert.ErrorContains(t, err, "needs a sink")
-}
-
-// An operation beside a recorder, and without one.
-func BenchmarkOperation(b *testing.B) {
-	work := func(context.Context, int) error { return nil }
-	for _, recorded := range []bool{false, true} {
-		b.Run(fmt.Sprint("recorder=", recorded), func(b *testing.B) {
-			sink := core.NewSink(core.SinkOptions{})
-			if recorded {
-				defer core.Must(flightrecorder.New(sink, flightrecorder.Options{On: "alarm", Dir: b.TempDir()})).Close()
-			}
-			c := core.Must(core.NewCoordinator(work, core.Options{Sink: sink}))
-			defer c.Close()
-			for b.Loop() {
-				core.Must(c.Enqueue(b.Context(), 1))
-			}
-		})
-	}
 }
 
 // In a recording, an operation is a task with regions for its body and for Suspend, and with log
