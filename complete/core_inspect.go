@@ -3,6 +3,7 @@
 package complete
 
 import (
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -37,3 +38,23 @@ type ScheduleStatus = inspect.ScheduleStatus
 // CoordinatorActions is [inspect.Actions]: Actions are what a person does with a
 // coordinator, for example on a status page.
 type CoordinatorActions = inspect.Actions
+
+// MaxWaits is [inspect.MaxWaits]: MaxWaits is how many operations Waits looks at.
+const MaxWaits = inspect.MaxWaits
+
+// WaitGraph is [inspect.WaitGraph]: A WaitGraph says who waits for whom.
+type WaitGraph = inspect.WaitGraph
+
+// WaitNode is [inspect.WaitNode]: A WaitNode is an operation, or a resource for which
+// operations wait.
+type WaitNode = inspect.WaitNode
+
+// WaitEdge is [inspect.WaitEdge]: A WaitEdge says that the node From waits for the node
+// To.
+type WaitEdge = inspect.WaitEdge
+
+// Waits is [inspect.Waits]: Waits returns the graph of everything that waits in these
+// coordinators.
+func Waits(coordinators ...core.Inspector) inspect.WaitGraph {
+	return inspect.Waits(coordinators...)
+}

@@ -31,6 +31,49 @@ func ExampleActions() {
 	// <nil> 3 0
 }
 
+// Two items have the same key, so the second one waits for the first. In the graph, the key is
+// between them.
+func ExampleWaits() {
+	begun, end := make(chan bool, 2), make(chan bool)
+	ship := func(ctx context.Context, order string) error {
+		begun <- true
+		<-end
+		return nil
+	}
+	customer := func(order string) string { return "ada" }
+	orders, err := core.NewKeyedCoordinator(customer, ship, core.Options{Name: "orders", MaxConcurrency: 2})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+	defer close(end)
+	for _, order := range []string{"A-17", "A-18"} {
+		if _, err := orders.Enqueue(context.Background(), order); err != nil {
+			panic(err)
+		}
+	}
+	<-begun
+
+	graph := inspect.Waits(orders)
+	name := func(n inspect.WaitNode) string {
+		if n.Kind == "" {
+			return "a " + n.Status.String() + " operation"
+		}
+		return string(n.Kind) + " " + n.Name
+	}
+	show := func(e inspect.WaitEdge) {
+		fmt.Println(name(graph.Nodes[e.From]), "waits for", name(graph.Nodes[e.To]))
+	}
+	for _, edge := range graph.Edges {
+		show(edge)
+	}
+	fmt.Println(len(graph.Cycles), "cycles")
+	// Output:
+	// key ada waits for a running operation
+	// a pending operation waits for key ada
+	// 0 cycles
+}
+
 // nightly is a group of schedules with one entry.
 type nightly struct{ inspect.ScheduleStatus }
 

@@ -31,6 +31,7 @@ func views(p *program, id any) map[string]string {
 		"operations": "#operations",
 		"operation":  fmt.Sprintf("#operation?id=%v&coordinator=%s", id, escaped(p.name("orders"))),
 		"signals":    "#signals",
+		"waits":      "#waits",
 		"queues":     "#queues",
 		"schedules":  "#schedules",
 	}
@@ -352,7 +353,7 @@ func TestPage(t *testing.T) {
 			b.click("#freeze") // so that the page does not change meanwhile
 			value[bool](b, `(document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), true)`)
 			// The Tab key reaches every control, in order, and then leaves the page.
-			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
+			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
 			for i, n := range want {
 				b.press(kb.Tab)
 				if got := value[string](b, `document.activeElement.dataset.n ?? document.activeElement.tagName`); got != n {

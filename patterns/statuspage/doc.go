@@ -12,9 +12,9 @@
 //	server.RegisterOnShutdown(func() { p.Close() })
 //
 // A [Page] is an http.Handler. It shows coordinators, their operations and why those wait,
-// the signals of sinks, queues in stores, and schedules. It needs no build step and loads
-// nothing from elsewhere. Scripts can read the same data as JSON under api/. API.md in the
-// directory of this module lists the fields.
+// who waits for whom, the signals of sinks, queues in stores, and schedules. It needs no
+// build step and loads nothing from elsewhere. Scripts can read the same data as JSON under
+// api/. API.md in the directory of this module lists the fields.
 //
 // Caches and rate limiters are not on the page, because they are no [core.Inspector]. A
 // circuit breaker has no row either. While it is open, its held signal is among the
@@ -59,5 +59,6 @@
 // window of its sink is large and signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
-// the method Operations of a coordinator.
+// the method Operations of a coordinator. The view of waits comes once a second
+// at most, and costs as much as inspect.Waits.
 package statuspage

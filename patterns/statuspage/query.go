@@ -28,6 +28,7 @@ type query struct {
 // parameters are the names that each view accepts.
 var parameters = map[string][]string{
 	"overview":   nil,
+	"graph":      nil,
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
 	"operation":  {"coordinator", "id"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
@@ -114,6 +115,9 @@ func (p *Page) newSource(q query) (source, error) {
 	case "items":
 		s, err := choose(p.queues, "queue", q.of)
 		return &itemsSource{page: p, queue: s, query: q.items}, err
+	}
+	if q.view == "graph" {
+		return graphSource{p}, nil
 	}
 	return overviewSource{p}, nil
 }

@@ -123,7 +123,7 @@ func (p *Page) locate(id core.OperationID, name string) string {
 }
 
 // explain says why an operation waits. With all, it adds the reasons of the operations that
-// this one waits for. The texts have no durations, so that equal frames stay equal.
+// this one waits for.
 func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {
 	x, _ := c.is.Explain(id)
 	e.Reasons = []waitRow{}
@@ -133,10 +133,8 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		if !isOwn && !all {
 			continue
 		}
-		r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
 		s := r.Signal
-		r.Signal.Name, r.Signal.Key = p.redacted(s.Name), p.redacted(s.Key)
-		row := waitRow{Kind: r.Kind, Text: cut(r.String()), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
+		row := waitRow{Kind: r.Kind, Text: p.words(r), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
 		switch row.ID = cmp.Or(s.Operation, r.Holder); {
 		case s.Operation == 0 && r.Of == "" && isOwn:
 			if row.ID != 0 {

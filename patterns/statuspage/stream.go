@@ -88,8 +88,11 @@ func (p *Page) join(q query, peer string) (*view, error) {
 			return nil, err
 		}
 		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
-		if q.view == "items" {
+		switch q.view {
+		case "items":
 			v.every = storeEvery
+		case "graph":
+			v.every = time.Second
 		}
 		h.views[q] = v
 	}

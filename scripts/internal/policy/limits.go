@@ -40,7 +40,7 @@ var Limits = []Limit{
 	{Part: "patterns/circuitbreaker/...", Lines: 182, Reason: "a pattern shows how to use core in a few lines; 32 are for the signals of its changes, each with a reason"},
 	{Part: "patterns/jobs/...", Lines: 700, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
 	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
-	{Part: "patterns/statuspage/...", Lines: 1650, Reason: "six views, thirteen actions, shared streams, guards and ready views; the page is extra; the goal is 800"},
+	{Part: "patterns/statuspage/...", Lines: 1900, Reason: "eight views, thirteen actions, shared streams, guards and ready views; the page is extra; the goal is 800"},
 	{Part: "patterns/persistentwindow/...", Lines: 410, Tests: 150, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
 	{Part: "patterns/dynamicworkflow/...", Lines: 310, Tests: 150, Reason: "five ways to choose a route, and a rule for concurrency"},
 	{Part: "patterns/logging/...", Lines: 267, Tests: 150, Reason: "two directions, levels from the words of a name, and the contract of slog.Handler"},
