@@ -103,7 +103,7 @@ function detail(cell, operation) {
 }
 
 const operationColumns = [
-  rowHead("Operation", "id", (cell, o) => link(cell, toOperation(o.coordinator, o.id), o.id)),
+  rowHead("Operation", "id", (cell, o) => link(cell, toOperation(o.coordinator, o.id), joined([o.id, o.of && inside(o.of)], " of "))),
   column("Status", "status", (cell, o) => status(cell, o.status)),
   plain("Key", "key", (o) => o.key),
   plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).map(inside).join(" · ")),

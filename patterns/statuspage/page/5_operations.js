@@ -7,7 +7,7 @@ function operations() {
     ...[...live, ...ended].map((s) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "status", value: s }), s)));
   const order = el("select");
   choose(order, [["", "newest first"], ["oldest", "oldest first"]]);
-  const form = filters(field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
+  const form = filters(field("find", "Find in all coordinators", input("id, key or error")), field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
     field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order), statuses);
   let of = "";
   const rows = operationTable("Operations", "No operation matches.");
@@ -23,15 +23,18 @@ function operations() {
       of = p.coordinator || all.coordinators?.[0]?.id || "";
       choose(which, (all.coordinators ?? []).map((c) => [c.id, c.id === c.name ? c.name : `${inside(c.name)} (${inside(c.id)})`]));
       choose(lane, [["", "any"], ...(coordinatorOf(of)?.lanes ?? []).map((l) => [l.name, l.name])]);
-      lane.parentNode.hidden = lane.options.length < 2;
+      which.parentNode.hidden = Boolean(p.find);
+      lane.parentNode.hidden = p.find || lane.options.length < 2;
       refill(form, { ...p, coordinator: of });
-      return ["operations", { coordinator: of, status: p.status, key: p.key, lane: p.lane, signal: p.signal, order: p.order || "newest", after: p.after, limit: 50 }];
+      const scope = p.find ? { find: p.find } : { coordinator: of, lane: p.lane, after: p.after };
+      return ["operations", { ...scope, status: p.status, key: p.key, signal: p.signal, order: p.order || "newest", limit: 50 }];
     },
     update(frame) {
-      of = frame.coordinator || of;
       const list = frame.operations ?? [];
-      text(rows.title, `Operations of ${coordinatorOf(of)?.name ?? of}`);
-      rows.set(list);
+      if (!params.find) of = frame.coordinator || of;
+      const where = params.find ? `with ${inside(params.find)}` : `of ${coordinatorOf(of)?.name ?? of}`;
+      text(rows.title, `Operations ${where}: ${count(frame.matches)}${frame.more ? " or more" : ""}${list.length < frame.matches ? `, ${list.length} of them here` : ""}`);
+      rows.set(list.map((o) => ({ ...o, of: params.find && coordinatorOf(o.coordinator)?.name })));
       first.hidden = !params.after;
       attr(first, "href", address("operations", { ...params, after: "" }));
       next.hidden = !frame.next;
