@@ -31,6 +31,7 @@ var parameters = map[string][]string{
 	"overview":   nil,
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order", "find"},
 	"operation":  {"coordinator", "id"},
+	"errors":     {"coordinator", "limit"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
 	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
 }
@@ -106,15 +107,22 @@ const ioTimeout = 5 * time.Second
 
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
-	case "operations", "operation":
-		if q.text != "" && q.of == "" {
-			return &operationsSource{page: p, in: p.coordinators, query: q.OperationQuery, text: q.text}, nil
+	case "operations", "operation", "errors":
+		in := p.coordinators
+		if q.of != "" || q.view != "errors" && q.text == "" {
+			c, err := choose(p.coordinators, "coordinator", q.of)
+			if err != nil {
+				return nil, err
+			}
+			in = []*coordinator{c}
 		}
-		c, err := choose(p.coordinators, "coordinator", q.of)
-		if q.view == "operation" {
-			return &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}, err
+		switch q.view {
+		case "operation":
+			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+		case "errors":
+			return &errorsSource{page: p, in: in, limit: q.Limit}, nil
 		}
-		return &operationsSource{page: p, in: []*coordinator{c}, query: q.OperationQuery, text: q.text}, err
+		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err

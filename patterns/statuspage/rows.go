@@ -167,9 +167,11 @@ func (p *Page) redacted(text string) string {
 }
 
 // cut cuts a text that is too long to be shown.
-func cut(text string) string {
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+func cut(text string) string { return cutTo(text, maxText) }
+
+func cutTo(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

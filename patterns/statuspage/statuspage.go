@@ -48,9 +48,9 @@ type Options struct {
 	// loopback address, besides localhost and IP addresses. Other names are refused: see the
 	// package documentation.
 	Hosts []string
-	// Redact returns the text to show in place of a key, an error text, a signal name, the
-	// pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
-	// After that, the page cuts them, and all other texts, to 1,000 bytes. Redact is called
+	// Redact returns the text to show in place of a key, an error text, the stack of a panic, a
+	// signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
 	// often, and must be safe for concurrent use. Queries compare with the original texts.
 	Redact func(text string) string
 
