@@ -31,9 +31,9 @@
 // or one of [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to
 // 127.0.0.1, and read the page in the browser of a developer (DNS rebinding).
 //
-// Of items, values and payloads, the page shows only the types. [Options.Redact] can change
-// keys, error texts and signal names before they are shown. The page never treats a text as
-// markup.
+// Of values and payloads, the page shows only the types, and of items as well, unless
+// [Options.Show] makes a text of them. [Options.Redact] can change these texts, keys, error
+// texts and signal names before they are shown. The page never treats a text as markup.
 //
 // # Who changes something
 //

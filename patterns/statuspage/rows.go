@@ -25,7 +25,8 @@ type operationRow struct {
 	Started     string           `json:"started,omitempty"`
 	Finished    string           `json:"finished,omitempty"`
 	Error       string           `json:"error,omitempty"`
-	Item        string           `json:"item,omitempty"` // its type
+	Item        string           `json:"item,omitempty"`     // its type
+	ItemText    string           `json:"itemText,omitempty"` // see Options.Show
 	Progress    *progressRow     `json:"progress,omitempty"`
 	Pins        int              `json:"pins,omitempty"`
 	Signals     int              `json:"signals,omitempty"` // how many
@@ -77,6 +78,11 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	}
 	if s.Err != nil {
 		row.Error = p.redacted(s.Err.Error())
+	}
+	if show := p.opts.Show; show != nil && s.Item != nil {
+		if err := guarded(func() error { row.ItemText = p.redacted(show(s.Item)); return nil }); err != nil {
+			row.ItemText = p.redacted(err.Error())
+		}
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
@@ -176,7 +182,7 @@ func cutTo(text string, most int) string {
 	return text
 }
 
-// typeOf returns the type: nothing else is shown of items, values and payloads.
+// typeOf returns the type: nothing else is shown of values and payloads, and of items without Options.Show.
 func typeOf(v any) string {
 	if v == nil {
 		return ""

@@ -497,7 +497,7 @@ func TestRedact(t *testing.T) {
 	})
 }
 
-// Items, values and payloads may hold anything. Only their types are shown.
+// Items, values and payloads may hold anything. Only their types are shown, and texts of items if the program has Show.
 func TestShowsTypesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(ctx context.Context, item string) error {
@@ -513,6 +513,17 @@ func TestShowsTypesOnly(t *testing.T) {
 			assert.NotContains(t, w.Body.String(), "4111", target)
 			assert.Contains(t, w.Body.String(), `"string"`, target)
 		}
+
+		show := func(item any) string { return "card " + item.(string)[:1] }
+		shows := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Show: func(item any) string { return show(item) }, Redact: strings.ToUpper})
+		assert.Equal(t, []any{"CARD 4"}, get(t, shows, "operations").each("operations", "itemText"))
+		show = func(any) string { return strings.Repeat("x", 2000) }
+		assert.Equal(t, strings.Repeat("X", 1000)+"…", get(t, shows, fmt.Sprintf("operation?id=%d", n)).at("operation", "itemText"))
+		show = func(any) string { panic("oh") }
+		assert.Equal(t, []any{"STATUSPAGE: THE PROGRAM PANICKED: OH"}, get(t, shows, "operations").each("operations", "itemText"))
+		ended := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
+		require.NoError(t, ended.Do(t.Context(), "gone"))
+		assert.Nil(t, get(t, newPage(t, statuspage.Options{Coordinators: []core.Inspector{ended}, Show: show}), "operations").at("operations", 0, "itemText"), "an item that has gone is not shown")
 	})
 }
 

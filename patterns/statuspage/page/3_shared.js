@@ -83,15 +83,16 @@ function operationButtons(cell, operation) {
   buttons(cell, list);
 }
 
-// detail is what there is to say about an operation in one cell: progress, waits, error.
+// detail is what there is to say about an operation in one cell: its item, progress, waits, error.
 function detail(cell, operation) {
   if (!cell.parts) {
     const b = bar();
-    cell.parts = { bar: b, progress: el("span"), box: el("div", { class: "progress" }), waits: el("div", { class: "waits" }), error: el("div", { class: "error" }) };
+    cell.parts = { item: el("div", { class: "item" }), bar: b, progress: el("span"), box: el("div", { class: "progress" }), waits: el("div", { class: "waits" }), error: el("div", { class: "error" }) };
     cell.parts.box.append(b.node, cell.parts.progress);
-    cell.append(cell.parts.box, cell.parts.waits, cell.parts.error);
+    cell.append(cell.parts.item, cell.parts.box, cell.parts.waits, cell.parts.error);
   }
   const { parts } = cell;
+  text(parts.item, operation.itemText);
   const p = operation.progress;
   parts.box.hidden = !p;
   if (p) {

@@ -87,7 +87,7 @@ function operation() {
         o.key && fact("key", o.key),
         o.lane && fact("lane", o.lane),
         o.class && fact("class", o.class),
-        o.item && fact("item", o.item, "type"),
+        o.item && fact("item", joined([o.itemText && inside(o.itemText), o.item], " · "), o.itemText ? "" : "type"),
         o.parent && { name: "parent", set: (cell) => link(cell, toOperation(of, o.parent), `operation ${o.parent}`) },
         { name: "enqueued", set: (cell) => moment(cell, o.enqueued) },
         isSet(o.started) && { name: "started", set: (cell) => moment(cell, o.started) },
