@@ -67,7 +67,7 @@ type signalRow struct {
 	Coordinator string           `json:"coordinator,omitempty"` // the coordinator's id, if the page shows it
 	Held        bool             `json:"held,omitempty"`
 	Payload     string           `json:"payload,omitempty"` // its type
-	Causes      []string         `json:"causes,omitempty"`  // names, the first one first
+	Causes      []causeRow       `json:"causes,omitempty"`  // the first one first
 }
 
 func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
@@ -97,15 +97,10 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
-		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()),
+		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()), Causes: p.causes(s),
 	}
 	if s.Operation != 0 {
 		row.Coordinator = p.locate(s.Operation, s.Source)
-	}
-	if path := s.Path(); len(path) > 1 {
-		for _, name := range path[:len(path)-1] {
-			row.Causes = append(row.Causes, p.redacted(name))
-		}
 	}
 	return row
 }

@@ -120,7 +120,7 @@ func TestViews(t *testing.T) {
 		o = get(t, p, fmt.Sprintf("operation?coordinator=orders&id=%d", order))
 		assert.Equal(t, []any{"progress", "order.priced"}, o.each("signals", "name"))
 		assert.Equal(t, []any{"progress.Report", "[]int"}, o.each("signals", "payload"))
-		assert.Equal(t, []any{"order.placed"}, o.at("signals", 0, "causes"))
+		assert.Equal(t, []any{map[string]any{"name": "order.placed"}}, o.at("signals", 0, "causes"))
 		assert.EqualValues(t, 0, o.at("signals", 0, "offsetMs"))
 		assert.Equal(t, "order.placed", o.at("cause", "name"))
 		assert.EqualValues(t, placed.Seq, o.at("cause", "seq"))
@@ -490,7 +490,7 @@ func TestRedact(t *testing.T) {
 			assert.NotContains(t, shown.ReplaceAllString(view, ""), secret, "only names that the program gave are left")
 		}
 		all := strings.Join(views, "\n")
-		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":["xxx"]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
+		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":[{"name":"xxx"}]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
 			assert.Contains(t, all, text)
 		}
 		assert.NotContains(t, all, "disk full at secret s3cret")

@@ -69,6 +69,18 @@ function waits(cell, reasons) {
     });
 }
 
+// because shows the name of a signal, and the signals that led to it. A link leads to the operation that raised such a
+// signal, or to the signals of this name.
+function because(cell, s, sink) {
+  if (!cell.firstChild) cell.append(el("span"), el("div", { class: "causes" }));
+  const [name, causes] = cell.children;
+  text(name, s.name);
+  sync(causes, (s.causes ?? []).map((c, i) => ({ ...c, i })), (c) => c.i, () => el("div", {}, "because of ", el("span")), (node, c) => {
+    const to = toOperation(c.coordinator, c.operation) ?? address("signals", { sink, pattern: c.name });
+    link(node.lastChild, to, joined([inside(c.name), c.operation && `of operation ${c.operation}`], " "));
+  });
+}
+
 function operationButtons(cell, operation) {
   const { coordinator } = operation;
   const of = `operation ${operation.id}`;
