@@ -469,6 +469,10 @@ type OperationID = core.OperationID
 // Signal is [core.Signal]: A Signal is a fact: a name, a time, and who raised it.
 type Signal = core.Signal
 
+// Cause is [core.Cause]: A Cause is a signal that led to another one through Because or
+// CausedBy.
+type Cause = core.Cause
+
 // Query is [core.Query]: A Query selects signals.
 type Query = core.Query
 

@@ -27,6 +27,16 @@ type ItemPage = inspect.ItemPage
 // StoredItem is [inspect.StoredItem]: A StoredItem is an item of a StoredQueue.
 type StoredItem = inspect.StoredItem
 
+// Items is [inspect.Items]: Items is what a StoredQueue may have besides: a status page
+// asks whether it has these methods.
+type Items = inspect.Items
+
+// ItemDetail is [inspect.ItemDetail]: An ItemDetail is an item with its history.
+type ItemDetail = inspect.ItemDetail
+
+// ItemAttempt is [inspect.ItemAttempt]: An ItemAttempt is one attempt to run an item.
+type ItemAttempt = inspect.ItemAttempt
+
 // Schedules is [inspect.Schedules]: Schedules are named plans that start work by the
 // clock.
 type Schedules = inspect.Schedules
@@ -34,6 +44,14 @@ type Schedules = inspect.Schedules
 // ScheduleStatus is [inspect.ScheduleStatus]: ScheduleStatus is the state of one of the
 // Schedules.
 type ScheduleStatus = inspect.ScheduleStatus
+
+// Firings is [inspect.Firings]: Firings is what Schedules may have besides: a status
+// page asks whether they have this method.
+type Firings = inspect.Firings
+
+// Firing is [inspect.Firing]: A Firing is a tick of a schedule, or a start by RunNow,
+// and what became of it.
+type Firing = inspect.Firing
 
 // CoordinatorActions is [inspect.Actions]: Actions are what a person does with a
 // coordinator, for example on a status page.

@@ -37,11 +37,19 @@ type Signal struct {
 	cause   *link
 }
 
+// A Cause is a signal that led to another one through Because or [CausedBy].
+type Cause struct {
+	Name      string
+	Operation OperationID // that raised it; 0: none, or it was restored
+}
+
 // link is one step back in a chain of causes.
 type link struct {
-	name string
-	up   *link
+	Cause
+	up *link
 }
+
+func (s Signal) linked() *link { return &link{Cause{s.Name, s.Operation}, s.cause} }
 
 // Payload is the value a [Kind] attached, nil for a plain signal.
 func (s Signal) Payload() any { return s.payload }
@@ -55,10 +63,19 @@ func (s Signal) Depth() int { return s.cause.depth() }
 func (s Signal) Path() []string {
 	path := []string{s.Name}
 	for l := s.cause; l != nil; l = l.up {
-		path = append(path, l.name)
+		path = append(path, l.Name)
 	}
 	slices.Reverse(path)
 	return path
+}
+
+// Causes lists the signals that led to this one, the first cause first: Path without the last name.
+func (s Signal) Causes() (all []Cause) {
+	for l := s.cause; l != nil; l = l.up {
+		all = append(all, l.Cause)
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // Arg is the text after the first colon of the name: "5000ms" in
@@ -81,7 +98,7 @@ func (l *link) depth() int {
 
 func (l *link) contains(name string) bool {
 	for ; l != nil; l = l.up {
-		if l.name == name {
+		if l.Name == name {
 			return true
 		}
 	}
@@ -111,7 +128,7 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 	}
 	*s = Signal(j.fields)
 	for _, name := range j.Causes {
-		s.cause = &link{name: name, up: s.cause}
+		s.cause = &link{Cause{Name: name}, s.cause}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
@@ -85,6 +86,21 @@ func (n *nightly) Pause(pattern string) int                      { n.Paused = tr
 func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
 func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
 
+func (n *nightly) Firings(name string) []inspect.Firing {
+	return []inspect.Firing{{Tick: n.Last, State: "skipped", Err: "the last one was not finished"}}
+}
+
+// A status page shows what became of the last firings, if the schedules know that.
+func ExampleFirings() {
+	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", Last: time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)}}
+	if known, ok := plans.(inspect.Firings); ok {
+		for _, f := range known.Firings("backup") {
+			fmt.Println(f.Tick.Format(time.DateTime), f.State, f.Err)
+		}
+	}
+	// Output: 2026-05-01 03:00:00 skipped the last one was not finished
+}
+
 // A status page shows all schedules of a program, from any package.
 func ExampleSchedules() {
 	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
@@ -116,6 +132,50 @@ func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
 	before := len(l.dead)
 	l.dead = slices.DeleteFunc(l.dead, func(d inspect.StoredItem) bool { return d.ID == id })
 	return len(l.dead) < before, nil
+}
+
+func (l *letters) Item(_ context.Context, id int64) (inspect.ItemDetail, bool, error) {
+	i := slices.IndexFunc(l.dead, func(d inspect.StoredItem) bool { return d.ID == id })
+	if i < 0 {
+		return inspect.ItemDetail{}, false, nil
+	}
+	return inspect.ItemDetail{StoredItem: l.dead[i], Why: "it is dead", History: []inspect.ItemAttempt{{State: "dead", Node: "shop-1", Err: l.dead[i].Err}}}, true, nil
+}
+
+func (l *letters) Count(_ context.Context, match inspect.ItemQuery) (int, error) {
+	return len(l.dead), nil
+}
+
+func (l *letters) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	return l.DiscardAll(ctx, match)
+}
+
+func (l *letters) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	n := len(l.dead)
+	l.dead = nil
+	return n, nil
+}
+
+func (l *letters) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
+	return l.DiscardAll(ctx, match)
+}
+
+// A status page shows the history of an item, and changes all items that match a query: it shows their number first.
+func ExampleItems() {
+	var queue inspect.StoredQueue = &letters{[]inspect.StoredItem{{ID: 7, Err: "no such address"}, {ID: 8, Err: "no such address"}}}
+	items, ok := queue.(inspect.Items)
+	if !ok {
+		return
+	}
+	item, found, err := items.Item(context.Background(), 7)
+	fmt.Println(item.ID, item.Why, item.History[0].Node, item.History[0].Err, found, err)
+	match := inspect.ItemQuery{State: "dead", Err: "address"}
+	fmt.Println(items.Count(context.Background(), match))
+	fmt.Println(items.DiscardAll(context.Background(), match))
+	// Output:
+	// 7 it is dead shop-1 no such address true <nil>
+	// 2 <nil>
+	// 2 <nil>
 }
 
 // A status page shows all queues of a program, from any package.

@@ -31,9 +31,9 @@
 // or one of [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to
 // 127.0.0.1, and read the page in the browser of a developer (DNS rebinding).
 //
-// Of items, values and payloads, the page shows only the types. [Options.Redact] can change
-// keys, error texts and signal names before they are shown. The page never treats a text as
-// markup.
+// Of values and payloads, the page shows only the types, and of items as well, unless
+// [Options.Show] makes a text of them. [Options.Redact] can change these texts, keys, error
+// texts and signal names before they are shown. The page never treats a text as markup.
 //
 // # Who changes something
 //
@@ -59,6 +59,7 @@
 // window of its sink is large and signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
-// the method Operations of a coordinator. The view of waits comes once a second
-// at most, and costs as much as inspect.Waits.
+// the method Operations of a coordinator. A search in all coordinators looks at 50,000
+// operations of each. The view of waits comes once a second at most, and costs as much as
+// inspect.Waits.
 package statuspage

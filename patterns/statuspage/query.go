@@ -21,6 +21,7 @@ type query struct {
 	view string
 	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
+	text string // to find
 	core.OperationQuery
 	items inspect.ItemQuery
 }
@@ -29,8 +30,9 @@ type query struct {
 var parameters = map[string][]string{
 	"overview":   nil,
 	"graph":      nil,
-	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
+	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order", "find"},
 	"operation":  {"coordinator", "id"},
+	"errors":     {"coordinator", "limit"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
 	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
 }
@@ -59,12 +61,15 @@ func parse(view string, values url.Values) (q query, err error) {
 	}
 	q = query{
 		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue"),
-		id: core.OperationID(number("id", "0", math.MaxInt64)),
+		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find"),
 		OperationQuery: core.OperationQuery{
 			Key: values.Get("key"), Lane: values.Get("lane"), Class: values.Get("class"),
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
+	}
+	if q.text != "" && q.After != 0 {
+		return q, invalid("a search with find has one page: it takes no parameter after")
 	}
 	if view == "items" {
 		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
@@ -103,12 +108,22 @@ const ioTimeout = 5 * time.Second
 
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
-	case "operations", "operation":
-		c, err := choose(p.coordinators, "coordinator", q.of)
-		if q.view == "operation" {
-			return &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}, err
+	case "operations", "operation", "errors":
+		in := p.coordinators
+		if q.of != "" || q.view != "errors" && q.text == "" {
+			c, err := choose(p.coordinators, "coordinator", q.of)
+			if err != nil {
+				return nil, err
+			}
+			in = []*coordinator{c}
 		}
-		return &operationsSource{page: p, coordinator: c, query: q.OperationQuery}, err
+		switch q.view {
+		case "operation":
+			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+		case "errors":
+			return &errorsSource{page: p, in: in, limit: q.Limit}, nil
+		}
+		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err

@@ -48,9 +48,14 @@ type Options struct {
 	// loopback address, besides localhost and IP addresses. Other names are refused: see the
 	// package documentation.
 	Hosts []string
-	// Redact returns the text to show in place of a key, an error text, a signal name, the
-	// pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
-	// After that, the page cuts them, and all other texts, to 1,000 bytes. Redact is called
+	// Show returns the text of an item for the people that View permits. nil shows only the type of an
+	// item. The text goes through Redact, and is cut to 1,000 bytes; "" shows nothing. Show is called for each
+	// operation of a frame that has its item, which it must not change or keep, while the item may be in use. It must be
+	// safe for concurrent use. If it panics, the page shows the panic as the text.
+	Show func(item any) string
+	// Redact returns the text to show in place of a key, an error text, the text of an item,
+	// the stack of a panic, a signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
 	// often, and must be safe for concurrent use. Queries compare with the original texts.
 	Redact func(text string) string
 

@@ -120,7 +120,7 @@ func TestViews(t *testing.T) {
 		o = get(t, p, fmt.Sprintf("operation?coordinator=orders&id=%d", order))
 		assert.Equal(t, []any{"progress", "order.priced"}, o.each("signals", "name"))
 		assert.Equal(t, []any{"progress.Report", "[]int"}, o.each("signals", "payload"))
-		assert.Equal(t, []any{"order.placed"}, o.at("signals", 0, "causes"))
+		assert.Equal(t, []any{map[string]any{"name": "order.placed"}}, o.at("signals", 0, "causes"))
 		assert.EqualValues(t, 0, o.at("signals", 0, "offsetMs"))
 		assert.Equal(t, "order.placed", o.at("cause", "name"))
 		assert.EqualValues(t, placed.Seq, o.at("cause", "seq"))
@@ -436,7 +436,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}
 	synctest.Wait()
 	sink.Hold("halt"+text, text, 0)
-	targets := []string{"overview", "operations", "signals", "items", "operations?coordinator=" + escaped(text+"?")}
+	targets := []string{"overview", "operations", "errors", "signals", "items", "operations?coordinator=" + escaped(text+"?")}
 	for s := range c.Operations(core.OperationQuery{}) {
 		targets = append(targets, fmt.Sprintf("operation?id=%d", s.ID))
 	}
@@ -490,14 +490,14 @@ func TestRedact(t *testing.T) {
 			assert.NotContains(t, shown.ReplaceAllString(view, ""), secret, "only names that the program gave are left")
 		}
 		all := strings.Join(views, "\n")
-		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":["xxx"]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
+		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":[{"name":"xxx"}]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
 			assert.Contains(t, all, text)
 		}
 		assert.NotContains(t, all, "disk full at secret s3cret")
 	})
 }
 
-// Items, values and payloads may hold anything. Only their types are shown.
+// Items, values and payloads may hold anything. Only their types are shown, and texts of items if the program has Show.
 func TestShowsTypesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(ctx context.Context, item string) error {
@@ -513,6 +513,17 @@ func TestShowsTypesOnly(t *testing.T) {
 			assert.NotContains(t, w.Body.String(), "4111", target)
 			assert.Contains(t, w.Body.String(), `"string"`, target)
 		}
+
+		show := func(item any) string { return "card " + item.(string)[:1] }
+		shows := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Show: func(item any) string { return show(item) }, Redact: strings.ToUpper})
+		assert.Equal(t, []any{"CARD 4"}, get(t, shows, "operations").each("operations", "itemText"))
+		show = func(any) string { return strings.Repeat("x", 2000) }
+		assert.Equal(t, strings.Repeat("X", 1000)+"…", get(t, shows, fmt.Sprintf("operation?id=%d", n)).at("operation", "itemText"))
+		show = func(any) string { panic("oh") }
+		assert.Equal(t, []any{"STATUSPAGE: THE PROGRAM PANICKED: OH"}, get(t, shows, "operations").each("operations", "itemText"))
+		ended := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
+		require.NoError(t, ended.Do(t.Context(), "gone"))
+		assert.Nil(t, get(t, newPage(t, statuspage.Options{Coordinators: []core.Inspector{ended}, Show: show}), "operations").at("operations", 0, "itemText"), "an item that has gone is not shown")
 	})
 }
 

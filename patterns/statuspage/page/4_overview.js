@@ -111,7 +111,15 @@ function updateCard(node, c) {
   p.limit.set(c);
 }
 
+const outcomeWords = {
+  rejected: "Never accepted: there was no room, the coordinator was closed, a signal of CancelOn was there, or the context of the caller had ended. There is no operation; the code that calls Enqueue got the error.",
+  refused: "Accepted, but a signal of CancelOn was there when it was to start. The error of the operation names the signal, and Gates shows whether it is still there.",
+  dropped: "Accepted, but it made room for a newer item, because Options.DropOldest is set and the queue was full. Look whether the queue is too short, or the work too slow.",
+};
+
 function overview() {
+  const words = el("details", {}, el("summary", {}, "What rejected, refused and dropped mean"),
+    el("dl", { class: "words" }, ...Object.entries(outcomeWords).flatMap(([name, says]) => [el("dt", {}, name), el("dd", {}, says)])));
   const cards = el("div", { class: "cards" });
   const none = el("p", { class: "empty" }, "The program shows no coordinators.");
   const sinks = table("Sinks", "sinks", (s) => s.name, [
@@ -127,7 +135,7 @@ function overview() {
   ]);
   return {
     title: "Overview",
-    nodes: [cards, none, sinks.node],
+    nodes: [cards, words, none, sinks.node],
     feed: () => ["overview", {}],
     update(frame) {
       all = frame;
