@@ -45,12 +45,19 @@ func newClient(address, token string) (*client, error) {
 }
 
 // get asks for a view. An answer without a time is not from a status page.
-func (c *client) get(ctx context.Context, view string, query url.Values, into interface{ at() time.Time }) error {
-	err := c.ask(ctx, http.MethodGet, "api/"+view+"?"+query.Encode(), nil, into)
-	if err == nil && into.at().IsZero() {
-		err = fmt.Errorf("%s answers, but it is no status page", c.page.Redacted())
+func (c *client) get(ctx context.Context, v view) (frame object, now time.Time, err error) {
+	query := url.Values{}
+	for name, value := range v.parameters {
+		query.Set(name, fmt.Sprint(value))
 	}
-	return err
+	err = c.ask(ctx, http.MethodGet, "api/"+v.name+"?"+parameters[v.name]+query.Encode(), nil, &frame)
+	if err == nil {
+		sent, _ := frame["time"].(string)
+		if now, err = time.Parse(time.RFC3339, sent); err != nil {
+			err = fmt.Errorf("%s answers, but it is no status page", c.page.Redacted())
+		}
+	}
+	return frame, now, err
 }
 
 // act asks for an action, and reports whether that changed something.
@@ -59,12 +66,12 @@ func (c *client) act(ctx context.Context, action map[string]any) (changed bool, 
 	if err != nil {
 		return false, err
 	}
-	var answer struct{ Done bool }
+	var answer object
 	err = c.ask(ctx, http.MethodPost, "api/act", body, &answer)
-	return answer.Done, err
+	return answer["done"] == true, err
 }
 
-func (c *client) ask(ctx context.Context, method, path string, body []byte, into any) error {
+func (c *client) ask(ctx context.Context, method, path string, body []byte, into *object) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.page.String()+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -85,7 +92,9 @@ func (c *client) ask(ctx context.Context, method, path string, body []byte, into
 		return fmt.Errorf("no answer from %s: %w", c.page.Redacted(), err)
 	}
 	if answer.StatusCode == http.StatusOK {
-		if json.Unmarshal(body, into) != nil {
+		numbers := json.NewDecoder(bytes.NewReader(body))
+		numbers.UseNumber() // ids may be too large for a float64
+		if numbers.Decode(into) != nil {
 			return fmt.Errorf("%s answers, but it is no status page", c.page.Redacted())
 		}
 		return nil

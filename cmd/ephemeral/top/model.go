@@ -50,7 +50,7 @@ type again int
 type acted string
 
 func newModel(ctx context.Context, c *client) *model {
-	return &model{ctx: ctx, client: c, width: 80, height: 24, path: []view{{}}}
+	return &model{ctx: ctx, client: c, width: 80, height: 24, path: []view{overview}}
 }
 
 // Init begins to ask the page, and waits for the end of the context.
@@ -66,7 +66,10 @@ func (m *model) ask() tea.Cmd {
 	m.asked++
 	a, v := answer{request: m.asked}, m.path[len(m.path)-1]
 	return func() tea.Msg {
-		a.title, a.sent, a.tables, a.err = v.load(m.ctx, m.client, false)
+		var frame object
+		frame, a.sent, a.err = m.client.get(m.ctx, v)
+		a.title, _ = frame["title"].(string)
+		a.tables = frame.tables(v, clock{now: a.sent})
 		return a
 	}
 }
@@ -150,11 +153,15 @@ func (m *model) press(key string) tea.Cmd {
 		m.choose(m.cursor+m.height/2, rows)
 	case "enter":
 		if r.opens.name != "" {
+			r.opens.back = r.id
 			return m.open(append(m.path, r.opens))
 		}
 	case "esc", "backspace":
 		if len(m.path) > 1 {
-			return m.open(m.path[:len(m.path)-1])
+			back := m.path[len(m.path)-1].back
+			cmd := m.open(m.path[:len(m.path)-1])
+			m.chosen = back
+			return cmd
 		}
 	default:
 		if i := slices.IndexFunc(r.acts, func(a action) bool { return a.key == key }); i >= 0 {
@@ -174,18 +181,19 @@ func (m *model) open(path []view) tea.Cmd {
 // reply takes a key as the answer to the question.
 func (m *model) reply(key string) tea.Cmd {
 	q := m.question
+	limit := q.isLimit()
 	switch {
-	case q.limit && len(key) == 1 && key >= "0" && key <= "9" && len(m.draft) < 7:
+	case limit && len(key) == 1 && key >= "0" && key <= "9" && len(m.draft) < 7:
 		m.draft += key
 		return nil
-	case q.limit && key == "backspace":
+	case limit && key == "backspace":
 		m.draft = m.draft[:max(0, len(m.draft)-1)]
 		return nil
-	case q.limit && key == "enter" && m.draft != "":
+	case limit && key == "enter" && m.draft != "":
 		q.body["limit"], _ = strconv.Atoi(m.draft)
-	case q.limit && key != "esc":
+	case limit && key != "esc":
 		return nil
-	case key != "y" && key != "enter" || q.limit:
+	case limit || key != "y":
 		m.question, m.note = nil, "not done: "+q.text
 		return nil
 	}

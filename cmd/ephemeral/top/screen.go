@@ -39,8 +39,9 @@ func (m *model) lines() (lines []string, at int) {
 		if len(t.rows) == 0 {
 			continue
 		}
-		widths := t.widths()
-		lines = append(lines, "", bold+fit(columns(t.head, widths), m.width)+reset)
+		head := t.head()
+		widths := t.widths(head)
+		lines = append(lines, "", bold+fit(columns(head, widths), m.width)+reset)
 		for _, r := range t.rows {
 			line := fit(columns(r.cells, widths), m.width)
 			if n == m.cursor {
@@ -59,7 +60,7 @@ func (m *model) lines() (lines []string, at int) {
 // foot is the last line.
 func (m *model) foot() string {
 	switch q := m.question; {
-	case q != nil && q.limit:
+	case q != nil && q.isLimit():
 		return q.text + ", new limit: " + m.draft + "▏ enter sets it, esc does not"
 	case q != nil:
 		return q.text + "? y does it, any other key does not"
@@ -70,7 +71,7 @@ func (m *model) foot() string {
 	if rows := m.rows(); len(rows) > 0 {
 		r := rows[m.cursor]
 		if r.opens.name != "" {
-			help += "  enter show " + r.opens.name
+			help += "  enter " + r.opens.name
 		}
 		for _, a := range r.acts {
 			name, _, _ := strings.Cut(a.text, " ")
@@ -83,13 +84,19 @@ func (m *model) foot() string {
 	return help + "  q quit"
 }
 
+// head has the names of the columns for people. In the place of the first is the kind.
+func (t table) head() []string {
+	_, others, _ := strings.Cut(t.kind.columns, " ")
+	return strings.Fields(strings.ToUpper(t.kind.name + " " + strings.ReplaceAll(others, "Ms ", " ")))
+}
+
 // widths are the columns that each cell needs; 0 for a column that is empty.
-func (t table) widths() []int {
-	widths := make([]int, len(t.head))
+func (t table) widths(head []string) []int {
+	widths := make([]int, len(head))
 	for _, r := range t.rows {
 		for i, cell := range r.cells {
 			if cell != "-" {
-				widths[i] = max(widths[i], ansi.StringWidth(cell), len(t.head[i]))
+				widths[i] = max(widths[i], ansi.StringWidth(cell), len(head[i]))
 			}
 		}
 	}

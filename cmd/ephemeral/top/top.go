@@ -24,9 +24,10 @@ Shows the status page at URL in the terminal, such as http://localhost:8080/. If
 needs a token, EPHEMERAL_TOKEN has it.
 
 With -once, it prints lines for scripts, and ends. Tabs separate the columns. The first column
-is the kind of the line, and a line that begins with KIND has the names of the columns. An
-empty column is "-". Times are in UTC. Of each coordinator, it prints the oldest 200
-operations that have not ended; of each sink, held signals and the newest 200 others.
+is the kind of the line, such as coordinator, operation or queue. A line that begins with # has
+the names of the columns: they are fields of the page's JSON. An empty column is "-". Of each
+coordinator, it prints the oldest 200 operations that have not ended; of each sink, held
+signals and the newest 200 others; of each queue, 200 items that are halted or dead.
 `
 
 // Run runs the command with its arguments until the user leaves it or ctx ends. It returns
@@ -64,37 +65,41 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	return 0
 }
 
-// printOnce prints the overview, all operations that have not ended, and signals.
+// printOnce prints the overview, and the views that it opens. It returns the errors of those
+// that cannot be read.
 func printOnce(ctx context.Context, c *client, out io.Writer) error {
-	_, _, tables, err := view{}.load(ctx, c, true)
-	if err != nil {
-		return err
-	}
-	details := []table{(&operations{}).table(view{}, clock{}), (&signals{}).table(clock{})}
-	for _, t := range tables {
-		for _, r := range t.rows {
-			if r.opens.name == "" {
-				continue
-			}
-			_, _, opened, err := r.opens.load(ctx, c, true)
-			if err != nil {
-				return err
-			}
-			for i := range details {
-				if details[i].kind == opened[0].kind {
-					details[i].rows = append(details[i].rows, opened[0].rows...)
+	var tables []table
+	var errs []error
+	views := []view{overview}
+	for i := 0; i < len(views); i++ {
+		frame, now, err := c.get(ctx, views[i])
+		if err != nil && i == 0 {
+			return err
+		}
+		errs = append(errs, err)
+		for _, t := range frame.tables(views[i], clock{now, true}) {
+			tables = append(tables, t)
+			for _, r := range t.rows {
+				if r.opens.name != "" && r.opens.name != "operation" {
+					views = append(views, r.opens)
 				}
 			}
 		}
 	}
 	w := bufio.NewWriter(out)
-	for _, t := range append(tables, details...) {
-		fmt.Fprintf(w, "KIND\t%s\n", strings.Join(t.head, "\t"))
-		for _, r := range t.rows {
-			fmt.Fprintf(w, "%s\t%s\n", t.kind, strings.Join(r.cells, "\t"))
+	for _, name := range []string{"overview", "operations", "signals", "items"} {
+		for _, k := range kinds[name] {
+			fmt.Fprintf(w, "#%s\t%s\n", k.name, strings.Join(strings.Fields(k.columns), "\t"))
+			for _, t := range tables {
+				for _, r := range t.rows {
+					if t.kind.name == k.name {
+						fmt.Fprintf(w, "%s\t%s\n", k.name, strings.Join(r.cells, "\t"))
+					}
+				}
+			}
 		}
 	}
-	return w.Flush()
+	return errors.Join(append(errs, w.Flush())...)
 }
 
 // show shows the page until the user leaves it. A page that cannot be read at the start is an

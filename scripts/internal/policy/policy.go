@@ -157,6 +157,11 @@ var Libraries = []Library{
 		Reason: "it reads programs: package loading and the interface of go vet",
 	},
 	{
+		Module: "cmd/ephemeral",
+		Path:   "charm.land/bubbletea/v2",
+		Reason: "the terminal of top: see ADR 24",
+	},
+	{
 		Module: "patterns/fxmodule",
 		Path:   "go.uber.org/fx",
 		Reason: "the container that the module is for",
