@@ -104,6 +104,10 @@ var Kinds = []Kind{
 		Reason: "complete exports the names of every published module again, and has no logic of its own",
 	},
 	{
+		Pattern: "cmd/*", Published: true, Tool: true, Files: filesOfTool, ReadmeLines: 80,
+		Reason: "go install refuses a module that replaces others, so a command requires no module of this repository",
+	},
+	{
 		Pattern: "demo", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 120,
 		Reason: "a scenario uses the small modules as a user would; nothing imports it",
 	},
@@ -146,6 +150,16 @@ var Libraries = []Library{
 		Module: "atoms/scheduledtasks",
 		Path:   "github.com/robfig/cron/v3",
 		Reason: "the parser of cron expressions",
+	},
+	{
+		Module: "cmd/ephemeral",
+		Path:   "golang.org/x/tools",
+		Reason: "it reads programs: package loading and the interface of go vet",
+	},
+	{
+		Module: "cmd/ephemeral",
+		Path:   "charm.land/bubbletea/v2",
+		Reason: "the terminal of top: see ADR 24",
 	},
 	{
 		Module: "patterns/fxmodule",

@@ -1,0 +1,51 @@
+// Command ephemeral helps with programs that use the library:
+//
+//	go install github.com/ephemeralgo/ephemeral/cmd/ephemeral@latest
+//
+// Each command prints its own usage with -h. The exit status is 0 if all is well, 1 if the
+// command found a fault, and 2 if it could not do its work.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/top"
+)
+
+// command is a word after "ephemeral", with the function that runs it on the arguments
+// after the word and returns the exit status.
+type command struct {
+	name, does string
+	run        func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int
+}
+
+// commands lists all commands.
+var commands = []command{
+	{"top", "shows the status page of a program in the terminal", top.Run},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// run runs the command that the first argument names, and returns the exit status.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	if len(args) > 0 {
+		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
+			return commands[i].run(ctx, args[1:], in, out, errOut)
+		}
+	}
+	fmt.Fprintln(errOut, "usage: ephemeral COMMAND [flags] [arguments]")
+	for _, c := range commands {
+		fmt.Fprintf(errOut, "  %-4s %s\n", c.name, c.does)
+	}
+	return 2
+}

@@ -1,0 +1,3 @@
+module github.com/ephemeralgo/ephemeral/examples
+
+go 1.26.0
