@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/vet"
 )
 
 // command is a word after "ephemeral", with the function that runs it on the arguments
@@ -23,7 +25,9 @@ type command struct {
 }
 
 // commands lists all commands.
-var commands = []command{}
+var commands = []command{
+	{"vet", "reports names of signals, lanes and classes that cannot be right", vet.Run},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -162,17 +162,26 @@ func (w *writer) add(it item) {
 			if it.typ != nil && it.fn == nil && !strings.Contains(text, "{") && text != "raised" {
 				text += " {" + it.name + "}"
 			}
-			w.roles[key] = append(w.roles[key], w.resolve(it, text))
+			text = w.resolve(it, text)
+			if rest, ok := strings.CutPrefix(text, "raises "); ok && it.fn == nil && it.typ == nil {
+				text = "linked " + rest
+			}
+			w.roles[key] = append(w.roles[key], text)
 		}
 	}
 	if kind := kindOf(it.value); kind != nil {
-		text, ok := w.template(it, kind)
+		text, ok := w.constant(it.decl.File, it.p, kind)
 		if !ok {
 			w.errs = append(w.errs, fmt.Errorf("%s: the name of %s is not a constant", w.tree.At(it.pos), it.name))
 		}
 		w.roles[key] = append(w.roles[key], "is "+text)
-		if len(found) == 0 && !strings.ContainsAny(text, "*{") {
-			w.roles[key] = append(w.roles[key], "raises "+text)
+		if len(found) == 0 && !strings.Contains(text, "*") {
+			w.roles[key] = append(w.roles[key], "linked "+text)
+		}
+	}
+	if it.decl.Tok == token.CONST && strings.HasPrefix(it.name, "Signal") && len(found) == 0 {
+		if text, ok := w.constant(it.decl.File, it.p, it.value); ok {
+			w.roles[key] = append(w.roles[key], "linked "+text)
 		}
 	}
 	if why := w.needs(it); why != "" && len(found) == 0 {
@@ -204,23 +213,24 @@ func (w *writer) resolve(it item, text string) string {
 				}
 			}
 		}
-		if !declares(it.p, m[1]) {
+		if text, ok := w.constant(it.decl.File, it.p, ast.NewIdent(m[1])); ok {
+			return text
+		}
+		if !hasField(it.p, m[1]) {
 			w.errs = append(w.errs, fmt.Errorf("%s: there is no %s", w.tree.At(it.pos), s))
 		}
 		return "{" + it.p.Dir + " " + m[1] + m[2] + "}"
 	})
 }
 
-// declares reports whether the package has a constant of that name, or a field like Options.Name.
-func declares(p *repo.Package, name string) bool {
+// hasField reports whether the package has a field of that name, like Options.Name.
+func hasField(p *repo.Package, name string) bool {
 	typ, field, _ := strings.Cut(name, ".")
 	return slices.ContainsFunc(p.Decls, func(d repo.Decl) bool {
-		if spec, ok := d.Node.(*ast.TypeSpec); ok && field != "" && d.Name == typ {
-			return slices.ContainsFunc(members(spec.Type), func(f *ast.Field) bool {
-				return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == field })
-			})
-		}
-		return d.Name == name && d.Tok == token.CONST
+		spec, ok := d.Node.(*ast.TypeSpec)
+		return ok && d.Name == typ && slices.ContainsFunc(members(spec.Type), func(f *ast.Field) bool {
+			return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == field })
+		})
 	})
 }
 
@@ -234,17 +244,27 @@ func kindOf(value ast.Expr) ast.Expr {
 	return nil
 }
 
-// template returns the text of a constant expression, with constants in braces.
-func (w *writer) template(it item, x ast.Expr) (string, bool) {
+// constant returns the text of a constant expression in a file of the package.
+func (w *writer) constant(f *repo.GoFile, p *repo.Package, x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(x.Value)
 		return text, err == nil
 	case *ast.Ident:
-		return "{" + it.p.Dir + " " + x.Name + "}", declares(it.p, x.Name)
+		for _, d := range p.Decls {
+			if spec, ok := d.Node.(*ast.ValueSpec); ok && d.Name == x.Name && d.Tok == token.CONST {
+				if i := slices.IndexFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == d.Name }); i < len(spec.Values) {
+					return w.constant(d.File, p, spec.Values[i])
+				}
+			}
+		}
+	case *ast.SelectorExpr:
+		if dir, ok := strings.CutPrefix(f.Import(repo.TypeName(x.X)), repo.Prefix); ok {
+			return w.constant(f, w.tree.Package(dir), x.Sel)
+		}
 	case *ast.BinaryExpr:
-		left, okLeft := w.template(it, x.X)
-		right, okRight := w.template(it, x.Y)
+		left, okLeft := w.constant(f, p, x.X)
+		right, okRight := w.constant(f, p, x.Y)
 		return left + right, okLeft && okRight
 	}
 	return "", false
@@ -278,7 +298,7 @@ func (w *writer) wrappers(p *repo.Package) {
 		if sel, ok := to.(*ast.SelectorExpr); ok {
 			dir := strings.TrimPrefix(it.decl.File.Import(repo.TypeName(sel.X)), repo.Prefix)
 			for _, role := range w.roles[dir+" "+sel.Sel.Name] {
-				if it.decl.Tok != token.CONST {
+				if it.decl.Tok != token.CONST && !strings.HasPrefix(role, "linked ") {
 					w.roles[p.Dir+" "+it.name] = append(w.roles[p.Dir+" "+it.name], role)
 				}
 			}

@@ -78,15 +78,17 @@ func WaitAll(a int, b bool, name string) { core.Wait(a, b, name) }
 
 var Used = core.Used
 `))
-	want := `complete Used is {core SignalUsed}
+	want := `complete Used is used
 complete WaitAll pattern {#2}
 core Options.Off pattern {core Options.Off}
 core Options.On pattern {core Options.On}
 core Other is other
-core Other raises other
-core SignalOpen raises open.{core Options.Name|main}
+core Other linked other
+core SignalOpen linked open.{core Options.Name|main}
+core SignalUsed linked used
 core Sink.View view
-core Used is {core SignalUsed}
+core Used is used
+core Used linked used
 core Wait pattern {#2}
 `
 	if got := string(changes[table]); err != nil || got != want {
