@@ -68,7 +68,7 @@ var (
 
 // An Event is the payload of the signals.
 type Event struct {
-	//ephemeral:none
+	//ephemeral:raised
 	Command  string // the name of the command signal; "" for a method
 	From, To Window
 	Clamped  bool  // the bounds limited the change

@@ -32,7 +32,7 @@ func New(c Source, persist core.Work[Note], opts core.Options) (*Journal, error)
 type Note struct {
 	Operation core.OperationID `json:"operation"`
 	Key       string           `json:"key,omitempty"`
-	//ephemeral:none
+	//ephemeral:raised
 	Signal   string            `json:"signal,omitempty"` // name of the last signal it raised and did not retract
 	Status   core.Status       `json:"status"`
 	Err      string            `json:"error,omitempty"` // error of the body, or why the body did not run

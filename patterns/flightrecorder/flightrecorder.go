@@ -29,7 +29,7 @@ type Recording struct {
 	Trace  string `json:"trace"`  // for go tool trace
 	Report string `json:"report"` // JSON, a [Report]
 	Bytes  int64  `json:"bytes"`  // of the trace
-	//ephemeral:none
+	//ephemeral:raised
 	Cause string `json:"cause"` // the name of the signal that caused it
 }
 

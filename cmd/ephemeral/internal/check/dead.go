@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
@@ -56,22 +57,33 @@ func (p *program) terms(all map[string]*term) {
 	}
 }
 
-// try looks for the names of a program that the term can match.
+// try looks for the names of a program that the term can match. If only names can of which a
+// part is data, swapped letters are still a fault.
 func (t *term) try(p *program) {
+	weak := false
 	for _, n := range p.names[t.kind] {
-		if t.matches(n.S) {
+		if t.matches(n.S, true) {
 			t.alive++
 			return
 		}
+		weak = weak || t.matches(n.S, false)
 	}
 	t.data = t.data || len(p.data[t.kind]) > 0
 	limit := max(1, min(3, len(t.text)/4))
+	best := near{cost: limit + 1}
 	for _, n := range p.names[t.kind] {
 		for _, prefix := range t.prefixes() {
-			if cost, text := flow.Corrected(prefix+t.text, n.S, min(limit, t.near.cost-1)); cost < t.near.cost && cost <= limit {
-				t.near = near{n, cost, strings.TrimPrefix(text, prefix)}
+			if cost, text := flow.Corrected(prefix+t.text, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
+				best = near{n, cost, strings.TrimPrefix(text, prefix)}
 			}
 		}
+	}
+	if weak && (best.cost > 1 || !sameLetters(t.text, best.text)) {
+		t.alive++
+		return
+	}
+	if best.cost < t.near.cost {
+		t.near = best
 	}
 }
 
@@ -83,9 +95,9 @@ func (t *term) prefixes() []string {
 	return all
 }
 
-func (t *term) matches(name string) bool {
+func (t *term) matches(name string, strict bool) bool {
 	for _, prefix := range t.prefixes() {
-		if flow.Match(prefix+t.text, name) {
+		if flow.Match(prefix+t.text, name, strict) {
 			return true
 		}
 	}
@@ -138,4 +150,9 @@ func sameDigits(a, b string) bool {
 		return -1
 	}
 	return strings.Map(digits, a) == strings.Map(digits, b)
+}
+
+// sameLetters reports whether two texts have the same letters, in any order.
+func sameLetters(a, b string) bool {
+	return slices.Equal(slices.Sorted(slices.Values([]rune(a))), slices.Sorted(slices.Values([]rune(b))))
 }

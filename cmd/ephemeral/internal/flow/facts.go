@@ -179,7 +179,7 @@ func (u use) inBody() bool {
 func (w *World) reference(p roles.Part) []Text {
 	var all []Text
 	for o, name := range w.fields {
-		if name == p.Ref {
+		if name == p.Ref && len(w.assigned[o]) > 0 {
 			all = append(all, w.variable(o, expr{}, nil)...)
 		}
 	}

@@ -76,7 +76,8 @@ type use struct {
 	compared bool // the field is not set, but compared with the value
 }
 
-func (w *World) build() {
+// Index finds the facts in the syntax of the packages. [Load] has called it.
+func (w *World) Index() {
 	w.index = index{
 		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
 		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},

@@ -93,7 +93,7 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	w.build()
+	w.Index()
 	return w, nil
 }
 
@@ -126,7 +126,7 @@ func (w *World) Roots() (roots []*Unit) {
 		}
 		file := w.Fset.Position(fn.Pos()).Filename
 		switch {
-		case u.Pkg.Name == "main" && fn.Name.Name == "main",
+		case u.Pkg.Name == "main" && fn.Name.Name == "main" && u.Pkg.ForTest == "",
 			strings.HasPrefix(fn.Name.Name, "Example") && strings.HasSuffix(file, "_test.go") && fn.Type.Params.NumFields() == 0:
 			roots = append(roots, u)
 		}

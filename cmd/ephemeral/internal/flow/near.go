@@ -2,27 +2,29 @@ package flow
 
 import "strings"
 
-// A term is compared with a name like two texts that may differ: cost returns how many
-// characters have to be replaced, inserted, deleted or swapped so that the pattern matches the
-// name; more than limit if it is more than that.
-func cost(pattern, name string, limit int) int {
-	n, _ := align([]rune(pattern), []rune(name), limit, false)
-	return n
+// Match reports whether a name may match a part of a pattern without commas. Both may have
+// holes. If it is strict, a hole of the name stands only for what a wildcard matches.
+func Match(pattern, name string, strict bool) bool {
+	if !strings.ContainsAny(pattern+name, "*?"+Hole+Known) {
+		return pattern == name
+	}
+	changes, _ := align([]rune(pattern), []rune(name), 0, strict)
+	return changes == 0
 }
 
 // Corrected returns the pattern with the fewest changes with which it matches the name, and
-// how many changes these are; more than limit if there is none with at most limit.
-func Corrected(pattern, name string, limit int) (int, string) {
-	return align([]rune(pattern), []rune(name), limit, true)
+// how many changes these are: characters that are replaced, inserted, deleted or swapped. If
+// more than limit are needed, the number is larger.
+func Corrected(pattern, name string, limit int, strict bool) (int, string) {
+	return align([]rune(pattern), []rune(name), limit, strict)
 }
 
 func wild(r rune) bool { return r == '*' || r == 0 || r == 1 }
 
-func hole(r rune) bool { return r == 0 || r == 1 }
-
 // align fills the table of costs: best[i][j] is for the first i characters of the pattern and
 // the first j of the name.
-func align(p, n []rune, limit int, trace bool) (int, string) {
+func align(p, n []rune, limit int, strict bool) (int, string) {
+	hole := func(r rune) bool { return !strict && (r == 0 || r == 1) }
 	const far = 1 << 20
 	best := make([][]int, len(p)+1)
 	step := make([][]byte, len(p)+1)
@@ -73,7 +75,7 @@ func align(p, n []rune, limit int, trace bool) (int, string) {
 		}
 	}
 	total := best[len(p)][len(n)]
-	if !trace || total > limit {
+	if total > limit || limit == 0 {
 		return total, ""
 	}
 	var back []string

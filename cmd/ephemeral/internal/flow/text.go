@@ -69,9 +69,3 @@ func unite(texts []Text) []Text {
 	}
 	return all
 }
-
-// Match reports whether a name may match a part of a pattern without commas. Both may have
-// holes.
-func Match(pattern, name string) bool {
-	return cost(pattern, name, 0) == 0
-}
