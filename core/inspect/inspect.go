@@ -109,7 +109,9 @@ type ItemAttempt struct {
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name
+	//ephemeral:none
 	Pause(pattern string) int
+	//ephemeral:none
 	Resume(pattern string) int
 	RunNow(ctx context.Context, name string) error
 }
