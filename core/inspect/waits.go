@@ -33,7 +33,9 @@ type WaitNode struct {
 	Coordinator string           `json:"coordinator"`
 	Operation   core.OperationID `json:"operation,omitempty"` // if Kind is ""
 	Status      core.Status      `json:"status,omitempty"`    // likewise; 0: not known
-	Name        string           `json:"name,omitempty"`      // of the lane, the class, the key or the signal, or what a body waits for
+	// Name is that of the lane, the class, the key or the signal, or what a body waits for.
+	//ephemeral:none
+	Name string `json:"name,omitempty"`
 	// Stuck means that the node waits for a cycle, or is in one. It does not end by itself:
 	// a context must end, or somebody must cancel an operation or raise a limit.
 	Stuck bool `json:"stuck,omitempty"`

@@ -28,7 +28,10 @@ const Testify = "github.com/stretchr/testify"
 const Leaf = "core/bucket"
 
 // RootReadmeLines is how long README.md of the repository may be.
-const RootReadmeLines = 300
+const RootReadmeLines = 160
+
+// RootReadmeWords is how many words it may have, with code.
+const RootReadmeWords = 1200
 
 // MinReadmeLines is the least length of the README.md of an atom or a pattern.
 const MinReadmeLines = 20
