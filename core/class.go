@@ -16,6 +16,8 @@ import (
 // [Options.Classes], and [Control.SetClass] for changes.
 type Class struct {
 	// Name is how [Coordinator.Class] finds it; case matters.
+	//
+	//ephemeral:defines class
 	Name string
 	// Limit is how many operations of the class run at once; they also count for
 	// [Options.MaxConcurrency]. 0 means no limit for the class.
@@ -39,6 +41,8 @@ type Class struct {
 
 	// CancelOn refuses items of this class, and DeferOn defers them, as in a [Lane].
 	// [Options.ResumeOn] also ends the deferral by the DeferOn of the class.
+	//
+	//ephemeral:pattern
 	CancelOn, DeferOn string
 	// MaxDefer is the longest time that raised signals defer an item of this class; 0
 	// means [Options.MaxDefer], negative no limit.
@@ -46,6 +50,8 @@ type Class struct {
 	// TrialOn is a gate for a service that may work again: while a matching signal is
 	// present, at most Trials operations of the class run at once. Trials 0 means 1; it
 	// must not be negative.
+	//
+	//ephemeral:pattern
 	TrialOn string
 	Trials  int
 }

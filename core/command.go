@@ -12,6 +12,8 @@ import (
 // come before the command if it ends in a dot or a colon ("app.window.size.set:200"). If
 // command occurs several times, the first occurrence counts. A payload may be empty. An
 // empty command is never found.
+//
+//ephemeral:none
 func ParseCommand(name, command string) (payload string, ok bool) {
 	for colon := len(command); command != "" && colon < len(name); colon++ {
 		start := colon - len(command)
@@ -27,6 +29,8 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 // text after the first colon must be a non-negative whole number followed by "ms" or
 // "MS"; blanks around the text are ignored. If a [time.Duration] cannot hold the delay,
 // ok is false.
+//
+//ephemeral:none
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	_, arg, _ := strings.Cut(name, ":")
 	digits, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(arg)), "ms")
@@ -43,6 +47,8 @@ const maxDuration = time.Duration(1<<63 - 1)
 // returns the command that comes first in the name, with its payload. All text after a
 // command is its payload, even if it reads like another command. If no command is found,
 // command is "".
+//
+//ephemeral:none
 func FindCommand(name string, commands ...string) (command, payload string) {
 	for _, c := range commands {
 		if p, ok := ParseCommand(name, c); ok && (command == "" || len(p) > len(payload)) {
@@ -56,6 +62,8 @@ func FindCommand(name string, commands ...string) (command, payload string) {
 // [FindCommand] finds one of the commands. A command is the text before a colon, as in
 // "window.size.set:100": see [ParseCommand]. It matches a few other names as well, so a
 // handler must still call FindCommand.
+//
+//ephemeral:none
 func CommandPattern(commands ...string) string {
 	patterns := make([]string, len(commands))
 	for i, c := range commands {

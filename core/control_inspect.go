@@ -297,9 +297,13 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 }
 
 // Has reports whether an operation in the window has a signal that matches pattern.
+//
+//ephemeral:pattern {pattern}
 func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 
 // Count returns how many signals of the operations in the window match pattern.
+//
+//ephemeral:pattern {pattern}
 func (c Control) Count(pattern string) int {
 	e := c.made()
 	e.lockFresh()
@@ -341,6 +345,8 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 
 // Monitor counts the signals that operations raise and that match pattern, over the last
 // span. It begins with the signals of the operations in the window.
+//
+//ephemeral:pattern {pattern}
 func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	e := c.made()
 	p := compile(pattern)

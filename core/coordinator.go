@@ -91,6 +91,9 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 // put items into that lane, and into the class of c; so do its groups. They return
 // [ErrUnknownLane] if the coordinator has no such lane. Items that are enqueued without
 // Lane go into the lane "normal", or into the last lane if there is no "normal".
+//
+//ephemeral:lane {name}
+//ephemeral:view
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
 }
@@ -98,6 +101,9 @@ func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 // Class returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the
 // view put items into that class, and into the lane of c; so do its groups. They return
 // [ErrUnknownClass] if the coordinator has no such class. See [Options.Classes].
+//
+//ephemeral:class {name}
+//ephemeral:view
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
 }
@@ -108,6 +114,8 @@ func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 // allocates nothing if the view is used at once, as in
 //
 //	c.Cost(len(text)).Enqueue(ctx, text)
+//
+//ephemeral:view
 func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.costing(c.engine, n)}}
 }

@@ -66,6 +66,8 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 // Remove waits for running calls of h. Inside a handler it does not wait; goroutines that
 // a handler has started are not recognised. After remove, no call of h starts. A handler
 // whose pattern matches nothing, like "", is never called. Handle panics if h is nil.
+//
+//ephemeral:pattern {pattern}
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
 	d.made()

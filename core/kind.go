@@ -19,6 +19,8 @@ type Kind[P any] struct{ name string }
 
 // NewKind makes the Kind of that name. It panics if name is empty, or has wildcards,
 // commas, or blanks around it.
+//
+//ephemeral:is {name}
 func NewKind[P any](name string) Kind[P] {
 	if !isPlain(name) {
 		panic(fmt.Sprintf("core: NewKind needs a name without blanks around it, commas and wildcards, not %q", name))
@@ -27,17 +29,24 @@ func NewKind[P any](name string) Kind[P] {
 }
 
 // Name is the name of its signals.
+//
+//ephemeral:is {recv}
 func (k Kind[P]) Name() string { return k.name }
 
 // Raise raises a signal of this kind on a [Raiser], such as a sink or an operation, and
 // reports whether it was recorded. The payload is kept as long as the signal; treat it as
 // immutable.
+//
+//ephemeral:raises {recv}
 func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 	return on.raise(note{name: k.name, key: key, payload: payload})
 }
 
 // Hold is [Sink.Hold] with a payload: it raises a held signal of this kind. The payload is
 // kept as long as the signal; treat it as immutable.
+//
+//ephemeral:raises {recv}
+//ephemeral:release {lease}
 func (k Kind[P]) Hold(on *Sink, key string, payload P, lease time.Duration) (release func()) {
 	return on.holdSignal(Signal{Name: k.name, Key: key, payload: payload}, lease)
 }
@@ -45,6 +54,8 @@ func (k Kind[P]) Hold(on *Sink, key string, payload P, lease time.Duration) (rel
 // From returns the payload of s if s is of this kind: if its payload has the type and its
 // name is the name of the kind. A prefix that a [Raiser.Scoped] view has put before the
 // name is allowed.
+//
+//ephemeral:pattern *{recv}
 func (k Kind[P]) From(s Signal) (P, bool) {
 	prefix, found := strings.CutSuffix(s.Name, k.name)
 	p, ok := s.payload.(P)
@@ -53,6 +64,8 @@ func (k Kind[P]) From(s Signal) (P, bool) {
 
 // Sense yields the signals of this kind that q selects, with their payloads, oldest
 // first. With the pattern "", q selects the name of the kind.
+//
+//ephemeral:pattern {recv}
 func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	q.Pattern = cmp.Or(q.Pattern, k.name)
 	return sensed(from, q, k.From)
@@ -60,6 +73,8 @@ func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 
 // Subscribe calls fn for every signal of this kind that is raised under its own
 // name, without a prefix; see [Sink.Subscribe]. It panics if fn is nil.
+//
+//ephemeral:pattern {recv}
 func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
 	return subscribed(on, k.name, k.From, fn)
 }
@@ -94,6 +109,8 @@ func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn
 type Family[P any] struct{ pattern pattern }
 
 // NewFamily makes the Family of the names that match pattern. It panics if none do.
+//
+//ephemeral:is {pattern}
 func NewFamily[P any](pattern string) Family[P] {
 	p := compile(pattern)
 	if len(p.terms) == 0 {
@@ -103,10 +120,14 @@ func NewFamily[P any](pattern string) Family[P] {
 }
 
 // Pattern is the pattern that was passed to [NewFamily].
+//
+//ephemeral:is {recv}
 func (f Family[P]) Pattern() string { return f.pattern.text }
 
 // Named returns the Kind of that name. It panics if the name does not match the pattern
 // or [NewKind] does not accept it.
+//
+//ephemeral:is {name}
 func (f Family[P]) Named(name string) Kind[P] {
 	if !f.pattern.matches(name) {
 		panic(fmt.Sprintf("core: Named needs a name that matches %q, not %q", f.pattern.text, name))
@@ -116,6 +137,8 @@ func (f Family[P]) Named(name string) Kind[P] {
 
 // From returns the payload of s if s is of this family: by its name and by the type of its
 // payload.
+//
+//ephemeral:pattern {recv}
 func (f Family[P]) From(s Signal) (P, bool) {
 	p, ok := s.payload.(P)
 	return p, ok && f.pattern.matches(s.Name)
@@ -123,6 +146,8 @@ func (f Family[P]) From(s Signal) (P, bool) {
 
 // Sense yields the signals of this family that q selects, with their payloads, oldest
 // first. With the pattern "", q selects all names of the family.
+//
+//ephemeral:pattern {recv}
 func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	q.Pattern = cmp.Or(q.Pattern, f.pattern.text)
 	return sensed(from, q, f.From)
@@ -130,6 +155,8 @@ func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 
 // Subscribe calls fn for every signal of this family; see [Sink.Subscribe]. It panics if fn
 // is nil.
+//
+//ephemeral:pattern {recv}
 func (f Family[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
 	return subscribed(on, f.pattern.text, f.From, fn)
 }

@@ -15,6 +15,8 @@ import (
 // [Options.Lanes].
 type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
+	//
+	//ephemeral:defines lane
 	Name string
 	// Limit is how many operations of the lane run at once; they also count for
 	// [Options.MaxConcurrency]. 0 means no limit for the lane.
@@ -26,6 +28,8 @@ type Lane struct {
 	// CancelOn refuses items of this lane, and DeferOn defers them. [Options.CancelOn] and
 	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the
 	// lane's DeferOn.
+	//
+	//ephemeral:pattern
 	CancelOn, DeferOn string
 	// MaxDefer is the longest time that raised signals defer an item of this lane; 0
 	// means [Options.MaxDefer], negative no limit.
@@ -55,6 +59,8 @@ const maxLanes = 64
 // ParseLanes reads lanes from text such as "hot:4, normal, slow:2": names, highest lane
 // first, separated by commas. A colon and a limit may follow a name. Blanks around names
 // and limits do not matter.
+//
+//ephemeral:defines lane {spec}
 func ParseLanes(spec string) ([]Lane, error) {
 	where := strconv.Quote(spec)
 	if n := 1 + strings.Count(spec, ","); n > maxLanes {

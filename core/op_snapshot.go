@@ -100,6 +100,8 @@ func (s Snapshot) Duration() time.Duration {
 }
 
 // Has reports whether the operation has a signal matching pattern.
+//
+//ephemeral:pattern {pattern}
 func (s Snapshot) Has(pattern string) bool {
 	p := compile(pattern)
 	return slices.ContainsFunc(s.Signals, func(s Signal) bool { return p.matches(s.Name) })
@@ -152,12 +154,15 @@ func (s Snapshot) LogValue() slog.Value {
 // first. An operation must match all fields that are set. For pages of 50, set Limit to
 // 50, and After to the id of the last one shown.
 type OperationQuery struct {
-	Status  Status        // 0 = any; statuses may be or-ed
-	Pattern string        // has a signal that matches; "" = any
-	Key     string        // "" = any
-	Lane    string        // "" = any
-	Class   string        // "" = any
-	Within  time.Duration // the last change of status is not older than this; 0 = any
+	Status Status // 0 = any; statuses may be or-ed
+	//ephemeral:pattern
+	Pattern string // has a signal that matches; "" = any
+	Key     string // "" = any
+	//ephemeral:lane
+	Lane string // "" = any
+	//ephemeral:class
+	Class  string        // "" = any
+	Within time.Duration // the last change of status is not older than this; 0 = any
 
 	NewestFirst bool        // from the newest to the oldest
 	After       OperationID // only operations that come after this id, which may have left the window; 0 = from the start

@@ -36,6 +36,8 @@ func (o *Operation) Lane() string {
 
 // SetKey changes what the operation is about, for its snapshots and for the signals it
 // raises from now on. A keyed coordinator still orders the operation by its first key.
+//
+//ephemeral:none
 func (o *Operation) SetKey(key string) {
 	if o == nil {
 		return
@@ -49,6 +51,8 @@ func (o *Operation) SetKey(key string) {
 
 // Set stores a value under a name. Others read it from a snapshot of the operation, with
 // [Value]. The value is shared, not copied: do not change it after Set.
+//
+//ephemeral:none
 func (o *Operation) Set(name string, v any) {
 	if o == nil {
 		return
@@ -66,17 +70,25 @@ func (o *Operation) Set(name string, v any) {
 // sink as well, unless they match a gate. A signal may leave the sink earlier: see [Sink].
 // Raise returns false where [Sink.Raise] does, and after the operation has left the
 // window.
+//
+//ephemeral:raises {name}
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key in place of the operation's key.
+//
+//ephemeral:raises {name}
 func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
 
 // Because returns a view of the operation. The signals that are raised on the view have
 // the given cause.
+//
+//ephemeral:is
 func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
 
 // Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
 // every name that it raises.
+//
+//ephemeral:is {sink}.{coordinator}.{atom}.
 func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
 	return scoped(o, sink, coordinator, atom)
 }
@@ -90,6 +102,8 @@ func (o *Operation) raise(n note) bool {
 
 // Hold raises a held signal. It stays until release is called, the operation finishes,
 // or, if lease is positive, the lease ends; see [Sink.Hold].
+//
+//ephemeral:raises {name}
 func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	if o == nil {
 		return func() {}
@@ -100,6 +114,8 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 // Retract takes back the newest signal with exactly that name that the operation raised.
 // It reports whether there was one. It also finds signals that the operation no
 // longer shows, if the sink still keeps them for a gate: see [Sink].
+//
+//ephemeral:pattern {name}
 func (o *Operation) Retract(name string) bool {
 	if o == nil {
 		return false
@@ -114,6 +130,8 @@ func (o *Operation) Retract(name string) bool {
 
 // RetractMatching takes back all signals that match pattern and that the operation
 // raised. It returns how many there were.
+//
+//ephemeral:pattern {pattern}
 func (o *Operation) RetractMatching(pattern string) int {
 	if o == nil {
 		return 0
@@ -124,6 +142,8 @@ func (o *Operation) RetractMatching(pattern string) int {
 
 // Has reports whether the operation has raised a signal that matches pattern, and has not
 // retracted it.
+//
+//ephemeral:pattern {pattern}
 func (o *Operation) Has(pattern string) bool {
 	p := compile(pattern)
 	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })

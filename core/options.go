@@ -18,6 +18,8 @@ type Options struct {
 	// Name is the Source of the signals that the operations raise; "" means
 	// "coordinator", unless the constructor states another default. Names need not be
 	// unique.
+	//
+	//ephemeral:none
 	Name string
 	// MaxConcurrency is how many operations run at once; 0 means
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
@@ -104,9 +106,13 @@ type Options struct {
 	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
 	// start (StatusRefused). How long a signal is present: see "Signals" in the package
 	// documentation. Signals of [ForEach] and [Map] count only until these return.
+	//
+	//ephemeral:pattern
 	CancelOn string
 	// DeferOn is a gate, too. While a matching signal is present, items wait, unless a
 	// newer signal that matches ResumeOn is present as well.
+	//
+	//ephemeral:pattern
 	DeferOn, ResumeOn string
 	// MaxDefer is the longest time that raised signals defer an item. The time begins
 	// when the item is enqueued or when the first of the signals comes, whichever is
@@ -117,6 +123,8 @@ type Options struct {
 	// DrainOn ends the intake, like Complete, when a matching signal is raised on the
 	// sink. A signal without a key is for all coordinators. If the signal has a key, the key
 	// is a pattern, such as "mail*": the signal is for the coordinators whose Name matches it.
+	//
+	//ephemeral:pattern
 	DrainOn string
 
 	// OnDone is called once for every operation that ends, even if it was refused, dropped or

@@ -19,6 +19,8 @@ import (
 //     an empty pattern matches nothing.
 //
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
+//
+//ephemeral:match {pattern} {name}
 func Match(pattern, name string) bool {
 	for {
 		matches, end := matchFirst(pattern, name)

@@ -13,11 +13,17 @@ type Raiser interface {
 	// Raise records a signal with that name and the current time. It returns false, and
 	// records nothing, for an empty name and beyond the limits of [Propagation].
 	// Subscribed handlers run before Raise returns.
+	//
+	//ephemeral:raises {name}
 	Raise(name string) bool
 	// RaiseKey is Raise with a key: what the signal is about.
+	//
+	//ephemeral:raises {name}
 	RaiseKey(name, key string) bool
 	// Because is a view whose signals have the given cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
+	//
+	//ephemeral:is {recv}
 	Because(cause Signal) Raiser
 	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. So a
 	// pattern can select signals by where they were raised. The arguments are texts of your
@@ -25,6 +31,8 @@ type Raiser interface {
 	// means operation). By convention, "*" as an argument means all:
 	// Scoped("shop", "*", "*") raises "ready" as "shop.*.*.ready". A "*" in a name is a
 	// character like any other.
+	//
+	//ephemeral:is {recv}{sink}.{coordinator}.{atom}.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool
@@ -99,9 +107,13 @@ type Propagation struct {
 	// AllowCycles permits a chain of causes that has the same name twice.
 	AllowCycles bool
 	// Terminal signals end a chain: signals that they cause are not recorded.
+	//
+	//ephemeral:pattern
 	Terminal string
 	// Leaf signals only report, like "logged". They are terminal, and [Sink.Forward] does
 	// not forward them.
+	//
+	//ephemeral:pattern
 	Leaf string
 	// OnBlocked is called for each signal that was not recorded, on the goroutine that
 	// raised it and with no lock held. The signal has a Name, a Key, an Operation and

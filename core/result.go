@@ -49,17 +49,25 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 
 // Lane returns a view of the coordinator that puts items into that lane; see
 // [Coordinator.Lane].
+//
+//ephemeral:lane {name}
+//ephemeral:view
 func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Out] {
 	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inLane(c.engine, name)}}
 }
 
 // Class returns a view of the coordinator that puts items into that class; see
 // [Coordinator.Class].
+//
+//ephemeral:class {name}
+//ephemeral:view
 func (c *ResultCoordinator[In, Out]) Class(name string) *ResultCoordinator[In, Out] {
 	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inClass(c.engine, name)}}
 }
 
 // Cost returns a view of the coordinator whose items cost n; see [Coordinator.Cost].
+//
+//ephemeral:view
 func (c *ResultCoordinator[In, Out]) Cost(n int) *ResultCoordinator[In, Out] {
 	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.costing(c.engine, n)}}
 }

@@ -25,6 +25,7 @@ func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10
 // ("payment.declined"), with a parameter after a colon ("rate-limit:5000ms"). Put ids
 // into Key, not into the name.
 type Signal struct {
+	//ephemeral:raised
 	Name      string      `json:"name"`
 	Key       string      `json:"key,omitempty"`       // what it is about; by default, the operation's key
 	Operation OperationID `json:"operation,omitempty"` // the operation that raised it; 0 if it was raised directly on a sink
@@ -69,6 +70,8 @@ func (s Signal) Arg() (arg string, ok bool) {
 }
 
 // Matches reports whether the signal's name matches pattern; see [Match].
+//
+//ephemeral:pattern {pattern}
 func (s Signal) Matches(pattern string) bool { return Match(pattern, s.Name) }
 
 func (l *link) depth() int {
@@ -134,6 +137,7 @@ func (s Signal) LogValue() slog.Value {
 // A Query selects signals. The zero Query selects everything. A signal must match all
 // fields that are set.
 type Query struct {
+	//ephemeral:pattern
 	Pattern   string        // names, see [Match]; "" = any
 	Key       string        // "" = any
 	Operation OperationID   // 0 = any

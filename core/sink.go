@@ -127,9 +127,13 @@ func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 
 // Raise raises a signal without a key directly on the sink. It returns false, and records
 // nothing, only for an empty name or in an endless loop of handlers; see [Propagation].
+//
+//ephemeral:raises {name}
 func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key.
+//
+//ephemeral:raises {name}
 func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name, key: key}) }
 
 // Sink returns s, as a [Sensor] does.
@@ -137,10 +141,14 @@ func (s *Sink) Sink() *Sink { return s }
 
 // Because returns a view of the sink. The signals that are raised on the view have the
 // given cause, which may be a signal of another sink.
+//
+//ephemeral:is
 func (s *Sink) Because(cause Signal) Raiser { return because(s, cause) }
 
 // Scoped returns a view of the sink. The view puts "sink.coordinator.atom." before every
 // name that it raises.
+//
+//ephemeral:is {sink}.{coordinator}.{atom}.
 func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
 	return scoped(s, sink, coordinator, atom)
 }

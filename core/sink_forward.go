@@ -32,6 +32,8 @@ import (
 // Cancel waits for copies that are under way, but not inside a handler. It releases the
 // signals that this forward holds on the other sink. After cancel, nothing is forwarded.
 // Forward panics if to is nil or s.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	need(to != nil && to != s, "Forward needs another sink to forward to")
 	var f *forward

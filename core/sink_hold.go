@@ -29,6 +29,9 @@ type holder interface {
 //
 // Release may be called many times, from anywhere. In the cases in which [Sink.Raise]
 // returns false, nothing is held, and release does nothing.
+//
+//ephemeral:raises {name}
+//ephemeral:release {lease}
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	return s.holdSignal(Signal{Name: name, Key: key}, lease)
 }

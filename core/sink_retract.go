@@ -6,6 +6,8 @@ import "iter"
 // sink, or copied to it by [Sink.Forward]. It returns how many there were. Signals that
 // operations have raised on this sink stay (see [Operation.Retract]), and so do held
 // signals. Gates such as [Options.DeferOn] see the change at once.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Retract(pattern string) int {
 	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
 }
@@ -53,6 +55,8 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 // newer one. If the time of the restored signal is in the future, it gets the current
 // time. So restore first and raise afterwards. Restore skips signals that are too old.
 // Held signals come back as raised ones. It returns how many were put back.
+//
+//ephemeral:raises *
 func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	for signal := range signals {

@@ -8,6 +8,8 @@ import (
 
 // Has reports whether a signal that matches pattern is present. A held signal is present,
 // and so is one that the sink keeps only because it matches a gate.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Has(pattern string) bool {
 	if s.isFresh() && s.names.knows(pattern) {
 		return true
@@ -52,6 +54,8 @@ func (s *Sink) nextEnd(next int64) int64 {
 }
 
 // Count returns how many signals that match pattern are present.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Count(pattern string) int {
 	s.lockFresh()
 	n := s.names.count(pattern)
@@ -61,6 +65,8 @@ func (s *Sink) Count(pattern string) int {
 
 // Monitor counts the signals that match pattern over the last span. It begins with the
 // present signals.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
@@ -186,9 +192,13 @@ type Sensor interface {
 	// depend on the number of signals. There are two exceptions, in which Has looks at
 	// each name that is present: the first call with a pattern, and calls that alternate
 	// between more than 64 wildcard patterns.
+	//
+	//ephemeral:pattern {pattern}
 	Has(pattern string) bool
 	// Count returns how many signals that match pattern are present. Its cost does not
 	// depend on their number either, with the same exceptions. It always takes a lock.
+	//
+	//ephemeral:pattern {pattern}
 	Count(pattern string) int
 	// Sense yields the signals that q selects and that are present when the loop starts,
 	// oldest first. A signal that leaves during the loop may be missing. No lock is held
@@ -198,5 +208,7 @@ type Sensor interface {
 	Sink() *Sink
 	// Monitor counts the signals matching pattern over the last span, starting
 	// with those present; see [Monitor].
+	//
+	//ephemeral:pattern {pattern}
 	Monitor(pattern string, span time.Duration) *Monitor
 }

@@ -11,9 +11,10 @@ func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 // A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
 // raised it, or by its release.
 type Retraction struct {
-	Signal  Signal
-	Time    time.Time // when it was taken back
-	Pattern string    // the pattern that retracted it; "" if it was retracted by its name or by its release
+	Signal Signal
+	Time   time.Time // when it was taken back
+	//ephemeral:none
+	Pattern string // the pattern that retracted it; "" if it was retracted by its name or by its release
 }
 
 // Subscribe calls fn for every signal that is recorded from now on and whose name matches
@@ -30,6 +31,8 @@ type Retraction struct {
 // Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
 // no call of fn starts. A handler whose pattern matches nothing, like "", is never
 // called. Subscribe panics if fn is nil.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Subscribe needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
@@ -45,6 +48,8 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 // and the end of a lease are no retractions. It calls fn on the goroutine that retracts.
 // The rules of [Sink.Subscribe] hold for fn and cancel. SubscribeRetracted panics if fn
 // is nil.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})

@@ -17,6 +17,8 @@ const watchBuffer = 256
 // 256 signals for the loop, and drops the oldest beyond that. The second value is the
 // number of signals dropped directly before this one. Like [Sink.Subscribe], a Watch with
 // a pattern such as "operation.*" makes coordinators raise SignalStarted and SignalStopped.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
@@ -72,6 +74,8 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 
 // WaitFor returns the newest signal that matches pattern. If none is present, it waits
 // until one is raised. If ctx ends first, WaitFor returns the cause of ctx.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 	needContext(ctx, "WaitFor")
 	w := watch{news: make(chanWaker, 1)}
@@ -97,6 +101,8 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 // WaitGone waits until no signal that matches pattern is present. If a new signal is
 // raised right after the last one has gone, WaitGone may return or may go on waiting. If
 // ctx ends first, WaitGone returns the cause of ctx.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
@@ -143,6 +149,8 @@ func (c chanWaker) wake() {
 // calls fn for the signals that are present, held ones included, oldest first. After
 // that it calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while
 // Follow runs come after those present. It panics if fn is nil.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Follow needs a function")
 	p := compile(pattern)

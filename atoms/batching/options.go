@@ -17,6 +17,8 @@ const never time.Duration = math.MaxInt64
 type Options[T any] struct {
 	// Name is the Source of the signals that the batcher and its flushes raise. "" means
 	// "batching".
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where these signals are raised; nil means a new sink.
 	Sink *core.Sink

@@ -27,6 +27,12 @@ type store[K ~string, V any] struct {
 
 // New makes a store that keeps its values in engine. It returns an error if the options are
 // not valid. The store closes the engine. If New returns an error, the caller must close it.
+//
+//ephemeral:raises saved.data.{Options.Name|data}
+//ephemeral:raises loaded.data.{Options.Name|data}
+//ephemeral:raises deleted.data.{Options.Name|data}
+//ephemeral:raises initialized.data.{Options.Name|data}
+//ephemeral:raises error.data.{Options.Name|data}
 func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) {
 	opts, err := opts.resolved()
 	if err != nil {

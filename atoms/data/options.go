@@ -16,6 +16,8 @@ type Options[V any] struct {
 	// Name is the name of the store, of its table or directory, and the last part of its
 	// signals. It has 1 to 63 letters, digits and underscores, and no digit at the
 	// beginning. "" means "data".
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where the store raises its signals and reads requests; nil means a new sink:
 	// see Store.Sink.
@@ -26,6 +28,8 @@ type Options[V any] struct {
 	// dot and Name follow. "" means "save.data", "load.data" and "delete.data". The three must
 	// differ from each other, and from the prefixes of the other signals: "saved.data",
 	// "loaded.data", "deleted.data", "initialized.data" and "error.data".
+	//
+	//ephemeral:none
 	SavePrefix, LoadPrefix, DeletePrefix string
 	// MaxConcurrency is how many requests run at the same time; 0 means 8. Requests for one
 	// key run in order, one at a time.

@@ -19,6 +19,8 @@ import (
 // and nothing else. See [Options.Classes], and [Queue.SetClass] for changes.
 type Class struct {
 	// Name is how [Queue.Class] finds it; case matters.
+	//
+	//ephemeral:defines class
 	Name string
 	// Limit is how many items of the class are claimed at the same time; 0 means no limit of its
 	// own.
@@ -85,6 +87,9 @@ func resolvedClasses(all []Class) ([]Class, error) {
 // Class returns a view of the queue that puts items into that class and is otherwise like q. If
 // there is no such class among [Options.Classes], Enqueue of the view returns an error that matches
 // [core.ErrUnknownClass]. The name "" means no class.
+//
+//ephemeral:class {name}
+//ephemeral:view
 func (q *Queue[T]) Class(name string) *Queue[T] {
 	opts := q.with
 	opts.Class = name

@@ -123,9 +123,14 @@ func (q *Queue[T]) Store() Store { return q.store }
 func (q *Queue[T]) Here() core.Inspector { return q.here }
 
 // With returns a view of the queue whose Enqueue gives items these options.
+//
+//ephemeral:view
 func (q *Queue[T]) With(opts ItemOptions) *Queue[T] { return &Queue[T]{q.queue, opts} }
 
 // Lane returns a view of the queue that puts items into that lane and is otherwise like q.
+//
+//ephemeral:lane {name}
+//ephemeral:view
 func (q *Queue[T]) Lane(name string) *Queue[T] {
 	opts := q.with
 	opts.Lane = name

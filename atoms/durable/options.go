@@ -74,6 +74,8 @@ type Options struct {
 	Waker Waker
 	// DeferOn is a pattern of signals, see [core.Match]; "" means none. While a signal on Sink
 	// matches it, this process claims no items.
+	//
+	//ephemeral:pattern
 	DeferOn string
 
 	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
@@ -168,8 +170,12 @@ func checkText(what, text string) error {
 type ItemOptions struct {
 	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
 	// means the last lane.
+	//
+	//ephemeral:lane
 	Lane string
 	// Class is the name of a class; "" means none.
+	//
+	//ephemeral:class
 	Class string
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.

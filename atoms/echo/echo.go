@@ -22,6 +22,8 @@ type Source interface {
 // Options configure a [Recorder]. The zero value is the default.
 type Options struct {
 	// Name is the Source of the signals that deliveries raise. "" means "echo".
+	//
+	//ephemeral:none
 	Name string
 	// Sink gets [lastwords.Relay.Failed] and the signals of deliveries. nil means the sink of the
 	// coordinator.
@@ -30,10 +32,14 @@ type Options struct {
 	// Capture is the pattern of the signals that are captured. Their payload must have the
 	// type of the kind. "" means the name of the kind, with or without a prefix that
 	// [core.Sink.Scoped] has added.
+	//
+	//ephemeral:pattern
 	Capture string
 	// Activate is the pattern of the signals that start capturing, for each operation by
 	// itself. Signals that the operation raised before the first of them are not captured.
 	// "" means that capturing starts at once.
+	//
+	//ephemeral:pattern
 	Activate string
 	// SkipActivation leaves out the signal that started capturing. Without it, this signal
 	// is captured if it matches Capture.
@@ -91,6 +97,8 @@ var _ core.Inspector = (*Recorder[int])(nil)
 // returns an error or panics, it is not called again for this entry.
 //
 // A Kind[any] captures signals with any payload, and signals without a payload.
+//
+//ephemeral:none
 func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
 	if core.IsNil(c) || deliver == nil || kind.Name() == "" {
 		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")

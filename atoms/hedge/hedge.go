@@ -17,6 +17,8 @@ import (
 type Options struct {
 	// Name is the key of signals, unless they are raised by an operation that has a key.
 	// "" means "hedge".
+	//
+	//ephemeral:none
 	Name string
 	// Sink gets [SignalPaused], and the signals of calls that are not part of an operation.
 	// nil means a new sink.

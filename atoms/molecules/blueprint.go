@@ -18,6 +18,8 @@ type Blueprint struct {
 	// Name identifies the blueprint in its runner. It must not be blank.
 	Name string
 	// On is the pattern of the signals that start a run, see [core.Match].
+	//
+	//ephemeral:pattern
 	On string
 	// When decides for each of these signals whether it starts a run; nil means that each
 	// does. It is called on the goroutine that raises the signal. If it panics, no run starts.
@@ -52,6 +54,8 @@ type Step struct {
 	// after the end of that run, because another handler delays it. Then all signals after the
 	// trigger count. With OrderPerKey, runs without a key overlap, and all of them receive the same
 	// signals.
+	//
+	//ephemeral:pattern
 	Await string
 	// AwaitTimeout is how long the step waits for the awaited signal; 0 means 1 minute, negative
 	// no limit. When the time is over, the step fails with an [AwaitError].

@@ -11,6 +11,8 @@ import (
 // Options configure a [Runner]. The zero value is the default.
 type Options struct {
 	// Name is the Source of the signals that the runs raise. "" means "molecules".
+	//
+	//ephemeral:none
 	Name string
 	// Order says which runs must not overlap; 0 is [OrderNone].
 	Order Order
@@ -29,6 +31,8 @@ type Options struct {
 // TriggerOptions configure a [Trigger]. The zero value is the default.
 type TriggerOptions struct {
 	// Name is the Source of the signals that the calls raise. "" means "trigger".
+	//
+	//ephemeral:none
 	Name string
 	// Order says which calls must not overlap; 0 is [OrderNone].
 	Order Order

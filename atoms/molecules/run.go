@@ -36,8 +36,9 @@ type Run struct {
 //
 //	state, ok := core.Value[molecules.State](snapshot, molecules.ValueState)
 type State struct {
-	Blueprint    string `json:"blueprint"`
-	Step         string `json:"step,omitempty"`     // the current step, or the last one
+	Blueprint string `json:"blueprint"`
+	Step      string `json:"step,omitempty"` // the current step, or the last one
+	//ephemeral:none
 	Awaiting     string `json:"awaiting,omitempty"` // the pattern of the signals that the step waits for
 	Compensating bool   `json:"compensating,omitempty"`
 }
@@ -74,9 +75,13 @@ func (r *Run) Awaited() (core.Signal, bool) {
 
 // Raise raises a signal with the key of the trigger, and reports whether the sink has recorded
 // the signal; see [core.Raiser].
+//
+//ephemeral:raises {name}
 func (r *Run) Raise(name string) bool { return r.Raiser().RaiseKey(name, r.Trigger.Key) }
 
 // RaiseKey is Raise with a key that you choose.
+//
+//ephemeral:raises {name}
 func (r *Run) RaiseKey(name, key string) bool { return r.Raiser().RaiseKey(name, key) }
 
 // Raiser returns a raiser for signals that have a payload:

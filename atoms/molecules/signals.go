@@ -67,8 +67,9 @@ var (
 type Event struct {
 	Blueprint string
 	Run       core.OperationID // 0 in SignalDropped
-	Step      string           // "" in signals that are not about a step
-	Err       error            // why the run or step failed or was cancelled, or why the signal was dropped; else nil
+	//ephemeral:none
+	Step string // "" in signals that are not about a step
+	Err  error  // why the run or step failed or was cancelled, or why the signal was dropped; else nil
 }
 
 // A TriggerEvent is the payload of the signals of a [Trigger].

@@ -37,6 +37,8 @@ var (
 // If fn raises a signal, it should name its own signal as the cause, with
 // [core.Operation.Because] or [core.Sink.Because]: then no endless loop can begin. Signals that fn
 // raises with [core.OperationFrom] and without a cause do not start the trigger again.
+//
+//ephemeral:pattern {pattern}
 func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.Signal) error, opts TriggerOptions) (*Trigger, error) {
 	switch {
 	case sink == nil:

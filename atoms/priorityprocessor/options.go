@@ -16,6 +16,8 @@ import (
 type Processor[T any] struct {
 	// Name is the key of the signals about the health of the processor. It must not be
 	// blank. The processors of a Failover need different names.
+	//
+	//ephemeral:none
 	Name string
 	// Priority is 1 or more; 1 is the highest. Processors of the same priority take turns.
 	Priority int
@@ -37,6 +39,8 @@ type ResultProcessor[In, Out any] struct {
 // Options configure a [Failover]. The zero value is the default.
 type Options struct {
 	// Name is the key of signals about the route. "" means "priorityprocessor".
+	//
+	//ephemeral:none
 	Name string
 	// Sink gets the signals of the Failover, and may bring commands. nil means a new sink.
 	Sink *core.Sink

@@ -17,32 +17,49 @@ import (
 const (
 	// SignalStarted and SignalCompleted are raised before each attempt, and after each
 	// successful one, but only with [Options.Verbose].
-	SignalStarted   = "processing.started"  // processing.started:pri1
+	//
+	//ephemeral:raises processing.started:*
+	SignalStarted = "processing.started" // processing.started:pri1
+	//ephemeral:raises processing.complete:*
 	SignalCompleted = "processing.complete" // processing.complete:pri1
 	// SignalFailed is raised when an attempt has failed.
+	//
+	//ephemeral:raises processing.failed:*
 	SignalFailed = "processing.failed" // processing.failed:pri1
 	// SignalFailover is raised after a failed attempt, when the item goes to the next
 	// processor.
+	//
+	//ephemeral:raises failover.requested:*
 	SignalFailover = "failover.requested" // failover.requested:pri1->pri2
 	// SignalExhausted is raised after a failed attempt if there is no next processor. The
 	// payload is the [*Error] that Do returns.
 	SignalExhausted = "failover.exhausted"
 
 	// SignalUnhealthy is raised when a processor becomes unhealthy. The key is its name.
+	//
+	//ephemeral:raises processor.unhealthy:*
 	SignalUnhealthy = "processor.unhealthy" // processor.unhealthy:pri1
 	// SignalHealthy is raised when a processor becomes healthy again. The key is its name.
+	//
+	//ephemeral:raises processor.healthy:*
 	SignalHealthy = "processor.healthy" // processor.healthy:pri1
 	// SignalRoute is raised when the highest priority that has a healthy processor changes.
 	// SignalRestored follows if it is now the highest priority of all. The key is
 	// [Options.Name].
+	//
+	//ephemeral:raises route.assigned:*
 	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
 	SignalRestored = "restore.primary"
 	// SignalProbeStarting is raised before each call of a Probe function, and SignalProbeSuccess or
 	// SignalProbeFailed after it. If the health changes during the call, or if Close cancels the
 	// call, there is no signal after it. The key is the name of the processor.
+	//
+	//ephemeral:raises probe.starting:*
 	SignalProbeStarting = "probe.starting" // probe.starting:pri1
-	SignalProbeSuccess  = "probe.success"  // probe.success:pri1
-	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1: a call of a Probe function has failed
+	//ephemeral:raises probe.success:*
+	SignalProbeSuccess = "probe.success" // probe.success:pri1
+	//ephemeral:raises probe.failed:*
+	SignalProbeFailed = "probe.failed" // probe.failed:pri1: a call of a Probe function has failed
 )
 
 // The kinds of the signals whose names have no priority.

@@ -13,6 +13,8 @@ import (
 type Limit struct {
 	// Name is the key of the signals about this limit and of the commands for it. It must
 	// not be blank. The limits of a group need different names.
+	//
+	//ephemeral:none
 	Name string
 	// Rate is as for [New], but PerSecond must not be 0. To start with a pause, call
 	// [Group.SetRate].

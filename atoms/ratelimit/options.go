@@ -14,6 +14,8 @@ type Options struct {
 	// Name is the key of the signals of the limiter, and of commands for this limiter
 	// only. "" means "ratelimit". A Group uses it for [SignalLimited] and
 	// [SignalRecovered]; its other signals and its commands have the name of a limit.
+	//
+	//ephemeral:none
 	Name string
 	// MaxQueued is how many requests may be in the queue, waiters and reservations. Each
 	// further request is refused. 0 means 10,000. Negative means no queue: a request that

@@ -16,6 +16,8 @@ import (
 //
 // Blanks around the text are ignored. A number that is too large for a [time.Duration] is
 // the longest one. For any other text, ok is false.
+//
+//ephemeral:none
 func ParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	if d, ok := seconds(text); ok {

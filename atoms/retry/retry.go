@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Name is the key of signals, unless they are raised by an operation that has a key.
 	// "" means "retry".
+	//
+	//ephemeral:none
 	Name string
 	// Sink gets the signals of calls that are not part of an operation. nil means a new
 	// sink.

@@ -15,14 +15,20 @@ type Definition struct {
 	// Name identifies the schedule: it is the key of its signals and its name in a [Store].
 	// It is required and unique, and has at most 200 bytes. It has no comma, no wildcard (*
 	// or ?), and no blanks at its ends.
+	//
+	//ephemeral:none
 	Name string `json:"name"`
 	// Cron says when the task is due; see the package documentation.
 	Cron string `json:"cron"`
 	// Signal is the name of the signal that [Raise] and [Run] raise for the task. It is
 	// required, unless the target of the scheduler is a [TargetFunc]. The rules for Name hold
 	// for it, too, but several schedules may have one Signal.
+	//
+	//ephemeral:raises
 	Signal string `json:"signal,omitempty"`
 	// Key is the key of that signal; Payload is any JSON value, Description any text.
+	//
+	//ephemeral:none
 	Key         string          `json:"key,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -41,6 +47,8 @@ type Definition struct {
 // Parse reads a JSON array of definitions and checks them. The error names the entry, counted
 // from 1, and the field that is wrong. A Signal may be missing: [New] and [Load] know whether the
 // target needs one.
+//
+//ephemeral:raises *
 func Parse(data []byte) ([]Definition, error) { return parse("", data, false) }
 
 // parse does the work of Parse. File is put in front of entries in errors.

@@ -57,6 +57,8 @@ var _ core.Lifecycle = (*Scheduler)(nil)
 var _ inspect.Schedules = (*Scheduler)(nil)
 
 // Load makes a scheduler of the definitions in a file: see [Parse] and [New].
+//
+//ephemeral:raises *
 func Load(path string, target Target, opts Options) (*Scheduler, error) {
 	s, err := New(nil, target, opts)
 	if err != nil {
@@ -191,10 +193,14 @@ func (s *Scheduler) unfinished(id core.OperationID) bool {
 // Pause pauses the schedules whose names match the pattern, "*" for all. It returns how many
 // were not paused before. The ticks of a paused schedule are not run and do not count as
 // missed. A pause lasts until Resume, but not across a restart.
+//
+//ephemeral:none
 func (s *Scheduler) Pause(pattern string) int { return s.setPaused(pattern, true) }
 
 // Resume ends the pause of the schedules whose names match the pattern, and returns how many
 // were paused. They go on with their next tick from now.
+//
+//ephemeral:none
 func (s *Scheduler) Resume(pattern string) int { return s.setPaused(pattern, false) }
 
 func (s *Scheduler) setPaused(pattern string, paused bool) (changed int) {

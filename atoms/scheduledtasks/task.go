@@ -12,7 +12,8 @@ import (
 // A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, come from
 // the [Definition].
 type Task struct {
-	Name        string          `json:"name"` // of the schedule
+	Name string `json:"name"` // of the schedule
+	//ephemeral:is {Definition.Signal}
 	Signal      string          `json:"signal,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`

@@ -65,6 +65,8 @@ func New[T any](work core.Work[T], opts core.Options) (*Gate[T], error) {
 // Raise raises a signal on the sink of the gate, without a key. It returns false if the name is
 // empty. The signal affects all users of the sink. To take the signal back, call
 // [core.Sink.Retract]. For a condition that lasts, call [core.Sink.Hold] instead of Raise.
+//
+//ephemeral:raises {name}
 func (g *Gate[T]) Raise(name string) bool { return g.Sink().Raise(name) }
 
 // Complete ends the intake of items and of wrapped calls. Those that were accepted still run,

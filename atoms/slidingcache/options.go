@@ -20,6 +20,8 @@ var ErrNotFound = errors.New("slidingcache: not found")
 type Options[K comparable] struct {
 	// Name is the name of the cache, and the source of the signals of loads; "" means
 	// "slidingcache".
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where the cache raises its signals; nil means a new sink.
 	Sink *core.Sink
@@ -57,6 +59,8 @@ type Options[K comparable] struct {
 	// signal removes the key that KeyOf returns. If the signal has no key and KeyOf returns
 	// false, it removes all keys. The pattern must not match signals of the cache. A cache
 	// with InvalidateOn must be closed.
+	//
+	//ephemeral:pattern
 	InvalidateOn string
 	// KeyOf returns the key of the cache that a signal removes, or false. nil means the key
 	// of the signal; then K must be a string type.

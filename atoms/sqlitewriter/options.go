@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Name is the key of the signals, and part of errors; "" means the last element of the path,
 	// without symbolic links.
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where signals are raised, and where InvalidateOn listens; nil means no signals.
 	Sink *core.Sink
@@ -53,6 +55,8 @@ type Options struct {
 	// text after "cache.invalidate:" in the name of the signal, or else the key of the signal. If
 	// the signal has neither, it invalidates all keys. The pattern must not match signals of this
 	// package.
+	//
+	//ephemeral:pattern
 	InvalidateOn string
 }
 

@@ -26,6 +26,8 @@ type cached[V any] struct{ value V }
 // If ctx ends, Read returns the cause of ctx. The context of load has the values of the first
 // caller's context. It ends when the contexts of all callers of the load have ended. If load
 // panics, the error is a [core.PanicError].
+//
+//ephemeral:none
 func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx context.Context, db *sql.DB) (V, error)) (V, error) {
 	if load == nil {
 		panic("sqlitewriter: Read needs a function")

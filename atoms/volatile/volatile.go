@@ -26,6 +26,8 @@ const (
 // Options configure an [Evictor]. The zero value is the default.
 type Options struct {
 	// Pattern matches the signals that kill. "" means "kill.*". See [core.Match].
+	//
+	//ephemeral:pattern
 	Pattern string
 	// If reports whether a signal that matches Pattern kills. nil means that all do. It is
 	// called on the goroutine that raises the signal. If it panics, the signal does not

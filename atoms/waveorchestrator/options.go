@@ -15,6 +15,8 @@ import (
 type Options[Out any] struct {
 	// Name is the Source of the signals of executions. The Source of the signals of workers is
 	// Name + ".workers"; SignalBreakerOpened has no Source. "" means "waveorchestrator".
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where the signals are raised; nil means a new sink.
 	Sink *core.Sink

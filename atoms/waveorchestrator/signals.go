@@ -21,30 +21,46 @@ const (
 	// SignalCompleted is raised as SignalCompleted:duration={ms}:results={count} when an
 	// execution that has begun ends, with any outcome. The count is the number of workers that
 	// have completed.
+	//
+	//ephemeral:raises wave.orchestrator.completed:*
 	SignalCompleted = "wave.orchestrator.completed"
 	// SignalFailed is raised when all waves were run and no worker has completed.
 	SignalFailed = "wave.failed"
 	// SignalTimeout is raised as SignalTimeout:elapsed={ms} when [Options.TotalTimeout]
 	// has passed.
+	//
+	//ephemeral:raises wave.timeout:*
 	SignalTimeout = "wave.timeout"
 	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}. The count is
 	// the number of workers that are not skipped. If all workers of a wave are skipped, the
 	// signal is not raised.
+	//
+	//ephemeral:raises wave.started:*
 	SignalWaveStarted = "wave.started"
 	// SignalEarlyExit is raised as SignalEarlyExit:wave={N} when a result of that wave
 	// was decisive. The payload names the worker.
+	//
+	//ephemeral:raises wave.early_exit:*
 	SignalEarlyExit = "wave.early_exit"
 
 	// SignalWorkerStarted is raised as SignalWorkerStarted:{name}.
+	//
+	//ephemeral:raises worker.started:*
 	SignalWorkerStarted = "worker.started"
 	// SignalWorkerCompleted is raised as SignalWorkerCompleted:{name}:duration={ms}.
+	//
+	//ephemeral:raises worker.completed:*
 	SignalWorkerCompleted = "worker.completed"
 	// SignalWorkerFailed is raised as SignalWorkerFailed:{name}:error={message} when a worker
 	// has returned an error or panicked. The name of the signal has up to 128 bytes of the
 	// message, without commas, "*", "?" and control characters. The payload has the error.
+	//
+	//ephemeral:raises worker.failed:*
 	SignalWorkerFailed = "worker.failed"
 	// SignalWorkerTimeout is raised as SignalWorkerTimeout:{name}:duration={ms} when a worker
 	// has taken longer than [Options.WorkerTimeout]. Then SignalWorkerFailed is not raised.
+	//
+	//ephemeral:raises worker.timeout:*
 	SignalWorkerTimeout = "worker.timeout"
 	// SignalWorkerAbandoned is raised when a worker has not returned within
 	// [Options.Grace].
@@ -53,6 +69,8 @@ const (
 	// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
 	// breaker is open: for [Options.BreakerReset], or until Close. A coordinator can wait for the
 	// end with [core.Options.DeferOn]. The signal has no payload and no Source.
+	//
+	//ephemeral:raises circuit.opened:*
 	SignalBreakerOpened = "circuit.opened"
 	// SignalBreakerClosed is raised when a probe has completed.
 	SignalBreakerClosed = "circuit.closed"

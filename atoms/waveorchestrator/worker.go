@@ -19,6 +19,8 @@ type Worker[In, Out any] struct {
 	// Name identifies the worker in results and signals. It is required and unique. It has at
 	// most 128 bytes, no comma, colon, "*", "?" or control character, and no blanks at its
 	// ends.
+	//
+	//ephemeral:none
 	Name string
 	// Wave is the number of the worker's wave. Waves run in the order of their numbers. The numbers
 	// may be negative, and may have gaps.

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Name is the key of the signals of the Resizer, and of commands for this Resizer only.
 	// "" means "windowsize".
+	//
+	//ephemeral:none
 	Name string
 	// MinCapacity and MaxCapacity are the bounds of the number of signals. 0 means 16 and
 	// 50,000. Negative means the bounds of every sink, 1 and [core.MaxSinkCapacity].
@@ -66,6 +68,7 @@ var (
 
 // An Event is the payload of the signals.
 type Event struct {
+	//ephemeral:raised
 	Command  string // the name of the command signal; "" for a method
 	From, To Window
 	Clamped  bool  // the bounds limited the change

@@ -14,7 +14,8 @@ import (
 	"os/signal"
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/top"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/top"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/vet"
 )
 
 // command is a word after "ephemeral", with the function that runs it on the arguments
@@ -26,6 +27,7 @@ type command struct {
 
 // commands lists all commands.
 var commands = []command{
+	{"vet", "reports names of signals, lanes and classes that cannot be right", vet.Run},
 	{"top", "shows the status page of a program in the terminal", top.Run},
 }
 

@@ -43,6 +43,8 @@ type Aggregator[P any] struct {
 
 // New makes an aggregator of the facts of a kind that are raised on a sink from now
 // on.
+//
+//ephemeral:pattern {kind}
 func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Options) (*Aggregator[P], error) {
 	opts, err := opts.resolved()
 	err = errors.Join(

@@ -65,6 +65,8 @@ var (
 // options are the options of a coordinator; the default of Name is "earlyexit", and
 // Lanes and Classes are not accepted. New returns an error if work is nil, or the
 // options or exitOn are not valid.
+//
+//ephemeral:pattern {exitOn}
 func New[In, Out any](
 	work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options,
 ) (*Collector[In, Out], error) {

@@ -46,6 +46,8 @@ type Exit struct {
 // returns, nothing starts any more. The signal has no effect after Close has begun, or after
 // the intake has ended and all accepted items are done. [core.SignalStarted] and
 // [core.SignalStopped] do not count, as for the gates of coordinators.
+//
+//ephemeral:pattern {pattern}
 func On(target Target, pattern string) *Exit {
 	x := &Exit{target: target}
 	target.OnClosed(target.Sink().Subscribe(pattern, x.take))

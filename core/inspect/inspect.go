@@ -78,7 +78,9 @@ type StoredItem struct {
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name
+	//ephemeral:none
 	Pause(pattern string) int
+	//ephemeral:none
 	Resume(pattern string) int
 	RunNow(ctx context.Context, name string) error
 }

@@ -30,13 +30,14 @@ func New(c Source, persist core.Work[Note], opts core.Options) (*Journal, error)
 // A Note is a record of an operation that has left its coordinator's window. It holds
 // text only, so that it can be stored anywhere.
 type Note struct {
-	Operation core.OperationID  `json:"operation"`
-	Key       string            `json:"key,omitempty"`
-	Signal    string            `json:"signal,omitempty"` // name of the last signal it raised and did not retract
-	Status    core.Status       `json:"status"`
-	Err       string            `json:"error,omitempty"` // error of the body, or why the body did not run
-	Time      time.Time         `json:"time"`            // when it left
-	Metadata  map[string]string `json:"metadata,omitempty"`
+	Operation core.OperationID `json:"operation"`
+	Key       string           `json:"key,omitempty"`
+	//ephemeral:raised
+	Signal   string            `json:"signal,omitempty"` // name of the last signal it raised and did not retract
+	Status   core.Status       `json:"status"`
+	Err      string            `json:"error,omitempty"` // error of the body, or why the body did not run
+	Time     time.Time         `json:"time"`            // when it left
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // NoteOf returns the note of an operation that leaves now, without metadata.
@@ -132,6 +133,8 @@ func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core
 // after the handlers for the values that they wait for. Inside a handler, these methods
 // return [core.ErrWouldDeadlock]. A handler must not give a value that was dropped back to
 // Add: the queue is still full, so a value would be dropped again, and so on.
+//
+//ephemeral:is {SignalFailed}
 func (r *Relay[T]) Failed() core.Kind[Failure[T]] { return core.NewKind[Failure[T]](SignalFailed) }
 
 func (r *Relay[T]) failed(s core.Snapshot) {

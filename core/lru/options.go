@@ -31,6 +31,8 @@ type Options[K comparable, V any] struct {
 	// Name is for people: [LRU.Name] returns it. "" means "lru". Signals do not have the
 	// name: their key is the key of the entry. Caches whose signals must not be mixed
 	// need different sinks.
+	//
+	//ephemeral:none
 	Name string
 	// Sink is where the cache raises its signals; nil means that it raises none.
 	Sink *core.Sink

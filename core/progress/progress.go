@@ -47,6 +47,8 @@ type Reporter struct {
 // New makes a reporter of work with that name and total. It raises its signals on a sink
 // or an operation; with core.OperationFrom(ctx) outside of an operation, it raises no
 // signals. A total of 0 means that it is not known.
+//
+//ephemeral:none
 func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, error) {
 	opts, err := opts.resolved()
 	err = errors.Join(

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// CancelOn ends the wait when a matching signal is raised. A signal that
 	// matches both this and the votes is no vote.
+	//
+	//ephemeral:pattern
 	CancelOn string
 	// Timeout is how long to wait; 0 means until the context ends.
 	Timeout time.Duration
@@ -26,6 +28,8 @@ type Options struct {
 	// Key is what the vote is about. Votes and signals matching CancelOn with
 	// another key do not count. Votes of one name that were raised directly on the
 	// sink have the same voter. "" means that all keys count.
+	//
+	//ephemeral:none
 	Key string
 	// Voter returns the voter of a vote; nil means its operation. A vote that was
 	// raised directly on the sink is then its own voter or, with Key, has its name
@@ -58,6 +62,8 @@ type Result struct {
 //
 // Wait starts no goroutine and leaves nothing subscribed. While it waits it keeps the
 // newest 1024 votes of each voter; a voter counts while one of these is not retracted.
+//
+//ephemeral:pattern {pattern}
 func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts Options) (Result, error) {
 	opts, err := opts.resolved()
 	err = errors.Join(

@@ -51,13 +51,19 @@ func (o Options) resolved() (Options, error) {
 type Promise struct {
 	// Announce is the name of a signal to raise on the sink when the operation
 	// is pinned; "" means none.
+	//
+	//ephemeral:raises
 	Announce string
 	// Ack is the pattern of the signals that acknowledge; see [core.Match]. "", like
 	// any pattern without a name, means Announce + ".ack", or "responsibility.ack.*"
 	// without Announce. If Announce has commas, blanks or wildcards, set Ack as well.
+	//
+	//ephemeral:pattern
 	Ack string
 	// Key is what the promise is about: the key of the announcement and of the
 	// signals that acknowledge. "" means the operation's id as text.
+	//
+	//ephemeral:none
 	Key string
 	// Description says why the operation is kept; Active shows it.
 	Description string

@@ -29,6 +29,8 @@ type Stage[T any] struct {
 	Name string
 	// When is a pattern, see [core.Match]: the stage waits until a matching signal is on
 	// the sink. "" means that it does not wait.
+	//
+	//ephemeral:pattern
 	When string
 	// Work is done for each item. Its result goes on to the next stage. If Work returns an
 	// error, the item stays as it was and goes no further.

@@ -17,15 +17,23 @@ type Stage struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
 	// Trigger is the pattern of the signals that start the stage, see [core.Match].
+	//
+	//ephemeral:pattern
 	Trigger string
 	// Work is called for each of these signals. Its context ends with the early exit and
 	// with Close.
 	Work core.Work[core.Signal]
 	// OnStart is raised before the work.
+	//
+	//ephemeral:raises
 	OnStart string
 	// OnComplete is raised after the work, if the work returned nil.
+	//
+	//ephemeral:raises
 	OnComplete string
 	// OnFailure is raised after the work, before [SignalFailed], if the work failed.
+	//
+	//ephemeral:raises
 	OnFailure string
 }
 

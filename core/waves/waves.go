@@ -61,6 +61,8 @@ var _ core.Inspector = (*Executor)(nil)
 // early exit; "" means that there is none. The options are the options of a coordinator,
 // with these differences: Name is "waves" by default, MaxConcurrency is 4 by default, for
 // all stages together, DropOldest is always on, and Lanes and Classes are not accepted.
+//
+//ephemeral:pattern {exitOn}
 func New(stages []Stage, exitOn string, opts core.Options) (*Executor, error) {
 	prepared, err := prepare(stages)
 	if err != nil {

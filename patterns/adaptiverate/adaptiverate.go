@@ -22,6 +22,10 @@ const name = "rate-limit"
 
 // SignalLimited is the start of the name of the signal that is held while no item may start.
 // For a coordinator with the name api, the signal is "rate.limited.api".
+//
+//ephemeral:raises rate.limited.*
+//ephemeral:raises rate-limit
+//ephemeral:raises rate-limit:*
 const SignalLimited = "rate.limited"
 
 // retryAfter is an error with the time to wait before the next call.

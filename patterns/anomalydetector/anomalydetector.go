@@ -20,9 +20,13 @@ const prefix = "anomaly."
 type Options struct {
 	// Name is the end of the name of the held signal, "anomaly.NAME". "" means "detector". It
 	// must not contain the characters of patterns: * ? and the comma.
+	//
+	//ephemeral:none
 	Name string
 	// Pattern matches the signals that are counted; "" means "error.*". See [core.Match]. It
 	// must not match the held signal.
+	//
+	//ephemeral:pattern
 	Pattern string
 	// Window is how long a signal counts. A signal that is exactly this old still counts. 0
 	// means 10 seconds.
@@ -83,6 +87,8 @@ type Detector struct {
 // New makes a detector for the signals of a sink, or for the signals that the operations of
 // a coordinator raise. Signals that are present already count as well. New returns an error
 // if the options are not valid.
+//
+//ephemeral:raises anomaly.{Options.Name|detector}
 func New(on core.Sensor, opts Options) (*Detector, error) {
 	opts, err := opts.resolved()
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 // Pattern matches the signals that defer the items of a coordinator that [New] made. For a
 // coordinator with the name db, [Watch] holds the signal "backpressure.db".
+//
+//ephemeral:raises backpressure.*
 const Pattern = prefix + "*"
 
 const prefix = "backpressure."

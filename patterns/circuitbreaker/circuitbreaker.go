@@ -16,14 +16,22 @@ import (
 // holds "circuit.open.api". The key is the name of the breaker, too.
 const (
 	// SignalOpen is held while the breaker is open: it refuses calls.
+	//
+	//ephemeral:raises circuit.open.{Options.Name|breaker}
 	SignalOpen = "circuit.open"
 	// SignalHalfOpen is held while the breaker is half-open: it allows probes. It begins
 	// before the end of SignalOpen, so that one of the two is held until the breaker closes.
+	//
+	//ephemeral:raises circuit.half_open.{Options.Name|breaker}
 	SignalHalfOpen = "circuit.half_open"
 	// SignalOpened is raised when the breaker opens. The payload is a [Change].
+	//
+	//ephemeral:raises circuit.opened.{Options.Name|breaker}
 	SignalOpened = "circuit.opened"
 	// SignalClosed is raised when the breaker allows all calls again, or is closed by
 	// Close. The payload is a [Change].
+	//
+	//ephemeral:raises circuit.closed.{Options.Name|breaker}
 	SignalClosed = "circuit.closed"
 )
 
@@ -51,6 +59,8 @@ type Options struct {
 	// Name is the end of the name of the held signal. "" means "breaker". Two breakers on one
 	// sink need different names. The characters * and ? and the comma are not allowed, and
 	// neither are blanks at the ends.
+	//
+	//ephemeral:none
 	Name string
 	// Failure is the name of the signals that count, or a pattern; see [core.Match]. ""
 	// means "circuit.failure.NAME". Any code may raise such a signal. [Wrap] and
@@ -58,6 +68,8 @@ type Options struct {
 	// "circuit.failure.NAME", which counts as well. Breakers with the same Failure count
 	// together. Failure must not match the signals that the breaker holds or raises, and must
 	// have no blanks around it.
+	//
+	//ephemeral:pattern
 	Failure string
 	// Threshold is how many failures in Window open the breaker. 0 means 5, or none if there
 	// is a Rate. With a Rate, negative means none. At most [core.MonitorCap] is allowed.
@@ -216,6 +228,9 @@ func (b *Breaker) Check() error {
 // Allow is for a call that is not one function, such as a stream; see [Wrap]. If the call is
 // allowed, make it, and then call done once with its error. A failure is raised on the sink.
 // If the call is not allowed, Allow returns an [OpenError].
+//
+//ephemeral:raises {Options.Failure}
+//ephemeral:raises circuit.failure.{Options.Name|breaker}
 func (b *Breaker) Allow() (done func(error), err error) {
 	end, ok := b.shared.Allow()
 	if !ok {
@@ -247,6 +262,9 @@ func (b *Breaker) Close() error {
 // breaker made with a coordinator does not count it. With HalfOpen, the failure of a call that
 // started before the last change of the state does not count, and is not raised. Wrap panics
 // if b or work is nil.
+//
+//ephemeral:raises {Options.Failure}
+//ephemeral:raises circuit.failure.{Options.Name|breaker}
 func Wrap[T any](b *Breaker, work core.Work[T]) core.Work[T] {
 	if work == nil {
 		panic("circuitbreaker: Wrap needs a breaker and a function")
@@ -259,6 +277,9 @@ func Wrap[T any](b *Breaker, work core.Work[T]) core.Work[T] {
 }
 
 // WrapResult is [Wrap] for work with a result.
+//
+//ephemeral:raises {Options.Failure}
+//ephemeral:raises circuit.failure.{Options.Name|breaker}
 func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	if b == nil || work == nil {
 		panic("circuitbreaker: WrapResult needs a breaker and a function")

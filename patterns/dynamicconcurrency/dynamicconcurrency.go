@@ -30,6 +30,8 @@ type Scale struct {
 	// UpOn matches the signals that double the limit; "" means "load.high". DownOn matches
 	// the signals that halve it; "" means "load.low". A signal that matches both doubles
 	// the limit.
+	//
+	//ephemeral:pattern
 	UpOn, DownOn string
 }
 

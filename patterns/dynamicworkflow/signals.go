@@ -8,6 +8,8 @@ import (
 
 // Signals about an item. Its operation raises them, so their key is the entity.
 const (
+	//ephemeral:raises order.placed
+	//ephemeral:raises route.priority.*
 	SignalPlaced    = "order.placed"    // its work begins
 	SignalCompleted = "order.completed" // its work returned nil
 	SignalFailed    = "order.failed"    // its work returned an error or panicked, and was not cancelled
@@ -20,14 +22,23 @@ var Failed = core.NewKind[error](SignalFailed)
 // The payload is a [Decision]. The item's operation raises SignalAssigned. The others are
 // raised on the sink, with the name of the workflow as key.
 const (
-	SignalAssigned      = "route.assigned"             // route.assigned:pri2: an item is routed
-	SignalUnhealthy     = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1: no more items are routed to the priority
-	SignalHealthy       = "processor.marked.healthy"   // processor.marked.healthy:pri1: items are routed to it again
-	SignalProbeStarting = "probe.starting"             // probe.starting:pri1
-	SignalProbeSuccess  = "probe.success"              // probe.success:pri1
-	SignalProbeFailed   = "probe.failed"               // probe.failed:pri1: a call of Probe has failed
-	SignalIncreased     = "concurrency.increased"      // concurrency.increased:to=6
-	SignalDecreased     = "concurrency.decreased"      // concurrency.decreased:to=2
+	//ephemeral:raises route.assigned:*
+	SignalAssigned = "route.assigned" // route.assigned:pri2: an item is routed
+	//ephemeral:raises processor.marked.unhealthy:*
+	SignalUnhealthy = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1: no more items are routed to the priority
+	//ephemeral:raises processor.marked.healthy:*
+	//ephemeral:raises processor.mark.healthy:*
+	SignalHealthy = "processor.marked.healthy" // processor.marked.healthy:pri1: items are routed to it again
+	//ephemeral:raises probe.starting:*
+	SignalProbeStarting = "probe.starting" // probe.starting:pri1
+	//ephemeral:raises probe.success:*
+	SignalProbeSuccess = "probe.success" // probe.success:pri1
+	//ephemeral:raises probe.failed:*
+	SignalProbeFailed = "probe.failed" // probe.failed:pri1: a call of Probe has failed
+	//ephemeral:raises concurrency.increased:*
+	SignalIncreased = "concurrency.increased" // concurrency.increased:to=6
+	//ephemeral:raises concurrency.decreased:*
+	SignalDecreased = "concurrency.decreased" // concurrency.decreased:to=2
 )
 
 // Decisions is the family of all decisions. For signals that other code raises under the same

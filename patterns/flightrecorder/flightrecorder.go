@@ -29,12 +29,15 @@ type Recording struct {
 	Trace  string `json:"trace"`  // for go tool trace
 	Report string `json:"report"` // JSON, a [Report]
 	Bytes  int64  `json:"bytes"`  // of the trace
-	Cause  string `json:"cause"`  // the name of the signal that caused it
+	//ephemeral:raised
+	Cause string `json:"cause"` // the name of the signal that caused it
 }
 
 // Options configure a [Recorder]. On and Dir are required.
 type Options struct {
 	// On is the pattern of the signals that cause a recording; see [core.Match]. It must not match "flight.recorded" and "flight.failed".
+	//
+	//ephemeral:pattern
 	On string
 	// Dir is an existing directory for the files. Two recorders need different directories.
 	Dir string

@@ -15,10 +15,15 @@ type Options struct {
 	// Name identifies the job in its [Runner] and in the names of its signals; "" means the
 	// trigger. It must be unique. It must have no wildcards, commas and colons, and no blanks
 	// around it.
+	//
+	//ephemeral:none
 	Name string
 	// Lane is the lane of the job's runs: a name, or a name with the limit of the lane, such as
 	// "hot:4". "" means the lane of the [Group], or else the lane for items without a lane: see
 	// [core.Coordinator.Lane].
+	//
+	//ephemeral:lane
+	//ephemeral:defines lane
 	Lane string
 	// MaxConcurrency is how many runs of this job may run at once, within the limits of the
 	// lane and of the Runner. 0 means the limit of the Group, or 1 if the Group has none; negative
@@ -37,6 +42,8 @@ type Options struct {
 	// Await is a list of patterns. A run waits until there is a signal for each pattern. Signals
 	// count if they are on the sink when the run is accepted, or are raised later. While the run
 	// waits, it has no slot and does not hold its key.
+	//
+	//ephemeral:pattern
 	Await []string
 	// AwaitSameKey means that awaited signals must have the key of the trigger.
 	AwaitSameKey bool
@@ -77,6 +84,8 @@ type Options struct {
 	// raises signals with these names before its first attempt, after an attempt that succeeds,
 	// and after the last attempt that fails. The signals have the key of the trigger. The prefix
 	// of the [Group] is not added.
+	//
+	//ephemeral:raises
 	EmitOnStart, EmitOnComplete, EmitOnFailure string
 	// SwallowErrors makes a run count as succeeded even if its last attempt fails. The run still
 	// raises the signals of a failure. After a panic, or if it was cancelled, the run does not
@@ -88,6 +97,8 @@ type Options struct {
 func SignalKey(s core.Signal) string { return s.Key }
 
 // FixedKey returns a Key function that returns the same key for all signals.
+//
+//ephemeral:none
 func FixedKey(key string) func(core.Signal) string {
 	return func(core.Signal) string { return key }
 }
@@ -96,6 +107,8 @@ func FixedKey(key string) func(core.Signal) string {
 // [OnKind] or [OnKindKeyed].
 type Job struct {
 	// Trigger is the pattern of the signals that start the job, with the prefix of its group.
+	//
+	//ephemeral:pattern
 	Trigger string
 	Options
 
@@ -106,6 +119,9 @@ type Job struct {
 }
 
 // On makes a job. Signals that match pattern start it.
+//
+//ephemeral:pattern {pattern}
+//ephemeral:prefix {Group.Prefix}.
 func On(pattern string, do core.Handler, opts Options) Job {
 	return Job{Trigger: pattern, Options: opts, do: do}
 }
@@ -118,6 +134,8 @@ type Payload[P any] interface {
 
 // OnKind makes a job. Signals of the [core.Kind] or [core.Family] start it, if their payload has
 // the type P.
+//
+//ephemeral:pattern {kind}
 func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := Job{Options: opts, accepts: func(s core.Signal) bool {
 		_, ok := kind.From(s)
@@ -140,6 +158,8 @@ func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) err
 
 // OnKindKeyed is OnKind, and the function key makes the key of a run from the payload.
 // [Options].Key must be nil.
+//
+//ephemeral:pattern {kind}
 func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := OnKind(kind, do, opts)
 	j.keyless, j.key = key == nil, func(s core.Signal) string {
@@ -164,9 +184,14 @@ func (j *Job) name() string { return cmp.Or(j.Name, j.Trigger) }
 type Group struct {
 	// Prefix and a dot are put in front of the triggers of [On]. The names of kinds and families do
 	// not change, and neither do names that jobs raise or await.
+	//
+	//ephemeral:none
 	Prefix string
 	// Lane and MaxConcurrency are used for jobs that do not set their own. The limit is for each
 	// job by itself.
+	//
+	//ephemeral:lane
+	//ephemeral:defines lane
 	Lane           string
 	MaxConcurrency int
 }

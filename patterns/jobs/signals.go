@@ -14,12 +14,18 @@ import (
 const (
 	// SignalRetry is raised as SignalRetry:NAME:N by the operation of the run: attempt N has
 	// failed, and there will be another one.
+	//
+	//ephemeral:raises job.retry:*
 	SignalRetry = "job.retry"
 	// SignalFailed is raised as SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed; Failure.Reason says why
 	// there is no other attempt. TYPE is the type of the error, such as fs.PathError, or timeout.
+	//
+	//ephemeral:raises job.failed:*
 	SignalFailed = "job.failed"
 	// SignalRejected is raised as SignalRejected:NAME on the sink: a run was not accepted, for
 	// example because the queue is full. See Failure.Err.
+	//
+	//ephemeral:raises job.rejected:*
 	SignalRejected = "job.rejected"
 )
 

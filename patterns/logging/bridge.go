@@ -13,6 +13,8 @@ import (
 // BridgeOptions configure a bridge. The zero value is the default.
 type BridgeOptions struct {
 	// Pattern selects the signals that are written; "" means "*".
+	//
+	//ephemeral:pattern
 	Pattern string
 	// Level returns the level of the record for a signal. nil means [LevelOf] the signal's
 	// name: error for "error.database" and "job.failed", warn for "schedule.missed".
@@ -22,6 +24,8 @@ type BridgeOptions struct {
 	// writes another one.
 	MaxQueued int
 	// Name is the source of the signals that the bridge itself raises; "" means "logging".
+	//
+	//ephemeral:none
 	Name string
 }
 

@@ -26,6 +26,8 @@ import (
 //
 // The key of the signal is the text of the event. If there is no event, it is the key of the
 // operation that raises the signal.
+//
+//ephemeral:raises log.*
 var Log = core.NewFamily[Record]("log.*")
 
 // A Record is a log record, as the payload of a signal. Treat it as immutable.
@@ -128,6 +130,8 @@ var words = map[slog.Level][]string{
 //   - [slog.LevelInfo]: closed, recovered, restored, healthy
 //
 // Any other name means [slog.LevelInfo], and known is false.
+//
+//ephemeral:none
 func LevelOf(name string) (level slog.Level, known bool) {
 	name, _, _ = strings.Cut(strings.TrimPrefix(name, "log."), ":")
 	parts := strings.Split(name, ".")

@@ -17,10 +17,14 @@ type Options struct {
 	// Name is the name of the table, and the key of the window's signals; "" means
 	// "signals". It has 1 to 63 letters (A to Z, a to z), digits and underscores. The first
 	// character is no digit.
+	//
+	//ephemeral:none
 	Name string
 	// Pattern selects the signals that are stored and restored, see [core.Match]; "" means
 	// "*". If Pattern names [core.SignalStarted], coordinators raise it for each operation. If few
 	// signals of the file match, Open may read all MaxRows.
+	//
+	//ephemeral:pattern
 	Pattern string
 	// Kinds are the kinds whose payloads are stored; see [JSON].
 	Kinds []Payload
@@ -86,6 +90,8 @@ type Payload struct {
 // JSON encodes payloads of a kind with package encoding/json. If a payload cannot be encoded, or
 // the result is longer than 1 MiB, the signal is stored without it. If a payload cannot be decoded,
 // the signal is restored without it.
+//
+//ephemeral:none
 func JSON[P any](kind core.Kind[P]) Payload {
 	return Payload{
 		kind: kind.Name(),

@@ -13,8 +13,9 @@ import (
 
 // An Origin says where a restored signal was raised.
 type Origin struct {
-	Boot      uint64           // the number of the sink in that process
-	Seq       uint64           // Signal.Seq in that sink
+	Boot uint64 // the number of the sink in that process
+	Seq  uint64 // Signal.Seq in that sink
+	//ephemeral:none
 	Source    string           // Signal.Source in that process
 	Operation core.OperationID // Signal.Operation in that process; it names no operation of this process
 }

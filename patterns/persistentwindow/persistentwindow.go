@@ -36,6 +36,8 @@ type Window struct {
 
 // Open opens a window of sink in the file of writer. If the table does not exist, Open creates it.
 // It restores signals to sink, and begins to record signals. See the package documentation.
+//
+//ephemeral:raises *
 func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")

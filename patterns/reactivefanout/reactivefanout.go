@@ -27,6 +27,8 @@ type Options struct {
 	// Name is the key of [SignalThrottled]. The coordinators of the stages are called Name.1
 	// and Name.2; this is the Source of the signals of their operations. "" means
 	// "reactivefanout".
+	//
+	//ephemeral:none
 	Name string
 	// Concurrency is the limit of the first stage; 0 means 8. MinConcurrency is its limit
 	// under pressure; 0 means 1. Downstream is the limit of the second stage; 0 means 4.

@@ -26,8 +26,10 @@ const (
 	SignalCompleted = "stage.completed"
 	SignalFailed    = "stage.failed" // the request has failed
 	SignalCancelled = "stage.cancelled"
-	SignalProgress  = "progress"   // followed by a colon and the percentage
-	SignalError     = "http.error" // the server answered with an error; followed by a colon and the status code
+	//ephemeral:raises progress:*
+	SignalProgress = "progress" // followed by a colon and the percentage
+	//ephemeral:raises http.error:*
+	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
 // Failed is the kind of [SignalFailed]. The payload is the error of the request.

@@ -41,6 +41,8 @@ type Failure struct {
 // In the watcher's Stats, Succeeded and Failed count the calls that have ended. Dropped and
 // Rejected count the signals for which onMatch is not called. The watcher ignores its own
 // signals. The sink keeps the watcher in memory until it is drained, stopped or closed.
+//
+//ephemeral:pattern {pattern}
 func New(sink *core.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
 	if sink == nil || onMatch == nil {
 		return nil, errors.New("signallogwatcher: New needs a sink and a function")

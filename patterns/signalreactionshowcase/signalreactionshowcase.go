@@ -15,8 +15,11 @@ import (
 const (
 	// SignalStart is raised by each item when it begins, SignalDone when it ends. A colon and
 	// the number of the item follow the name, as in "stage.start:3".
+	//
+	//ephemeral:raises stage.start:*
 	SignalStart = "stage.start"
-	SignalDone  = "stage.done"
+	//ephemeral:raises stage.done:*
+	SignalDone = "stage.done"
 	// SignalDeferred is held on the sink while items should wait.
 	SignalDeferred = "showcase.deferred"
 	// SignalRefused is held on the sink while items should be refused.
@@ -26,12 +29,13 @@ const (
 // Result is the result of [Run]. Dispatched, Polled and Deferred are equal to the number of
 // items. Called and the length of Signals are twice that number.
 type Result struct {
-	Called     int      // signals for which OnSignal was called, on the goroutines of the items
-	Dispatched int      // signals stage.done:N that were handled in the background
-	Polled     int      // signals stage.done:N that were counted on the sink afterwards
-	Deferred   int      // items that waited because of DeferOn
-	Refused    int      // items that were refused because of CancelOn: 1
-	Signals    []string // names of the signals that items have raised, in order
+	Called     int // signals for which OnSignal was called, on the goroutines of the items
+	Dispatched int // signals stage.done:N that were handled in the background
+	Polled     int // signals stage.done:N that were counted on the sink afterwards
+	Deferred   int // items that waited because of DeferOn
+	Refused    int // items that were refused because of CancelOn: 1
+	//ephemeral:none
+	Signals []string // names of the signals that items have raised, in order
 }
 
 // maxItems is how many items may run: there is room for four signals of each.

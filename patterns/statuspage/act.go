@@ -58,7 +58,8 @@ type Action struct {
 	Schedules   string           `json:"schedules,omitempty"` // name of the group
 	Schedule    string           `json:"schedule,omitempty"`
 	Sink        string           `json:"sink,omitempty"`
-	Signal      string           `json:"signal,omitempty"` // pattern of names, see [core.Match]
+	//ephemeral:none
+	Signal string `json:"signal,omitempty"` // pattern of names, see [core.Match]
 
 	Who  string `json:"-"` // the person that asks for it: see [Options.Who]
 	Done bool   `json:"-"` // in SignalActed: the action changed something

@@ -30,6 +30,8 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	// Signals is the pattern of the signals to count; see [core.Match]. Each part of its
 	// comma list is a family. "" means all signals whose first segment is "error" or "perf".
+	//
+	//ephemeral:pattern
 	Signals string
 	// MaxNames is how many names of a family have their own count. Further names are
 	// counted as "other". 0 means 100, negative no limit.

@@ -80,7 +80,7 @@ func goMod(tree *repo.Tree) ([]byte, error) {
 		}
 	}
 	mod.Cleanup()
-	own := slices.DeleteFunc(policy.Published(tree), func(m *repo.Module) bool { return m.Dir == dir })
+	own := slices.DeleteFunc(policy.Published(tree), func(m *repo.Module) bool { return !policy.KindOf(dir).MayUse(m.Dir) })
 	for _, m := range own {
 		r := new(modfile.Require)
 		r.Mod.Path, r.Mod.Version = m.Path(), version

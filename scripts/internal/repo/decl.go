@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"path"
@@ -50,14 +51,16 @@ func declared(f *GoFile, decl ast.Decl) []Decl {
 	return nil
 }
 
-// first returns the first comment that is not nil.
+// first returns the first comment that has text beside directives, or else the first comment.
 func first(comments ...*ast.CommentGroup) *ast.CommentGroup {
+	var any *ast.CommentGroup
 	for _, c := range comments {
-		if c != nil {
+		if c.Text() != "" {
 			return c
 		}
+		any = cmp.Or(any, c)
 	}
-	return nil
+	return any
 }
 
 // TypeName returns T for T, *T, T[...] and p.T; "" for other types.

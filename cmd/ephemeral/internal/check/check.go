@@ -1,0 +1,134 @@
+// Package check finds names in a program that cannot be right.
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+)
+
+// Finding is a fault, or something that a reader should know. Only a sure one is a fault.
+type Finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Check   string `json:"check"`
+	Message string `json:"message"`
+	Nearest string `json:"nearest,omitempty"` // what was probably meant
+	Sure    bool   `json:"sure"`
+}
+
+// String is the finding as one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// program is what one program of the world does.
+type program struct {
+	w     *flow.World
+	root  *flow.Unit
+	facts []flow.Fact
+	names map[string][]name // by kind: "signal", "lane" and "class"
+	data  map[string][]flow.Fact
+}
+
+// name is a name that the program raises or defines.
+type name struct {
+	flow.Text
+	fact flow.Fact
+}
+
+// kinds of names, by the verb that reads them.
+var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
+
+func newProgram(w *flow.World, root *flow.Unit) *program {
+	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}}
+	for _, u := range w.Reach(root) {
+		p.facts = append(p.facts, u.Facts.Facts...)
+	}
+	again := []name{} // names made of names
+	for _, f := range append(p.facts, w.Linked(root.Pkg.Deps)...) {
+		kind, defines := strings.CutPrefix(f.Verb, "defines ")
+		if f.Verb == "raises" {
+			kind = "signal"
+		} else if !defines {
+			continue
+		}
+		for _, t := range f.Texts {
+			for s := range strings.SplitSeq(t.S, ",") {
+				if defines {
+					s, _, _ = strings.Cut(s, ":")
+				}
+				t.S = strings.TrimSpace(s)
+				n := name{t, f}
+				switch {
+				case t.S == flow.Known, t.S == "":
+				case strings.Contains(t.S, flow.Known):
+					again = append(again, n)
+				case t.Open():
+					p.data[kind] = append(p.data[kind], f)
+				default:
+					p.names[kind] = append(p.names[kind], n)
+				}
+			}
+		}
+	}
+	known := slices.Clone(p.names["signal"])
+	for _, n := range again {
+		for _, k := range known {
+			p.names["signal"] = append(p.names["signal"], name{flow.Text{S: strings.ReplaceAll(n.S, flow.Known, k.S), Pos: n.Pos}, n.fact})
+		}
+	}
+	return p
+}
+
+// Programs checks each program of the world, and returns the findings in the order of places.
+// What is right in one program is right.
+func Programs(w *flow.World) []Finding {
+	terms := map[string]*term{}
+	var all []Finding
+	kept := map[string]int{} // by text, of findings that do not depend on the program
+	for _, root := range w.Roots() {
+		p := newProgram(w, root)
+		p.terms(terms)
+		for _, f := range append(append(p.listed(), p.kinds()...), p.gates()...) {
+			kept[f.String()]++
+			if kept[f.String()] == 1 {
+				all = append(all, f)
+			}
+		}
+	}
+	for _, t := range terms {
+		if t.alive == 0 {
+			all = append(all, t.finding(w))
+		}
+	}
+	return Sorted(all)
+}
+
+// Sorted sorts findings by place, and removes repetitions.
+func Sorted(all []Finding) []Finding {
+	slices.SortFunc(all, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(all)
+}
+
+func at(w *flow.World, pos token.Pos, check string, sure bool, format string, args ...any) Finding {
+	p := w.Fset.Position(pos)
+	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure}
+}
+
+// listed lists the signals whose names are data.
+func (p *program) listed() (all []Finding) {
+	for _, f := range p.data["signal"] {
+		if !p.w.Ignored(f.Pos) {
+			all = append(all, at(p.w, f.Pos, "data", false, "the name of this signal is data; declare it: //ephemeral:raises NAME, or a pattern"))
+		}
+	}
+	return all
+}

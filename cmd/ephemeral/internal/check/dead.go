@@ -1,0 +1,158 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+)
+
+// term is a part of a pattern, or the name of a lane or a class, at one place of the source.
+type term struct {
+	flow.Text
+	kind  string // of names
+	text  string
+	list  bool // it is a part of a comma list
+	fact  flow.Fact
+	alive int  // programs in which it can be right
+	data  bool // a program that has it takes names from data
+	near  near
+}
+
+// near is the name that was probably meant.
+type near struct {
+	name
+	cost int
+	text string // the term as it should be; "" if no name is near
+}
+
+// terms finds the terms that nothing can match.
+func (p *program) terms(all map[string]*term) {
+	for _, f := range p.facts {
+		kind := kinds[f.Verb]
+		if kind == "" || p.w.Ignored(f.Pos) {
+			continue
+		}
+		for _, t := range f.Texts {
+			parts := strings.Split(t.S, ",")
+			if kind != "signal" || strings.HasPrefix(f.API, "a comparison") {
+				parts = []string{t.S}
+			}
+			for _, part := range parts {
+				if kind != "signal" {
+					part, _, _ = strings.Cut(part, ":")
+				}
+				part = strings.TrimSpace(part)
+				if part == "" || strings.Trim(part, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
+					continue
+				}
+				key := fmt.Sprint(t.Pos, f.Pos, f.API, part)
+				if all[key] == nil {
+					all[key] = &term{Text: t, kind: kind, text: part, fact: f, list: len(parts) > 1, near: near{cost: 1 << 20}}
+				}
+				all[key].try(p)
+			}
+		}
+	}
+}
+
+// try looks for the names of a program that the term can match. If only names can of which a
+// part is data, swapped letters are still a fault.
+func (t *term) try(p *program) {
+	weak := false
+	for _, n := range p.names[t.kind] {
+		if t.matches(n.S, true) {
+			t.alive++
+			return
+		}
+		weak = weak || t.matches(n.S, false)
+	}
+	t.data = t.data || len(p.data[t.kind]) > 0
+	limit := max(1, min(3, len(t.text)/4))
+	best := near{cost: limit + 1}
+	for _, n := range p.names[t.kind] {
+		for _, prefix := range t.prefixes() {
+			if cost, text := flow.Corrected(prefix+t.text, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
+				best = near{n, cost, strings.TrimPrefix(text, prefix)}
+			}
+		}
+	}
+	if weak && (best.cost > 1 || !sameLetters(t.text, best.text)) {
+		t.alive++
+		return
+	}
+	if best.cost < t.near.cost {
+		t.near = best
+	}
+}
+
+func (t *term) prefixes() []string {
+	all := []string{""}
+	for _, p := range t.fact.Prefixes {
+		all = append(all, p.S)
+	}
+	return all
+}
+
+func (t *term) matches(name string, strict bool) bool {
+	for _, prefix := range t.prefixes() {
+		if flow.Match(prefix+t.text, name, strict) {
+			return true
+		}
+	}
+	return false
+}
+
+// finding describes a term that nothing matches. It is sure unless a name comes from data, or
+// the text may be put together wrongly; then a single swapped, missing or extra letter makes
+// it sure.
+func (t *term) finding(w *flow.World) Finding {
+	pos := t.Pos
+	if !pos.IsValid() {
+		pos = t.fact.Pos
+	}
+	shown := flow.Text{S: t.text}.String()
+	message := fmt.Sprintf("%s: nothing raises %q", t.fact.API, shown)
+	if t.kind != "signal" {
+		message = fmt.Sprintf("%s: no options have a %s %q", t.fact.API, t.kind, shown)
+	}
+	sure := !t.data && !t.Loose
+	f := at(w, pos, "name", sure, "")
+	if t.near.text != "" {
+		f.Nearest = flow.Text{S: t.near.text}.String()
+		f.Sure = sure || t.near.cost == 1 && sameDigits(t.text, t.near.text)
+		message += fmt.Sprintf("; did you mean %q", f.Nearest)
+		if t.near.Pos.IsValid() {
+			p := w.Fset.Position(t.near.Pos)
+			message += fmt.Sprintf(" (%s:%d)", short(p.Filename), p.Line)
+		} else if t.near.fact.Dir != "" {
+			message += " (" + t.near.fact.Dir + ")"
+		}
+		message += "?"
+	}
+	f.Message = message
+	return f
+}
+
+// short is the end of a file name: its directory and its name.
+func short(file string) string {
+	parts := strings.Split(strings.ReplaceAll(file, "\\", "/"), "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+// sameDigits reports whether two texts differ in letters alone: stage1 and stage2 are two names.
+func sameDigits(a, b string) bool {
+	digits := func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}
+	return strings.Map(digits, a) == strings.Map(digits, b)
+}
+
+// sameLetters reports whether two texts have the same letters, in any order.
+func sameLetters(a, b string) bool {
+	return slices.Equal(slices.Sorted(slices.Values([]rune(a))), slices.Sorted(slices.Values([]rune(b))))
+}

@@ -1,0 +1,63 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// directive is a comment of the program: //ephemeral:ignore, or //ephemeral:raises and names.
+type directive struct {
+	text string
+	line int
+	pos  token.Pos
+	used bool
+}
+
+// comments collects the directives of a file.
+func (w *World) comments(f *ast.File) {
+	for _, g := range f.Comments {
+		for _, c := range g.List {
+			if text, ok := strings.CutPrefix(c.Text, "//ephemeral:"); ok {
+				at := w.Fset.Position(c.Pos())
+				w.at[at.Filename] = append(w.at[at.Filename], directive{text: text, line: at.Line, pos: c.Pos()})
+			}
+		}
+	}
+}
+
+// Ignored reports whether the line of a position, or the line above it, says so.
+func (w *World) Ignored(pos token.Pos) bool {
+	at := w.Fset.Position(pos)
+	return slices.ContainsFunc(w.at[at.Filename], func(d directive) bool {
+		return d.text == "ignore" && (d.line == at.Line || d.line == at.Line-1)
+	})
+}
+
+// declared adds what the program declares to raise. A declaration on the line of a raise, or on
+// the line above it, stands for what is not known of its name.
+func (w *World) declared() {
+	for _, u := range w.Units {
+		file := w.Fset.Position(u.Node.Pos()).Filename
+		for i := range w.at[file] {
+			d := &w.at[file][i]
+			names, ok := strings.CutPrefix(d.text, "raises ")
+			if !ok || d.used || d.pos > u.Node.End() {
+				continue
+			}
+			d.used = true
+			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos}
+			for name := range strings.SplitSeq(names, ",") {
+				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole), Pos: d.pos})
+			}
+			for j := range u.Facts.Facts {
+				f := &u.Facts.Facts[j]
+				if line := w.Fset.Position(f.Pos).Line; f.Verb == "raises" && (line == d.line || line == d.line+1) {
+					f.Texts = slices.DeleteFunc(f.Texts, func(t Text) bool { return !t.Exact() })
+				}
+			}
+			u.Facts.Facts = append(u.Facts.Facts, fact)
+		}
+	}
+}

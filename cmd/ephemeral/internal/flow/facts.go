@@ -1,0 +1,209 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// Fact is one thing that a program does with names. The verbs are those of the directives:
+// "raises", "pattern", "lane", "class", "defines lane" and "defines class".
+type Fact struct {
+	Verb     string
+	Texts    []Text
+	Prefixes []Text // what may stand before the texts of a pattern
+	Pos      token.Pos
+	API      string // like "CancelOn" or "Raise"
+	Dir      string // of the API in the library; "" for a directive of the program
+	Typed    bool   // by a kind or a family
+	InBody   bool   // an operation may have raised it
+}
+
+// Facts are the facts of a unit.
+type Facts struct{ Facts []Fact }
+
+// facts writes down the facts of a use.
+func (w *World) facts(u use) {
+	o := u.field
+	if u.call != nil {
+		o = object(u.call.Fun, u.call.info)
+	}
+	var prefixes []Text
+	api := Fact{Pos: u.pos, API: o.Name()}
+	if u.call != nil {
+		api.Dir, _ = key(o)
+	} else {
+		api.Dir, _, _ = strings.Cut(w.fields[o], " ")
+	}
+	for _, r := range w.rolesOf(o) {
+		f := api
+		f.Verb = r.Verb
+		switch r.Verb {
+		case "prefix":
+			prefixes = w.instance(r, u.call, nil, u.pos)
+			continue
+		case "raised":
+			if !u.compared {
+				continue
+			}
+			f.Verb, f.API = "pattern", "a comparison with the name of a signal"
+			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[o]}}
+		case "match":
+			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, u.pos)
+			if !slices.ContainsFunc(name, func(t Text) bool { return strings.Contains(t.S, Known) }) {
+				continue
+			}
+			f.Verb, r.Parts = "pattern", r.Parts[:1]
+		case "raises", "pattern", "lane", "class", "defines lane", "defines class":
+		default:
+			continue
+		}
+		f.Typed, f.InBody = u.typed(r), u.inBody()
+		for _, frame := range w.frames(u.fn, 2) {
+			texts := w.slots(u, r, frame)
+			if on := u.raiser(); on.Expr != nil && f.Verb == "raises" {
+				texts = join(w.views(on, frame), texts)
+			}
+			f.Texts = append(f.Texts, texts...)
+		}
+		f.Texts = unite(f.Texts)
+		u.unit.Facts.Facts = append(u.unit.Facts.Facts, f)
+	}
+	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
+		u.unit.Facts.Facts[n-1].Prefixes = prefixes
+	}
+}
+
+// slots returns the texts of a template. A field that is set stands for its new value alone.
+func (w *World) slots(u use, r roles.Role, f *frame) []Text {
+	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.field] {
+		return w.texts(u.value, f)
+	}
+	return w.instance(r, u.call, f, u.pos)
+}
+
+// frames returns the calls of the function around a use, up to some depth. They keep the
+// arguments of one call together.
+func (w *World) frames(fn any, depth int) []*frame {
+	calls := w.calls[fn]
+	if depth == 0 || len(calls) == 0 || len(calls) > most || w.escapes[fn] {
+		return []*frame{nil}
+	}
+	var all []*frame
+	for _, c := range calls {
+		for _, up := range w.frames(w.around[c.CallExpr], depth-1) {
+			all = append(all, &frame{fn: fn, call: c, up: up})
+		}
+	}
+	if len(all) > most {
+		return []*frame{nil}
+	}
+	return all
+}
+
+// raiser returns the argument or the receiver that is a core.Raiser.
+func (u use) raiser() (none expr) {
+	if u.call == nil {
+		return
+	}
+	all := u.call.Args
+	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
+		all = append([]ast.Expr{sel.X}, all...)
+	}
+	for _, x := range all {
+		if n := named(typeOf(u.call.info, x)); n != nil && n.Obj().Name() == "Raiser" && n.Obj().Pkg() != nil && roles.Dir(n.Obj().Pkg().Path()) == "core" {
+			return expr{x, u.call.info}
+		}
+	}
+	return
+}
+
+func typeOf(info *types.Info, x ast.Expr) types.Type {
+	if t := info.TypeOf(x); t != nil {
+		return t
+	}
+	return types.Typ[types.Invalid]
+}
+
+// views returns the prefixes of a raiser. One of which nothing is known has none.
+func (w *World) views(on expr, f *frame) []Text {
+	all := w.texts(on, f)
+	for i := range all {
+		if all[i].Open() {
+			all[i].S = ""
+		}
+	}
+	if len(all) == 0 {
+		all = []Text{{}}
+	}
+	return unite(all)
+}
+
+// typed reports whether the text of a role is that of a kind or a family.
+func (u use) typed(r roles.Role) bool {
+	if u.call == nil {
+		return false
+	}
+	for _, p := range r.Parts {
+		if p.Slot && p.Ref == "" {
+			for _, x := range u.call.arguments(param{n: p.Index}) {
+				if n := named(typeOf(x.info, x.Expr)); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// inBody reports whether an operation may be what raises the signal.
+func (u use) inBody() bool {
+	if u.call == nil {
+		return true
+	}
+	all := u.call.Args
+	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
+		all = append([]ast.Expr{sel.X}, all...)
+	}
+	return !slices.ContainsFunc(all, func(x ast.Expr) bool {
+		t := named(typeOf(u.call.info, x))
+		return t != nil && t.Obj().Name() == "Sink"
+	})
+}
+
+// reference returns the values of a field of the library.
+func (w *World) reference(p roles.Part) []Text {
+	var all []Text
+	for o, name := range w.fields {
+		if name == p.Ref && len(w.assigned[o]) > 0 {
+			all = append(all, w.variable(o, expr{}, nil)...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })
+	for i := range all {
+		all[i].Loose = false // any of them is right in a template
+	}
+	if p.Or != "" {
+		all = append(all, Text{S: p.Or})
+	}
+	return unite(all)
+}
+
+// Linked returns what packages of the library raise by themselves.
+func (w *World) Linked(paths []string) (all []Fact) {
+	for _, path := range paths {
+		dir := roles.Dir(path)
+		f := Fact{Verb: "raises", Dir: dir, API: dir}
+		for _, r := range roles.Linked(dir) {
+			f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
+		}
+		if len(f.Texts) > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
+}

@@ -1,0 +1,306 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// index is what one walk over all packages finds.
+type index struct {
+	Units    []*Unit
+	units    map[types.Object]*Unit
+	methods  map[types.Object][]*Unit // by type
+	assigned map[types.Object][]value // to variables and fields
+	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
+	dynamic  map[types.Object][]*call // by the variable with the function
+	escapes  map[any]bool             // functions that code outside the packages may call
+	returns  map[any][]value
+	params   map[types.Object]param
+	fields   map[types.Object]string // fields of the library: "core Options.Name"
+	used     []use
+	memo     map[types.Object][]Text
+	busy     map[types.Object]bool
+	own      map[*types.Package]bool
+	around   map[*ast.CallExpr]any  // the function around a call
+	at       map[string][]directive // by file
+}
+
+// expr is an expression with the facts about its package.
+type expr struct {
+	ast.Expr
+	info *types.Info
+}
+
+// value is something that is assigned: the expression, or a part of it.
+type value struct {
+	expr
+	part part
+	n    int // for a result
+}
+
+type part int
+
+const (
+	whole   part = iota
+	keys         // of a map, when ranging over it
+	result       // the n-th result of a call
+	unknown      // nothing is known about it
+)
+
+// call is a call of a function that is read from source.
+type call struct {
+	*ast.CallExpr
+	info *types.Info
+}
+
+// param is a parameter of a function; n is roles.Recv for the receiver.
+type param struct {
+	fn       any
+	n        int
+	variadic bool
+}
+
+// use is a place where the library may get a text: a call, or a field that is set.
+type use struct {
+	unit  *Unit
+	call  *call
+	field types.Object
+	value expr
+	fn    any // the function around it
+	pos   token.Pos
+
+	compared bool // the field is not set, but compared with the value
+}
+
+// Index finds the facts in the syntax of the packages. [Load] has called it.
+func (w *World) Index() {
+	w.index = index{
+		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
+		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},
+		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[types.Object][]Text{}, busy: map[types.Object]bool{},
+		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, at: map[string][]directive{},
+	}
+	seen := map[*types.Package]bool{}
+	for _, p := range w.Packages {
+		w.own[p.Types] = true
+		w.library(p.Types, seen)
+	}
+	for _, p := range w.Packages {
+		for _, f := range p.Syntax {
+			w.comments(f)
+			for _, d := range f.Decls {
+				w.declaration(p, d)
+			}
+		}
+	}
+	for v, calls := range w.dynamic {
+		for _, fn := range w.functions(v, map[types.Object]bool{}) {
+			w.calls[fn] = append(w.calls[fn], calls...)
+		}
+	}
+	for _, u := range w.used {
+		w.facts(u)
+	}
+	w.declared()
+}
+
+// library writes down the fields of the packages of the library that p imports.
+func (w *World) library(p *types.Package, seen map[*types.Package]bool) {
+	if seen[p] {
+		return
+	}
+	seen[p] = true
+	for _, to := range p.Imports() {
+		w.library(to, seen)
+	}
+	dir := roles.Dir(p.Path())
+	if dir == "" {
+		return
+	}
+	for _, name := range p.Scope().Names() {
+		o, ok := p.Scope().Lookup(name).(*types.TypeName)
+		if !ok || o.IsAlias() {
+			continue
+		}
+		if s, ok := o.Type().Underlying().(*types.Struct); ok {
+			for f := range s.Fields() {
+				w.fields[f] = dir + " " + name + "." + f.Name()
+			}
+		}
+	}
+}
+
+// declaration makes the units of a declaration, and walks over them.
+func (w *World) declaration(p *Package, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		fn, _ := p.TypesInfo.Defs[d.Name].(*types.Func)
+		u := &Unit{Pkg: p, Object: fn, Node: d, Always: d.Recv == nil && d.Name.Name == "init"}
+		if d.Recv != nil {
+			if t := named(fn.Signature().Recv().Type()); t != nil {
+				w.methods[t.Obj()] = append(w.methods[t.Obj()], u)
+			}
+		}
+		w.parameters(fn, d.Recv, d.Type, p.TypesInfo)
+		w.unit(u, fn)
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.ValueSpec:
+				u := &Unit{Pkg: p, Node: spec, Always: d.Tok == token.VAR}
+				for _, id := range spec.Names {
+					w.units[p.TypesInfo.Defs[id]] = u
+				}
+				w.unit(u, nil)
+			case *ast.TypeSpec:
+				w.unit(&Unit{Pkg: p, Node: spec, Object: p.TypesInfo.Defs[spec.Name]}, nil)
+			}
+		}
+	}
+}
+
+func (w *World) unit(u *Unit, fn any) {
+	w.Units = append(w.Units, u)
+	if u.Object != nil {
+		w.units[u.Object] = u
+	}
+	(&walker{w, u, u.Pkg.TypesInfo}).walk(u.Node, fn)
+}
+
+// parameters writes down the parameters of a function.
+func (w *World) parameters(fn any, recv *ast.FieldList, t *ast.FuncType, info *types.Info) {
+	if recv != nil {
+		for _, f := range recv.List {
+			for _, id := range f.Names {
+				w.params[info.Defs[id]] = param{fn: fn, n: roles.Recv}
+			}
+		}
+	}
+	n := 0
+	for _, f := range t.Params.List {
+		_, variadic := f.Type.(*ast.Ellipsis)
+		for _, id := range f.Names {
+			w.params[info.Defs[id]] = param{fn, n, variadic}
+			n++
+		}
+		if len(f.Names) == 0 {
+			n++
+		}
+	}
+}
+
+// functions returns the functions that a variable may hold.
+func (w *World) functions(v types.Object, seen map[types.Object]bool) (all []any) {
+	if v == nil || seen[v] {
+		return nil
+	}
+	seen[v] = true
+	from := w.assigned[v]
+	if p, ok := w.params[v]; ok {
+		for _, c := range w.calls[p.fn] {
+			for _, x := range c.arguments(p) {
+				from = append(from, value{expr: x})
+			}
+		}
+	}
+	for _, x := range from {
+		switch to := ast.Unparen(x.Expr).(type) {
+		case *ast.FuncLit:
+			all = append(all, to)
+		case *ast.Ident, *ast.SelectorExpr:
+			switch o := object(to, x.info).(type) {
+			case *types.Func:
+				all = append(all, o)
+			case *types.Var:
+				all = append(all, w.functions(o, seen)...)
+			}
+		}
+	}
+	return all
+}
+
+// arguments returns what a call passes for a parameter.
+func (c *call) arguments(p param) (all []expr) {
+	switch {
+	case p.n == roles.Recv:
+		if sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
+			all = []expr{{sel.X, c.info}}
+		}
+	case p.variadic && !c.Ellipsis.IsValid():
+		for i := p.n; i < len(c.Args); i++ {
+			all = append(all, expr{c.Args[i], c.info})
+		}
+	case p.n < len(c.Args):
+		all = []expr{{c.Args[p.n], c.info}}
+	}
+	return all
+}
+
+// object returns what an expression names: a variable, a field or a function, as it was declared.
+func object(x ast.Expr, info *types.Info) types.Object {
+	var o types.Object
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		if o = info.Uses[x]; o == nil {
+			o = info.Defs[x]
+		}
+	case *ast.SelectorExpr:
+		o = info.Uses[x.Sel]
+	case *ast.IndexExpr:
+		return object(x.X, info)
+	case *ast.IndexListExpr:
+		return object(x.X, info)
+	}
+	switch o := o.(type) {
+	case *types.Func:
+		return o.Origin()
+	case *types.Var:
+		return o.Origin()
+	}
+	return o
+}
+
+// named returns the type that has the name, for T and *T.
+func named(t types.Type) *types.Named {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, _ := types.Unalias(t).(*types.Named)
+	if n != nil {
+		return n.Origin()
+	}
+	return nil
+}
+
+// key returns the directory and the name of a function, method or variable of the library, as
+// in the table of roles.
+func key(o types.Object) (dir, name string) {
+	if o == nil || o.Pkg() == nil {
+		return "", ""
+	}
+	dir, name = roles.Dir(o.Pkg().Path()), o.Name()
+	if fn, ok := o.(*types.Func); ok && dir != "" {
+		if recv := fn.Signature().Recv(); recv != nil {
+			if t := named(recv.Type()); t != nil {
+				name = t.Obj().Name() + "." + name
+			}
+		}
+	}
+	return dir, name
+}
+
+// rolesOf returns the roles of a function, method, variable, constant or field.
+func (w *World) rolesOf(o types.Object) []roles.Role {
+	if name, ok := w.fields[o]; ok {
+		dir, name, _ := strings.Cut(name, " ")
+		return roles.Of(dir, name)
+	}
+	if dir, name := key(o); dir != "" {
+		return roles.Of(dir, name)
+	}
+	return nil
+}

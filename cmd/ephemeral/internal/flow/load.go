@@ -1,0 +1,162 @@
+// Package flow finds out which texts a program uses as names of signals, lanes and classes. It
+// reads the packages of the program from source. What the library does with texts, it takes
+// from package roles.
+//
+// The order of statements does not matter to it: a variable may have every value that is
+// assigned to it anywhere. What it cannot follow is a hole in a text.
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// Package is a package that is read from source.
+type Package struct {
+	*packages.Package
+	Asked bool     // one of the patterns matches it
+	Deps  []string // import paths of all packages below it, and its own
+}
+
+// World is all that was read.
+type World struct {
+	Fset     *token.FileSet
+	Packages []*Package
+	index
+}
+
+// Load reads the packages in dir that match the patterns, and the packages below them that
+// use the library. With tests, it reads the tests as well. Packages that do not compile are
+// an error.
+func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*World, error) {
+	conf := packages.Config{
+		Context: ctx, Dir: dir, Tests: tests, Fset: token.NewFileSet(),
+		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedModule | packages.NeedForTest,
+	}
+	graph, err := packages.Load(&conf, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	asked, deps, more := map[string]bool{}, map[string][]string{}, []string{}
+	uses := map[string]bool{} // packages that use the library, or belong to the user's modules
+	packages.Visit(graph, nil, func(p *packages.Package) {
+		own := roles.Dir(p.PkgPath) == "" && p.Module != nil
+		all := map[string]bool{p.PkgPath: true}
+		for _, to := range p.Imports {
+			for _, path := range deps[to.ID] {
+				all[path] = true
+			}
+			uses[p.ID] = uses[p.ID] || uses[to.ID] || roles.Dir(to.PkgPath) != ""
+		}
+		uses[p.ID] = own && (uses[p.ID] || p.Module.Main)
+		for path := range all {
+			deps[p.ID] = append(deps[p.ID], path)
+		}
+	})
+	for _, p := range graph {
+		asked[p.ID] = true
+	}
+	packages.Visit(graph, nil, func(p *packages.Package) {
+		if uses[p.ID] && !asked[p.ID] {
+			more = append(more, p.PkgPath)
+		}
+	})
+	conf.Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
+		packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule | packages.NeedForTest
+	loaded, err := packages.Load(&conf, append(slices.Clip(patterns), more...)...)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Fset: conf.Fset}
+	var errs []error
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			errs = append(errs, fmt.Errorf("%v", e))
+		}
+		if uses[p.ID] && !strings.HasSuffix(p.PkgPath, ".test") && (p.Types != nil && len(p.Syntax) > 0) {
+			w.Packages = append(w.Packages, &Package{Package: p, Asked: asked[p.ID], Deps: deps[p.ID]})
+		}
+	}
+	if len(errs) == 0 && len(loaded) == 0 {
+		errs = append(errs, fmt.Errorf("no packages match %s", strings.Join(patterns, " ")))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	w.Index()
+	return w, nil
+}
+
+// Unit is a declaration outside functions. Programs are made of units: what is not reachable
+// does not count.
+type Unit struct {
+	Pkg    *Package
+	Object types.Object // nil for "var _" and init functions
+	Node   ast.Node
+	Uses   []types.Object // what it mentions
+	Always bool           // it runs in every program with its package
+	Facts
+}
+
+// Name is the name of a function or method, for people.
+func (u *Unit) Name() string {
+	if u.Object == nil {
+		return "init"
+	}
+	return u.Object.Name()
+}
+
+// Roots returns the programs of the world: each function main and each example, with the
+// packages that are linked into it.
+func (w *World) Roots() (roots []*Unit) {
+	for _, u := range w.Units {
+		fn, ok := u.Node.(*ast.FuncDecl)
+		if !ok || fn.Recv != nil || !u.Pkg.Asked {
+			continue
+		}
+		file := w.Fset.Position(fn.Pos()).Filename
+		switch {
+		case u.Pkg.Name == "main" && fn.Name.Name == "main" && u.Pkg.ForTest == "",
+			strings.HasPrefix(fn.Name.Name, "Example") && strings.HasSuffix(file, "_test.go") && fn.Type.Params.NumFields() == 0:
+			roots = append(roots, u)
+		}
+	}
+	return roots
+}
+
+// Reach returns the units of the program that begins with root.
+func (w *World) Reach(root *Unit) []*Unit {
+	seen := map[*Unit]bool{}
+	var all []*Unit
+	var visit func(u *Unit)
+	visit = func(u *Unit) {
+		if u == nil || seen[u] {
+			return
+		}
+		seen[u] = true
+		all = append(all, u)
+		for _, o := range u.Uses {
+			visit(w.units[o])
+			for _, m := range w.methods[o] {
+				visit(m)
+			}
+		}
+	}
+	visit(root)
+	for _, u := range w.Units {
+		if u.Always && slices.Contains(root.Pkg.Deps, u.Pkg.PkgPath) {
+			visit(u)
+		}
+	}
+	return all
+}

@@ -1,0 +1,350 @@
+package flow
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// frame is a call of a function: its parameters have the values of this call, and not those
+// of all calls.
+type frame struct {
+	fn    any
+	call  *call
+	up    *frame // of the caller
+	depth int
+}
+
+// texts returns what an expression may be. A list has the texts of its elements. A sink and
+// an operation have the text "", and a view of them has its prefix. A kind has its name.
+func (w *World) texts(x expr, f *frame) []Text {
+	t, ok := x.info.Types[x.Expr]
+	if ok && t.Value != nil {
+		if t.Value.Kind() == constant.String {
+			return []Text{{S: constant.StringVal(t.Value), Pos: x.Pos()}}
+		}
+		return []Text{{S: t.Value.ExactString(), Pos: x.Pos()}}
+	}
+	if ok && isRaiser(t.Type) {
+		return []Text{{Pos: x.Pos()}}
+	}
+	unknown := []Text{{S: Hole, Pos: x.Pos()}}
+	switch e := x.Expr.(type) {
+	case *ast.ParenExpr:
+		return w.texts(expr{e.X, x.info}, f)
+	case *ast.StarExpr:
+		return w.texts(expr{e.X, x.info}, f)
+	case *ast.UnaryExpr:
+		return w.texts(expr{e.X, x.info}, f)
+	case *ast.SliceExpr:
+		if _, ok := t.Type.Underlying().(*types.Slice); ok {
+			return w.texts(expr{e.X, x.info}, f)
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			return unite(join(w.texts(expr{e.X, x.info}, f), w.texts(expr{e.Y, x.info}, f)))
+		}
+	case *ast.IndexExpr: // an element, or an instance of a generic function
+		if b, ok := x.info.TypeOf(e.X).Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
+			return unknown
+		}
+		return w.texts(expr{e.X, x.info}, f)
+	case *ast.CompositeLit:
+		return w.elements(e, x.info, f, false)
+	case *ast.Ident, *ast.SelectorExpr:
+		if v, ok := object(e, x.info).(*types.Var); ok {
+			return w.variable(v, x, f)
+		}
+	case *ast.CallExpr:
+		return w.result(&call{e, x.info}, 0, f)
+	}
+	return unknown
+}
+
+// isRaiser reports whether a type is *core.Sink or *core.Operation.
+func isRaiser(t types.Type) bool {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		if n := named(p); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
+			return n.Obj().Name() == "Sink" || n.Obj().Name() == "Operation"
+		}
+	}
+	return false
+}
+
+// elements returns the texts of the elements, or of the keys, of a literal.
+func (w *World) elements(e *ast.CompositeLit, info *types.Info, f *frame, keys bool) []Text {
+	var all []Text
+	for _, el := range e.Elts {
+		if kv, ok := el.(*ast.KeyValueExpr); ok && keys {
+			el = kv.Key
+		} else if ok {
+			el = kv.Value
+		}
+		all = append(all, w.texts(expr{el, info}, f)...)
+	}
+	return unite(all)
+}
+
+// variable returns what a variable or a field may be.
+func (w *World) variable(v types.Object, x expr, f *frame) []Text {
+	for _, r := range w.rolesOf(v) {
+		switch r.Verb {
+		case "raised":
+			return []Text{{S: Known, Pos: x.Pos()}}
+		case "is":
+			return w.instance(r, nil, f, x.Pos())
+		}
+	}
+	p, isParam := w.params[v]
+	if isParam && f != nil && p.fn == f.fn {
+		var all []Text
+		for _, arg := range f.call.arguments(p) {
+			all = append(all, w.texts(arg, f.up)...)
+		}
+		return unite(all)
+	}
+	if all, ok := w.memo[v]; ok {
+		return all
+	}
+	if w.busy[v] {
+		return nil
+	}
+	w.busy[v] = true
+	var all []Text
+	for _, a := range w.assigned[v] {
+		all = append(all, w.value(a)...)
+	}
+	if isParam {
+		for _, c := range w.calls[p.fn] {
+			for _, arg := range c.arguments(p) {
+				all = append(all, w.texts(arg, nil)...)
+			}
+		}
+		if len(w.calls[p.fn]) == 0 || w.escapes[p.fn] {
+			all = append(all, Text{S: Hole, Pos: v.Pos()})
+		}
+	} else if len(all) == 0 && !w.own[v.Pkg()] {
+		all = []Text{{S: Hole, Pos: x.Pos()}}
+	}
+	all = unite(all)
+	if field, ok := v.(*types.Var); ok && field.IsField() && len(all) > 1 {
+		for i := range all {
+			all[i].Loose = true
+		}
+	}
+	delete(w.busy, v)
+	w.memo[v] = all
+	return all
+}
+
+// value returns the texts of something that is assigned.
+func (w *World) value(a value) []Text {
+	switch a.part {
+	case keys:
+		if lit, ok := ast.Unparen(w.origin(a.expr)).(*ast.CompositeLit); ok {
+			if _, ok := a.info.TypeOf(lit).Underlying().(*types.Map); ok {
+				return w.elements(lit, a.info, nil, true)
+			}
+		}
+	case result:
+		if c, ok := ast.Unparen(a.Expr).(*ast.CallExpr); ok {
+			return w.result(&call{c, a.info}, a.n, nil)
+		}
+	case whole:
+		return w.texts(a.expr, nil)
+	}
+	return []Text{{S: Hole, Pos: a.Pos()}}
+}
+
+// origin follows a variable to its only value.
+func (w *World) origin(x expr) ast.Expr {
+	if o := object(x.Expr, x.info); o != nil && len(w.assigned[o]) == 1 && w.assigned[o][0].part == whole {
+		return w.assigned[o][0].Expr
+	}
+	return x.Expr
+}
+
+// result returns the n-th result of a call.
+func (w *World) result(c *call, n int, f *frame) []Text {
+	unknown := []Text{{S: Hole, Pos: c.Pos()}}
+	if t := c.info.Types[c.Fun]; t.IsType() {
+		if b, ok := t.Type.Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
+			if from, ok := c.info.TypeOf(c.Args[0]).Underlying().(*types.Basic); ok && from.Info()&types.IsString != 0 {
+				return w.texts(expr{c.Args[0], c.info}, f)
+			}
+		} else if types.IsInterface(t.Type) || isList(t.Type) {
+			return w.texts(expr{c.Args[0], c.info}, f)
+		}
+		return unknown
+	}
+	o := object(c.Fun, c.info)
+	for _, r := range w.rolesOf(o) {
+		if r.Verb == "is" {
+			return w.instance(r, c, f, c.Pos())
+		}
+	}
+	if all, ok := w.standard(o, c, f); ok {
+		return all
+	}
+	var fns []any
+	switch fun := ast.Unparen(c.Fun).(type) {
+	case *ast.FuncLit:
+		fns = []any{fun}
+	default:
+		switch o := o.(type) {
+		case *types.Func:
+			fns = []any{o}
+		case *types.Var:
+			fns = w.functions(o, map[types.Object]bool{})
+		}
+	}
+	var all []Text
+	if f != nil && f.depth > 5 {
+		return unknown
+	}
+	for _, fn := range fns {
+		inner := &frame{fn: fn, call: c, up: f}
+		if f != nil {
+			inner.depth = f.depth + 1
+		}
+		for _, r := range w.returns[fn] {
+			if r.n == n {
+				all = append(all, w.texts(r.expr, inner)...)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return unknown
+	}
+	return unite(all)
+}
+
+func isList(t types.Type) bool {
+	switch t.Underlying().(type) {
+	case *types.Slice, *types.Array:
+		return true
+	}
+	return false
+}
+
+// standard returns the result of some functions of the standard library, and of append.
+func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
+	arg := func(i int) []Text { return w.texts(expr{c.Args[i], c.info}, f) }
+	if b, ok := o.(*types.Builtin); ok && b.Name() == "append" || isFunc(o, "cmp", "Or") || isFunc(o, "slices", "Concat") ||
+		isFunc(o, "slices", "Clone") || isFunc(o, "slices", "Values") {
+		var all []Text
+		for i := range c.Args {
+			all = append(all, arg(i)...)
+		}
+		return unite(all), true
+	}
+	switch {
+	case isFunc(o, roles.Prefix+"core", "Must"), isFunc(o, roles.Prefix+"complete", "Must"):
+		return arg(0), true
+	case isFunc(o, "strings", "Join"):
+		lit, ok := ast.Unparen(w.origin(expr{c.Args[0], c.info})).(*ast.CompositeLit)
+		if !ok {
+			return nil, false
+		}
+		all := []Text{{}}
+		for i, el := range lit.Elts {
+			if i > 0 {
+				all = join(all, arg(1))
+			}
+			all = join(all, w.texts(expr{el, c.info}, f))
+		}
+		return unite(all), true
+	case isFunc(o, "fmt", "Sprintf") && !c.Ellipsis.IsValid():
+		return w.formatted(c, f), true
+	case isFunc(o, "fmt", "Sprint") && !c.Ellipsis.IsValid():
+		all := []Text{{Pos: c.Pos()}}
+		for i := range c.Args {
+			all = join(all, arg(i))
+		}
+		return unite(all), true
+	}
+	return nil, false
+}
+
+func isFunc(o types.Object, path, name string) bool {
+	f, ok := o.(*types.Func)
+	return ok && f.Pkg() != nil && f.Pkg().Path() == path && f.Name() == name && f.Signature().Recv() == nil
+}
+
+// formatted returns the texts of fmt.Sprintf. Arguments other than texts are holes.
+func (w *World) formatted(c *call, f *frame) []Text {
+	all := []Text{{Pos: c.Pos()}}
+	format := w.texts(expr{c.Args[0], c.info}, f)
+	if len(format) != 1 || !format[0].Exact() {
+		return []Text{{S: Hole, Pos: c.Pos()}}
+	}
+	rest, n := format[0].S, 1
+	for {
+		i := strings.IndexByte(rest, '%')
+		if i < 0 || i == len(rest)-1 {
+			return unite(join(all, []Text{{S: rest, Pos: c.Args[0].Pos()}}))
+		}
+		all = join(all, []Text{{S: rest[:i], Pos: c.Args[0].Pos()}})
+		verb := rest[i+1]
+		end := i + 1 + len(rest[i+1:]) - len(strings.TrimLeft(rest[i+1:], "+-# 0123456789.*[]"))
+		switch {
+		case verb == '%':
+			all, end = join(all, []Text{{S: "%"}}), i+1
+		case (verb == 's' || verb == 'v') && n < len(c.Args) && isText(c.info.TypeOf(c.Args[n])):
+			all = join(all, w.texts(expr{c.Args[n], c.info}, f))
+			n++
+		default:
+			all = join(all, []Text{{S: Hole}})
+			n++
+		}
+		if end >= len(rest) {
+			return unite(all)
+		}
+		rest = rest[end+1:]
+	}
+}
+
+func isText(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
+}
+
+// instance returns the texts of a template. For a function, c is the call.
+func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text {
+	all := []Text{{}}
+	for _, p := range r.Parts {
+		var piece []Text
+		switch {
+		case !p.Slot:
+			piece = []Text{{S: p.Text}}
+		case p.Ref != "":
+			piece = w.reference(p)
+		case c == nil:
+			piece = []Text{{S: Hole, Pos: pos}}
+		default:
+			for _, arg := range c.arguments(param{n: p.Index, variadic: c.variadic(p.Index)}) {
+				piece = append(piece, w.texts(arg, f)...)
+			}
+		}
+		if len(piece) == 0 {
+			return nil
+		}
+		all = join(all, piece)
+	}
+	for i := range all {
+		if !all[i].Pos.IsValid() {
+			all[i].Pos = pos
+		}
+	}
+	return unite(all)
+}
+
+// variadic reports whether the i-th parameter of the function takes many arguments.
+func (c *call) variadic(i int) bool {
+	s, ok := c.info.TypeOf(c.Fun).Underlying().(*types.Signature)
+	return ok && s.Variadic() && i == s.Params().Len()-1
+}

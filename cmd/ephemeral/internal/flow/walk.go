@@ -1,0 +1,211 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// walker walks over one unit.
+type walker struct {
+	w    *World
+	u    *Unit
+	info *types.Info
+}
+
+// walk visits a node inside a function.
+func (k *walker) walk(node ast.Node, fn any) {
+	w := k.w
+	ast.Inspect(node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			w.parameters(n, nil, n.Type, k.info)
+			k.walk(n.Body, n)
+			return false
+		case *ast.Ident:
+			if o := object(n, k.info); o != nil && o.Pkg() != nil {
+				k.u.Uses = append(k.u.Uses, o)
+			}
+		case *ast.AssignStmt:
+			k.assign(n, fn)
+		case *ast.ValueSpec:
+			for i, id := range n.Names {
+				k.set(id, k.from(n.Values, i, len(n.Names)), fn)
+			}
+		case *ast.RangeStmt:
+			if n.Key != nil {
+				what := value{expr: expr{n.X, k.info}, part: keys}
+				if _, ok := k.info.TypeOf(n.X).Underlying().(*types.Signature); ok {
+					what.part = unknown
+				}
+				k.set(n.Key, what, fn)
+			}
+			if n.Value != nil {
+				k.set(n.Value, value{expr: expr{n.X, k.info}}, fn)
+			}
+		case *ast.CompositeLit:
+			k.composite(n, fn)
+		case *ast.UnaryExpr:
+			if _, lit := ast.Unparen(n.X).(*ast.CompositeLit); n.Op == token.AND && !lit {
+				if o := object(n.X, k.info); o != nil {
+					if basic, ok := o.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
+						w.assigned[o] = append(w.assigned[o], value{expr: expr{n.X, k.info}, part: unknown})
+					}
+				}
+			}
+		case *ast.CallExpr:
+			k.call(n, fn)
+		case *ast.ReturnStmt:
+			for i := range n.Results {
+				w.returns[fn] = append(w.returns[fn], value{expr: expr{n.Results[i], k.info}, n: i})
+			}
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				k.compare(n.X, n.Y, fn)
+				k.compare(n.Y, n.X, fn)
+			}
+		case *ast.SwitchStmt:
+			if n.Tag != nil {
+				for _, c := range n.Body.List {
+					for _, x := range c.(*ast.CaseClause).List {
+						k.compare(n.Tag, x, fn)
+					}
+				}
+			}
+		}
+		return true
+	})
+}
+
+// from returns the value of the i-th of n variables.
+func (k *walker) from(values []ast.Expr, i, n int) value {
+	switch {
+	case len(values) == n:
+		return value{expr: expr{values[i], k.info}}
+	case len(values) == 1:
+		if _, ok := ast.Unparen(values[0]).(*ast.CallExpr); ok {
+			return value{expr: expr{values[0], k.info}, part: result, n: i}
+		}
+		return value{expr: expr{values[0], k.info}} // v, ok := m[k]
+	}
+	return value{}
+}
+
+func (k *walker) assign(n *ast.AssignStmt, fn any) {
+	for i, to := range n.Lhs {
+		v := k.from(n.Rhs, i, len(n.Lhs))
+		if n.Tok == token.ADD_ASSIGN {
+			if o := object(to, k.info); k.w.fields[o] == "" {
+				v.part = unknown // the text grows
+			}
+		}
+		k.set(to, v, fn)
+	}
+}
+
+// set writes down that a value is assigned.
+func (k *walker) set(to ast.Expr, v value, fn any) {
+	if v.Expr == nil {
+		return
+	}
+	switch x := ast.Unparen(to).(type) {
+	case *ast.IndexExpr: // an element; see World.texts
+		to = x.X
+	case *ast.StarExpr:
+		to = x.X
+	}
+	o := object(to, k.info)
+	if o == nil {
+		return
+	}
+	k.w.assigned[o] = append(k.w.assigned[o], v)
+	if k.w.fields[o] != "" && v.part == whole {
+		k.w.used = append(k.w.used, use{unit: k.u, field: o, value: v.expr, fn: fn, pos: to.Pos()})
+	}
+}
+
+// composite writes down the fields that a literal sets.
+func (k *walker) composite(n *ast.CompositeLit, fn any) {
+	t := k.info.TypeOf(n)
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	for i, x := range n.Elts {
+		var field types.Object
+		if kv, ok := x.(*ast.KeyValueExpr); ok {
+			field, x = object(kv.Key, k.info), kv.Value
+		} else if i < s.NumFields() {
+			field = s.Field(i).Origin()
+		}
+		if field == nil {
+			continue
+		}
+		v := expr{x, k.info}
+		k.w.assigned[field] = append(k.w.assigned[field], value{expr: v})
+		if k.w.fields[field] != "" {
+			k.w.used = append(k.w.used, use{unit: k.u, field: field, value: v, fn: fn, pos: x.Pos()})
+		}
+	}
+}
+
+func (k *walker) call(n *ast.CallExpr, fn any) {
+	c := &call{n, k.info}
+	k.w.around[n] = fn
+	fun := ast.Unparen(n.Fun)
+	if lit, ok := fun.(*ast.FuncLit); ok {
+		k.w.calls[lit] = append(k.w.calls[lit], c)
+	}
+	o := object(fun, k.info)
+	read := false
+	switch o := o.(type) {
+	case *types.Func:
+		k.w.calls[o] = append(k.w.calls[o], c)
+		if dir, _ := key(o); dir != "" {
+			k.w.used = append(k.w.used, use{unit: k.u, call: c, fn: fn, pos: n.Pos()})
+		}
+		read = k.w.own[o.Pkg()]
+		if recv := o.Signature().Recv(); read && recv != nil && types.IsInterface(recv.Type()) {
+			k.implementations(o, recv.Type().Underlying().(*types.Interface), c)
+		}
+	case *types.Var:
+		k.w.dynamic[o] = append(k.w.dynamic[o], c)
+		read = true
+	}
+	for _, arg := range n.Args {
+		if f, ok := object(arg, k.info).(*types.Func); ok && !read {
+			k.w.escapes[f] = true
+		}
+	}
+}
+
+// implementations counts a call of a method of an interface as a call of each method with its
+// name.
+func (k *walker) implementations(m *types.Func, face *types.Interface, c *call) {
+	for _, p := range k.w.Packages {
+		for _, name := range p.Types.Scope().Names() {
+			t, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
+			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), face) {
+				continue
+			}
+			if o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name()); o != nil {
+				if f, ok := o.(*types.Func); ok {
+					k.w.calls[f.Origin()] = append(k.w.calls[f.Origin()], c)
+				}
+			}
+		}
+	}
+}
+
+// compare notes a comparison of the name of a signal with a text.
+func (k *walker) compare(name, with ast.Expr, fn any) {
+	o := object(name, k.info)
+	for _, r := range k.w.rolesOf(o) {
+		if r.Verb == "raised" {
+			k.w.used = append(k.w.used, use{unit: k.u, field: o, value: expr{with, k.info}, fn: fn, pos: with.Pos(), compared: true})
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Package roles knows what the library does with names of signals, lanes and classes. The
+// table is made from directives in the library, by go run ./scripts/roles.
+package roles
+
+import (
+	_ "embed"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Prefix is the beginning of the path of every package of the library. The directory follows.
+const Prefix = "github.com/ephemeralgo/ephemeral/"
+
+// Dir returns the directory of a package of the library; "" if the path is that of another
+// package, or of tests.
+func Dir(path string) string {
+	dir, ok := strings.CutPrefix(path, Prefix)
+	base, _, _ := strings.Cut(dir, "/")
+	switch base {
+	case "core", "atoms", "patterns", "complete":
+		if ok && !strings.HasSuffix(path, "_test") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// Role is one thing that the library does with a text. The verb is that of the directive.
+type Role struct {
+	Verb  string
+	Parts []Part
+}
+
+// Part is a piece of a template: a text, or what stands in braces.
+type Part struct {
+	Text  string // any text if it is Any
+	Slot  bool
+	Index int    // of a parameter, or Recv
+	Ref   string // for a field: like "core Options.Name"
+	Or    string // what the library takes if the field is ""
+}
+
+const (
+	// Recv is the Index of the receiver.
+	Recv = -1
+	// Any stands for any text in a [Part].
+	Any = "\x00"
+)
+
+//go:embed table.txt
+var table string
+
+var all = read(table)
+
+// Of returns the roles of a name in a directory: "core", "Sink.Has".
+func Of(dir, name string) []Role { return all[dir+" "+name] }
+
+// Linked returns what the package in a directory raises by itself, in every program that has it.
+func Linked(dir string) []Role { return all[dir] }
+
+func read(table string) map[string][]Role {
+	roles := map[string][]Role{}
+	for line := range strings.Lines(table) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4)
+		r := Role{Verb: f[2]}
+		text := strings.Join(f[3:], " ")
+		if r.Verb == "defines" {
+			kind, rest, _ := strings.Cut(text, " ")
+			r.Verb, text = "defines "+kind, rest
+		}
+		r.Parts = parse(text, r.Verb == "raises" || r.Verb == "linked")
+		roles[f[0]+" "+f[1]] = append(roles[f[0]+" "+f[1]], r)
+		if r.Verb == "linked" {
+			roles[f[0]] = append(roles[f[0]], r)
+		}
+	}
+	return roles
+}
+
+var slot = regexp.MustCompile(`\{(?:#(\d+)|(recv)|([^{}|]+)(?:\|([^{}]*))?)\}`)
+
+// parse splits a template. In the name of a raised signal, "*" is any text.
+func parse(text string, raised bool) (parts []Part) {
+	plain := func(s string) {
+		if raised {
+			s = strings.ReplaceAll(s, "*", Any)
+		}
+		if s != "" {
+			parts = append(parts, Part{Text: s})
+		}
+	}
+	done := 0
+	for _, m := range slot.FindAllStringSubmatchIndex(text, -1) {
+		plain(text[done:m[0]])
+		done = m[1]
+		group := func(i int) string {
+			if m[2*i] < 0 {
+				return ""
+			}
+			return text[m[2*i]:m[2*i+1]]
+		}
+		p := Part{Slot: true, Index: Recv, Ref: group(3), Or: group(4)}
+		if n := group(1); n != "" {
+			p.Index, _ = strconv.Atoi(n)
+		}
+		parts = append(parts, p)
+	}
+	plain(text[done:])
+	return parts
+}

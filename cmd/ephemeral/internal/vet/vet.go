@@ -1,0 +1,75 @@
+// Package vet is the command ephemeral vet.
+package vet
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+)
+
+const usage = `usage: ephemeral vet [-tests] [-all] [-json] [packages]
+
+Reports names of signals, lanes and classes that cannot be right, and calls whose result must
+not be dropped. Names are checked in functions main and examples, each of which is a program.
+
+`
+
+// Run runs the command and returns the exit status: 1 if there is a sure finding.
+func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	flags.Usage = func() { fmt.Fprint(errOut, usage); flags.PrintDefaults() }
+	tests := flags.Bool("tests", false, "read tests and examples, too")
+	all := flags.Bool("all", false, "also list what may be right, such as names that are data")
+	asJSON := flags.Bool("json", false, "print an array of all findings; only those with \"sure\" are faults")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	patterns := flags.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"."}
+	}
+	w, err := flow.Load(ctx, "", *tests, patterns...)
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return 2
+	}
+	findings, status := check.Programs(w), 0
+	shown := []check.Finding{}
+	dir, _ := os.Getwd()
+	for _, f := range findings {
+		if f.Sure {
+			status = 1
+		}
+		if f.Sure || *all || *asJSON {
+			if name, err := filepath.Rel(dir, f.File); err == nil {
+				f.File = name
+			}
+			shown = append(shown, f)
+		}
+	}
+	if *asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(shown); err != nil {
+			fmt.Fprintln(errOut, err)
+			return 2
+		}
+		return status
+	}
+	for _, f := range shown {
+		note := ""
+		if !f.Sure {
+			note = "(not sure) "
+		}
+		fmt.Fprintf(out, "%s:%d:%d: %s%s\n", f.File, f.Line, f.Column, note, f.Message)
+	}
+	return status
+}
