@@ -72,7 +72,7 @@ func serve(dir, url string, in io.Reader, out io.Writer) error {
 }
 
 // deliver sends an event. If it returns an error, it is called again later. If the process
-// dies, it may be called again for an event that has arrived: hence the Idempotency-Key.
+// dies, an event that has arrived may be sent again: the key of the request tells that.
 func deliver(ctx context.Context, e event) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, nil)
 	if err != nil {

@@ -115,6 +115,10 @@ var Kinds = []Kind{
 		Reason: "a scenario uses the small modules as a user would; nothing imports it",
 	},
 	{
+		Pattern: "examples", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 40,
+		Reason: "each is a whole program in one file, which a reader copies; nothing imports it",
+	},
+	{
 		Pattern: "bench", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 200,
 		Reason: "benchmarks compare with other libraries, which users should not have to download",
 	},
