@@ -88,7 +88,7 @@ func (p *Page) join(q query, peer string) (*view, error) {
 			return nil, err
 		}
 		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
-		if q.view == "items" {
+		if slices.Contains([]string{"items", "item", "count", "schedule"}, q.view) { // these ask a store, or a scheduler
 			v.every = storeEvery
 		}
 		h.views[q] = v
