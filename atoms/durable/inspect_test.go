@@ -126,7 +126,9 @@ func TestInspectManyItems(t *testing.T) {
 		change(2, in.AgainAll, inspect.ItemQuery{State: "dead", Limit: 2})
 		time.Sleep(time.Minute)
 		assert.Equal(t, "done done cancelled dead", s.states(q, ids...))
-		change(1, func(ctx context.Context, match inspect.ItemQuery) (int, error) { return in.CancelAll(ctx, match, "by ada") }, inspect.ItemQuery{State: "blocked|ready|retry|running|halted|dead"})
+		change(1, func(ctx context.Context, match inspect.ItemQuery) (int, error) {
+			return in.CancelAll(ctx, match, "by ada")
+		}, inspect.ItemQuery{State: "blocked|ready|retry|running|halted|dead"})
 		d, _, err = in.Item(ctx, int64(ids[3]))
 		require.NoError(t, err)
 		assert.Equal(t, []any{"cancelled", "by ada"}, []any{d.State, d.Err})

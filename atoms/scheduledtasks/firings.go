@@ -12,7 +12,7 @@ import (
 // keptFirings is how many firings of a schedule are remembered.
 const keptFirings = 20
 
-// handedOver is the state of a firing whose task the target has accepted, until the scheduler learns of its end.
+// handedOver is the state of a firing whose task the target has accepted, until the end of the task is known.
 const handedOver = "handed over"
 
 // keep remembers a firing, in place of an earlier try of the same tick.

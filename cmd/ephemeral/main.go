@@ -14,8 +14,8 @@ import (
 	"os/signal"
 	"slices"
 
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/top"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/vet"
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/top"
 )
 
 // command is a word after "ephemeral", with the function that runs it on the arguments

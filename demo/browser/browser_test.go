@@ -30,10 +30,13 @@ func views(p *program, id any) map[string]string {
 		"overview":   "#overview",
 		"operations": "#operations",
 		"operation":  fmt.Sprintf("#operation?id=%v&coordinator=%s", id, escaped(p.name("orders"))),
+		"errors":     "#errors",
 		"signals":    "#signals",
 		"waits":      "#waits",
 		"queues":     "#queues",
+		"item":       fmt.Sprintf("#item?queue=%s&id=%d", escaped(p.name("invoices")), p.item),
 		"schedules":  "#schedules",
+		"schedule":   fmt.Sprintf("#schedule?schedules=%s&schedule=%s", escaped(p.plans.Name()), escaped(p.name("nightly report"))),
 	}
 }
 
@@ -140,7 +143,7 @@ func TestPage(t *testing.T) {
 		b.until(`document.activeElement === document.querySelector("h1")`)
 		b.until(`document.querySelector(".why").innerText.includes("the courier")`)
 		b.until(`document.querySelector(".facts").innerText.includes("1/4")`)
-		b.until(`document.querySelectorAll(".life g line").length === 2`) // started, progress
+		b.until(`document.querySelectorAll(".life .marks line").length === 2`) // started, progress
 		b.until(`document.querySelector(".operations tbody .key").textContent === "cyd"`)
 		b.do(chromedp.NavigateBack())
 		b.until(`document.querySelectorAll(".operations tbody tr").length > 2`)
@@ -353,7 +356,7 @@ func TestPage(t *testing.T) {
 			b.click("#freeze") // so that the page does not change meanwhile
 			value[bool](b, `(document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), true)`)
 			// The Tab key reaches every control, in order, and then leaves the page.
-			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
+			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
 			for i, n := range want {
 				b.press(kb.Tab)
 				if got := value[string](b, `document.activeElement.dataset.n ?? document.activeElement.tagName`); got != n {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// A view counts at most maxMatches operations. A search looks at maxLooked operations of each coordinator.
-const maxMatches, maxLooked = 1000, 50_000
+// maxMatches is how many operations a view counts.
+const maxMatches = 1000
 
 // operationsSource shows a page of the operations of a coordinator, or those of several in which a text is found. It
 // is costly to find out why an operation waits, if many others are ahead of it. So each frame asks for a few.
@@ -83,53 +83,35 @@ func (o *operationsSource) count(shown int) {
 	start := time.Now()
 	if shown < o.query.Limit && o.query.After == 0 {
 		o.matches, o.more = shown, false
-		return
+	} else if !start.Before(o.recount) {
+		all, n := o.query, 0
+		all.After, all.Limit = 0, maxMatches+1
+		for range o.in[0].is.Operations(all) {
+			n++
+		}
+		o.matches, o.more = min(n, maxMatches), n > maxMatches
+		o.recount = time.Now().Add(max(2*time.Second, 1000*time.Since(start)))
 	}
-	if start.Before(o.recount) {
-		return
-	}
-	all := o.query
-	all.After, all.Limit, o.matches = 0, maxMatches+1, 0
-	for range o.in[0].is.Operations(all) {
-		o.matches++
-	}
-	o.more, o.matches = o.matches > maxMatches, min(o.matches, maxMatches)
-	o.recount = time.Now().Add(max(2*time.Second, 1000*time.Since(start)))
 }
 
 // search returns the operations whose id is the text, or that have it in the key or error that is shown.
 func (o *operationsSource) search() (found []hit) {
-	id, _ := strconv.ParseUint(o.text, 10, 64)
-	wanted := strings.ToLower(o.text)
-	has := func(text string) bool { return strings.Contains(strings.ToLower(o.page.redacted(text)), wanted) }
 	o.matches, o.more = 0, false
 	for _, c := range o.in {
-		looked, matches := 0, 0
-		match := func(s core.Snapshot) {
-			if matches++; matches <= o.query.Limit {
-				found = append(found, hit{c, s})
-			}
-		}
+		n := 0
 		err := guarded(func() error {
-			if s, ok := c.is.Lookup(core.OperationID(id)); ok {
-				match(s)
-			}
-			q := o.query
-			q.Limit = maxLooked
-			for s := range c.is.Operations(q) {
-				if looked++; uint64(s.ID) != id && (has(s.Key) || s.Err != nil && has(s.Err.Error())) {
-					match(s)
+			all := inspect.Find(c.is, o.text, o.query, o.page.redacted, func(s core.Snapshot) bool {
+				if n++; n <= o.query.Limit {
+					found = append(found, hit{c, s})
 				}
-				if matches > maxMatches {
-					break
-				}
-			}
+				return n <= maxMatches
+			})
+			o.more = o.more || !all
 			return nil
 		})
-		o.matches += matches
-		o.more = o.more || err != nil || looked == maxLooked
+		o.matches, o.more = o.matches+n, o.more || err != nil
 	}
-	o.more, o.matches = o.more || o.matches > maxMatches, min(o.matches, maxMatches)
+	o.matches, o.more = min(o.matches, maxMatches), o.more || o.matches > maxMatches
 	slices.SortStableFunc(found, func(a, b hit) int {
 		if o.query.NewestFirst {
 			a, b = b, a
@@ -168,12 +150,10 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 		case !fresh:
 			return
 		case a.status == core.StatusPending:
-			x, ok := roughly[a.in]
-			if !ok {
-				x = guess(a.in.is.Stats())
-				roughly[a.in] = x
+			if roughly[a.in].Text == "" {
+				roughly[a.in] = guess(a.in.is.Stats())
 			}
-			a.explained = x
+			a.explained = roughly[a.in]
 		}
 	}
 }

@@ -45,6 +45,7 @@ type queueRow struct {
 	Name string `json:"name"`
 	inspect.QueueStatus
 	OldestMS int64    `json:"oldestMs"`
+	Details  bool     `json:"details"` // it has the views item and count
 	Error    string   `json:"error,omitempty"`
 	Can      []string `json:"can"`
 }
@@ -77,6 +78,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	for i, q := range p.queues {
 		status, err := p.caches[i].status(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
+		if _, row.Details = q.is.(inspect.Items); row.Details && len(row.Can) > 0 {
+			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")
+		}
 		row.Counts = append([]inspect.StateCount{}, row.Counts...)
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
@@ -92,8 +96,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
 		}
 		for _, s := range list {
-			s.Name, s.When = cut(s.Name), cut(s.When)
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, ScheduleStatus: s, Can: p.can("pauseSchedule", "resumeSchedule", "runNow")})
+			shown.Schedules = append(shown.Schedules, p.scheduleRow(g, s))
 		}
 	}
 	return shown, nil

@@ -21,7 +21,7 @@ type query struct {
 	view string
 	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
-	text string // to find
+	text string // to find, or the name of a schedule
 	core.OperationQuery
 	items inspect.ItemQuery
 }
@@ -35,6 +35,9 @@ var parameters = map[string][]string{
 	"errors":     {"coordinator", "limit"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
 	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
+	"count":      {"queue", "state", "lane", "class", "key", "error"},
+	"item":       {"queue", "id"},
+	"schedule":   {"schedules", "schedule"},
 }
 
 // parse reads the parameters of a view.
@@ -60,8 +63,8 @@ func parse(view string, values url.Values) (q query, err error) {
 		return q, invalid("order is %q, but must be oldest or newest", order)
 	}
 	q = query{
-		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue"),
-		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find"),
+		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue") + values.Get("schedules"),
+		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find") + values.Get("schedule"),
 		OperationQuery: core.OperationQuery{
 			Key: values.Get("key"), Lane: values.Get("lane"), Class: values.Get("class"),
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
@@ -71,16 +74,21 @@ func parse(view string, values url.Values) (q query, err error) {
 	if q.text != "" && q.After != 0 {
 		return q, invalid("a search with find has one page: it takes no parameter after")
 	}
-	if view == "items" {
-		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
-		if q.items.State == "any" {
-			q.items.State = ""
-		}
+	if view == "items" || view == "count" {
+		q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
+		q.items.After, q.items.Limit = values.Get("after"), q.Limit
 	}
 	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
 		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
 	return q, err
+}
+
+func itemQuery(state, lane, class, key, text string) inspect.ItemQuery {
+	if state = cmp.Or(state, "halted|dead"); state == "any" {
+		state = ""
+	}
+	return inspect.ItemQuery{State: state, Lane: lane, Class: class, Key: key, Err: text}
 }
 
 func invalid(format string, args ...any) error {
@@ -127,9 +135,19 @@ func (p *Page) newSource(q query) (source, error) {
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
-	case "items":
+	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
-		return &itemsSource{page: p, queue: s, query: q.items}, err
+		switch items := (itemsSource{page: p, queue: s, query: q.items}); q.view {
+		case "count":
+			return (*countSource)(&items), err
+		case "item":
+			return &itemSource{p, s, int64(q.id)}, err
+		default:
+			return &items, err
+		}
+	case "schedule":
+		g, err := choose(p.schedules, "group of schedules", q.of)
+		return &scheduleSource{p, g, q.text}, err
 	}
 	if q.view == "graph" {
 		return graphSource{p}, nil

@@ -91,9 +91,7 @@ func (v *itemsSource) frame(ctx context.Context, _ effort) (any, error) {
 	}
 	shown := itemsFrame{v.queue.id, append([]inspect.StoredItem{}, got.Items...), got.Next}
 	for i := range shown.Items {
-		item := &shown.Items[i]
-		item.Key, item.Err, item.Note = v.page.redacted(item.Key), v.page.redacted(item.Err), v.page.redacted(item.Note)
-		item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
+		v.page.clean(&shown.Items[i])
 	}
 	return shown, nil
 }

@@ -29,7 +29,9 @@ type Options struct {
 	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
 	// CancelOn. All coordinators of core have both methods.
 	Coordinators []core.Inspector
-	// Queues and Schedules are shown under their names. Equal names get "-2" as well.
+	// Queues and Schedules are shown under their names. Equal names get "-2" as well. A queue
+	// that implements inspect.Items has a view for each item, and changes of all items that
+	// match. Schedules that implement inspect.Firings show what became of their firings.
 	Queues    []inspect.StoredQueue
 	Schedules []inspect.Schedules
 

@@ -326,7 +326,7 @@ func TestActions(t *testing.T) {
 			{`{"action":"runNow","schedule":"report"}`, 404, "no group"},
 			{`{"action":"retract","sink":"s","signal":"x.*, <&>"}`, 200, true},
 			{`{"action":"discard","queue":"q","item":7,"coordinator":"c"}`, 400, "not its own"},
-			{`{"action":"explode"}`, 400, `no action "explode": the actions are again, cancel, discard, evict, limit, pause, pauseQueue, pauseSchedule, resume, resumeQueue, resumeSchedule, retract, runNow`},
+			{`{"action":"explode"}`, 400, `no action "explode": the actions are again, againAll, cancel, cancelAll, discard, discardAll, evict, limit, pause, pauseQueue, pauseSchedule, resume, resumeQueue, resumeSchedule, retract, runNow`},
 			{`{"action":"pause","coordinator":"c"} {"action":"explode"}`, 400, "after top-level value"},
 			{`{"action":"pause","coordinator":"d","coordinator":"c"}`, 400, "a field is there twice"},
 			{`{"action":"retract","sink":"s","signal":"<&>","signal":"<&>"}`, 400, "a field is there twice"},
@@ -436,7 +436,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}
 	synctest.Wait()
 	sink.Hold("halt"+text, text, 0)
-	targets := []string{"overview", "operations", "errors", "signals", "items", "operations?coordinator=" + escaped(text+"?")}
+	targets := []string{"overview", "operations", "errors", "signals", "items", "item?id=13", "schedule?schedule=" + escaped(text), "operations?coordinator=" + escaped(text+"?")}
 	for s := range c.Operations(core.OperationQuery{}) {
 		targets = append(targets, fmt.Sprintf("operation?id=%d", s.ID))
 	}
@@ -485,12 +485,12 @@ func TestRedact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "s3cret"
 		views := everyView(t, secret, func(text string) string { return strings.ReplaceAll(text, secret, "xxx") })
-		shown := regexp.MustCompile(`"(id|name|title|coordinator|lane|of|source|sink|queue|group|state|type|error)":"(there is no coordinator \\")?s3cret[^"]*"`)
+		shown := regexp.MustCompile(`"(id|name|title|coordinator|lane|of|source|sink|queue|group|state|node|type|error)":"(there is no coordinator \\")?s3cret[^"]*"`)
 		for _, view := range views {
 			assert.NotContains(t, shown.ReplaceAllString(view, ""), secret, "only names that the program gave are left")
 		}
 		all := strings.Join(views, "\n")
-		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":[{"name":"xxx"}]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
+		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":[{"name":"xxx"}]`, `"pattern":"xxx"`, `"why":"why: xxx"`, `"description":"about xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
 			assert.Contains(t, all, text)
 		}
 		assert.NotContains(t, all, "disk full at secret s3cret")

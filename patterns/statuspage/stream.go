@@ -89,7 +89,7 @@ func (p *Page) join(q query, peer string) (*view, error) {
 		}
 		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
 		switch q.view {
-		case "items":
+		case "items", "item", "count", "schedule": // these ask a store, or a scheduler
 			v.every = storeEvery
 		case "graph":
 			v.every = time.Second

@@ -13,7 +13,7 @@ function header() {
   const views = ["overview", "operations", "waits", "errors", "signals"];
   if (all.queues?.length) views.push("queues");
   if (all.schedules?.length) views.push("schedules");
-  const current = route().view === "operation" ? "operations" : route().view;
+  const current = { operation: "operations", item: "queues", schedule: "schedules" }[route().view] ?? route().view;
   sync($("nav"), views, (v) => v, (v) => el("a", { href: "#" + v }, v[0].toUpperCase() + v.slice(1)),
     (a, v) => attr(a, "aria-current", v === current ? "page" : null));
 }
@@ -139,7 +139,7 @@ function choose(node, options) {
   sync(node, options, (o) => o[0], (o) => el("option", { value: o[0] }), (n, o) => text(n, o[1]));
 }
 
-// filters is a form that writes its fields into the address, 250 ms after the last key.
+// filters is a form that writes its fields into the address, 250 ms after the last key. Its box folds on a narrow screen.
 function filters(...children) {
   let timer;
   const apply = () => {
@@ -166,11 +166,16 @@ function filters(...children) {
       apply();
     },
   }, ...children);
+  const wide = matchMedia("(min-width: 48.01rem)");
+  form.box = el("details", { class: "fold", open: wide.matches }, el("summary", {}, "Filters"), form);
+  wide.onchange = () => attr(form.box, "open", wide.matches);
   return form;
 }
 
 // refill writes the parameters into the fields, except the field somebody types in.
 function refill(form, params) {
+  const set = [...new Set([...form.elements].map((e) => e.name))].filter((name) => params[name] && !["coordinator", "sink"].includes(name)).length;
+  text(form.box.firstChild, set ? `Filters: ${set} set` : "Filters");
   for (const e of form.elements) {
     if (!e.name || e === document.activeElement) continue;
     if (e.type === "checkbox") e.checked = (params[e.name] ?? "").split(",").includes(e.value);

@@ -17,7 +17,7 @@ function operations() {
   let params = {};
   return {
     title: "Operations",
-    nodes: [form, rows.node, pages],
+    nodes: [form.box, rows.node, pages],
     feed(p) {
       params = p;
       of = p.coordinator || all.coordinators?.[0]?.id || "";
@@ -118,7 +118,7 @@ const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4,
 function timeLine() {
   const waited = svg("rect", { class: "waited", y: 14, height: 8, x: 0 });
   const ran = svg("rect", { class: "ran", y: 14, height: 8 });
-  const marks = svg("g");
+  const marks = svg("g", { class: "marks" });
   const scale = svg("g", { class: "scale" });
   const picture = svg("svg", { class: "life", "aria-hidden": "true" }, scale, waited, ran, marks);
   const words = el("figcaption");

@@ -33,7 +33,7 @@ function signals() {
   form.append(retract);
   return {
     title: "Signals",
-    nodes: [form, el("div", { class: "columns" }, el("div", {}, held.node, skipped, tail.node), families.node)],
+    nodes: [form.box, el("div", { class: "columns" }, el("div", {}, held.node, skipped, tail.node), families.node)],
     feed(p) {
       params = p;
       choose(which, (all.sinks ?? []).map((s) => [s.name, s.name]));
