@@ -16,7 +16,7 @@ function itemButtons(cell, queue, d) {
 const changes = {
   againAll: ["Again", "run", "again", "halted dead cancelled"],
   discardAll: ["Discard", "discard", "", "halted dead"],
-  cancelAll: ["Cancel", "cancel", "", "blocked ready retry delayed running halted dead"],
+  cancelAll: ["Cancel", "cancel", "", "blocked ready retry delayed running"],
 };
 
 // changeButtons offers to change all items that match the filter: it asks the store how many these are, and then the person.
