@@ -32,6 +32,7 @@ func views(p *program, id any) map[string]string {
 		"operation":  fmt.Sprintf("#operation?id=%v&coordinator=%s", id, escaped(p.name("orders"))),
 		"signals":    "#signals",
 		"waits":      "#waits",
+		"time":       "#time",
 		"queues":     "#queues",
 		"schedules":  "#schedules",
 	}

@@ -22,13 +22,15 @@ type query struct {
 	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
 	core.OperationQuery
-	items inspect.ItemQuery
+	items   inspect.ItemQuery
+	minutes int // of the view time
 }
 
 // parameters are the names that each view accepts.
 var parameters = map[string][]string{
 	"overview":   nil,
 	"graph":      nil,
+	"time":       {"minutes"},
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
 	"operation":  {"coordinator", "id"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
@@ -65,6 +67,9 @@ func parse(view string, values url.Values) (q query, err error) {
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
+	}
+	if q.minutes = int(number("minutes", "5", 60)); !slices.Contains([]int{1, 5, 60}, q.minutes) {
+		return q, invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
 	}
 	if view == "items" {
 		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
@@ -116,8 +121,11 @@ func (p *Page) newSource(q query) (source, error) {
 		s, err := choose(p.queues, "queue", q.of)
 		return &itemsSource{page: p, queue: s, query: q.items}, err
 	}
-	if q.view == "graph" {
+	switch q.view {
+	case "graph":
 		return graphSource{p}, nil
+	case "time":
+		return timeSource{p, q.minutes}, nil
 	}
 	return overviewSource{p}, nil
 }

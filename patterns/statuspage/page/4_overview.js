@@ -114,6 +114,7 @@ function updateCard(node, c) {
 function overview() {
   const cards = el("div", { class: "cards" });
   const none = el("p", { class: "empty" }, "The program shows no coordinators.");
+  const program = el("p", { class: "note" });
   const sinks = table("Sinks", "sinks", (s) => s.name, [
     rowHead("Sink", "name", (cell, s) => link(cell, address("signals", { sink: s.name }), s.name)),
     plain("Raised", "num", (s) => count(s.raised)),
@@ -127,12 +128,14 @@ function overview() {
   ]);
   return {
     title: "Overview",
-    nodes: [cards, none, sinks.node],
+    nodes: [program, cards, none, sinks.node],
     feed: () => ["overview", {}],
     update(frame) {
       all = frame;
       const list = frame.coordinators ?? [];
       none.hidden = list.length > 0;
+      const p = frame.program;
+      text(program, `${many(p.goroutines, "goroutine")} · heap ${(p.heapBytes / 1e6).toFixed(1)} MB · ${many(p.gcs, "GC cycle")}, ${p.gcPercent.toFixed(1)} % of the processor time`);
       sync(cards, list, (c) => c.id, coordinatorCard, updateCard);
       sinks.set(frame.sinks);
     },

@@ -1,6 +1,6 @@
 // --- Which view
 
-const views = { overview, operations, operation, signals, queues, schedules, waits: waitGraph };
+const views = { overview, operations, operation, signals, queues, schedules, waits: waitGraph, time: times };
 // These make a view another page, with focus on its heading. Other parameters only filter.
 const identity = { operation: ["coordinator", "id"] };
 
