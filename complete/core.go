@@ -82,6 +82,9 @@ type Control = core.Control
 // CancelOn, DeferOn or TrialOn.
 type GateStatus = core.GateStatus
 
+// Times is [core.Times]: Times are how long operations that have ended waited and ran.
+type Times = core.Times
+
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/durations"
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next, watches
@@ -78,6 +80,7 @@ type engine struct {
 	outcomes     [len(statusNames)]uint64    // how many operations ended with each status
 	awaited      map[*Operation]*[]*bodyWait // see awaitedBy
 	forced       uint64
+	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
 	final        []*hook[Snapshot] // hooks of OnFinalized; the list is replaced, not changed
 	onClosed     []*hook[struct{}] // likewise

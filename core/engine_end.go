@@ -210,6 +210,9 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		e.running.remove(o)
 	}
 	e.scheduler.finish(o, now)
+	if e.times != nil {
+		e.countTimes(o, now)
+	}
 	e.grant()
 	if e.stuck.bodies != nil {
 		e.stuck.returned(o.id)
@@ -274,4 +277,12 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 	}
 	e.cancel(o, cmp.Or(cause, ErrCancelled))
 	return true
+}
+
+// countTimes counts how long an operation that ends now has waited and run. mu is held.
+func (e *engine) countTimes(o *Operation, now int64) {
+	e.times.Add(2*int(o.lane), o.started-o.enqueued, now-o.started, now)
+	if o.class > 0 {
+		e.times.Add(2*(len(e.lanes)+int(o.class)-1), o.started-o.enqueued, now-o.started, now)
+	}
 }

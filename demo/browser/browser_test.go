@@ -33,6 +33,7 @@ func views(p *program, id any) map[string]string {
 		"errors":     "#errors",
 		"signals":    "#signals",
 		"waits":      "#waits",
+		"time":       "#time",
 		"queues":     "#queues",
 		"item":       fmt.Sprintf("#item?queue=%s&id=%d", escaped(p.name("invoices")), p.item),
 		"schedules":  "#schedules",

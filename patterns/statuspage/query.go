@@ -23,13 +23,15 @@ type query struct {
 	id   core.OperationID
 	text string // to find, or the name of a schedule
 	core.OperationQuery
-	items inspect.ItemQuery
+	items   inspect.ItemQuery
+	minutes int // of the view time
 }
 
 // parameters are the names that each view accepts.
 var parameters = map[string][]string{
 	"overview":   nil,
 	"graph":      nil,
+	"time":       {"minutes"},
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order", "find"},
 	"operation":  {"coordinator", "id"},
 	"errors":     {"coordinator", "limit"},
@@ -70,6 +72,9 @@ func parse(view string, values url.Values) (q query, err error) {
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
+	}
+	if q.minutes = int(number("minutes", "5", 60)); !slices.Contains([]int{1, 5, 60}, q.minutes) {
+		return q, invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
 	}
 	if q.text != "" && q.After != 0 {
 		return q, invalid("a search with find has one page: it takes no parameter after")
@@ -149,8 +154,11 @@ func (p *Page) newSource(q query) (source, error) {
 		g, err := choose(p.schedules, "group of schedules", q.of)
 		return &scheduleSource{p, g, q.text}, err
 	}
-	if q.view == "graph" {
+	switch q.view {
+	case "graph":
 		return graphSource{p}, nil
+	case "time":
+		return timeSource{p, q.minutes}, nil
 	}
 	return overviewSource{p}, nil
 }

@@ -149,6 +149,7 @@ func New(opts Options) (*Page, error) {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
+	p.begin()
 	return p, nil
 }
 

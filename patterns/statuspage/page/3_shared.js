@@ -10,7 +10,7 @@ function header() {
   const failed = (all.coordinators ?? []).reduce((sum, c) => sum + (c.failed ?? 0), 0);
   document.title = joined([failed && `${count(failed)} failed`, shown.title, inside(all.title ?? "")], " – ") || "Status";
   $("readonly").hidden = !all.readOnly;
-  const views = ["overview", "operations", "waits", "errors", "signals"];
+  const views = ["overview", "operations", "waits", "errors", "time", "signals"];
   if (all.queues?.length) views.push("queues");
   if (all.schedules?.length) views.push("schedules");
   const current = { operation: "operations", item: "queues", schedule: "schedules" }[route().view] ?? route().view;

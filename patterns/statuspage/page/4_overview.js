@@ -122,6 +122,7 @@ function overview() {
     el("dl", { class: "words" }, ...Object.entries(outcomeWords).flatMap(([name, says]) => [el("dt", {}, name), el("dd", {}, says)])));
   const cards = el("div", { class: "cards" });
   const none = el("p", { class: "empty" }, "The program shows no coordinators.");
+  const program = el("p", { class: "note" });
   const sinks = table("Sinks", "sinks", (s) => s.name, [
     rowHead("Sink", "name", (cell, s) => link(cell, address("signals", { sink: s.name }), s.name)),
     plain("Raised", "num", (s) => count(s.raised)),
@@ -135,12 +136,14 @@ function overview() {
   ]);
   return {
     title: "Overview",
-    nodes: [cards, words, none, sinks.node],
+    nodes: [program, cards, words, none, sinks.node],
     feed: () => ["overview", {}],
     update(frame) {
       all = frame;
       const list = frame.coordinators ?? [];
       none.hidden = list.length > 0;
+      const p = frame.program;
+      text(program, `${many(p.goroutines, "goroutine")} · heap ${(p.heapBytes / 1e6).toFixed(1)} MB · ${many(p.gcs, "GC cycle")}, ${p.gcPercent.toFixed(1)} % of the processor time`);
       sync(cards, list, (c) => c.id, coordinatorCard, updateCard);
       sinks.set(frame.sinks);
     },

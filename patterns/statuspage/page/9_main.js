@@ -1,6 +1,6 @@
 // --- Which view
 
-const views = { overview, operations, operation, errors: failures, signals, queues, item, schedules, schedule, waits: waitGraph };
+const views = { overview, operations, operation, errors: failures, signals, queues, item, schedules, schedule, waits: waitGraph, time: times };
 // These make a view another page, with focus on its heading. Other parameters only filter.
 const identity = { operation: ["coordinator", "id"], item: ["queue", "id"], schedule: ["schedules", "schedule"] };
 

@@ -18,7 +18,7 @@ var Floors = []Floor{
 	{"data", []string{"lane", "class", "stats", "op_snapshot", "options", "explanation", "op_rates", "op_stuck", "op_rated_keys", "op", "op_window", "op_keys", "op_board", "op_tokens", "engine_intake"}, "operations and what is next, without goroutines"},
 	{"ledger", []string{"engine_ledger", "engine_condition"}, "the facts of operations, and the rules that facts decide"},
 	{"loop", []string{"engine_group", "engine", "engine_effects", "engine_end", "engine_next", "engine_worker", "engine_flush", "engine_wait", "engine_ends", "engine_enqueue", "operation_context"}, "the machine that runs operations: one state machine over several files"},
-	{"inspection", []string{"operation", "control", "control_inspect", "control_explain"}, "what bodies and users ask while operations run"},
+	{"inspection", []string{"operation", "control", "control_inspect", "control_times", "control_explain"}, "what bodies and users ask while operations run"},
 	{"life", []string{"control_lifecycle", "control_notices"}, "how a coordinator ends"},
 	{"face", []string{"coordinator", "result", "group", "foreach", "map", "reaction", "dispatcher", "shutdown"}, "the types that users construct"},
 }

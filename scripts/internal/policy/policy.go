@@ -21,11 +21,11 @@ const GoVersion = "1.26"
 // Testify may be used by the tests of atoms and patterns.
 const Testify = "github.com/stretchr/testify"
 
-// Leaf is the package of core that its root package may import beside core/internal. It imports
-// nothing of core. It is not internal, because another module, atoms/ratelimit, uses the same
-// data. With two copies of this arithmetic, a fault would have to be fixed twice. See
-// docs/adr/0026.
-const Leaf = "core/bucket"
+// Leaves are the packages of core that its root package may import beside core/internal. They
+// import nothing of core. They are not internal, because other modules use the same data:
+// atoms/ratelimit the buckets, patterns/statuspage the histograms. With two copies of this
+// arithmetic, a fault would have to be fixed twice. See docs/adr/0026.
+var Leaves = []string{"core/bucket", "core/durations"}
 
 // RootReadmeLines is how long README.md of the repository may be.
 const RootReadmeLines = 160
