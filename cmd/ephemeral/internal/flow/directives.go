@@ -47,7 +47,7 @@ func (w *World) declared() {
 				continue
 			}
 			d.used = true
-			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos}
+			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos, InBody: true}
 			for name := range strings.SplitSeq(names, ",") {
 				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole), Pos: d.pos})
 			}

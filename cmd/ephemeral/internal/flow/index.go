@@ -212,7 +212,7 @@ func (w *World) functions(v types.Object, seen map[types.Object]bool) (all []any
 		case *ast.FuncLit:
 			all = append(all, to)
 		case *ast.Ident, *ast.SelectorExpr:
-			switch o := object(to, x.info).(type) {
+			switch o := Object(to, x.info).(type) {
 			case *types.Func:
 				all = append(all, o)
 			case *types.Var:
@@ -240,8 +240,8 @@ func (c *call) arguments(p param) (all []expr) {
 	return all
 }
 
-// object returns what an expression names: a variable, a field or a function, as it was declared.
-func object(x ast.Expr, info *types.Info) types.Object {
+// Object returns what an expression names: a variable, a field or a function, as it was declared.
+func Object(x ast.Expr, info *types.Info) types.Object {
 	var o types.Object
 	switch x := ast.Unparen(x).(type) {
 	case *ast.Ident:
@@ -251,9 +251,9 @@ func object(x ast.Expr, info *types.Info) types.Object {
 	case *ast.SelectorExpr:
 		o = info.Uses[x.Sel]
 	case *ast.IndexExpr:
-		return object(x.X, info)
+		return Object(x.X, info)
 	case *ast.IndexListExpr:
-		return object(x.X, info)
+		return Object(x.X, info)
 	}
 	switch o := o.(type) {
 	case *types.Func:
@@ -276,9 +276,9 @@ func named(t types.Type) *types.Named {
 	return nil
 }
 
-// key returns the directory and the name of a function, method or variable of the library, as
+// Key returns the directory and the name of a function, method or variable of the library, as
 // in the table of roles.
-func key(o types.Object) (dir, name string) {
+func Key(o types.Object) (dir, name string) {
 	if o == nil || o.Pkg() == nil {
 		return "", ""
 	}
@@ -293,14 +293,17 @@ func key(o types.Object) (dir, name string) {
 	return dir, name
 }
 
-// rolesOf returns the roles of a function, method, variable, constant or field.
+// rolesOf returns the roles of a function, method, variable or field.
 func (w *World) rolesOf(o types.Object) []roles.Role {
 	if name, ok := w.fields[o]; ok {
 		dir, name, _ := strings.Cut(name, " ")
 		return roles.Of(dir, name)
 	}
-	if dir, name := key(o); dir != "" {
-		return roles.Of(dir, name)
-	}
-	return nil
+	return RolesOf(o)
+}
+
+// RolesOf returns the roles of a function, method or variable of the library.
+func RolesOf(o types.Object) []roles.Role {
+	dir, name := Key(o)
+	return roles.Of(dir, name)
 }

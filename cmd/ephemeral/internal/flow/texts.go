@@ -56,7 +56,7 @@ func (w *World) texts(x expr, f *frame) []Text {
 	case *ast.CompositeLit:
 		return w.elements(e, x.info, f, false)
 	case *ast.Ident, *ast.SelectorExpr:
-		if v, ok := object(e, x.info).(*types.Var); ok {
+		if v, ok := Object(e, x.info).(*types.Var); ok {
 			return w.variable(v, x, f)
 		}
 	case *ast.CallExpr:
@@ -162,7 +162,7 @@ func (w *World) value(a value) []Text {
 
 // origin follows a variable to its only value.
 func (w *World) origin(x expr) ast.Expr {
-	if o := object(x.Expr, x.info); o != nil && len(w.assigned[o]) == 1 && w.assigned[o][0].part == whole {
+	if o := Object(x.Expr, x.info); o != nil && len(w.assigned[o]) == 1 && w.assigned[o][0].part == whole {
 		return w.assigned[o][0].Expr
 	}
 	return x.Expr
@@ -181,7 +181,7 @@ func (w *World) result(c *call, n int, f *frame) []Text {
 		}
 		return unknown
 	}
-	o := object(c.Fun, c.info)
+	o := Object(c.Fun, c.info)
 	for _, r := range w.rolesOf(o) {
 		if r.Verb == "is" {
 			return w.instance(r, c, f, c.Pos())
