@@ -30,7 +30,7 @@ func (p *program) kinds() (all []Finding) {
 	}
 	for _, f := range p.facts {
 		for _, t := range f.Texts {
-			if f.Verb != "raises" || f.Typed || f.Dir == "" || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
+			if f.Verb != "raises" || f.Typed || !slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
 				continue
 			}
 			if by := p.listeners(t.S); by != nil {
