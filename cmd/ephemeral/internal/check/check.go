@@ -32,7 +32,7 @@ type program struct {
 	w     *flow.World
 	root  *flow.Unit
 	facts []flow.Fact
-	units []*flow.Unit // by place
+	units []*flow.Unit      // by place
 	names map[string][]name // by kind: "signal", "lane" and "class"
 	data  map[string][]flow.Fact
 }
