@@ -69,11 +69,12 @@ func newProgram(w *flow.World, root *flow.Unit) *program {
 				t.S = strings.TrimSpace(s)
 				n := name{t, f}
 				switch {
-				case t.S == flow.Known, t.S == "", !p.inside(t.Pos):
-				case strings.Contains(t.S, flow.Known):
-					again = append(again, n)
+				case t.S == flow.Known, t.S == "":
 				case t.Open():
 					p.data[kind] = append(p.data[kind], f)
+				case !p.inside(t.Pos):
+				case strings.Contains(t.S, flow.Known):
+					again = append(again, n)
 				default:
 					p.names[kind] = append(p.names[kind], n)
 				}

@@ -34,7 +34,9 @@ type Facts struct{ Facts []Fact }
 func (w *World) facts(u use) {
 	o := u.field
 	if u.call != nil {
-		o = Object(u.call.Fun, u.call.info)
+		if o = u.of; o == nil {
+			o = Object(u.call.Fun, u.call.info)
+		}
 	}
 	var prefixes []Text
 	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil}

@@ -55,6 +55,8 @@ const (
 type call struct {
 	*ast.CallExpr
 	info *types.Info
+	unit *Unit
+	fn   any // the function around it
 }
 
 // param is a parameter of a function; n is roles.Recv for the receiver.
@@ -68,6 +70,7 @@ type param struct {
 type use struct {
 	unit  *Unit
 	call  *call
+	of    types.Object // what the call calls, if a variable has the function
 	field types.Object
 	value expr
 	fn    any // the function around it
@@ -100,6 +103,11 @@ func (w *World) Index() {
 	for v, calls := range w.dynamic {
 		for _, fn := range w.functions(v, map[types.Object]bool{}) {
 			w.calls[fn] = append(w.calls[fn], calls...)
+			if of, ok := fn.(*types.Func); ok && !w.own[of.Pkg()] {
+				for _, c := range calls {
+					w.used = append(w.used, use{unit: c.unit, call: c, of: of, fn: c.fn, pos: c.Pos()})
+				}
+			}
 		}
 	}
 	for _, u := range w.used {
@@ -158,6 +166,7 @@ func (w *World) declaration(p *Package, d ast.Decl) {
 				w.unit(u, nil)
 			case *ast.TypeSpec:
 				w.unit(&Unit{Pkg: p, Node: spec, Object: p.TypesInfo.Defs[spec.Name]}, nil)
+				w.tagged(spec, p.TypesInfo)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (w *World) texts(x expr, f *frame) []Text {
 			return w.variable(v, x, f)
 		}
 	case *ast.CallExpr:
-		return w.result(&call{e, x.info}, 0, f)
+		return w.result(&call{CallExpr: e, info: x.info}, 0, f)
 	}
 	return unknown
 }
@@ -126,8 +126,8 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 		if len(w.calls[p.fn]) == 0 || w.escapes[p.fn] {
 			all = append(all, Text{S: Hole, Pos: v.Pos()})
 		}
-	} else if len(all) == 0 && !w.own[v.Pkg()] {
-		all = []Text{{S: Hole, Pos: x.Pos()}}
+	} else if field, ok := v.(*types.Var); ok && len(all) == 0 && (!w.own[v.Pkg()] || field.IsField()) {
+		all = []Text{{S: Hole, Pos: v.Pos()}}
 	}
 	all = unite(all)
 	if field, ok := v.(*types.Var); ok && field.IsField() && len(all) > 1 {
@@ -151,7 +151,7 @@ func (w *World) value(a value) []Text {
 		}
 	case result:
 		if c, ok := ast.Unparen(a.Expr).(*ast.CallExpr); ok {
-			return w.result(&call{c, a.info}, a.n, nil)
+			return w.result(&call{CallExpr: c, info: a.info}, a.n, nil)
 		}
 	case whole:
 		return w.texts(a.expr, nil)

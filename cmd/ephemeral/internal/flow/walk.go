@@ -153,7 +153,7 @@ func (k *walker) composite(n *ast.CompositeLit, fn any) {
 }
 
 func (k *walker) call(n *ast.CallExpr, fn any) {
-	c := &call{n, k.info}
+	c := &call{n, k.info, k.u, fn}
 	k.w.around[n] = fn
 	fun := ast.Unparen(n.Fun)
 	if lit, ok := fun.(*ast.FuncLit); ok {
@@ -175,9 +175,59 @@ func (k *walker) call(n *ast.CallExpr, fn any) {
 		k.w.dynamic[o] = append(k.w.dynamic[o], c)
 		read = true
 	}
-	for _, arg := range n.Args {
-		if f, ok := Object(arg, k.info).(*types.Func); ok && !read {
+	for i, arg := range n.Args {
+		if read {
+			break
+		}
+		if f, ok := Object(arg, k.info).(*types.Func); ok {
 			k.w.escapes[f] = true
+			for _, r := range RolesOf(f) {
+				if r.Verb == "raises" { // other code calls it, with any name
+					k.u.Facts.Facts = append(k.u.Facts.Facts, Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
+				}
+			}
+		}
+		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
+			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
+				k.w.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
+			}
+		}
+	}
+}
+
+// decoded notes that other code may set the fields of a struct, such as json.Unmarshal.
+func (w *World) decoded(t types.Type, pos token.Pos, seen map[types.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch t := t.Underlying().(type) {
+	case *types.Struct:
+		for f := range t.Fields() {
+			if n := named(f.Type()); f.Exported() && (n == nil || w.own[n.Obj().Pkg()]) {
+				w.assigned[f.Origin()] = append(w.assigned[f.Origin()], value{expr: expr{&ast.BadExpr{From: pos}, nil}, part: unknown})
+				w.decoded(f.Type(), pos, seen)
+			}
+		}
+	case *types.Slice:
+		w.decoded(t.Elem(), pos, seen)
+	case *types.Map:
+		w.decoded(t.Elem(), pos, seen)
+	case *types.Pointer:
+		w.decoded(t.Elem(), pos, seen)
+	}
+}
+
+// tagged does the same for the fields of a struct that have tags.
+func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
+	if t, ok := spec.Type.(*ast.StructType); ok {
+		for _, f := range t.Fields.List {
+			for _, id := range f.Names {
+				if f.Tag != nil {
+					o := info.Defs[id]
+					w.assigned[o] = append(w.assigned[o], value{expr: expr{id, info}, part: unknown})
+				}
+			}
 		}
 	}
 }
