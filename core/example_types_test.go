@@ -299,14 +299,14 @@ func ExampleCausedBy() {
 func ExampleControl_Gates() {
 	sink := core.NewSink(core.SinkOptions{})
 	uploads, err := core.NewCoordinator(func(context.Context, string) error { return nil },
-		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"})
+		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"}) //ephemeral:ignore
 	if err != nil {
 		panic(err)
 	}
 	defer uploads.Close()
 
 	sink.Raise("uploads.stop") // with an "s" that CancelOn has not
-	sink.Hold("disk.full", "sda1", 0)
+	defer sink.Hold("disk.full", "sda1", 0)()
 	var gate core.GateStatus
 	for _, gate = range uploads.Gates() {
 		fmt.Println(gate.Kind, gate.Pattern, gate.Closed, gate.Matches)

@@ -25,7 +25,7 @@ func Example_explain() {
 	ctx := context.Background()
 	core.Must(orders.Enqueue(ctx, "ada"))
 	<-started
-	sink.Hold("warehouse.closed", "north", 0)
+	defer sink.Hold("warehouse.closed", "north", 0)()
 	second := core.Must(orders.Enqueue(ctx, "ada"))
 	why, found := orders.Explain(second)
 	fmt.Println(found, why.Status)

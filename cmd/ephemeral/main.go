@@ -2,6 +2,8 @@
 //
 //	go install github.com/ephemeralgo/ephemeral/cmd/ephemeral@latest
 //
+// It is also a tool for go vet: go vet -vettool=$(which ephemeral) ./...
+//
 // Each command prints its own usage with -h. The exit status is 0 if all is well, 1 if the
 // command found a fault, and 2 if it could not do its work.
 package main
@@ -13,7 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 
+	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/analyzer"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/mapping"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/top"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/vet"
 )
@@ -28,10 +35,14 @@ type command struct {
 // commands lists all commands.
 var commands = []command{
 	{"vet", "reports names of signals, lanes and classes that cannot be right", vet.Run},
+	{"map", "draws which package raises and which package reads which signals", mapping.Run},
 	{"top", "shows the status page of a program in the terminal", top.Run},
 }
 
 func main() {
+	if len(os.Args) > 1 && (strings.HasPrefix(os.Args[1], "-V") || os.Args[1] == "-flags" || strings.HasSuffix(os.Args[len(os.Args)-1], ".cfg")) {
+		unitchecker.Main(analyzer.Analyzer) // go vet -vettool runs it; it does not return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

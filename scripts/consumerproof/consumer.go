@@ -34,7 +34,8 @@ type brought struct {
 
 // prove gets the module like a user. It fails if the go command does not get the
 // module, if the module does not build, if its examples fail, or if it brings along a
-// module that policy does not allow. Several goroutines may call it.
+// module that policy does not allow. A command is installed and tried as well. Several
+// goroutines may call it.
 func (p *prover) prove(ctx context.Context, m *repo.Module) (*proof, error) {
 	dir := filepath.Join(p.dir, strings.ReplaceAll(m.Dir, "/", "-"))
 	texts, err := p.consumer(m)
@@ -72,6 +73,9 @@ func (p *prover) prove(ctx context.Context, m *repo.Module) (*proof, error) {
 		default:
 			found.brought = append(found.brought, brought{modulePath, sizes[modulePath]})
 		}
+	}
+	if policy.KindOf(m.Dir).Tool {
+		return found, p.install(ctx, m, dir, env)
 	}
 	return found, nil
 }

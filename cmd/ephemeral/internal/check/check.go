@@ -32,6 +32,7 @@ type program struct {
 	w     *flow.World
 	root  *flow.Unit
 	facts []flow.Fact
+	units []*flow.Unit      // by place
 	names map[string][]name // by kind: "signal", "lane" and "class"
 	data  map[string][]flow.Fact
 }
@@ -47,9 +48,11 @@ var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "cla
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}}
-	for _, u := range w.Reach(root) {
+	p.units = w.Reach(root)
+	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts.Facts...)
 	}
+	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names
 	for _, f := range append(p.facts, w.Linked(root.Pkg.Deps)...) {
 		kind, defines := strings.CutPrefix(f.Verb, "defines ")
@@ -67,10 +70,11 @@ func newProgram(w *flow.World, root *flow.Unit) *program {
 				n := name{t, f}
 				switch {
 				case t.S == flow.Known, t.S == "":
-				case strings.Contains(t.S, flow.Known):
-					again = append(again, n)
 				case t.Open():
 					p.data[kind] = append(p.data[kind], f)
+				case !p.inside(t.Pos):
+				case strings.Contains(t.S, flow.Known):
+					again = append(again, n)
 				default:
 					p.names[kind] = append(p.names[kind], n)
 				}
@@ -84,6 +88,13 @@ func newProgram(w *flow.World, root *flow.Unit) *program {
 		}
 	}
 	return p
+}
+
+// inside reports whether a text is written in the program. A field of the library also has the
+// values that other programs give it.
+func (p *program) inside(pos token.Pos) bool {
+	i, _ := slices.BinarySearchFunc(p.units, pos, func(u *flow.Unit, pos token.Pos) int { return int(u.Node.End() - pos) })
+	return !pos.IsValid() || i < len(p.units) && p.units[i].Node.Pos() <= pos
 }
 
 // Programs checks each program of the world, and returns the findings in the order of places.

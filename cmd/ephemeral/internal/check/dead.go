@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
 )
@@ -16,7 +17,7 @@ type term struct {
 	list  bool // it is a part of a comma list
 	fact  flow.Fact
 	alive int  // programs in which it can be right
-	data  bool // a program that has it takes names from data
+	data  bool // a program that has it takes names from data, or is an example
 	near  near
 }
 
@@ -44,7 +45,7 @@ func (p *program) terms(all map[string]*term) {
 					part, _, _ = strings.Cut(part, ":")
 				}
 				part = strings.TrimSpace(part)
-				if part == "" || strings.Trim(part, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
+				if part == "" || !p.inside(t.Pos) || strings.Trim(part, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
 					continue
 				}
 				key := fmt.Sprint(t.Pos, f.Pos, f.API, part)
@@ -68,7 +69,7 @@ func (t *term) try(p *program) {
 		}
 		weak = weak || t.matches(n.S, false)
 	}
-	t.data = t.data || len(p.data[t.kind]) > 0
+	t.data = t.data || len(p.data[t.kind]) > 0 || !p.root.Program()
 	limit := max(1, min(3, len(t.text)/4))
 	best := near{cost: limit + 1}
 	for _, n := range p.names[t.kind] {
@@ -104,9 +105,9 @@ func (t *term) matches(name string, strict bool) bool {
 	return false
 }
 
-// finding describes a term that nothing matches. It is sure unless a name comes from data, or
-// the text may be put together wrongly; then a single swapped, missing or extra letter makes
-// it sure.
+// finding describes a term that nothing matches. It is sure unless a name comes from data, the
+// text may be put together wrongly, or an example leaves out the rest of its program. Then a
+// single wrong letter makes it sure.
 func (t *term) finding(w *flow.World) Finding {
 	pos := t.Pos
 	if !pos.IsValid() {
@@ -117,11 +118,11 @@ func (t *term) finding(w *flow.World) Finding {
 	if t.kind != "signal" {
 		message = fmt.Sprintf("%s: no options have a %s %q", t.fact.API, t.kind, shown)
 	}
-	sure := !t.data && !t.Loose
+	sure := !t.data && !t.Loose && t.Exact()
 	f := at(w, pos, "name", sure, "")
 	if t.near.text != "" {
 		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameDigits(t.text, t.near.text)
+		f.Sure = sure || t.near.cost == 1 && sameSigns(t.text, t.near.text) && (t.Exact() || sameLetters(t.text, t.near.text))
 		message += fmt.Sprintf("; did you mean %q", f.Nearest)
 		if t.near.Pos.IsValid() {
 			p := w.Fset.Position(t.near.Pos)
@@ -141,15 +142,15 @@ func short(file string) string {
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
-// sameDigits reports whether two texts differ in letters alone: stage1 and stage2 are two names.
-func sameDigits(a, b string) bool {
-	digits := func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return r
+// sameSigns reports whether two texts differ in letters alone: stage1 and stage2 are two names.
+func sameSigns(a, b string) bool {
+	signs := func(r rune) rune {
+		if unicode.IsLetter(r) {
+			return -1
 		}
-		return -1
+		return r
 	}
-	return strings.Map(digits, a) == strings.Map(digits, b)
+	return strings.Map(signs, a) == strings.Map(signs, b)
 }
 
 // sameLetters reports whether two texts have the same letters, in any order.

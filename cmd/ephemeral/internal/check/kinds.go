@@ -1,5 +1,106 @@
 package check
 
-// kinds and gates are checks of whole programs.
-func (p *program) kinds() []Finding { return nil }
-func (p *program) gates() []Finding { return nil }
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+)
+
+// kinds finds names with two types of payload, and signals without a payload for which only
+// code listens that wants one.
+func (p *program) kinds() (all []Finding) {
+	first := map[string]flow.Fact{}
+	sorted := slices.Clone(p.facts) // the kind of a package comes before others of its name
+	slices.SortStableFunc(sorted, func(a, b flow.Fact) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, f := range sorted {
+		for _, t := range f.Texts {
+			if f.Verb != "kind" || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
+				continue
+			}
+			if other, ok := first[t.S]; !ok {
+				first[t.S] = f
+			} else if other.Payload != f.Payload {
+				place := p.w.Fset.Position(other.Pos)
+				all = append(all, at(p.w, f.Pos, "kind", true, "%s: %q has the payload %s here, and %s at %s:%d",
+					f.API, t.S, f.Payload, other.Payload, short(place.Filename), place.Line))
+			}
+		}
+	}
+	for _, f := range p.facts {
+		for _, t := range f.Texts {
+			if f.Verb != "raises" || f.Typed || !slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
+				continue
+			}
+			if by := p.listeners(t.S); by != nil {
+				place := p.w.Fset.Position(by.Pos)
+				all = append(all, at(p.w, f.Pos, "plain", true, "%s: %q is raised without a payload, but %s at %s:%d wants one: raise it with its kind",
+					f.API, t.S, by.API, short(place.Filename), place.Line))
+			}
+		}
+	}
+	return all
+}
+
+func rank(f flow.Fact) int {
+	if f.Global {
+		return 0
+	}
+	return 1
+}
+
+// listeners returns a subscriber of a kind with that name, if no code reads the name as such.
+func (p *program) listeners(name string) (by *flow.Fact) {
+	for i, f := range p.facts {
+		if f.Verb != "pattern" {
+			continue
+		}
+		for _, t := range f.Texts {
+			if f.Typed && f.API == "Subscribe" && t.S == name {
+				by = &p.facts[i]
+			} else if !f.Typed && matchesList(t.S, name) {
+				return nil
+			}
+		}
+	}
+	return by
+}
+
+func matchesList(pattern, name string) bool {
+	for part := range strings.SplitSeq(pattern, ",") {
+		if flow.Match(strings.TrimSpace(part), name, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// gates finds coordinators that nothing can close: they have a sink of their own, no code asks
+// for it, and no operation raises what closes them.
+func (p *program) gates() (all []Finding) {
+	var alone []flow.Fact
+	for _, f := range p.facts {
+		switch f.Verb {
+		case "sink":
+			return nil
+		case "alone":
+			alone = append(alone, f)
+		}
+	}
+	library := p.w.Linked(p.root.Pkg.Deps)
+	for _, f := range alone {
+		closes := false
+		for _, r := range append(library, p.facts...) {
+			for _, n := range r.Texts {
+				for _, t := range f.Texts {
+					closes = closes || t.Open() || r.Verb == "raises" && r.InBody && (n.Open() || strings.Contains(n.S, flow.Known) || matchesList(t.S, n.S))
+				}
+			}
+		}
+		if !closes && !p.w.Ignored(f.Pos) {
+			all = append(all, at(p.w, f.Pos, "gate", true, "%s: nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.API, f.Texts[0]))
+		}
+	}
+	return all
+}

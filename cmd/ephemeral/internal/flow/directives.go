@@ -47,9 +47,9 @@ func (w *World) declared() {
 				continue
 			}
 			d.used = true
-			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos}
+			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos, InBody: true}
 			for name := range strings.SplitSeq(names, ",") {
-				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole), Pos: d.pos})
+				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole)})
 			}
 			for j := range u.Facts.Facts {
 				f := &u.Facts.Facts[j]

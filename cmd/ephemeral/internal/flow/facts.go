@@ -11,7 +11,9 @@ import (
 )
 
 // Fact is one thing that a program does with names. The verbs are those of the directives:
-// "raises", "pattern", "lane", "class", "defines lane" and "defines class".
+// "raises", "pattern", "lane", "class", "defines lane" and "defines class". Other verbs are
+// "kind", for a name with a payload; "alone", for the gates of a coordinator whose sink nobody
+// else has been given; and "sink", for code that asks a coordinator for its sink.
 type Fact struct {
 	Verb     string
 	Texts    []Text
@@ -20,6 +22,8 @@ type Fact struct {
 	API      string // like "CancelOn" or "Raise"
 	Dir      string // of the API in the library; "" for a directive of the program
 	Typed    bool   // by a kind or a family
+	Global   bool   // outside of functions
+	Payload  string // type of the payload of a kind
 	InBody   bool   // an operation may have raised it
 }
 
@@ -30,12 +34,14 @@ type Facts struct{ Facts []Fact }
 func (w *World) facts(u use) {
 	o := u.field
 	if u.call != nil {
-		o = object(u.call.Fun, u.call.info)
+		if o = u.of; o == nil {
+			o = Object(u.call.Fun, u.call.info)
+		}
 	}
 	var prefixes []Text
-	api := Fact{Pos: u.pos, API: o.Name()}
+	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil}
 	if u.call != nil {
-		api.Dir, _ = key(o)
+		api.Dir, _ = Key(o)
 	} else {
 		api.Dir, _, _ = strings.Cut(w.fields[o], " ")
 	}
@@ -58,6 +64,11 @@ func (w *World) facts(u use) {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
+		case "is":
+			if f.Payload = payload(u); f.Payload == "" {
+				continue
+			}
+			f.Verb = "kind"
 		case "raises", "pattern", "lane", "class", "defines lane", "defines class":
 		default:
 			continue
@@ -72,6 +83,9 @@ func (w *World) facts(u use) {
 		}
 		f.Texts = unite(f.Texts)
 		u.unit.Facts.Facts = append(u.unit.Facts.Facts, f)
+	}
+	if u.call != nil {
+		w.shapes(u, o, api)
 	}
 	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
 		u.unit.Facts.Facts[n-1].Prefixes = prefixes
@@ -197,7 +211,7 @@ func (w *World) reference(p roles.Part) []Text {
 func (w *World) Linked(paths []string) (all []Fact) {
 	for _, path := range paths {
 		dir := roles.Dir(path)
-		f := Fact{Verb: "raises", Dir: dir, API: dir}
+		f := Fact{Verb: "raises", Dir: dir, API: dir, InBody: true}
 		for _, r := range roles.Linked(dir) {
 			f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
 		}

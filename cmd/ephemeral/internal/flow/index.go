@@ -55,6 +55,8 @@ const (
 type call struct {
 	*ast.CallExpr
 	info *types.Info
+	unit *Unit
+	fn   any // the function around it
 }
 
 // param is a parameter of a function; n is roles.Recv for the receiver.
@@ -68,6 +70,7 @@ type param struct {
 type use struct {
 	unit  *Unit
 	call  *call
+	of    types.Object // what the call calls, if a variable has the function
 	field types.Object
 	value expr
 	fn    any // the function around it
@@ -100,6 +103,11 @@ func (w *World) Index() {
 	for v, calls := range w.dynamic {
 		for _, fn := range w.functions(v, map[types.Object]bool{}) {
 			w.calls[fn] = append(w.calls[fn], calls...)
+			if of, ok := fn.(*types.Func); ok && !w.own[of.Pkg()] {
+				for _, c := range calls {
+					w.used = append(w.used, use{unit: c.unit, call: c, of: of, fn: c.fn, pos: c.Pos()})
+				}
+			}
 		}
 	}
 	for _, u := range w.used {
@@ -158,6 +166,7 @@ func (w *World) declaration(p *Package, d ast.Decl) {
 				w.unit(u, nil)
 			case *ast.TypeSpec:
 				w.unit(&Unit{Pkg: p, Node: spec, Object: p.TypesInfo.Defs[spec.Name]}, nil)
+				w.tagged(spec, p.TypesInfo)
 			}
 		}
 	}
@@ -212,7 +221,7 @@ func (w *World) functions(v types.Object, seen map[types.Object]bool) (all []any
 		case *ast.FuncLit:
 			all = append(all, to)
 		case *ast.Ident, *ast.SelectorExpr:
-			switch o := object(to, x.info).(type) {
+			switch o := Object(to, x.info).(type) {
 			case *types.Func:
 				all = append(all, o)
 			case *types.Var:
@@ -240,8 +249,8 @@ func (c *call) arguments(p param) (all []expr) {
 	return all
 }
 
-// object returns what an expression names: a variable, a field or a function, as it was declared.
-func object(x ast.Expr, info *types.Info) types.Object {
+// Object returns what an expression names: a variable, a field or a function, as it was declared.
+func Object(x ast.Expr, info *types.Info) types.Object {
 	var o types.Object
 	switch x := ast.Unparen(x).(type) {
 	case *ast.Ident:
@@ -251,9 +260,9 @@ func object(x ast.Expr, info *types.Info) types.Object {
 	case *ast.SelectorExpr:
 		o = info.Uses[x.Sel]
 	case *ast.IndexExpr:
-		return object(x.X, info)
+		return Object(x.X, info)
 	case *ast.IndexListExpr:
-		return object(x.X, info)
+		return Object(x.X, info)
 	}
 	switch o := o.(type) {
 	case *types.Func:
@@ -276,9 +285,9 @@ func named(t types.Type) *types.Named {
 	return nil
 }
 
-// key returns the directory and the name of a function, method or variable of the library, as
+// Key returns the directory and the name of a function, method or variable of the library, as
 // in the table of roles.
-func key(o types.Object) (dir, name string) {
+func Key(o types.Object) (dir, name string) {
 	if o == nil || o.Pkg() == nil {
 		return "", ""
 	}
@@ -293,14 +302,17 @@ func key(o types.Object) (dir, name string) {
 	return dir, name
 }
 
-// rolesOf returns the roles of a function, method, variable, constant or field.
+// rolesOf returns the roles of a function, method, variable or field.
 func (w *World) rolesOf(o types.Object) []roles.Role {
 	if name, ok := w.fields[o]; ok {
 		dir, name, _ := strings.Cut(name, " ")
 		return roles.Of(dir, name)
 	}
-	if dir, name := key(o); dir != "" {
-		return roles.Of(dir, name)
-	}
-	return nil
+	return RolesOf(o)
+}
+
+// RolesOf returns the roles of a function, method or variable of the library.
+func RolesOf(o types.Object) []roles.Role {
+	dir, name := Key(o)
+	return roles.Of(dir, name)
 }

@@ -98,7 +98,8 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 }
 
 // Unit is a declaration outside functions. Programs are made of units: what is not reachable
-// does not count.
+// does not count. Variables are initialized in every program with their package. In an example,
+// only those count that it mentions.
 type Unit struct {
 	Pkg    *Package
 	Object types.Object // nil for "var _" and init functions
@@ -115,6 +116,10 @@ func (u *Unit) Name() string {
 	}
 	return u.Object.Name()
 }
+
+// Program reports whether a root is a function main. Others are examples, which may leave out
+// what the rest of a program does.
+func (u *Unit) Program() bool { return u.Name() == "main" }
 
 // Roots returns the programs of the world: each function main and each example, with the
 // packages that are linked into it.
@@ -154,7 +159,8 @@ func (w *World) Reach(root *Unit) []*Unit {
 	}
 	visit(root)
 	for _, u := range w.Units {
-		if u.Always && slices.Contains(root.Pkg.Deps, u.Pkg.PkgPath) {
+		_, isInit := u.Node.(*ast.FuncDecl)
+		if u.Always && (root.Program() || isInit) && slices.Contains(root.Pkg.Deps, u.Pkg.PkgPath) {
 			visit(u)
 		}
 	}

@@ -23,7 +23,7 @@ func (k *walker) walk(node ast.Node, fn any) {
 			k.walk(n.Body, n)
 			return false
 		case *ast.Ident:
-			if o := object(n, k.info); o != nil && o.Pkg() != nil {
+			if o := Object(n, k.info); o != nil && o.Pkg() != nil {
 				k.u.Uses = append(k.u.Uses, o)
 			}
 		case *ast.AssignStmt:
@@ -47,7 +47,7 @@ func (k *walker) walk(node ast.Node, fn any) {
 			k.composite(n, fn)
 		case *ast.UnaryExpr:
 			if _, lit := ast.Unparen(n.X).(*ast.CompositeLit); n.Op == token.AND && !lit {
-				if o := object(n.X, k.info); o != nil {
+				if o := Object(n.X, k.info); o != nil {
 					if basic, ok := o.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
 						w.assigned[o] = append(w.assigned[o], value{expr: expr{n.X, k.info}, part: unknown})
 					}
@@ -95,7 +95,7 @@ func (k *walker) assign(n *ast.AssignStmt, fn any) {
 	for i, to := range n.Lhs {
 		v := k.from(n.Rhs, i, len(n.Lhs))
 		if n.Tok == token.ADD_ASSIGN {
-			if o := object(to, k.info); k.w.fields[o] == "" {
+			if o := Object(to, k.info); k.w.fields[o] == "" {
 				v.part = unknown // the text grows
 			}
 		}
@@ -114,7 +114,7 @@ func (k *walker) set(to ast.Expr, v value, fn any) {
 	case *ast.StarExpr:
 		to = x.X
 	}
-	o := object(to, k.info)
+	o := Object(to, k.info)
 	if o == nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (k *walker) composite(n *ast.CompositeLit, fn any) {
 	for i, x := range n.Elts {
 		var field types.Object
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			field, x = object(kv.Key, k.info), kv.Value
+			field, x = Object(kv.Key, k.info), kv.Value
 		} else if i < s.NumFields() {
 			field = s.Field(i).Origin()
 		}
@@ -153,18 +153,18 @@ func (k *walker) composite(n *ast.CompositeLit, fn any) {
 }
 
 func (k *walker) call(n *ast.CallExpr, fn any) {
-	c := &call{n, k.info}
+	c := &call{n, k.info, k.u, fn}
 	k.w.around[n] = fn
 	fun := ast.Unparen(n.Fun)
 	if lit, ok := fun.(*ast.FuncLit); ok {
 		k.w.calls[lit] = append(k.w.calls[lit], c)
 	}
-	o := object(fun, k.info)
+	o := Object(fun, k.info)
 	read := false
 	switch o := o.(type) {
 	case *types.Func:
 		k.w.calls[o] = append(k.w.calls[o], c)
-		if dir, _ := key(o); dir != "" {
+		if dir, _ := Key(o); dir != "" {
 			k.w.used = append(k.w.used, use{unit: k.u, call: c, fn: fn, pos: n.Pos()})
 		}
 		read = k.w.own[o.Pkg()]
@@ -175,9 +175,59 @@ func (k *walker) call(n *ast.CallExpr, fn any) {
 		k.w.dynamic[o] = append(k.w.dynamic[o], c)
 		read = true
 	}
-	for _, arg := range n.Args {
-		if f, ok := object(arg, k.info).(*types.Func); ok && !read {
+	for i, arg := range n.Args {
+		if read {
+			break
+		}
+		if f, ok := Object(arg, k.info).(*types.Func); ok {
 			k.w.escapes[f] = true
+			for _, r := range RolesOf(f) {
+				if r.Verb == "raises" { // other code calls it, with any name
+					k.u.Facts.Facts = append(k.u.Facts.Facts, Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
+				}
+			}
+		}
+		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
+			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
+				k.w.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
+			}
+		}
+	}
+}
+
+// decoded notes that other code may set the fields of a struct, such as json.Unmarshal.
+func (w *World) decoded(t types.Type, pos token.Pos, seen map[types.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch t := t.Underlying().(type) {
+	case *types.Struct:
+		for f := range t.Fields() {
+			if n := named(f.Type()); f.Exported() && (n == nil || w.own[n.Obj().Pkg()]) {
+				w.assigned[f.Origin()] = append(w.assigned[f.Origin()], value{expr: expr{&ast.BadExpr{From: pos}, nil}, part: unknown})
+				w.decoded(f.Type(), pos, seen)
+			}
+		}
+	case *types.Slice:
+		w.decoded(t.Elem(), pos, seen)
+	case *types.Map:
+		w.decoded(t.Elem(), pos, seen)
+	case *types.Pointer:
+		w.decoded(t.Elem(), pos, seen)
+	}
+}
+
+// tagged does the same for the fields of a struct that have tags.
+func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
+	if t, ok := spec.Type.(*ast.StructType); ok {
+		for _, f := range t.Fields.List {
+			for _, id := range f.Names {
+				if f.Tag != nil {
+					o := info.Defs[id]
+					w.assigned[o] = append(w.assigned[o], value{expr: expr{id, info}, part: unknown})
+				}
+			}
 		}
 	}
 }
@@ -202,7 +252,7 @@ func (k *walker) implementations(m *types.Func, face *types.Interface, c *call) 
 
 // compare notes a comparison of the name of a signal with a text.
 func (k *walker) compare(name, with ast.Expr, fn any) {
-	o := object(name, k.info)
+	o := Object(name, k.info)
 	for _, r := range k.w.rolesOf(o) {
 		if r.Verb == "raised" {
 			k.w.used = append(k.w.used, use{unit: k.u, field: o, value: expr{with, k.info}, fn: fn, pos: with.Pos(), compared: true})

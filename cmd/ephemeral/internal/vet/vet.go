@@ -41,7 +41,7 @@ func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer)
 		fmt.Fprintln(errOut, err)
 		return 2
 	}
-	findings, status := check.Programs(w), 0
+	findings, status := check.Sorted(append(check.Programs(w), check.Calls(w)...)), 0
 	shown := []check.Finding{}
 	dir, _ := os.Getwd()
 	for _, f := range findings {

@@ -1,0 +1,16 @@
+// Package names has names that a program shares.
+package names
+
+import "github.com/ephemeralgo/ephemeral/core"
+
+const Closed = "warehouse.closed"
+
+// Prefix is a variable, so that its value is not constant.
+var Prefix = "audit"
+
+type File struct{ Name string }
+
+var Saved = core.NewKind[File]("file.saved")
+
+// Announce raises a name that is put together.
+func Announce(on core.Raiser, what, state string) { on.Raise(what + "." + state) }

@@ -1,0 +1,100 @@
+// Command planted has a mistake in each line with a comment that wants one.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check/testdata/names"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
+	"github.com/ephemeralgo/ephemeral/patterns/jobs"
+)
+
+type server struct {
+	sink   *core.Sink
+	orders *core.Coordinator[string]
+}
+
+func main() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Hold(names.Closed, "north", 0) // want `Hold without a lease`
+	//ephemeral:ignore
+	sink.Hold(names.Closed, "south", 0)
+	defer sink.Hold(names.Closed, "west", 0)() // released at the end
+	sink.Hold(names.Closed, "east", 1)
+
+	s := &server{sink: sink}
+	s.orders = core.Must(core.NewCoordinator(s.ship, core.Options{
+		Sink:     sink,
+		CancelOn: "wharehouse.closed", // want `CancelOn: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(planted/main.go:24\)`
+		DeferOn:  names.Closed + ", circuit.open.*, operation.panicked",
+		Lanes:    []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "order.shiped"}}, // want `"order.shiped"; did you mean "order.shipped"`
+		Classes:  []core.Class{{Name: "stripe"}},
+	}))
+	s.orders.Lane("hto").Enqueue(ctx, "1")       // want `no options have a lane "hto"; did you mean "hot"`
+	s.orders.Class("strpe").TryEnqueue(ctx, "2") // want `no options have a class "strpe"; did you mean "stripe"`
+	s.orders.Lane("hot")                         // want `Lane returns a view`
+	s.orders.Cost(3)                             // want `Cost returns a view`
+	s.orders.Lane("slow").Class("stripe").Enqueue(ctx, "3")
+
+	for _, family := range []string{"order.*", "ordre.*"} { // want `"ordre.\*"; did you mean "order.\*"`
+		sink.Subscribe(family, print)
+	}
+	subscribe(sink, "audit.order.shipped")
+	subscribe(sink, "retry.exhausted")
+	subscribe(sink, "retry.exhuasted") // want `did you mean "retry.exhausted" \(atoms/retry\)`
+	subscribe(sink, "shop.*.*.ready")  // by the view below
+	subscribe(sink, "shop.*.ready.*")  // want `nothing raises "shop.\*.ready.\*"`
+	sink.Scoped("shop", "*", "*").Raise("ready")
+	names.Announce(sink, "stock", "empty")
+	names.Announce(core.OperationFrom(ctx), "price", "changed")
+	subscribe(sink, "stock.changed, price.changed") // want `nothing raises "stock.changed"`
+
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "api", Failure: "api.falied"})) // want `Failure: nothing raises "api.falied"; did you mean "api.failed"`
+	defer breaker.Close()
+	sink.Raise("api.failed")
+	subscribe(sink, circuitbreaker.SignalOpen+".api")
+	subscribe(sink, circuitbreaker.SignalOpen+".apy") // want `did you mean "circuit.open.api"`
+
+	names.Saved.Raise(sink, "a", names.File{})
+	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at planted/main.go:66 wants one`
+	done := core.NewKind[int]("thumbnail.done")
+	done.Subscribe(sink, func(core.Signal, int) {})
+	core.NewKind[string]("file.saved").Subscribe(sink, func(core.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at names/names.go:13`
+
+	_, err := jobs.New(sink, []jobs.Job{
+		jobs.OnKind(names.Saved, func(context.Context, core.Signal, names.File) error { return nil }, jobs.Options{EmitOnComplete: "scan.done"}),
+		jobs.On("scan.donne", nil, jobs.Options{Name: "scan"}), // want `On: nothing raises "scan.donne"; did you mean "scan.done"`
+	}, core.Options{})
+	fmt.Println(err)
+
+	//ephemeral:raises config.*
+	sink.Raise(os.Getenv("NAME"))
+	subscribe(sink, "config.reloaded")
+	_, _ = retry.New(retry.Options{})
+}
+
+func (s *server) ship(ctx context.Context, id string) error {
+	s.orders.Do(context.Background(), id+"'") // want `Do waits for the coordinator whose body this is`
+	s.orders.Do(ctx, id+"''")
+	go s.orders.Drain(context.Background())
+	core.OperationFrom(ctx).RaiseKey("order.shipped", id)
+	return nil
+}
+
+func subscribe(sink *core.Sink, pattern string) { sink.Subscribe(pattern, print) }
+
+func print(s core.Signal) {
+	switch s.Name {
+	case "order.shipped", "order.shippped": // want `a comparison with the name of a signal: nothing raises "order.shippped"`
+	}
+	if core.Match("order.lots", s.Name) || s.Matches("order.*") { // want `Match: nothing raises "order.lots"`
+		return
+	}
+	fmt.Println(core.Match("any.text", "another.text"))
+	core.OperationFrom(context.Background()).Raise(names.Prefix + "." + s.Name)
+}

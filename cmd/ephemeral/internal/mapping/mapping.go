@@ -1,0 +1,196 @@
+// Package mapping is the command ephemeral map.
+package mapping
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// A Signal is a name that the program raises, with the places that raise it and that read it.
+type Signal struct {
+	Name   string  `json:"name"` // "..." stands for a part that is data
+	Raised []Place `json:"raised"`
+	Read   []Place `json:"read"`
+}
+
+// A Place is where a signal is raised or read. A package of the library is a place without a
+// file.
+type Place struct {
+	Package string `json:"package"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	API     string `json:"api"`               // such as Raise, Subscribe or CancelOn
+	Pattern string `json:"pattern,omitempty"` // that matches the name
+}
+
+// Select says which signals and packages the map shows.
+type Select struct {
+	Signal, Package string // patterns; "" means all
+	All             bool   // also readers of all signals, such as Subscribe("*")
+}
+
+// Signals returns the signals of the packages that were asked for, by name. What the library
+// raises is there if somebody reads it.
+func Signals(w *flow.World, s Select) []Signal {
+	byName := map[string]*Signal{}
+	raise := func(t flow.Text, p Place) {
+		if t.S = strings.TrimSpace(t.S); t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
+			return
+		}
+		if byName[t.S] == nil {
+			byName[t.S] = &Signal{Name: t.String()}
+		}
+		byName[t.S].Raised = append(byName[t.S].Raised, p)
+	}
+	var linked []string
+	own := map[string]bool{}
+	for _, u := range w.Units {
+		if !u.Pkg.Asked {
+			continue
+		}
+		linked = append(linked, u.Pkg.Deps...)
+		for _, f := range u.Facts.Facts {
+			for _, t := range f.Texts {
+				for part := range strings.SplitSeq(t.S, ",") {
+					if f.Verb == "raises" {
+						t.S = part
+						raise(t, place(w, u, f))
+						own[strings.TrimSpace(part)] = true
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(linked)
+	for _, f := range w.Linked(slices.Compact(linked)) {
+		for _, t := range f.Texts {
+			raise(t, Place{Package: roles.Prefix + f.Dir, API: f.API})
+		}
+	}
+	for _, u := range w.Units {
+		for _, f := range u.Facts.Facts {
+			if u.Pkg.Asked && f.Verb == "pattern" {
+				read(byName, f, place(w, u, f), s.All)
+			}
+		}
+	}
+	var all []Signal
+	for key, signal := range byName {
+		if signal.selected(s, own[key]) {
+			signal.Raised, signal.Read = sorted(signal.Raised), sorted(signal.Read)
+			all = append(all, *signal)
+		}
+	}
+	slices.SortFunc(all, func(a, b Signal) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// read adds a place to all signals that it reads.
+func read(byName map[string]*Signal, f flow.Fact, p Place, all bool) {
+	for _, t := range f.Texts {
+		for part := range strings.SplitSeq(t.S, ",") {
+			part = strings.TrimSpace(part)
+			if strings.Trim(part, flow.Hole+flow.Known) == "" || strings.Trim(part, "*") == "" && !all {
+				continue
+			}
+			p.Pattern = flow.Text{S: part}.String()
+			for name, signal := range byName {
+				if flow.Match(part, name, false) {
+					signal.Read = append(signal.Read, p)
+				}
+			}
+		}
+	}
+}
+
+func place(w *flow.World, u *flow.Unit, f flow.Fact) Place {
+	at := w.Fset.Position(f.Pos)
+	return Place{Package: u.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API}
+}
+
+// selected reports whether the map shows the signal. One that only the library raises is there
+// if it is read.
+func (g *Signal) selected(s Select, own bool) bool {
+	in := func(p Place) bool { return s.Package == "" || flow.Match(s.Package, p.Package, false) }
+	return (own || len(g.Read) > 0) && (s.Signal == "" || flow.Match(s.Signal, g.Name, false)) &&
+		(slices.ContainsFunc(g.Raised, in) || slices.ContainsFunc(g.Read, in))
+}
+
+func sorted(all []Place) []Place {
+	slices.SortFunc(all, func(a, b Place) int {
+		return cmp.Or(strings.Compare(a.Package, b.Package), strings.Compare(a.File, b.File), a.Line-b.Line,
+			strings.Compare(a.API, b.API), strings.Compare(a.Pattern, b.Pattern))
+	})
+	return slices.Compact(all)
+}
+
+// Mermaid draws the signals as a flowchart. An arrow leads from a package that raises signals
+// to a package that reads them. Signals that nobody reads have no arrow.
+func Mermaid(signals []Signal) string {
+	type edge struct{ from, to string }
+	labels := map[edge][]string{}
+	nodes := map[string]bool{}
+	for _, s := range signals {
+		for _, from := range s.Raised {
+			nodes[from.Package] = true
+			for _, to := range s.Read {
+				nodes[to.Package] = true
+				e := edge{from.Package, to.Package}
+				if !slices.Contains(labels[e], s.Name) {
+					labels[e] = append(labels[e], s.Name)
+				}
+			}
+		}
+	}
+	var names []string
+	for n := range nodes {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	var text strings.Builder
+	text.WriteString("flowchart LR\n")
+	common := commonDir(names)
+	for i, n := range names {
+		fmt.Fprintf(&text, "  p%d[%q]\n", i, shown(n, common))
+	}
+	for i, from := range names {
+		for j, to := range names {
+			if l := labels[edge{from, to}]; len(l) > 0 {
+				fmt.Fprintf(&text, "  p%d -- %q --> p%d\n", i, strings.Join(l, "<br>"), j)
+			}
+		}
+	}
+	return text.String()
+}
+
+// shown is the name of a package in a map: without the path of the library, and without what
+// all other packages have in common.
+func shown(pkg, common string) string {
+	if dir := roles.Dir(pkg); dir != "" {
+		return dir
+	}
+	return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(pkg, common), "/"), path.Base(pkg))
+}
+
+// commonDir is the longest path that is the beginning of all packages of the program.
+func commonDir(pkgs []string) string {
+	common, first := "", true
+	for _, p := range pkgs {
+		switch {
+		case roles.Dir(p) != "":
+		case first:
+			common, first = p, false
+		default:
+			for common != "." && p != common && !strings.HasPrefix(p, common+"/") {
+				common = path.Dir(common)
+			}
+		}
+	}
+	return common
+}

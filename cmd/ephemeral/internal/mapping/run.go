@@ -1,0 +1,67 @@
+package mapping
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
+)
+
+const usage = `usage: ephemeral map [-json] [-signal PATTERN] [-package PATTERN] [-all] [-tests] [packages]
+
+Draws which packages raise signals and which read them, as a Mermaid flowchart. A package of the
+library is one node.
+
+`
+
+// Run runs the command and returns the exit status.
+func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	flags := flag.NewFlagSet("map", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	flags.Usage = func() { fmt.Fprint(errOut, usage); flags.PrintDefaults() }
+	var s Select
+	flags.StringVar(&s.Signal, "signal", "", "only signals whose name matches this `pattern`")
+	flags.StringVar(&s.Package, "package", "", "only signals that a package whose path matches this `pattern` raises or reads")
+	flags.BoolVar(&s.All, "all", false, "also readers of all signals, such as Subscribe(\"*\")")
+	tests := flags.Bool("tests", false, "read tests and examples, too")
+	asJSON := flags.Bool("json", false, "print the signals with their places, as JSON")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	patterns := flags.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"."}
+	}
+	w, err := flow.Load(ctx, "", *tests, patterns...)
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return 2
+	}
+	signals := Signals(w, s)
+	if !*asJSON {
+		fmt.Fprint(out, Mermaid(signals))
+		return 0
+	}
+	dir, _ := os.Getwd()
+	for _, signal := range signals {
+		for _, places := range [][]Place{signal.Raised, signal.Read} {
+			for i := range places {
+				if name, err := filepath.Rel(dir, places[i].File); err == nil && places[i].File != "" {
+					places[i].File = filepath.ToSlash(name)
+				}
+			}
+		}
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(append([]Signal{}, signals...)); err != nil {
+		fmt.Fprintln(errOut, err)
+		return 2
+	}
+	return 0
+}

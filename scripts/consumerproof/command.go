@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// typo is a program with a misspelt name of a signal, which ephemeral vet finds.
+const typo = `package main
+
+import "` + repo.Prefix + `core"
+
+func main() {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Raise("order.shipped")
+	sink.Has("order.shiped")
+}
+`
+
+// install installs the commands of m like a user, and runs ephemeral vet on a program outside
+// of the repository.
+func (p *prover) install(ctx context.Context, m *repo.Module, dir string, env []string) error {
+	bin := filepath.Join(dir, "bin")
+	if _, err := command.Output(ctx, dir, append(env, "GOBIN="+bin), "go", "install", m.Path()+"@"+p.version); err != nil {
+		return err
+	}
+	if m.Dir != "cmd/ephemeral" {
+		return nil
+	}
+	program := filepath.Join(dir, "program")
+	if err := command.WriteFiles(program, map[string]string{
+		"go.mod":  fmt.Sprintf("module example.com/program\n\ngo %s\n", policy.GoVersion),
+		"main.go": typo,
+	}); err != nil {
+		return err
+	}
+	if _, err := command.Output(ctx, program, env, "go", "get", repo.Prefix+"core@"+p.version); err != nil {
+		return err
+	}
+	out, err := command.Output(ctx, program, env, filepath.Join(bin, path.Base(m.Dir)), "vet", "./...")
+	if err == nil || !strings.Contains(err.Error(), `main.go:8:11: Has: nothing raises "order.shiped"; did you mean "order.shipped"`) {
+		return fmt.Errorf("vet did not find the mistake in a program: %s%v", out, err)
+	}
+	return nil
+}
