@@ -59,6 +59,6 @@
 // window of its sink is large and signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
-// the method Operations of a coordinator. A search in all coordinators looks at 50,000
-// operations of each.
+// the method Operations of a coordinator. A search in all coordinators, and the groups of
+// errors, look at 50,000 operations of each.
 package statuspage
