@@ -59,7 +59,7 @@
 // window of its sink is large and signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
-// the method Operations of a coordinator. A search in all coordinators looks at 50,000
-// operations of each. The view of waits comes once a second at most, and costs as much as
-// inspect.Waits.
+// the method Operations of a coordinator. A search in all coordinators, and the groups of
+// errors, look at 50,000 operations of each. The view of waits comes once a second at most,
+// and costs as much as inspect.Waits.
 package statuspage
