@@ -126,7 +126,8 @@ type entry[T any] struct {
 
 type coordinator = entry[core.Inspector]
 
-// New makes a page. It starts nothing. A proxy on the same machine makes everybody a loopback
+// New makes a page. It starts no goroutine, but from now on the coordinators count times: see
+// the package documentation. A proxy on the same machine makes everybody a loopback
 // peer, so Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
