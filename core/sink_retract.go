@@ -29,14 +29,14 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	w := s.search(q)
 	var gone []Signal
 	for more := true; more; {
-		more = w.some(func(f *fact, signal Signal) bool {
-			if signal.Held || retract && f.operation != 0 {
+		more = w.some(func(seq uint64, f *fact) bool {
+			if f.holds() || retract && f.operation != 0 {
 				return true
 			}
 			if retract && len(s.retractions) > 0 {
-				gone = append(gone, signal)
+				gone = append(gone, f.signal(seq, s.names.clock))
 			}
-			s.remove(signal.Seq, retract)
+			s.remove(seq, retract)
 			taken++
 			return true
 		})

@@ -118,19 +118,25 @@ type more struct {
 func (f *fact) signal(seq uint64, c clock) (s Signal) {
 	s.Name = f.name.text
 	s.Key = f.key
-	s.Operation = f.operation
+	s.Operation, s.Source = f.origin()
 	s.Time = c.wall(f.at)
 	s.Seq = seq
-	if f.source != nil {
-		s.Source = *f.source
-	}
 	if m := f.more; m != nil {
 		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
-		if f.operation == 0 {
-			s.Operation, s.Source = m.operation, m.source
-		}
 	}
 	return s
+}
+
+// origin returns the operation that raised the fact, or the original of the fact, and the name of
+// its coordinator.
+func (f *fact) origin() (id OperationID, source string) {
+	switch {
+	case f.source != nil:
+		return f.operation, *f.source
+	case f.more != nil && f.operation == 0:
+		return f.more.operation, f.more.source
+	}
+	return f.operation, ""
 }
 
 // seqFact is a fact together with its Seq.

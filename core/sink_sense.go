@@ -78,14 +78,14 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 // one exact name looks only at signals of that name. Other queries look at every signal
 // that is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
-	const batch = 256 // copied under the lock, in a few microseconds, and yielded without it
+	const batch = 64 // copied under the lock, in a few microseconds, and yielded without it
 	return func(yield func(Signal) bool) {
 		w := s.search(q)
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
-			more = w.some(func(_ *fact, signal Signal) bool {
-				buffer = append(buffer, signal)
+			more = w.some(func(seq uint64, f *fact) bool {
+				buffer = append(buffer, f.signal(seq, s.names.clock))
 				return len(buffer) < batch
 			})
 			for _, signal := range buffer {
@@ -132,9 +132,9 @@ func (s *Sink) search(q Query) *search {
 	return w
 }
 
-// some visits the next chunk of facts and their signals with the lock held, until visit
-// returns false. It reports whether there may be more facts.
-func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
+// some visits the next chunk of facts with the lock held, until visit returns false. It reports
+// whether there may be more facts.
+func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 	s := w.sink
 	s.mu.Lock()
 	defer s.unlock()
@@ -148,14 +148,16 @@ func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
 		default:
 			return false
 		}
-		if f := s.find(seq); f != nil {
-			signal := f.signal(seq, s.names.clock)
-			if w.filter.accepts(&signal) && !visit(f, signal) {
-				break
-			}
+		if f := s.find(seq); f != nil && w.filter.acceptsFact(seq, f) && !visit(seq, f) {
+			break
 		}
 	}
 	return true
+}
+
+// acceptsFact is accepts before a signal is made.
+func (f *filter) acceptsFact(seq uint64, x *fact) bool {
+	return f.acceptsName(x.name.text, x.key, seq) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
 }
 
 // follow finds the facts of an exact name in the window by their chain. The lock is held,
