@@ -75,14 +75,13 @@ func (s *Sink) restore(signal *Signal) bool {
 			at = max(at, r.at(r.head-1).at)
 		}
 		s.latest = max(s.latest, at)
-		entry := s.names.intern(signal.Name)
-		s.names.enter(entry)
-		f, seq := s.place(entry)
-		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
+		f, seq := s.place()
+		f.name, f.key, f.operation, f.source, f.at = signal.Name, signal.Key, 0, nil, at
 		f.more = &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
 		}
-		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
+		r := s.names.of(signal.Name)
+		s.names.entered(&route{gates: r.gates, counters: r.counters}, f, seq)
 	}
 	s.unlock()
 	return stored

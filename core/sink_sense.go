@@ -13,9 +13,11 @@ func (s *Sink) Has(pattern string) bool {
 		return true
 	}
 	now := s.lockFresh()
-	n := s.names.count(pattern)
+	n, c := s.names.count(pattern)
 	if n > 0 {
-		s.names.learn(pattern)
+		if c != nil {
+			s.names.learn(c)
+		}
 		s.refresh(now)
 	}
 	s.unlock()
@@ -54,7 +56,7 @@ func (s *Sink) nextEnd(next int64) int64 {
 // Count returns how many signals that match pattern are present.
 func (s *Sink) Count(pattern string) int {
 	s.lockFresh()
-	n := s.names.count(pattern)
+	n, _ := s.names.count(pattern)
 	s.unlock()
 	return n
 }
@@ -65,7 +67,7 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
 	var known []seqFact
-	s.each(p, func(seq uint64, f *fact) bool {
+	s.each(p, true, func(seq uint64, f *fact) bool {
 		known = append(known, seqFact{seq, *f})
 		return true
 	})
@@ -112,12 +114,14 @@ func (s *Sink) search(q Query) *search {
 	defer s.unlock()
 	cutoff := q.cutoff(s.names.clock.now())
 	w.next, w.end = max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
-	if name, exact := w.filter.pattern.exact(); exact {
-		w.follow(name)
-		w.next = w.end
+	if name, exact := w.filter.pattern.exact(); exact && w.next+linkSegment < w.end {
+		s.catchUp()
+		if w.end = s.ring.head; w.follow(name) {
+			w.next = w.end
+		}
 	}
 	outside := func(seq uint64, f *fact) {
-		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name.text)) {
+		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name)) {
 			w.seqs = append(w.seqs, seq)
 		}
 	}
@@ -157,27 +161,36 @@ func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 
 // acceptsFact is accepts before a signal is made.
 func (f *filter) acceptsFact(seq uint64, x *fact) bool {
-	return f.acceptsName(x.name.text, x.key, seq) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
+	return f.acceptsName(x.name, x.key, seq) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
 }
 
-// follow finds the facts of an exact name in the window by their chain. The lock is held,
-// but released now and then.
-func (w *search) follow(name string) {
+// follow finds the facts of an exact name in the window by the index, and facts that are not
+// in it one by one. It reports whether it has found all. The lock is held, but released now
+// and then; meanwhile the index may be cleared.
+func (w *search) follow(name string) (all bool) {
 	s := w.sink
-	entry := s.names.lookup(name)
-	if entry == nil {
-		return
-	}
-	for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
-		w.seqs = append(w.seqs, seq)
-		if len(w.seqs)%chunk == 0 {
-			s.mu.Unlock()
-			s.mu.Lock()
-			if seq < s.ring.tail {
-				return
-			}
+	for seq := max(w.next, s.index.end, s.ring.tail); seq < w.end; seq++ {
+		if s.ring.at(seq).name == name {
+			w.seqs = append(w.seqs, seq)
 		}
 	}
+	seq, _ := s.index.newest(name)
+	for seq != 0 && seq >= max(w.next, s.ring.tail) {
+		w.seqs = append(w.seqs, seq)
+		if len(w.seqs)%chunk == 0 {
+			s.unlock()
+			s.mu.Lock()
+			if seq >= s.index.end {
+				w.seqs = nil
+				return false
+			}
+			if seq < s.ring.tail {
+				break
+			}
+		}
+		seq = s.index.at(&s.ring, seq).previous
+	}
+	return true
 }
 
 // A Sensor shows signals. A [Sink] shows all signals that were raised on it. A

@@ -100,6 +100,7 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
+	s.prepareZero()
 	s.mu.Lock()
 	c := s.names.addCounter(compile(pattern), gone)
 	s.mu.Unlock()
@@ -164,7 +165,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		}
 	})
 	s.lockFresh()
-	s.each(p, func(seq uint64, f *fact) bool {
+	s.each(p, true, func(seq uint64, f *fact) bool {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})
