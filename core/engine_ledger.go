@@ -28,6 +28,7 @@ type ledger struct {
 	present nameCounts              // of all facts, if somebody has asked
 	gated   map[*Operation]struct{} // operations that have, or had, facts that gates count
 	dropped uint64
+	spares  spares
 }
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
@@ -99,8 +100,8 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	case h != nil:
 		put(&o.details().holds, seq, h)
 	case o.first == nil && len(d.facts) == d.from:
-		first := own // a copy, so that own stays off the heap
-		o.first = &first
+		o.first = l.spares.single()
+		*o.first = own
 	default:
 		d = o.details()
 		shown := len(d.facts) - d.from
@@ -109,6 +110,9 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 		}
 		if shown == maxFacts {
 			l.dropOldest(o, d)
+		}
+		if d.facts == nil {
+			d.facts = l.spares.list()
 		}
 		d.facts = append(d.facts, own)
 	}
@@ -314,14 +318,16 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // evictSignals takes the signals of an evicted operation from the coordinator and,
 // unless keep is set, from the sink. engine.mu is held, so that the window and the
 // signals of its operations agree at every instant. It returns the facts that the
-// operation had. From now on the operation's key does not change.
-func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
+// operation had. From now on the operation's key does not change. Spent are facts of an
+// earlier operation, of which the memory may be used again.
+func (l *ledger) evictSignals(o *Operation, keep bool, spent ownFacts, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
 		return ownFacts{id: o.id} // it never raised a signal
 	}
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	defer after.take(&l.sink.after)
+	l.spares.put(spent)
 	last := o.ownFacts()
 	o.first = nil
 	o.rest.Store(evicted)

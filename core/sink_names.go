@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// names is what a sink or a coordinator knows about the names of its facts: who watches each
-// name, and how many facts have the names that were asked for. A fact has its name as text. So
-// a name that nobody asks for costs nothing but its text.
+// names is what a sink or a coordinator knows about the names of its facts: the watchers of
+// each name, and the number of facts with the names that were asked for. A fact has its name as
+// text. So a name that nobody asks for costs nothing but its text.
 //
 // All methods are called with mu held, except those that say so.
 type names struct {
