@@ -66,8 +66,7 @@ func (s *Sink) advance(r *route, now int64) int64 {
 	return now
 }
 
-// evict removes the oldest place of the window, a fact or a gap. It does not clear the
-// place, because a new fact is about to overwrite it.
+// evict removes the oldest place of the window, a fact or a gap.
 func (s *Sink) evict() {
 	r := &s.ring
 	f := r.at(r.tail)
@@ -82,6 +81,7 @@ func (s *Sink) evict() {
 	} else {
 		s.evicted++
 	}
+	f.name, f.key, f.more = "", "", nil // a ring may have more places than its capacity
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.

@@ -28,8 +28,8 @@ type step struct {
 
 const (
 	linkSegment = 256 // 4 KiB
-	keptLinks   = 8   // segments that an empty index keeps
-	keptNames   = 256 // a map that had more names is dropped when most have gone: a Go map never shrinks
+	keptLinks   = 1   // segments that an empty index keeps
+	keptNames   = 64  // a map that had more names is dropped when most have gone: a Go map never shrinks
 )
 
 // at returns the step of a fact that is in the index.
