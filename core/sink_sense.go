@@ -77,8 +77,8 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 }
 
 // Sense yields the signals that q selects, held ones included, oldest first. A query for
-// one exact name looks only at signals of that name. Other queries look at every signal
-// that is not older than Within.
+// one exact name looks only at signals of that name, and at those that have come since the
+// last such query. Other queries look at every signal that is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	const batch = 64 // copied under the lock, in a few microseconds, and yielded without it
 	return func(yield func(Signal) bool) {
@@ -198,9 +198,11 @@ func (w *search) follow(name string) (all bool) {
 // is present while the Sensor shows it. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal that matches pattern is present. Its cost does not
-	// depend on the number of signals. There are two exceptions, in which Has looks at
-	// each name that is present: the first call with a pattern, and calls that alternate
-	// between more than 64 wildcard patterns.
+	// depend on the number of signals. There are two exceptions. The first call with a
+	// pattern, and calls that alternate between more than 64 wildcard patterns, look at
+	// each signal, or, for a coordinator, at each name. The first call with a name, and
+	// calls that alternate between more than 64 names, look at each signal that has come
+	// since the last such call.
 	Has(pattern string) bool
 	// Count returns how many signals that match pattern are present. Its cost does not
 	// depend on their number either, with the same exceptions. It always takes a lock.
