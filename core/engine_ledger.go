@@ -142,7 +142,7 @@ func (l *ledger) dropOldest(o *Operation, d *details) {
 }
 
 // each visits the facts of operations that matter to gates.
-func (l *ledger) each(p pattern, _ bool, visit func(seq uint64, f *fact) (older bool)) {
+func (l *ledger) each(p pattern, _ int, visit func(seq uint64, f *fact) (older bool)) {
 	for o := range l.gated {
 		l.eachOf(o, func(seq uint64, f *fact) bool { return !p.matches(f.name) || visit(seq, f) })
 	}

@@ -251,11 +251,12 @@ const chunk = 4096
 func (s *Sink) addGate(g *gate) {
 	s.names.addGate(g)
 	g.since = s.names.clock.now()
-	s.each(g.pattern, true, func(seq uint64, f *fact) bool {
-		if f.notices() {
-			g.facts.Add(1)
-			g.ever++
+	s.each(g.pattern, s.ring.stored, func(seq uint64, f *fact) bool {
+		if !f.notices() {
+			return true
 		}
+		g.facts.Add(1)
+		g.ever++
 		if f.holds() {
 			g.held = append(g.held, seq)
 		}

@@ -30,7 +30,7 @@ func (s *Sink) countName(name string) int {
 
 // countMatching is part of tally.
 func (s *Sink) countMatching(p pattern) (n int) {
-	s.each(p, true, func(uint64, *fact) bool {
+	s.each(p, s.ring.stored, func(uint64, *fact) bool {
 		n++
 		return true
 	})
@@ -38,12 +38,19 @@ func (s *Sink) countMatching(p pattern) (n int) {
 }
 
 // each visits all matching facts. Those in the window come newest first, until visit returns
-// false; without raised set, they are left out. Then come kept facts, likewise, and held
-// facts. The lock is held.
-func (s *Sink) each(p pattern, raised bool, visit func(seq uint64, f *fact) (older bool)) {
-	for seq := s.ring.head; raised && seq > s.ring.tail; {
+// false. The same holds for kept facts. Held facts come last. There are at most so many facts
+// in the window that gates count, so the search of the window may end early. The lock is held.
+func (s *Sink) each(p pattern, most int, visit func(seq uint64, f *fact) (older bool)) {
+	for seq := s.ring.head; most > 0 && seq > s.ring.tail; {
 		seq--
-		if f := s.ring.at(seq); f.name != "" && p.matches(f.name) && !visit(seq, f) {
+		f := s.ring.at(seq)
+		if f.name == "" || !p.matches(f.name) {
+			continue
+		}
+		if f.notices() {
+			most--
+		}
+		if !visit(seq, f) {
 			break
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
 	var known []seqFact
-	s.each(p, true, func(seq uint64, f *fact) bool {
+	s.each(p, s.ring.stored, func(seq uint64, f *fact) bool {
 		known = append(known, seqFact{seq, *f})
 		return true
 	})
