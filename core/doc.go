@@ -172,11 +172,14 @@
 // # Cost
 //
 // Raising a signal costs about as much as reading the clock, and allocates nothing,
-// except for the first signal of an operation. The cost does not depend on the size of
+// except in an operation. The cost does not depend on the size of
 // the sink, nor on subscribers to other names. [Sink.Has] usually takes no lock if pattern
 // is the exact name of a signal that is present. Other calls of Has, Count and
-// [Monitor.Count] take one. An operation costs one allocation, and one more for its first
-// signal. A key costs nothing while it has no operations.
+// [Monitor.Count] take one. A signal can be asked for by name without being entered
+// anywhere when it is raised: names are entered when somebody asks, and names that are asked
+// for again are counted from then on. An operation costs one allocation, and one more for
+// its second signal, once the memory of earlier operations can be used again. A key costs
+// nothing while it has no operations.
 //
 // # Testing
 //
