@@ -36,7 +36,7 @@ func Groups() []Group {
 		{"logging", 0, loggingRows},
 		{"telemetry", 0, telemetryRows},
 		{"attached", 0, attachedRows},
-		{"page", 0, pageRows},
+		{"page", 1, pageRows},
 		{"wave", 0, waveRows},
 		{"failover", 0, failoverRows},
 		{"durable", 0, durableRows},

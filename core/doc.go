@@ -137,7 +137,8 @@
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
 //     may call any method, even Close on their own coordinator. Close does not wait there.
 //     Other calls that would wait for their own operation return [ErrWouldDeadlock]. Circles
-//     of waits over several coordinators are not detected; Explain shows them.
+//     of waits over several coordinators are not refused; Explain shows them, and package
+//     inspect finds them.
 //   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
 //     handler or callback is counted. Nothing else recovers panics.
 //   - An idle coordinator or sink owns no goroutine. It may own a timer for things that
