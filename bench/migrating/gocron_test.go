@@ -32,6 +32,7 @@ func Example_gocronAfter() {
 		{Name: "sales", Cron: "30 2 * * *", Signal: "report.due", Key: "north"},
 	}, run, scheduledtasks.Options{SkipOverlap: true}))
 	both := core.InOrder(tasks, run)
+	defer both.Close()
 	check(tasks.RunNow(ctx, "sales"))
 	check(both.Drain(ctx))
 	for task := range tasks.Preview(time.Now(), 1) {
