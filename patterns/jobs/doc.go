@@ -1,6 +1,7 @@
-// Package jobs runs declared jobs. A job is a handler with the signals that start it. A set of
-// jobs is a slice of values. You can print it, [Mermaid] can draw it, and [New] checks it. The
-// compiler checks the types of payloads and keys.
+// Package jobs runs handlers when signals come, with limits, keys and retries that are declared in
+// one list. A job is a handler with the signals that start it. A set of jobs is a slice of values.
+// You can print it, [Mermaid] can draw it, and [New] checks it. The compiler checks the types of
+// payloads and keys.
 //
 //	runner, err := jobs.New(sink, []jobs.Job{
 //		jobs.OnKind(FileSaved, makeThumbnail, jobs.Options{
