@@ -53,11 +53,11 @@
 // One scheduler knows all limits, so they combine. An item that waits takes no slot.
 //
 //   - Keys ([NewKeyedCoordinator]): items of one key run in order, one at a time.
-//   - Lanes ([Options].Lanes) are priorities: which items start first.
-//   - Classes ([Options].Classes) are kinds of items that share what is scarce, in all lanes: a
+//   - Lanes ([Options.Lanes]) are priorities: which items start first.
+//   - Classes ([Options.Classes]) are kinds of items that share what is scarce, in all lanes: a
 //     limit, calls and cost each second, a service that may be down.
-//   - Rates of keys ([Options].KeyRate) and of classes ([Class]).
-//   - Gates: signals that defer items ([Options].DeferOn) or refuse them ([Options].CancelOn).
+//   - Rates of keys ([Options.KeyRate]) and of classes ([Class]).
+//   - Gates: signals that defer items ([Options.DeferOn]) or refuse them ([Options.CancelOn]).
 //
 // # Look
 //
@@ -86,7 +86,7 @@
 //   - The queue, the window, the echoes, the sink and the signals of one operation are bounded,
 //     and what they drop is counted. Not bounded are held signals, items that operations enqueue
 //     into their own coordinator, and operations that wait for others of their coordinator.
-//   - [Options].OnDone is called exactly once for each operation, when it ends, and
+//   - [Options.OnDone] is called exactly once for each operation, when it ends, and
 //     [Control.OnFinalized] when it leaves the window. Running operations are never evicted.
 //   - No function of yours is called under a lock. A body or handler may call any method. Close
 //     does not wait there; calls that would wait for their own operation return

@@ -6,8 +6,8 @@
 //	user, err := users.GetOrLoad(ctx, id, db.LoadUser)
 //
 // Use the module atoms/slidingcache when loads should be bounded and visible as operations,
-// or when values should be refreshed in the background. Use
-// package [flight] when nothing should be kept.
+// or when values should be refreshed in the background. Use package [flight] when nothing
+// should be kept.
 //
 // # Expiry
 //
@@ -62,8 +62,7 @@
 // [LRU.GetOrLoad] runs the load function once for all callers that want the same key. A
 // caller leaves when its own context ends; the load goes on as long as a caller waits.
 // [LRU.Refresh] loads a value again, and keeps the old one until the new one is there.
-// Loads that wait for each other in a circle get an error, see
-// package [flight].
+// Loads that wait for each other in a circle get an error, see package [flight].
 //
 // # Signals
 //
