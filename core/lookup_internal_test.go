@@ -147,12 +147,12 @@ func TestNewCountersLeaveOthersAlone(t *testing.T) {
 	}
 	s.Raise("a.x")
 	route := s.names.recent[place("a.x")].route
-	for range 3 {
-		for i := range 1000 {
+	for i := range 1000 {
+		for range 3 {
 			s.Has(fmt.Sprint("b.", i))
 		}
 	}
-	for range 3 {
+	for range 6 {
 		s.Has("b.again")
 	}
 	if s.names.plain["b.again"] == nil || len(s.names.plain) > maxCounters {

@@ -99,9 +99,8 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 }
 
 // WaitGone waits until no signal that matches pattern is present. At its start it looks at
-// each signal. If a new signal is
-// raised right after the last one has gone, WaitGone may return or may go on waiting. If
-// ctx ends first, WaitGone returns the cause of ctx.
+// each signal. If a new signal is raised right after the last one has gone, WaitGone may
+// return or may go on waiting. If ctx ends first, WaitGone returns the cause of ctx.
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
