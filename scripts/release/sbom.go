@@ -85,7 +85,10 @@ func writeBOMs(ctx context.Context, root, dir string) (int, error) {
 func newBOM(ctx context.Context, root string, m *repo.Module, version string) (*bom, error) {
 	found := map[string]component{}        // by module path
 	uses := map[string]map[string]string{} // purls by module path, for each module
-	for _, system := range systems {
+	for i, system := range systems {
+		if i > 0 && !libraries(m, found) {
+			break // our modules import each other on all systems alike
+		}
 		goos, goarch, _ := strings.Cut(system, "/")
 		env := append(os.Environ(), "GOWORK=off", "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
 		out, err := command.Output(ctx, filepath.Join(root, filepath.FromSlash(m.Dir)), env, "go", "list", "-deps", "-json=ImportPath,Imports,Module", "./...")
@@ -135,6 +138,16 @@ func newBOM(ctx context.Context, root string, m *repo.Module, version string) (*
 		b.Dependencies = append(b.Dependencies, dependency{found[path].PURL, slices.Sorted(maps.Values(uses[path]))})
 	}
 	return b, nil
+}
+
+// libraries reports whether the module may link more than modules of the repository.
+func libraries(m *repo.Module, found map[string]component) bool {
+	for path := range found {
+		if !strings.HasPrefix(path, repo.Prefix) {
+			return true
+		}
+	}
+	return len(policy.LibrariesOf(m.Dir)) > 0
 }
 
 // newComponent describes a module; sum is its line in go.sum, if it has one.
