@@ -6,9 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/goproxy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
@@ -37,12 +36,14 @@ func newProver(ctx context.Context, dir, root string, published bool) (*prover, 
 		p.version, err = tree.NextVersion()
 	}
 	if err == nil && !published {
-		err = writeProxy(filepath.Join(dir, "proxy"), tree, p.version)
+		err = goproxy.Write(filepath.Join(dir, "proxy"), tree, p.version)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.env, err = environment(ctx, dir, published)
+	if p.env = goproxy.Isolated(); !published {
+		p.env, err = goproxy.Environ(ctx, filepath.Join(dir, "proxy"))
+	}
 	return p, err
 }
 
@@ -57,33 +58,4 @@ func lastVersion(tree *repo.Tree) (string, error) {
 		return "", errors.New("CHANGELOG.md: nothing is released yet")
 	}
 	return sections[i].Version, nil
-}
-
-// environment returns the environment in which the temporary modules are built: without the
-// workspace, and with a module cache that can be removed. Before a release, settings of the
-// user do not count, modules of the repository come from the proxy in dir and all others
-// from the user's module cache, and nothing comes from the network.
-func environment(ctx context.Context, dir string, published bool) ([]string, error) {
-	env := append(os.Environ(),
-		"GOWORK=off",
-		"GOTOOLCHAIN=local",
-		// -trimpath makes the results of the build cache independent of the directory.
-		"GOFLAGS=-mod=mod -trimpath -modcacherw",
-	)
-	if published {
-		return env, nil
-	}
-	out, err := command.Output(ctx, dir, append(os.Environ(), "GOWORK=off"), "go", "env", "GOCACHE", "GOMODCACHE")
-	if err != nil {
-		return nil, err
-	}
-	cache, modcache, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return append(env,
-		"GOENV=off",
-		"GOPROXY="+fileURL(filepath.Join(dir, "proxy"))+","+fileURL(filepath.Join(modcache, "cache", "download")),
-		"GOPRIVATE=",
-		"GONOPROXY=",
-		"GOSUMDB=off",
-		"GOCACHE="+cache,
-	), nil
 }

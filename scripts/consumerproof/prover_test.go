@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/goproxy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
@@ -220,10 +221,10 @@ func TestRunPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := t.TempDir()
-	t.Setenv("GOPROXY", fileURL(proxy))
+	t.Setenv("GOPROXY", goproxy.URL(proxy))
 	t.Setenv("GOSUMDB", "off")
 	for _, step := range []struct{ serves, fails string }{{"v0.100.0", "v0.99.9: 3 of 3 modules failed"}, {"v0.99.9", ""}} {
-		if err := writeProxy(proxy, tree, step.serves); err != nil {
+		if err := goproxy.Write(proxy, tree, step.serves); err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder

@@ -30,6 +30,7 @@ import (
 // options are the flags, and the time.
 type options struct {
 	publish, nochecks      bool
+	sbom                   string
 	remote, branch, checks string
 	now                    time.Time
 }
@@ -41,12 +42,20 @@ func main() {
 	flag.StringVar(&o.branch, "branch", "main", "release from this `branch`")
 	flag.StringVar(&o.checks, "checks", ".ci/run", "run this `command` in the root of the tree before the release")
 	flag.BoolVar(&o.nochecks, "nochecks", false, "do not run the checks; not with -publish")
+	flag.StringVar(&o.sbom, "sbom", "", "only write the bill of materials of each module into this `directory`")
 	command.Main("release", nil, func(ctx context.Context, root string) error { return run(ctx, root, o, os.Stdout) })
 }
 
 // run plans the release of the checkout in root, and prints the plan or follows it. If the
 // plan has problems, it fails before anything is changed.
 func run(ctx context.Context, root string, o options, out io.Writer) error {
+	if o.sbom != "" {
+		n, err := writeBOMs(ctx, root, o.sbom)
+		if err == nil {
+			fmt.Fprintf(out, "wrote %d bills of materials into %s\n", n, o.sbom)
+		}
+		return err
+	}
 	if o.publish && o.nochecks {
 		return errors.New("-nochecks is for showing the release: with -publish, the checks must run")
 	}
@@ -68,19 +77,30 @@ func run(ctx context.Context, root string, o options, out io.Writer) error {
 	case len(p.problems) > 0:
 		return fmt.Errorf("%s is refused:\n- %s", p.version, strings.Join(p.problems, "\n- "))
 	case !o.publish:
+		if err := c.rehearse(ctx, o.now, out); err != nil {
+			return fmt.Errorf("%s fails in a copy: %w", p.version, err)
+		}
 		fmt.Fprintf(out, "\nThis was a rehearsal, and nothing is changed. To release: go run ./scripts/release -publish\n")
 		return nil
 	}
+	if err := c.follow(ctx, p, out); err != nil {
+		return fmt.Errorf("%w\nRun the same command again to continue; if files are changed, run git restore . first", err)
+	}
+	fmt.Fprintf(out, "%s is released\n", p.version)
+	return nil
+}
+
+// follow does the steps of the plan. After the end of the context it starts none.
+func (c checkout) follow(ctx context.Context, p *plan, out io.Writer) error {
 	for _, step := range p.steps {
 		err := ctx.Err()
 		if err == nil {
 			err = c.do(context.WithoutCancel(ctx), step, out) // a started git command is not interrupted
 		}
 		if err != nil {
-			return fmt.Errorf("%w\nRun the same command again to continue; if files are changed, run git restore . first", err)
+			return err
 		}
 	}
-	fmt.Fprintf(out, "%s is released\n", p.version)
 	return nil
 }
 

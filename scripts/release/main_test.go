@@ -219,6 +219,9 @@ func TestReleases(t *testing.T) {
 		"\natoms/data/file/go.mod\n-require ",
 		"+## [Unreleased] - v0.2.0\n",
 		"$ git push origin refs/tags/complete/v0.1.0\n",
+		"released v0.1.0 in a copy: 5 tags, 5 bills of materials\n",
+		"complete: a program outside runs with v0.1.0, and links 2 modules\n",
+		"go get -u ./...: a program outside runs with v0.1.1, and links 2 modules\n",
 		"nothing is changed",
 	} {
 		if !strings.Contains(rehearsed, want) {

@@ -218,6 +218,14 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
+func TestPatched(t *testing.T) {
+	for version, want := range map[string]string{"v0.1.0": "v0.1.1", "v1.20.9": "v1.20.10", "v1.0.0-rc.1": "v1.0.0"} {
+		if got := patched(version); got != want {
+			t.Errorf("a patch of %s is %s, want %s", version, got, want)
+		}
+	}
+}
+
 func TestTagged(t *testing.T) {
 	got := tagged([]string{"atoms/data/file", "atoms/zap", "bench", "complete", "core", "core/testdata/mod", "atoms/data", "demo", "patterns/ant", "scripts", "."})
 	want := []string{"core", "atoms/data", "atoms/zap", "atoms/data/file", "patterns/ant", "complete"}
