@@ -14,7 +14,6 @@ type term struct {
 	flow.Text
 	kind  string // of names
 	text  string
-	list  bool // it is a part of a comma list
 	fact  flow.Fact
 	alive int  // programs in which it can be right
 	data  bool // a program that has it takes names from data, or is an example
@@ -50,7 +49,7 @@ func (p *program) terms(all map[string]*term) {
 				}
 				key := fmt.Sprint(t.Pos, f.Pos, f.API, part)
 				if all[key] == nil {
-					all[key] = &term{Text: t, kind: kind, text: part, fact: f, list: len(parts) > 1, near: near{cost: 1 << 20}}
+					all[key] = &term{Text: t, kind: kind, text: part, fact: f, near: near{cost: 1 << 20}}
 				}
 				all[key].try(p)
 			}
