@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"go/token"
 	"slices"
 	"strings"
 
@@ -80,17 +81,18 @@ func matchesList(pattern, name string) bool {
 // for it, and no operation raises what closes them.
 func (p *program) gates() (all []Finding) {
 	var alone []flow.Fact
+	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
 	for _, f := range p.facts {
 		switch f.Verb {
 		case "sink":
-			return nil
+			asked[f.Maker] = true
 		case "alone":
 			alone = append(alone, f)
 		}
 	}
 	library := p.w.Linked(p.root.Pkg.Deps)
 	for _, f := range alone {
-		closes := false
+		closes := asked[f.Maker] || asked[token.NoPos]
 		for _, r := range append(library, p.facts...) {
 			for _, n := range r.Texts {
 				for _, t := range f.Texts {

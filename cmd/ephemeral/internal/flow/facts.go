@@ -21,12 +21,13 @@ type Fact struct {
 	Names    []Text // of lanes or classes, if those of the coordinator are Known
 	Known    bool
 	Pos      token.Pos
-	API      string // like "CancelOn" or "Raise"
-	Dir      string // of the API in the library; "" for a directive of the program
-	Typed    bool   // by a kind or a family
-	Global   bool   // outside of functions
-	Payload  string // type of the payload of a kind
-	InBody   bool   // an operation may have raised it
+	API      string    // like "CancelOn" or "Raise"
+	Dir      string    // of the API in the library; "" for a directive of the program
+	Typed    bool      // by a kind or a family
+	Global   bool      // outside of functions
+	Payload  string    // type of the payload of a kind
+	InBody   bool      // an operation may have raised it
+	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
 // Facts are the facts of a unit.

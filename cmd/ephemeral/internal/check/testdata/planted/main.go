@@ -72,6 +72,17 @@ func main() {
 	mails, _ := core.NewCoordinator(s.ship, core.Options{Sink: sink})
 	mails.Class("stripe").Lane("late").Enqueue(ctx, "6") // want `no (class "stripe"|lane "late")`
 
+	var own *core.Coordinator[int]
+	own = core.Must(core.NewCoordinator(func(inner context.Context, n int) error {
+		future, _ := own.Submit(inner, n)
+		future.Wait(ctx) // want `Wait waits for the coordinator whose body this is`
+		future.Wait(inner)
+		limited, cancel := context.WithTimeout(inner, 1)
+		defer cancel()
+		own.Do(limited, n)
+		return own.Do(ctx, n-1) // want `Do waits for the coordinator whose body this is`
+	}, core.Options{}))
+
 	_, err := jobs.New(sink, []jobs.Job{
 		jobs.OnKind(names.Saved, func(context.Context, core.Signal, names.File) error { return nil }, jobs.Options{EmitOnComplete: "scan.done"}),
 		jobs.On("scan.donne", nil, jobs.Options{Name: "scan"}), // want `On: nothing raises "scan.donne"; did you mean "scan.done"`
