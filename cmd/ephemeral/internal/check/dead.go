@@ -60,6 +60,10 @@ func (p *program) terms(all map[string]*term) {
 // try looks for the names of a program that the term can match. If only names can of which a
 // part is data, swapped letters are still a fault.
 func (t *term) try(p *program) {
+	if p.exact[t.kind+" "+t.text] && !t.fact.Known {
+		t.alive++
+		return
+	}
 	weak := false
 	names, data := p.names[t.kind], len(p.data[t.kind]) > 0
 	if t.fact.Known {

@@ -28,6 +28,7 @@ var makers = map[string][]string{
 	"atoms/signalaware":     {"New"},
 	"atoms/fixedwork":       {"New"},
 	"atoms/keyedsequential": {"New"},
+	"complete":              {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator", "NewGate", "NewPool", "NewSequencer"},
 }
 
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
