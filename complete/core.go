@@ -82,6 +82,9 @@ type Control = core.Control
 // CancelOn, DeferOn or TrialOn.
 type GateStatus = core.GateStatus
 
+// Times is [core.Times]: Times are how long operations that have ended waited and ran.
+type Times = core.Times
+
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
 
@@ -129,6 +132,9 @@ var Forced = core.Forced
 // ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
 // although a signal matched DeferOn.
 type ForcedStart = core.ForcedStart
+
+// Stuck is [core.Stuck]: Stuck is the kind of SignalStuck.
+var Stuck = core.Stuck
 
 // ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
 // Submit after the intake has ended, and is the cause of a cancellation by Close.
@@ -227,6 +233,10 @@ const ReasonOrder = core.ReasonOrder
 // for several (their number is in Ahead), or for room (Lane, Class); Of names the
 // coordinator
 const ReasonNested = core.ReasonNested
+
+// ReasonStuck is [core.ReasonStuck]: its body does not return: What, Since; see
+// Options.StuckAfter
+const ReasonStuck = core.ReasonStuck
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
@@ -363,6 +373,10 @@ type OperationQuery = core.OperationQuery
 // window.
 type Echo = core.Echo
 
+// StuckOperation is [core.StuckOperation]: A StuckOperation says why an operation is
+// stuck, and where its body is.
+type StuckOperation = core.StuckOperation
+
 // OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
 // got ctx, or a context from which ctx is made.
 func OperationFrom(ctx context.Context) *core.Operation {
@@ -458,6 +472,10 @@ type OperationID = core.OperationID
 // Signal is [core.Signal]: A Signal is a fact: a name, a time, and who raised it.
 type Signal = core.Signal
 
+// Cause is [core.Cause]: A Cause is a signal that led to another one through Because or
+// CausedBy.
+type Cause = core.Cause
+
 // Query is [core.Query]: A Query selects signals.
 type Query = core.Query
 
@@ -475,6 +493,10 @@ const SignalPanicked = core.SignalPanicked
 // SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
 // starts because MaxDefer is over, although a signal still matches DeferOn.
 const SignalForced = core.SignalForced
+
+// SignalStuck is [core.SignalStuck]: SignalStuck is raised once by an operation whose
+// body does not return: see Options.StuckAfter and Options.StuckAfterCancel.
+const SignalStuck = core.SignalStuck
 
 // SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
 // raised on the sink, with the coordinator's name as key.

@@ -3,8 +3,33 @@
 package complete
 
 import (
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
+
+// MaxLook is [inspect.MaxLook]: MaxLook is how many operations of a coordinator Errors
+// and Find look at, besides those of other states.
+const MaxLook = inspect.MaxLook
+
+// MaxGroups is [inspect.MaxGroups]: MaxGroups is how many groups Errors makes.
+const MaxGroups = inspect.MaxGroups
+
+// ErrorGroup is [inspect.ErrorGroup]: An ErrorGroup is failed operations whose errors
+// differ in numbers and ids only.
+type ErrorGroup = inspect.ErrorGroup
+
+// Errors is [inspect.Errors]: Errors puts the failed operations that a coordinator
+// still shows into groups, the largest first.
+func Errors(c core.Inspector, text func(error) string) (groups []inspect.ErrorGroup, others int, all bool) {
+	return inspect.Errors(c, text)
+}
+
+// Find is [inspect.Find]: Find calls yield with the operation whose id is the text,
+// whatever q says, and with those that q selects and that have the text in the key or
+// the error; upper and lower case are the same.
+func Find(c core.Inspector, text string, q core.OperationQuery, shown func(string) string, yield func(core.Snapshot) bool) (all bool) {
+	return inspect.Find(c, text, q, shown, yield)
+}
 
 // StoredQueue is [inspect.StoredQueue]: A StoredQueue is a queue whose items are in a
 // store, which processes may share.
@@ -26,6 +51,16 @@ type ItemPage = inspect.ItemPage
 // StoredItem is [inspect.StoredItem]: A StoredItem is an item of a StoredQueue.
 type StoredItem = inspect.StoredItem
 
+// Items is [inspect.Items]: Items is what a StoredQueue may have besides: a status page
+// asks whether it has these methods.
+type Items = inspect.Items
+
+// ItemDetail is [inspect.ItemDetail]: An ItemDetail is an item with its history.
+type ItemDetail = inspect.ItemDetail
+
+// ItemAttempt is [inspect.ItemAttempt]: An ItemAttempt is one attempt to run an item.
+type ItemAttempt = inspect.ItemAttempt
+
 // Schedules is [inspect.Schedules]: Schedules are named plans that start work by the
 // clock.
 type Schedules = inspect.Schedules
@@ -34,6 +69,34 @@ type Schedules = inspect.Schedules
 // Schedules.
 type ScheduleStatus = inspect.ScheduleStatus
 
+// Firings is [inspect.Firings]: Firings is what Schedules may have besides: a status
+// page asks whether they have this method.
+type Firings = inspect.Firings
+
+// Firing is [inspect.Firing]: A Firing is a tick of a schedule, or a start by RunNow,
+// and what became of it.
+type Firing = inspect.Firing
+
 // CoordinatorActions is [inspect.Actions]: Actions are what a person does with a
 // coordinator, for example on a status page.
 type CoordinatorActions = inspect.Actions
+
+// MaxWaits is [inspect.MaxWaits]: MaxWaits is how many operations Waits looks at.
+const MaxWaits = inspect.MaxWaits
+
+// WaitGraph is [inspect.WaitGraph]: A WaitGraph says who waits for whom.
+type WaitGraph = inspect.WaitGraph
+
+// WaitNode is [inspect.WaitNode]: A WaitNode is an operation, or a resource for which
+// operations wait.
+type WaitNode = inspect.WaitNode
+
+// WaitEdge is [inspect.WaitEdge]: A WaitEdge says that the node From waits for the node
+// To.
+type WaitEdge = inspect.WaitEdge
+
+// Waits is [inspect.Waits]: Waits returns the graph of everything that waits in these
+// coordinators.
+func Waits(coordinators ...core.Inspector) inspect.WaitGraph {
+	return inspect.Waits(coordinators...)
+}

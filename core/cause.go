@@ -21,7 +21,7 @@ type causedContext struct {
 // cause; see [Propagation]. Items that these operations enqueue are caused by s as well.
 // Their parent is the operation that enqueued them.
 func CausedBy(ctx context.Context, s Signal) context.Context {
-	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}}
+	return &causedContext{ctx, s, s.linked()}
 }
 
 // CauseFrom returns the signal that was passed to [CausedBy]. It finds the signal in the

@@ -56,6 +56,9 @@ func (x *explainer) explain(o *Operation) {
 		x.add(o, Reason{Kind: ReasonResuming}, nil)
 		x.slots(o)
 	}
+	if b := e.stuck.bodies[o.id]; b.stuck != "" {
+		x.add(o, Reason{Kind: ReasonStuck, What: b.stuck, Since: e.clock.wall(b.stuckSince)}, nil)
+	}
 	e.mu.Unlock()
 	if status&(StatusRunning|StatusSuspended) != 0 {
 		x.body(o)

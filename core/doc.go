@@ -137,7 +137,8 @@
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
 //     may call any method, even Close on their own coordinator. Close does not wait there.
 //     Other calls that would wait for their own operation return [ErrWouldDeadlock]. Circles
-//     of waits over several coordinators are not detected; Explain shows them.
+//     of waits over several coordinators are not refused; Explain shows them, and package
+//     inspect finds them.
 //   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
 //     handler or callback is counted. Nothing else recovers panics.
 //   - An idle coordinator or sink owns no goroutine. It may own a timer for things that
@@ -172,11 +173,14 @@
 // # Cost
 //
 // Raising a signal costs about as much as reading the clock, and allocates nothing,
-// except for the first signal of an operation. The cost does not depend on the size of
+// except in an operation. The cost does not depend on the size of
 // the sink, nor on subscribers to other names. [Sink.Has] usually takes no lock if pattern
 // is the exact name of a signal that is present. Other calls of Has, Count and
-// [Monitor.Count] take one. An operation costs one allocation, and one more for its first
-// signal. A key costs nothing while it has no operations.
+// [Monitor.Count] take one. A signal can be asked for by name without being entered
+// anywhere when it is raised: names are entered when somebody asks, and names that are asked
+// for again are counted from then on. An operation costs one allocation, and one more for
+// its second signal, once the memory of earlier operations can be used again. A key costs
+// nothing while it has no operations.
 //
 // # Testing
 //

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/durations"
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next, watches
@@ -78,12 +80,15 @@ type engine struct {
 	outcomes     [len(statusNames)]uint64    // how many operations ended with each status
 	awaited      map[*Operation]*[]*bodyWait // see awaitedBy
 	forced       uint64
+	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
 	final        []*hook[Snapshot] // hooks of OnFinalized; the list is replaced, not changed
 	onClosed     []*hook[struct{}] // likewise
 	pendingMarks []*watermark
 	alarm        alarm // wakes workers when a deferral may be over
 	sweeper      alarm // evicts operations that are too old
+	stuck        stuckWatch
+	stuckAlarm   alarm // looks for bodies that are stuck
 	ledger       ledger
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
 }
@@ -123,6 +128,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:     opts.MaxConcurrency,
+		stuck:     newStuckWatch(&opts),
 	}
 	lanes := opts.Lanes
 	if len(lanes) == 0 {

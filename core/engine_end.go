@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"runtime/trace"
 	"slices"
 )
 
@@ -35,6 +36,9 @@ func (e *engine) cancel(o *Operation, cause error) {
 	}
 	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
+		if e.stuck.bodies != nil {
+			e.watchUntil(e.stuck.cancelled(o.id, cause, e.clock.now()))
+		}
 	}
 	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
@@ -80,6 +84,9 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 // retire records the end of an operation and puts it into the window. mu is held.
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
+	if trace.IsEnabled() {
+		o.traceEnd()
+	}
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {
 		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
@@ -161,7 +168,8 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.finalizing++
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
-	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
+	spent := e.echoes.makeRoom(now)
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, spent, &e.out.after), now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -179,6 +187,7 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 // finalize empties the window of a closed engine. mu is held.
 func (e *engine) finalize(now int64) {
 	e.alarm.stop()
+	e.stuckAlarm.stop()
 	e.sweeper.stop()
 	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
@@ -202,7 +211,13 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		e.running.remove(o)
 	}
 	e.scheduler.finish(o, now)
+	if e.times != nil {
+		e.countTimes(o, now)
+	}
 	e.grant()
+	if e.stuck.bodies != nil {
+		e.stuck.returned(o.id)
+	}
 	status := StatusFailed
 	switch cause := o.cause(); {
 	case err == nil:
@@ -263,4 +278,12 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 	}
 	e.cancel(o, cmp.Or(cause, ErrCancelled))
 	return true
+}
+
+// countTimes counts how long an operation that ends now has waited and run. mu is held.
+func (e *engine) countTimes(o *Operation, now int64) {
+	e.times.Add(2*int(o.lane), o.started-o.enqueued, now-o.started, now)
+	if o.class > 0 {
+		e.times.Add(2*(len(e.lanes)+int(o.class)-1), o.started-o.enqueued, now-o.started, now)
+	}
 }

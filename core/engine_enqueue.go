@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"runtime/trace"
 	"time"
 )
 
@@ -22,6 +23,9 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
 	}
+	if trace.IsEnabled() {
+		o.base = e.traceOf(ctx, o.base)
+	}
 	o.enqueued = e.clock.now()
 	if e.ruled && e.refuses(o.lane, o.class) {
 		e.lockFresh() // when operations leave the window, their signals leave too
@@ -38,12 +42,47 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		return e.reject(err)
 	}
 	e.wakeForArrival()
+	if trace.IsEnabled() {
+		e.tracePending(o)
+	}
 	if e.watchesPending.Load() {
 		e.mu.Lock()
 		e.seePending()
 		e.unlock()
 	}
 	return nil
+}
+
+// tracePending logs why an operation that was accepted does not start.
+func (e *engine) tracePending(o *Operation) {
+	t := o.traced()
+	if t == nil {
+		return
+	}
+	e.lockFresh()
+	var why string
+	switch {
+	case o.status != StatusPending:
+	case e.paused:
+		why = "the coordinator is paused"
+	case e.full():
+		why = "all slots are taken"
+	case e.ruled && e.defers(o.lane, o.class):
+		why = "a signal defers it"
+	case o.turn != nil && o.turn.key.running >= e.opts.MaxPerKey:
+		why = "its key is busy"
+	case e.nextTokens(o.class) > e.clock.now():
+		why = "its class has no tokens"
+	case !e.scheduler.fits(o):
+		why = "its lane or its class is full"
+	case e.scheduler.n > 1:
+		why = "other operations go first"
+	}
+	if why != "" {
+		t.waits = true
+		trace.Log(t.holder, "waits", why)
+	}
+	e.mu.Unlock()
 }
 
 // reject counts an item that was not accepted because of err, and returns the error for
@@ -88,6 +127,9 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	e.unlock()
 	if settled == nil {
 		return err
+	}
+	if trace.IsEnabled() {
+		defer trace.StartRegion(ctx, e.name+": room").End()
 	}
 	if err := (awaited{engine: e, room: o}).wait(ctx, settled); err != nil {
 		e.mu.Lock()

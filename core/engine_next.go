@@ -319,6 +319,7 @@ func (e *RefusedError) Error() string {
 func (e *engine) begin(o *Operation, now int64) {
 	o.status, o.started = StatusRunning, now
 	e.running.push(o)
+	e.watch(o, runs)
 	e.grant() // o may have been the last pending operation that can start
 }
 

@@ -3,12 +3,16 @@ package core
 import (
 	"context"
 	"fmt"
+	"runtime/trace"
 	"slices"
 	"strings"
 )
 
 // start begins a wait, unless the operation has ended.
 func (w *bodyWait) start() {
+	if trace.IsEnabled() {
+		w.trace("waits")
+	}
 	e := w.by.engine
 	e.mu.Lock()
 	e.startWait(w)
@@ -24,6 +28,22 @@ func (w *bodyWait) end() {
 	if w.ready != nil {
 		<-w.ready
 	}
+	if trace.IsEnabled() {
+		w.trace("waited")
+	}
+}
+
+// trace logs the start or the end of a wait of a body.
+func (w *bodyWait) trace(category string) {
+	what := w.what
+	if w.on != nil && category == "waits" {
+		r, holder, _ := w.on.reason()
+		if holder != nil {
+			r.Holder = holder.id
+		}
+		what = r.String()
+	}
+	trace.Log((*operationContext)(w.by), category, what)
 }
 
 // startWait does the work of bodyWait.start with mu held.
@@ -50,6 +70,7 @@ func (e *engine) startWait(w *bodyWait) {
 			e.unsuspend(o)
 		}
 		e.suspended.push(o)
+		e.watch(o, suspended)
 		e.grant()
 	}
 	if e.full() {
@@ -100,6 +121,7 @@ func (e *engine) endWait(w *bodyWait) {
 	d.ready = make(chan struct{})
 	w.ready = d.ready
 	d.wanted = e.clock.now()
+	e.watch(o, wants)
 	e.scheduler.want(o)
 	if free { // pending operations of higher lanes may not be able to start
 		e.wakeLocked()
@@ -112,6 +134,7 @@ func (e *engine) regain(o *Operation) {
 	e.unsuspend(o)
 	e.running.push(o)
 	o.status = StatusRunning
+	e.watch(o, runs)
 }
 
 // unsuspend removes an operation that no longer gives up its slot from its list. mu is held.
@@ -267,6 +290,10 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *
 	*list = append(*list, w)
 	e.startWait(w)
 	e.unlock()
+	if trace.IsEnabled() {
+		w.trace("waits")
+		defer w.trace("waited")
+	}
 	select {
 	case <-w.done:
 	case <-ctx.Done():

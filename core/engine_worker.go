@@ -1,5 +1,7 @@
 package core
 
+import "runtime/trace"
+
 // Forced is the kind of [SignalForced].
 var Forced = NewKind[ForcedStart](SignalForced)
 
@@ -7,6 +9,9 @@ var Forced = NewKind[ForcedStart](SignalForced)
 type ForcedStart struct {
 	Reason string `json:"reason"` // a text for people
 }
+
+// Stuck is the kind of [SignalStuck].
+var Stuck = NewKind[StuckOperation](SignalStuck)
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
 // The token says which: a worker that searches has taken it; with no work left it parks
@@ -68,6 +73,7 @@ func (e *engine) work() {
 
 // start starts a worker with a current operation, on a new goroutine.
 func (w worker) start() {
+	w.on = 0
 	go engineFrame(w.engine.number, func() { w.goOn(0) })
 }
 
@@ -112,6 +118,7 @@ type worker struct {
 	current  *Operation    // being run
 	phase    phase         // phase of the current operation
 	err      error         // error of its body, which has returned
+	on       uint64        // the number of its goroutine; 0: not known yet
 	spare    engineEffects // empty, but with capacity: see unlockTo
 }
 
@@ -173,7 +180,13 @@ func (w *worker) call(o *Operation) (err error) {
 			w.engine.ledger.raise(o, note{name: SignalStarted})
 		}
 	}
+	if w.engine.stuck.bodies != nil {
+		w.watchWorker(o)
+	}
 	w.phase = entered
+	if trace.IsEnabled() {
+		return o.traceBody()
+	}
 	return o.body.run((*operationContext)(o))
 }
 
@@ -188,3 +201,48 @@ func (e *engine) stopping(o *Operation) {
 // dispatchers do not: two dispatchers that handle all signals of one sink would
 // handle each other's operations for ever.
 func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }
+
+// watchWorker records on which goroutine the body of o is about to run.
+func (w *worker) watchWorker(o *Operation) {
+	if w.on == 0 {
+		w.on = goroutineID()
+	}
+	w.engine.mu.Lock()
+	w.engine.stuck.on(o.id, w.on)
+	w.engine.mu.Unlock()
+}
+
+// watch records what the body of o does from now on. mu is held.
+func (e *engine) watch(o *Operation, does doing) {
+	if e.stuck.bodies != nil {
+		e.watchUntil(e.stuck.note(o.id, does, e.clock.now()))
+	}
+}
+
+// watchUntil looks for bodies that are stuck at that time. mu is held.
+func (e *engine) watchUntil(at int64) {
+	if at != never {
+		e.stuckAlarm.set(e.clock, at, e.findStuck)
+	}
+}
+
+// findStuck raises the signals of bodies that are stuck now.
+func (e *engine) findStuck() {
+	e.mu.Lock()
+	e.stuckAlarm.armed = false
+	ids, next := e.stuck.find(e.clock.now())
+	e.watchUntil(next)
+	var stacks map[uint64]string
+	if len(ids) > 0 {
+		stacks = goroutineStacks() // with mu held, so that the bodies do not end before
+	}
+	operations, found := make([]*Operation, len(ids)), make([]StuckOperation, len(ids))
+	for i, id := range ids {
+		b := e.stuck.bodies[id]
+		operations[i], found[i] = e.index.get(id), StuckOperation{b.stuck, e.clock.wall(b.stuckSince), stacks[b.goroutine]}
+	}
+	e.mu.Unlock()
+	for i, o := range operations {
+		Stuck.Raise(o, "", found[i])
+	}
+}

@@ -2,8 +2,11 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -87,4 +90,39 @@ func ExampleOperation_Suspend() {
 	// Output:
 	// approved
 	// shipping order 1
+}
+
+// A body that ignores its context is found, and says where it is.
+func ExampleStuckOperation() {
+	begun, block := make(chan struct{}), make(chan struct{})
+	mails, err := core.NewCoordinator(func(context.Context, string) error {
+		close(begun)
+		<-block
+		return nil
+	}, core.Options{Name: "mails", StuckAfterCancel: 10 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	defer mails.Close()
+	defer core.Stuck.Subscribe(mails.Sink(), func(s core.Signal, stuck core.StuckOperation) {
+		fmt.Println(s.Source+":", stuck.Reason)
+		fmt.Println("the stack names the function that blocks:", strings.Contains(stuck.Stack, "core_test."))
+		fmt.Println("stuck:", mails.Stats().Stuck)
+		close(block)
+	})()
+
+	ctx := context.Background()
+	id, err := mails.Enqueue(ctx, "to ada")
+	if err != nil {
+		panic(err)
+	}
+	<-begun
+	mails.Cancel(id, errors.New("nobody waits for it"))
+	if err := mails.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// mails: its body has not returned after the end of its context (nobody waits for it)
+	// the stack names the function that blocks: true
+	// stuck: 1
 }

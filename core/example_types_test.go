@@ -294,6 +294,27 @@ func ExampleCausedBy() {
 	// Output: [order.placed mail.sent]
 }
 
+// A signal leads to the operations that raised its causes.
+func ExampleCause() {
+	sink := core.NewSink(core.SinkOptions{})
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
+		core.OperationFrom(ctx).Raise("order.placed")
+		return nil
+	}, core.Options{Sink: sink}))
+	defer orders.Close()
+	defer sink.Subscribe("order.placed", func(s core.Signal) { sink.Because(s).Raise("invoice.due") })()
+	if err := orders.Do(context.Background(), "A-17"); err != nil {
+		panic(err)
+	}
+	for s := range sink.Sense(core.Query{Pattern: "invoice.*"}) {
+		for _, cause := range s.Causes() {
+			op, ok := orders.Lookup(cause.Operation)
+			fmt.Println(s.Name, "because of", cause.Name, "by an operation that has", op.Status, ok)
+		}
+	}
+	// Output: invoice.due because of order.placed by an operation that has succeeded true
+}
+
 // The gates of a coordinator say which signals hold up its items now, and how many signals
 // have ever matched. A gate that nothing has ever matched may have a misspelt pattern.
 func ExampleControl_Gates() {

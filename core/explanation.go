@@ -31,7 +31,7 @@ type Reason struct {
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
 	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first; for ReasonNested, how many it waits for
-	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
+	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend, or why it is stuck
 	Signal  Signal      `json:"signal,omitzero"`   // the signal that refuses or defers it
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state
 	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
@@ -52,6 +52,7 @@ const (
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
 	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
+	ReasonStuck    ReasonKind = "stuck"    // its body does not return: What, Since; see [Options.StuckAfter]
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
 	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, and Expires: when its next item has its tokens
@@ -170,6 +171,8 @@ func (r Reason) text(now time.Time) string {
 			return fmt.Sprintf("its body waits for room for class %q in %q", r.Class, r.Of)
 		}
 		return fmt.Sprintf("its body waits for room in %q", r.Of)
+	case ReasonStuck:
+		return "stuck: " + r.What + span(", for %v", r.Since)
 	case ReasonBody:
 		return fmt.Sprintf("its body waits for %s%s%s", r.What, span(", for %v", r.Since), span(", for %v more at most", r.Expires))
 	}

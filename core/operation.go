@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"runtime/trace"
 	"slices"
 	"time"
 )
@@ -206,6 +207,9 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 	}
 	until, _ := ctx.Deadline()
 	w := &bodyWait{by: o, what: what, since: time.Now(), until: until, gives: true}
+	if trace.IsEnabled() {
+		defer trace.StartRegion(ctx, o.engine.name+": suspended").End()
+	}
 	w.start()
 	defer w.end()
 	return wait(ctx)
@@ -235,11 +239,10 @@ func (o *Operation) Charge(calls, cost int) {
 
 func (o *Operation) unhold(h *heldFact, released bool) {
 	l, own := &o.engine.ledger, h.fact
-	own.name = l.names.lookup(own.name.text)
 	if released {
 		l.names.retracted(&own, h.seq)
 	}
-	l.names.leave(&own, h.seq)
+	l.drop(&own, h.seq)
 	delete(o.rest.Load().holds, h.seq)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/trace"
 	"time"
 )
 
@@ -36,6 +37,9 @@ func baseOf(ctx context.Context, deadline time.Time) context.Context {
 	base := parent.base
 	if from, ok := base.(*origin); ok {
 		base = from.Context
+	}
+	if t, ok := base.(*traced); ok {
+		base = t.Context
 	}
 	return &origin{base, parent.id, deadline}
 }
@@ -153,4 +157,78 @@ func (o *Operation) Parent() OperationID {
 	}
 	id, _ := o.base.Value(parentKey{}).(OperationID)
 	return id
+}
+
+// While [runtime/trace.IsEnabled], an operation is a task of the trace. Its type is the name of the
+// coordinator. The body, Suspend, and waits for room are regions. Other waits are pairs of log
+// entries: "waits" with the reason, and "waited".
+
+// traced is the context of an Enqueue with the task of the operation.
+type traced struct {
+	context.Context
+	holder context.Context // has the task as its only value
+	task   *trace.Task
+	waits  bool // a log entry says why it waits; guarded by engine.mu until it starts
+}
+
+func (t *traced) Value(key any) any {
+	if v := t.holder.Value(key); v != nil {
+		return v
+	}
+	return t.Context.Value(key)
+}
+
+// borrowed is a context with the values of another one, while the task is made.
+type borrowed struct {
+	context.Context
+	from context.Context // nil afterwards, so that a task does not keep its parents
+}
+
+func (b *borrowed) Value(key any) any {
+	if b.from == nil {
+		return nil
+	}
+	return b.from.Value(key)
+}
+
+// traceOf starts the task of an operation, as a part of the task in ctx. It returns base with the task.
+func (e *engine) traceOf(ctx, base context.Context) context.Context {
+	b := &borrowed{context.Background(), ctx}
+	holder, task := trace.NewTask(b, e.name)
+	b.from = nil
+	if from, ok := base.(*origin); ok {
+		from.Context = &traced{from.Context, holder, task, false}
+		return from
+	}
+	return &traced{base, holder, task, false}
+}
+
+// traced returns the task of the operation and its context, or nil.
+func (o *Operation) traced() *traced {
+	base := o.base
+	if from, ok := base.(*origin); ok {
+		base = from.Context
+	}
+	t, _ := base.(*traced)
+	return t
+}
+
+// traceEnd ends the task of an operation that has ended.
+func (o *Operation) traceEnd() {
+	if t := o.traced(); t != nil {
+		if o.status != StatusSucceeded {
+			trace.Log(t.holder, "ended", o.status.String())
+		}
+		t.task.End()
+	}
+}
+
+// traceBody runs the body of an operation as a region.
+func (o *Operation) traceBody() error {
+	ctx := (*operationContext)(o)
+	if t := o.traced(); t != nil && t.waits {
+		trace.Log(ctx, "waited", time.Duration(o.started-o.enqueued).String())
+	}
+	defer trace.StartRegion(ctx, o.engine.name+": body").End()
+	return o.body.run(ctx)
 }

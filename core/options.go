@@ -35,6 +35,15 @@ type Options struct {
 	// failed, and its error matches both ErrTimeout and [context.DeadlineExceeded]. If the
 	// body returns nil, the operation has succeeded.
 	Timeout time.Duration
+	// StuckAfter is how long a body may run, from its start or from the end of its last
+	// [Operation.Suspend]. StuckAfterCancel is how long it may go on after its context has
+	// ended, by Cancel, Close or Timeout. After that, the operation is stuck: it raises
+	// [SignalStuck] once, with the stack of its body, and Explain and Stats show it. It is not
+	// stopped. For the stack, the program stands still while the runtime writes the stacks of
+	// all goroutines; some 10,000 of them take tens of milliseconds. 0 or negative means no limit. With
+	// either limit, each operation costs a lock and an entry of a map more.
+	StuckAfter, StuckAfterCancel time.Duration
+
 	// MaxQueued is how many items may be pending before Enqueue waits and TryEnqueue
 	// returns [ErrFull]. Items that can start at once do not count. 0 means 1024, and for
 	// ForEach and Map as many as run at once. Negative means no queue: an item is accepted

@@ -86,7 +86,7 @@ func (v *view) raise(n note) bool {
 }
 
 func because(to Raiser, cause Signal) Raiser {
-	return &view{to: to, cause: &link{name: cause.Name, up: cause.cause}}
+	return &view{to: to, cause: cause.linked()}
 }
 
 func scoped(to Raiser, parts ...string) Raiser {
@@ -163,7 +163,7 @@ func (r *rules) blocks(name string, cause *link) BlockReason {
 		return BlockedDepth
 	case !r.allowCycles && cause.contains(name):
 		return BlockedCycle
-	case r.ends.matches(cause.name):
+	case r.ends.matches(cause.Name):
 		return BlockedTerminal
 	}
 	return 0

@@ -53,6 +53,26 @@ func TestScopedKeepsCause(t *testing.T) {
 	}
 }
 
+// A signal knows which operations raised the signals that led to it, whichever way these were named.
+func TestCauses(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.Raise("a")
+	var of core.OperationID
+	var causes []core.Cause
+	inBody(t, core.Options{Sink: s}, func(ctx context.Context, o *core.Operation, c *core.Coordinator[coretest.Body]) {
+		of = o.ID()
+		o.Because(newest(t, s, "a")).Raise("b")
+		_, err := c.Enqueue(core.CausedBy(ctx, newest(t, s, "b")), func(ctx context.Context) error {
+			core.OperationFrom(ctx).Raise("c")
+			causes = newest(t, s, "c").Causes()
+			return nil
+		})
+		checkError(t, "Enqueue", err, nil)
+	})
+	checkSlice(t, "causes of c", causes, []core.Cause{{Name: "a"}, {Name: "b", Operation: of}})
+	checkSlice(t, "causes of a", newest(t, s, "a").Causes(), nil)
+}
+
 // What is raised through a scope of an operation belongs to the operation.
 func TestScopedOfOperation(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})

@@ -38,11 +38,19 @@ type Signal struct {
 	cause   *link
 }
 
+// A Cause is a signal that led to another one through Because or [CausedBy].
+type Cause struct {
+	Name      string
+	Operation OperationID // that raised it; 0: none, or it was restored
+}
+
 // link is one step back in a chain of causes.
 type link struct {
-	name string
-	up   *link
+	Cause
+	up *link
 }
+
+func (s Signal) linked() *link { return &link{Cause{s.Name, s.Operation}, s.cause} }
 
 // Payload is the value a [Kind] attached, nil for a plain signal.
 func (s Signal) Payload() any { return s.payload }
@@ -56,10 +64,19 @@ func (s Signal) Depth() int { return s.cause.depth() }
 func (s Signal) Path() []string {
 	path := []string{s.Name}
 	for l := s.cause; l != nil; l = l.up {
-		path = append(path, l.name)
+		path = append(path, l.Name)
 	}
 	slices.Reverse(path)
 	return path
+}
+
+// Causes lists the signals that led to this one, the first cause first: Path without the last name.
+func (s Signal) Causes() (all []Cause) {
+	for l := s.cause; l != nil; l = l.up {
+		all = append(all, l.Cause)
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // Arg is the text after the first colon of the name: "5000ms" in
@@ -84,7 +101,7 @@ func (l *link) depth() int {
 
 func (l *link) contains(name string) bool {
 	for ; l != nil; l = l.up {
-		if l.name == name {
+		if l.Name == name {
 			return true
 		}
 	}
@@ -114,7 +131,7 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 	}
 	*s = Signal(j.fields)
 	for _, name := range j.Causes {
-		s.cause = &link{name: name, up: s.cause}
+		s.cause = &link{Cause{Name: name}, s.cause}
 	}
 	return nil
 }
@@ -156,11 +173,15 @@ type filter struct {
 func (q Query) compile() filter { return filter{Query: q, pattern: compile(q.Pattern)} }
 
 func (f *filter) accepts(s *Signal) bool {
-	return (f.Pattern == "" || f.pattern.matches(s.Name)) &&
-		(f.Key == "" || f.Key == s.Key) &&
-		(f.Operation == 0 || f.Operation == s.Operation) &&
-		(f.Source == "" || f.Source == s.Source) &&
-		s.Seq > f.AfterSeq
+	return f.acceptsName(s.Name, s.Key, s.Seq) && f.acceptsOrigin(s.Operation, s.Source)
+}
+
+func (f *filter) acceptsName(name, key string, seq uint64) bool {
+	return seq > f.AfterSeq && (f.Key == "" || f.Key == key) && (f.Pattern == "" || f.pattern.matches(name))
+}
+
+func (f *filter) acceptsOrigin(id OperationID, source string) bool {
+	return (f.Operation == 0 || f.Operation == id) && (f.Source == "" || f.Source == source)
 }
 
 // cutoff is the earliest offset a query asks for, or the smallest int64.
@@ -188,6 +209,9 @@ const (
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
 	// although a signal still matches DeferOn. The payload is a [ForcedStart].
 	SignalForced = "coordinator.forced"
+	// SignalStuck is raised once by an operation whose body does not return: see
+	// [Options.StuckAfter] and [Options.StuckAfterCancel]. The payload is a [StuckOperation].
+	SignalStuck = "operation.stuck"
 	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
 	// the coordinator's name as key.
 	SignalPaused  = "coordinator.paused"

@@ -189,7 +189,7 @@ func TestStatsJSONAndLogValue(t *testing.T) {
 		t.Errorf("got %v with error %v, want what String wrote: %v", back, err, s)
 	}
 	want := "x.enqueued=9 x.succeeded=3 x.failed=1 x.cancelled=1 x.refused=1 x.dropped=0 x.pending=1 x.running=2 x.suspended=0 " +
-		"x.rejected=4 x.overflow=0 x.limit=8 x.tracked=0 x.pinned=0 x.forced=0 x.signalsDropped=0 x.panics=0 x.paused=true x.closed=false"
+		"x.rejected=4 x.overflow=0 x.limit=8 x.stuck=0 x.tracked=0 x.pinned=0 x.forced=0 x.signalsDropped=0 x.panics=0 x.paused=true x.closed=false"
 	checkEqual(t, "LogValue", logged(s), want)
 }
 

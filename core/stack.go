@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -51,6 +52,27 @@ func goroutineID() uint64 {
 	return n
 }
 
+// goroutineStacks returns the stacks of all goroutines by their numbers, each cut to 64 kB, without
+// the frames that only encode numbers of engines. The program stands still while the runtime
+// writes them.
+func goroutineStacks() map[uint64]string {
+	text := make([]byte, 64<<10)
+	n := runtime.Stack(text, true)
+	for ; n == len(text) && n < 64<<20; n = runtime.Stack(text, true) {
+		text = make([]byte, 2*n)
+	}
+	stacks := map[uint64]string{}
+	for block := range bytes.SplitSeq(text[:n], []byte("\n\ngoroutine ")) {
+		block = bytes.TrimPrefix(block, []byte("goroutine "))
+		number, _, _ := bytes.Cut(block, []byte(" "))
+		if id, err := strconv.ParseUint(string(number), 10, 64); err == nil {
+			stack := withoutEngineFrames(block)
+			stacks[id] = "goroutine " + string(stack[:min(len(stack), 64<<10)])
+		}
+	}
+	return stacks
+}
+
 // runningOn returns the number of the engine for which this goroutine works or calls
 // OnDone, or 0. If there are several, it is the innermost.
 func runningOn() (number uint64) {
@@ -90,9 +112,11 @@ func walkEngines(visit func(number uint64) bool) {
 
 // stackTrace is the stack of this goroutine as [debug.Stack] prints it, without the frames
 // that only encode the engine's number.
-func stackTrace() []byte {
+func stackTrace() []byte { return withoutEngineFrames(debug.Stack()) }
+
+func withoutEngineFrames(stack []byte) []byte {
 	encodes := false
-	lines := slices.DeleteFunc(bytes.SplitAfter(debug.Stack(), []byte("\n")), func(line []byte) bool {
+	lines := slices.DeleteFunc(bytes.SplitAfter(stack, []byte("\n")), func(line []byte) bool {
 		file := encodes // the line below the function's line
 		encodes = bytes.HasPrefix(line, engineFrameLine)
 		return encodes || file

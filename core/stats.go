@@ -20,6 +20,7 @@ type Stats struct {
 	Rejected uint64 `json:"rejected"` // items that were never accepted
 	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued
 	Limit    int    `json:"limit"`    // how many may run at once
+	Stuck    int    `json:"stuck"`    // of those that run or are suspended: see [Options.StuckAfter]
 	Tracked  int    `json:"tracked"`  // finished operations in the window
 	Pinned   int    `json:"pinned"`   // operations that pins keep in the window
 

@@ -7,19 +7,15 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.7
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
-	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
@@ -67,19 +63,15 @@ require (
 )
 
 replace (
-	github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 	github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
-	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
-	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
 	github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
-	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector

@@ -7,7 +7,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario/chain"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/command"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/hint"
-	"github.com/ephemeralgo/ephemeral/demo/scenario/llm"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/metrics"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/notification"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/pipeline"
@@ -35,5 +34,4 @@ var scenarios = []scenario.Scenario{
 	preload.Scenario,
 	tiers.Scenario,
 	reputation.Scenario,
-	llm.Scenario,
 }

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // Inspect returns the queue, with the items of all processes, for a status page and for scripts. Items is like
 // [Queue.List]. Again is like [Queue.Again], and Discard like [Queue.Cancel], but for items in
 // state Dead or Halted only: they change no other items. If a discarded item was Halted, the next item
-// of its key can run.
+// of its key can run. AgainAll is like [Queue.AgainAll] for these two states and Cancelled, DiscardAll like
+// [Queue.DiscardAll], and CancelAll like [Queue.CancelAll].
 func (q *Queue[T]) Inspect() Inspection { return stored[T]{q} }
 
 // stored is a queue as an Inspection. It inherits other methods from the queue.
@@ -31,24 +33,82 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 }
 
 func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
+	query, err := q.query(match)
+	if err != nil {
+		return page, err
+	}
+	got, err := q.List(ctx, query)
+	for _, i := range got.Items {
+		page.Items = append(page.Items, i.stored())
+	}
+	page.Next = got.Next
+	return page, err
+}
+
+// query is the Query of a query of a page.
+func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 	query := Query{Key: match.Key, Lane: match.Lane, Class: match.Class, Err: match.Err, MinAge: match.MinAge, MaxAge: match.MaxAge, After: match.After, Limit: match.Limit}
 	for _, name := range strings.FieldsFunc(match.State, func(r rune) bool { return r == '|' || r == ',' }) {
 		n := slices.Index(stateNames, name)
 		if query.Delayed = name == "delayed"; n < 0 && !(query.Delayed && match.State == name) {
-			return page, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
+			return query, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
 		}
 		query.State |= 1 << max(0, n)
 	}
 	if query.Delayed {
 		query.State = Ready | Retry
 	}
-	got, err := q.List(ctx, query)
-	for _, i := range got.Items {
-		page.Items = append(page.Items, inspect.StoredItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
-			Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note})
+	return query, nil
+}
+
+func (i Item) stored() inspect.StoredItem {
+	return inspect.StoredItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
+		Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note}
+}
+
+func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
+	x, err := q.Explain(ctx, ItemID(id))
+	if err != nil {
+		if errors.Is(err, ErrUnknown) {
+			err = nil
+		}
+		return d, false, err
 	}
-	page.Next = got.Next
-	return page, err
+	d = inspect.ItemDetail{StoredItem: x.Item.stored(), Why: x.String()}
+	for _, a := range x.Attempts {
+		d.History = append(d.History, inspect.ItemAttempt{State: a.Kind.String(), Node: a.Node, Started: a.Started, Ended: a.Ended, Err: a.Err})
+	}
+	return d, true, nil
+}
+
+func (q stored[T]) Count(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	query, err := q.query(match)
+	if err != nil {
+		return 0, err
+	}
+	return q.Queue.Count(ctx, query)
+}
+
+// all does a change of many items.
+func (q stored[T]) all(match inspect.ItemQuery, do func(Query) (Progress, error)) (int, error) {
+	query, err := q.query(match)
+	if err != nil {
+		return 0, err
+	}
+	p, err := do(query)
+	return p.Changed, err
+}
+
+func (q stored[T]) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.Queue.AgainAll(ctx, m) })
+}
+
+func (q stored[T]) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.Queue.DiscardAll(ctx, m) })
+}
+
+func (q stored[T]) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.Queue.CancelAll(ctx, m, reason) })
 }
 
 func (q stored[T]) Again(ctx context.Context, id int64) (bool, error) {

@@ -80,6 +80,65 @@ func TestInspect(t *testing.T) {
 	})
 }
 
+// A status page sees the history of an item, and changes all items that match, after it has counted them.
+func TestInspectManyItems(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		ok := false
+		q := s.serve(func(ctx context.Context, item string) error {
+			if ok {
+				return nil
+			}
+			return errOnPurpose
+		}, durable.Options{Name: "orders", MaxAttempts: 2, Backoff: time.Second})
+		in, ctx := q.Inspect(), s.Context()
+		ids := s.enqueue(q, "a", "b", "c/1", "d")
+		time.Sleep(time.Minute)
+		d, found, err := in.Item(ctx, int64(ids[2]))
+		require.NoError(t, err)
+		require.True(t, found)
+		assert.Equal(t, []any{int64(ids[2]), "c", "dead", 2, 2}, []any{d.ID, d.Key, d.State, d.Attempts, len(d.History)})
+		assert.Contains(t, d.Why, errOnPurpose.Error())
+		for i, state := range []string{"retry", "dead"} {
+			a := d.History[i]
+			assert.Equal(t, []any{state, d.Node, errOnPurpose.Error(), true}, []any{a.State, a.Node, a.Err, !a.Ended.Before(a.Started) && !a.Started.IsZero()})
+		}
+		_, found, err = in.Item(ctx, 1<<40)
+		require.NoError(t, err)
+		assert.False(t, found)
+
+		count := func(want int, match inspect.ItemQuery) {
+			t.Helper()
+			n, err := in.Count(ctx, match)
+			require.NoError(t, err)
+			assert.Equal(t, want, n)
+		}
+		change := func(want int, do func(context.Context, inspect.ItemQuery) (int, error), match inspect.ItemQuery) {
+			t.Helper()
+			n, err := do(ctx, match)
+			require.NoError(t, err)
+			assert.Equal(t, want, n)
+		}
+		count(4, inspect.ItemQuery{State: "halted|dead", Err: "purpose"})
+		count(1, inspect.ItemQuery{State: "dead", Key: "c", Limit: 1})
+		change(1, in.DiscardAll, inspect.ItemQuery{Key: "c"})
+		change(0, in.DiscardAll, inspect.ItemQuery{State: "cancelled|done"})
+		ok = true
+		change(2, in.AgainAll, inspect.ItemQuery{State: "dead", Limit: 2})
+		time.Sleep(time.Minute)
+		assert.Equal(t, "done done cancelled dead", s.states(q, ids...))
+		change(1, func(ctx context.Context, match inspect.ItemQuery) (int, error) {
+			return in.CancelAll(ctx, match, "by ada")
+		}, inspect.ItemQuery{State: "blocked|ready|retry|running|halted|dead"})
+		d, _, err = in.Item(ctx, int64(ids[3]))
+		require.NoError(t, err)
+		assert.Equal(t, []any{"cancelled", "by ada"}, []any{d.State, d.Err})
+		for _, do := range []func(context.Context, inspect.ItemQuery) (int, error){in.Count, in.AgainAll} {
+			_, err = do(ctx, inspect.ItemQuery{State: "bad"})
+			assert.ErrorContains(t, err, `State is "bad"`)
+		}
+	})
+}
+
 // What the store answers comes through.
 func TestInspectReturnsErrorsOfTheStore(t *testing.T) {
 	inBubble(t, func(s *shop) {
@@ -90,7 +149,10 @@ func TestInspectReturnsErrorsOfTheStore(t *testing.T) {
 		_, list := in.Items(ctx, inspect.ItemQuery{})
 		_, again := in.Again(ctx, 1)
 		_, discard := in.Discard(ctx, 1)
-		for _, err := range []error{status, list, again, discard, in.Pause(ctx)} {
+		_, _, item := in.Item(ctx, 1)
+		_, count := in.Count(ctx, inspect.ItemQuery{})
+		_, all := in.CancelAll(ctx, inspect.ItemQuery{}, "")
+		for _, err := range []error{status, list, again, discard, in.Pause(ctx), item, count, all} {
 			assert.ErrorIs(t, err, errOnPurpose)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 // An Inspection is what a status page and metrics see of a queue; see [Queue.Inspect].
 type Inspection interface {
 	inspect.StoredQueue
+	inspect.Items
 	// Stats asks the store at most every two seconds, for at most one second, and does not count items that have
 	// ended. Until there is an answer, and while the store fails, Lanes are those of the last one.
 	Stats() Metrics

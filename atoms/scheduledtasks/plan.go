@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // onTime is how late a tick may be noticed and still not count as missed. The scheduler
@@ -48,6 +50,8 @@ type entry struct {
 	told    time.Time // the value of seen at the last report of missed ticks, and their number
 	toldOf  int
 	stalled bool // the last tick is far in the future, and this was reported
+
+	fired []*firing // the last ones, the newest last
 }
 
 // firing is a task that is to be handed over.
@@ -58,6 +62,10 @@ type firing struct {
 
 	round   int
 	startup bool // it is the newest tick of its step, which is run however old it is
+
+	id    core.OperationID // of the task, once it was handed over
+	state string           // what became of it
+	err   string
 }
 
 func (e *entry) due() time.Time { return later(e.next.Add(e.offset), e.retry) }

@@ -44,17 +44,19 @@ type Scheduler struct {
 	signals   bool   // each definition must have a Signal
 	path      string // file that was given to Load
 
-	mu    sync.Mutex
-	plan  plan
-	tasks map[string]core.OperationID // with SkipOverlap: the newest task of each schedule by name; removed schedules stay until their task is finished
-	timer *time.Timer
-	ended bool
+	mu     sync.Mutex
+	plan   plan
+	handed map[core.OperationID]*firing // tasks in the window of the target, by id; nil if it does not tell when they leave
+	tasks  map[string]core.OperationID  // with SkipOverlap: the newest task of each schedule by name; removed schedules stay until their task is finished
+	timer  *time.Timer
+	ended  bool
 
 	skipped, missed, scans uint64
 }
 
 var _ core.Lifecycle = (*Scheduler)(nil)
 var _ inspect.Schedules = (*Scheduler)(nil)
+var _ inspect.Firings = (*Scheduler)(nil)
 
 // Load makes a scheduler of the definitions in a file: see [Parse] and [New].
 //
@@ -90,6 +92,12 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	_, calls := target.(TargetFunc)
 	s.signals, s.timer = !calls, time.AfterFunc(onTime, s.scan)
 	s.OnClosed(s.end)
+	if t, ok := target.(interface {
+		OnFinalized(func(core.Snapshot)) func()
+	}); ok {
+		s.handed = map[core.OperationID]*firing{}
+		s.OnClosed(t.OnFinalized(s.finalized))
+	}
 	if err := s.put(context.Background(), definitions, true); err != nil {
 		s.Close()
 		return nil, err
@@ -296,7 +304,7 @@ func (s *Scheduler) Schedules() []Schedule {
 func (s *Scheduler) Status() (all []inspect.ScheduleStatus) {
 	for _, x := range s.Schedules() {
 		when := strings.TrimSpace(x.Definition.Cron + " " + x.Definition.TimeZone)
-		all = append(all, inspect.ScheduleStatus{Name: x.Definition.Name, When: when, Last: x.Last, Next: x.Next, Paused: x.Paused})
+		all = append(all, inspect.ScheduleStatus{Name: x.Definition.Name, When: when, Last: x.Last, Next: x.Next, Paused: x.Paused, Description: x.Definition.Description})
 	}
 	return all
 }
@@ -398,6 +406,7 @@ func (s *Scheduler) scan() {
 	s.scans++
 	for _, m := range late {
 		s.missed += uint64(m.Count - m.Run)
+		s.plan.entries[m.Name].keepMissed(m)
 	}
 	s.arm(false)
 	s.mu.Unlock()
@@ -455,11 +464,14 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 		}
 		return err
 	}
+	s.mu.Lock()
 	if s.opts.SkipOverlap {
-		s.mu.Lock()
 		s.tasks[f.task.Name] = id
-		s.mu.Unlock()
 	}
+	if f.id, f.state = id, handedOver; s.handed != nil {
+		s.handed[id] = f
+	}
+	s.mu.Unlock()
 	Fired.Raise(s.Sink(), f.task.Name, f.task)
 	if f.manual || s.opts.Store == nil {
 		return nil
@@ -474,6 +486,7 @@ func (s *Scheduler) done(f *firing, err error) {
 	if skipped {
 		s.skipped++
 	}
+	f.entry.keepEnd(f, err)
 	if !f.manual {
 		again = err != nil && f.putOff() && !s.ended
 		s.plan.done(f, err == nil, now())

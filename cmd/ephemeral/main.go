@@ -21,6 +21,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/analyzer"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/mapping"
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/top"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/vet"
 )
 
@@ -35,6 +36,7 @@ type command struct {
 var commands = []command{
 	{"vet", "reports names of signals, lanes and classes that cannot be right", vet.Run},
 	{"map", "draws which package raises and which package reads which signals", mapping.Run},
+	{"top", "shows the status page of a program in the terminal", top.Run},
 }
 
 func main() {

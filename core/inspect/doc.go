@@ -1,14 +1,18 @@
 // Package inspect has what status pages show and control besides coordinators: queues in a
-// store, and schedules. A page takes them through the interfaces [StoredQueue] and
-// [Schedules], so it knows no store and no scheduler:
+// store, schedules, and who waits for whom. A page takes the first two through the interfaces
+// [StoredQueue] and [Schedules], so it knows no store and no scheduler:
 //
 //	page, err := statuspage.New(statuspage.Options{
 //		Queues:    []inspect.StoredQueue{mails.Inspect()}, // a durable.Queue
 //		Schedules: []inspect.Schedules{nightly},           // a scheduledtasks.Scheduler
 //	})
 //
+// [Waits] says who waits for whom in coordinators, and finds cycles.
+//
 // [Actions] is what a person does with a coordinator. A page shows each [core.Inspector],
 // and can change those that implement Actions as well.
+//
+// [Find] searches operations, and [Errors] puts the failed ones into groups.
 //
 // Implement these interfaces to show your own queue or scheduler. Their methods are called
 // by several goroutines at once.

@@ -71,6 +71,37 @@ type StoredItem struct {
 	Note     string    `json:"note,omitempty"` // why the item waits
 }
 
+// Items is what a [StoredQueue] may have besides: a status page asks whether it has these methods. The queues of package
+// durable have them.
+type Items interface {
+	// Item returns an item with its history, or false if the queue has no such item.
+	Item(ctx context.Context, id int64) (ItemDetail, bool, error)
+	// Count counts the items that match selects. It ignores After and Limit.
+	Count(ctx context.Context, match ItemQuery) (int, error)
+	// AgainAll and DiscardAll are Again and Discard for the items that match selects, at most match.Limit if that is
+	// positive; AgainAll may change cancelled items, too. CancelAll gives up items that wait as well, and ends those that
+	// run. All three return how many items they changed, also with an error.
+	AgainAll(ctx context.Context, match ItemQuery) (int, error)
+	DiscardAll(ctx context.Context, match ItemQuery) (int, error)
+	CancelAll(ctx context.Context, match ItemQuery, reason string) (int, error)
+}
+
+// An ItemDetail is an item with its history.
+type ItemDetail struct {
+	StoredItem
+	Why     string        `json:"why"`     // why it waits, where it runs, or how it ended
+	History []ItemAttempt `json:"history"` // the oldest first; a store may keep only the last ones
+}
+
+// An ItemAttempt is one attempt to run an item.
+type ItemAttempt struct {
+	State   string    `json:"state"` // how it ended, or running
+	Node    string    `json:"node,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Err     string    `json:"error,omitempty"`
+}
+
 // Schedules are named plans that start work by the clock. A status page shows and
 // controls them through this interface; other code does not need it. A
 // scheduledtasks.Scheduler implements it. Pause and Resume take a pattern of names (see
@@ -92,6 +123,23 @@ type ScheduleStatus struct {
 	Last   time.Time `json:"last,omitzero"` // zero: never yet
 	Next   time.Time `json:"next,omitzero"` // zero: never again
 	Paused bool      `json:"paused"`
+
+	Description string `json:"description,omitempty"`
+}
+
+// Firings is what [Schedules] may have besides: a status page asks whether they have this method. A
+// scheduledtasks.Scheduler has it.
+type Firings interface {
+	// Firings returns the last firings of a schedule, the newest first: a page shows 20.
+	Firings(name string) []Firing
+}
+
+// A Firing is a tick of a schedule, or a start by RunNow, and what became of it.
+type Firing struct {
+	Tick      time.Time        `json:"tick"`
+	State     string           `json:"state"`               // such as missed, skipped, failed, handed over, or the status of the operation
+	Operation core.OperationID `json:"operation,omitempty"` // that it became
+	Err       string           `json:"error,omitempty"`     // or the reason
 }
 
 // Actions are what a person does with a coordinator, for example on a status page.

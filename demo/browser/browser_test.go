@@ -30,9 +30,14 @@ func views(p *program, id any) map[string]string {
 		"overview":   "#overview",
 		"operations": "#operations",
 		"operation":  fmt.Sprintf("#operation?id=%v&coordinator=%s", id, escaped(p.name("orders"))),
+		"errors":     "#errors",
 		"signals":    "#signals",
+		"waits":      "#waits",
+		"time":       "#time",
 		"queues":     "#queues",
+		"item":       fmt.Sprintf("#item?queue=%s&id=%d", escaped(p.name("invoices")), p.item),
 		"schedules":  "#schedules",
+		"schedule":   fmt.Sprintf("#schedule?schedules=%s&schedule=%s", escaped(p.plans.Name()), escaped(p.name("nightly report"))),
 	}
 }
 
@@ -130,6 +135,88 @@ func TestPage(t *testing.T) {
 		b.until(`[...document.querySelectorAll("table.signals tbody th")].map((s) => s.textContent).join() === "cache.warmed"`)
 	})
 
+	run("Find", func(t *testing.T) {
+		b.open(origin + "#operations?coordinator=uploads")
+		b.until(`document.querySelector("select[name=coordinator]").checkVisibility()`)
+		b.do(chromedp.SendKeys(chromedp.CSS(`input[name="find"]`), "CARD"))
+		b.until(`document.querySelector(".operations caption").textContent === "Operations with CARD: 1" && document.querySelector(".operations tbody th").textContent.endsWith(" of orders")`)
+		b.until(`document.querySelector(".operations tbody .error").textContent === "payment: card declined" && !document.querySelector("select[name=coordinator]").checkVisibility()`)
+		b.do(chromedp.SendKeys(chromedp.CSS(`input[name="find"]`), kb.Backspace+kb.Backspace+kb.Backspace+kb.Backspace+fmt.Sprint(runs)))
+		b.until(`document.querySelector(".operations tbody a").textContent === "%d of orders"`, runs)
+		b.do(chromedp.EmulateViewport(390, 800))
+		b.until(`document.querySelector(".fold > summary").textContent === "Filters: 1 set" && !document.querySelector(".fold").open`)
+		b.click(".fold > summary")
+		b.until(`document.querySelector("input[name=find]").checkVisibility()`)
+	})
+
+	run("ErrorsInGroups", func(t *testing.T) {
+		fails := core.Must(core.NewCoordinator(func(_ context.Context, n int) error {
+			if n == 0 {
+				panic("no invoice 17")
+			}
+			return fmt.Errorf("order %d: %s", n, hostile)
+		}, core.Options{Name: "bills", MaxConcurrency: 1}))
+		defer fails.Close()
+		for n := range 3 {
+			fails.Do(t.Context(), n)
+		}
+		page := core.Must(statuspage.New(statuspage.Options{
+			Coordinators: []core.Inspector{fails}, Show: func(item any) string { return fmt.Sprintf("bill %v%s", item, hostile) },
+		}))
+		site := httptest.NewServer(page)
+		defer site.Close()
+		defer page.Close() // first
+		address = site.URL
+		b.open(address + "/#errors")
+		b.until(`[...document.querySelectorAll(".errors tbody .num")].map((n) => n.textContent).join() === "2,1"`)
+		b.until(`document.querySelector(".errors tbody .error").textContent === %q`, "order #: "+strings.ReplaceAll(hostile, "1", "#"))
+		b.until(`document.querySelectorAll(".errors tbody tr")[1].querySelector(".error").textContent === "core: operation panicked: no invoice #"`)
+		b.until(`!document.querySelector("pre").checkVisibility()`)
+		b.click("tr:nth-child(2) summary")
+		b.until(`document.querySelectorAll("pre")[1].checkVisibility() && document.querySelectorAll("pre")[1].textContent.includes("browser.TestPage")`)
+		source, err := axe()
+		if err == nil {
+			b.accessible(source, "errors, with a stack")
+		}
+		b.click("tr:nth-child(1) .example a")
+		b.until(`document.querySelector("h1").textContent.startsWith("Operation ") && document.querySelector(".facts").innerText.includes(%q)`, "bill 2"+hostile)
+	})
+
+	run("ManyItems", func(t *testing.T) {
+		mails := newShop(t)
+		address = newSite(t, map[string]*program{prefix: mails}).url(prefix, "")
+		b.open(address + "#queues")
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
+		b.click(`button[aria-label="Again all that match of invoices"]`)
+		b.until(`document.querySelector("#ask-title").textContent === "Run 2 items of invoices again?" && document.querySelector("dialog").open`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector("#said").textContent === "Done, 2 changed: run 2 items of invoices again"`)
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`) // they are dead again
+		b.do(chromedp.SendKeys(chromedp.CSS(`input[name="key"]`), "ada"))
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 1`)
+		b.click(`button[aria-label="Discard all that match of invoices"]`)
+		b.until(`document.querySelector("#ask-title").textContent === "Discard 1 item of invoices?" && document.querySelector("#ask-text").textContent.startsWith("They are halted or dead, with key ada.")`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector("#said").textContent === "Done, 1 changed: discard 1 item of invoices"`)
+		b.open(address + "#queues?state=any")
+		b.until(`[...document.querySelectorAll(".dead tbody .status")].map((s) => s.textContent).sort().join() === "cancelled,dead"`)
+		b.click(`.dead tbody tr:has([data-status="dead"]) a`)
+		b.until(`document.querySelector("h1").textContent === "Item 2 of invoices"`)
+		b.until(`document.querySelector(".attempts tbody .error").textContent.includes("smtp: 550 no mailbox of bob") && document.querySelector(".why").innerText.includes("dead")`)
+		b.click(`button[aria-label="Discard item 2 of invoices"]`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector(".facts [data-status]").textContent === "cancelled"`)
+	})
+
+	run("Firings", func(t *testing.T) {
+		b.open(origin + "#schedules")
+		b.until(`document.querySelector("td.about").textContent === "removes what nobody asked for in a month"`)
+		b.click(".schedules tbody tr:nth-child(1) a")
+		b.until(`document.querySelector("h1").textContent === "Schedule cleanup"`)
+		b.click(`button[aria-label="Run now schedule cleanup"]`)
+		b.until(`document.querySelector(".firings tbody .status").textContent === "handed over"`)
+	})
+
 	run("FollowAWait", func(t *testing.T) {
 		b.open(origin + "#operations?coordinator=orders&status=pending")
 		row := fmt.Sprintf(`.operations tbody a[href="#operation?coordinator=orders&id=%d"]`, runs)
@@ -139,7 +226,7 @@ func TestPage(t *testing.T) {
 		b.until(`document.activeElement === document.querySelector("h1")`)
 		b.until(`document.querySelector(".why").innerText.includes("the courier")`)
 		b.until(`document.querySelector(".facts").innerText.includes("1/4")`)
-		b.until(`document.querySelectorAll(".life g line").length === 2`) // started, progress
+		b.until(`document.querySelectorAll(".life .marks line").length === 2`) // started, progress
 		b.until(`document.querySelector(".operations tbody .key").textContent === "cyd"`)
 		b.do(chromedp.NavigateBack())
 		b.until(`document.querySelectorAll(".operations tbody tr").length > 2`)
@@ -352,7 +439,7 @@ func TestPage(t *testing.T) {
 			b.click("#freeze") // so that the page does not change meanwhile
 			value[bool](b, `(document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), true)`)
 			// The Tab key reaches every control, in order, and then leaves the page.
-			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
+			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
 			for i, n := range want {
 				b.press(kb.Tab)
 				if got := value[string](b, `document.activeElement.dataset.n ?? document.activeElement.tagName`); got != n {
@@ -389,14 +476,17 @@ func TestPage(t *testing.T) {
 		if err != nil {
 			need(t, "there is no axe-core: %v", err)
 		}
-		for view, hash := range views(shop, runs) {
-			b.open(origin + hash)
-			b.until(`document.querySelector("#main :is(table, .card)")`)
-			for _, scheme := range []string{"light", "dark"} {
-				b.scheme(scheme)
-				b.accessible(source, view+" "+scheme)
+		for _, width := range []int64{1400, 390} {
+			b.do(chromedp.EmulateViewport(width, 800))
+			for view, hash := range views(shop, runs) {
+				b.open(origin + hash)
+				b.until(`document.querySelector("#main :is(table, .card)")`)
+				for _, scheme := range []string{"light", "dark"} {
+					b.scheme(scheme)
+					b.accessible(source, fmt.Sprint(view, " ", scheme, " ", width))
+				}
+				b.scheme("light")
 			}
-			b.scheme("light")
 		}
 		b.do(chromedp.EmulateViewport(360, 740))
 		b.open(origin + "#operations")

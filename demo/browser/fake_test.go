@@ -47,6 +47,28 @@ func (q *fakeQueue) Again(_ context.Context, id int64) (bool, error) { return q.
 
 func (q *fakeQueue) Discard(_ context.Context, id int64) (bool, error) { return q.take(id, 0), nil }
 
+func (q *fakeQueue) Item(_ context.Context, id int64) (d inspect.ItemDetail, ok bool, _ error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.IndexFunc(q.dead, func(d inspect.StoredItem) bool { return d.ID == id })
+	if i < 0 {
+		return d, false, nil
+	}
+	d = inspect.ItemDetail{StoredItem: q.dead[i], Why: "dead: " + q.dead[i].Err}
+	for _, state := range []string{"retry", "dead"} {
+		d.History = append(d.History, inspect.ItemAttempt{State: state, Node: q.name, Started: time.Now().Add(-time.Second), Ended: time.Now(), Err: q.dead[i].Err})
+	}
+	return d, true, nil
+}
+
+func (q *fakeQueue) Count(context.Context, inspect.ItemQuery) (int, error) { return len(q.dead), nil }
+
+func (q *fakeQueue) AgainAll(context.Context, inspect.ItemQuery) (int, error)   { return 0, nil }
+func (q *fakeQueue) DiscardAll(context.Context, inspect.ItemQuery) (int, error) { return 0, nil }
+func (q *fakeQueue) CancelAll(context.Context, inspect.ItemQuery, string) (int, error) {
+	return 0, nil
+}
+
 func (q *fakeQueue) take(id int64, ready int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,6 +105,10 @@ func (s *fakeSchedules) Status() []inspect.ScheduleStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list)
+}
+
+func (s *fakeSchedules) Firings(name string) []inspect.Firing {
+	return []inspect.Firing{{Tick: time.Now(), State: "failed", Err: name}}
 }
 
 func (s *fakeSchedules) Pause(pattern string) int  { return s.each(pattern, setPaused(true)) }

@@ -41,6 +41,7 @@ type program struct {
 	uploads *core.Coordinator[time.Duration]
 	mails   *core.Coordinator[time.Duration]
 	queue   inspect.StoredQueue
+	item    int64 // of the queue
 	plans   inspect.Schedules
 	name    func(string) string // makes all names
 }
@@ -60,8 +61,9 @@ func newShop(t testing.TB) *program {
 		invoices.Close()
 	})
 	core.Must(invoices.EnqueueAll(ctx, []string{"ada", "bob"}))
+	p.item = 1
 	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{
-		{Name: "cleanup", Cron: "@hourly", Signal: "cleanup.due"},
+		{Name: "cleanup", Cron: "@hourly", Signal: "cleanup.due", Description: "removes what nobody asked for in a month"},
 		{Name: "nightly report", Cron: "0 3 * * *", Signal: "report.due"},
 	}, scheduledtasks.TargetFunc(func(_ context.Context, task scheduledtasks.Task) error {
 		p.sink.Raise(task.Signal)
@@ -96,6 +98,7 @@ func newProgram(t testing.TB, name func(string) string) *program {
 		{ID: 7, Key: name("ada"), Lane: name("normal"), State: "dead", Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
 		{ID: 9, Key: name("bob"), State: "dead", Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
 	}}
+	p.item = 7
 	p.plans = &fakeSchedules{name: name("tasks"), list: []inspect.ScheduleStatus{
 		{Name: name("cleanup"), When: name("@hourly"), Last: time.Now(), Next: time.Now().Add(time.Hour)},
 		{Name: name("nightly report"), When: name("0 3 * * *"), Next: time.Now().Add(9 * time.Hour), Paused: true},

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/trace"
 	"strings"
 	"testing"
@@ -157,20 +158,34 @@ func TestMistakes(t *testing.T) {
 	assert.ErrorContains(t, err, "needs a sink")
 }
 
-// An operation beside a recorder, and without one.
-func BenchmarkOperation(b *testing.B) {
-	work := func(context.Context, int) error { return nil }
-	for _, recorded := range []bool{false, true} {
-		b.Run(fmt.Sprint("recorder=", recorded), func(b *testing.B) {
-			sink := core.NewSink(core.SinkOptions{})
-			if recorded {
-				defer core.Must(flightrecorder.New(sink, flightrecorder.Options{On: "alarm", Dir: b.TempDir()})).Close()
-			}
-			c := core.Must(core.NewCoordinator(work, core.Options{Sink: sink}))
-			defer c.Close()
-			for b.Loop() {
-				core.Must(c.Enqueue(b.Context(), 1))
-			}
-		})
+// In a recording, an operation is a task with regions for its body and for Suspend, and with log
+// entries for its waits. A task begun by a body is a part of the task of that body.
+func TestTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("go tool trace is built first")
+	}
+	sink := core.NewSink(core.SinkOptions{})
+	inner := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Name: "inner"}))
+	outer := core.Must(core.NewKeyedCoordinator(func(int) string { return "a key" }, func(ctx context.Context, n int) error {
+		trace.Log(ctx, "own", "entry")
+		return core.OperationFrom(ctx).Suspend(ctx, "tea", func(ctx context.Context) error { return inner.Do(ctx, n) })
+	}, core.Options{Name: "outer", MaxConcurrency: 2, OnDone: func(core.Snapshot) { sink.Raise("alarm") }}))
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Pause: -1})
+	outer.Pause()
+	require.NoError(t, errors.Join(second(outer.Enqueue(t.Context(), 1)), second(outer.Enqueue(t.Context(), 2))))
+	outer.Resume()
+	require.NoError(t, errors.Join(outer.Drain(t.Context()), inner.Drain(t.Context()), r.Flush(t.Context())))
+	events, err := exec.Command("go", "tool", "trace", "-d=parsed", (*recordings)[1].Trace).Output()
+	require.NoError(t, err)
+	for what, n := range map[string]int{
+		`TaskBegin .* Type="outer"`: 2, `TaskBegin .* Parent=\d\d? Type="inner"`: 2, `TaskEnd .* Type="(?:outer|inner)"`: 4,
+		`RegionBegin .* Type="outer: body"`: 2, `RegionEnd .* Type="outer: body"`: 2, `RegionBegin .* Type="outer: suspended"`: 2,
+		`Log .* Task=\d+ Category="own" Message="entry"`: 2, `Log .* Category="waits" Message="the coordinator is paused"`: 2,
+		`Log .* Category="waits" Message="tea"`: 2, `Log .* Category="waited" Message="tea"`: 2,
+		`Log .* Category="waits" Message="its body waits for operation \d+ of \\"inner\\""`: 2,
+	} {
+		assert.Len(t, regexp.MustCompile(`(?m)^M=.* `+what+`$`).FindAll(events, -1), n, what)
 	}
 }
+
+func second(_ core.OperationID, err error) error { return err }

@@ -41,6 +41,8 @@ var (
 //	pause, resume                 Coordinator
 //	limit                         Coordinator, Limit
 //	again, discard                Queue, Item
+//	againAll, discardAll          Queue; State, Lane, Class, Key and Error say which items
+//	cancelAll                     like discardAll
 //	pauseQueue, resumeQueue       Queue
 //	pauseSchedule, resumeSchedule Schedules, Schedule
 //	runNow                        Schedules, Schedule
@@ -61,13 +63,21 @@ type Action struct {
 	//ephemeral:none
 	Signal string `json:"signal,omitempty"` // pattern of names, see [core.Match]
 
-	Who  string `json:"-"` // the person that asks for it: see [Options.Who]
-	Done bool   `json:"-"` // in SignalActed: the action changed something
-	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
+	// Which items of a queue, as in [inspect.ItemQuery]. State "" is those that are not tried any more, and "any" is all.
+	State string `json:"state,omitempty"`
+	Lane  string `json:"lane,omitempty"`
+	Class string `json:"class,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	Who     string `json:"-"` // the person that asks for it: see [Options.Who]
+	Done    bool   `json:"-"` // in SignalActed: the action changed something
+	Changed int    `json:"-"` // in SignalActed: how many items, signals or other things it changed
+	Err     error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
 }
 
-// A deed does an action and reports whether that changed something.
-type deed func(context.Context) (bool, error)
+// A deed does an action and returns how many things it changed.
+type deed func(context.Context) (int, error)
 
 // A kind of action has its own fields. It finds the object of an action.
 type kind struct {
@@ -87,6 +97,15 @@ var kinds = map[string]kind{
 	"discard": serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) {
 		return q.Discard(ctx, a.Item)
 	}, "item"),
+	"againAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, _ string) (int, error) {
+		return q.AgainAll(ctx, m)
+	}),
+	"discardAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, _ string) (int, error) {
+		return q.DiscardAll(ctx, m)
+	}),
+	"cancelAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, why string) (int, error) {
+		return q.CancelAll(ctx, m, why)
+	}),
 	"pauseQueue":    serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
 	"resumeQueue":   serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
 	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
@@ -98,11 +117,19 @@ var kinds = map[string]kind{
 	}),
 	"retract": {[]string{"sink", "signal"}, func(p *Page, a Action) (deed, error) {
 		s, err := pick(p.sinks, "sink", a.Sink)
-		return func(context.Context) (bool, error) { return s.is.Retract(a.Signal) > 0, nil }, err
+		return func(context.Context) (int, error) { return s.is.Retract(a.Signal), nil }, err
 	}},
 }
 
 func done(err error) (bool, error) { return err == nil, err }
+
+// once is a change of one thing.
+func once(changed bool, err error) (int, error) {
+	if changed {
+		return 1, err
+	}
+	return 0, err
+}
 
 // steers makes a kind of action on a coordinator.
 func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...string) kind {
@@ -112,7 +139,7 @@ func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...str
 		if err == nil && !ok {
 			err = invalid("coordinator %q cannot be steered", c.id)
 		}
-		return func(context.Context) (bool, error) { return do(p, steered, a) }, err
+		return func(context.Context) (int, error) { return once(do(p, steered, a)) }, err
 	}}
 }
 
@@ -120,10 +147,27 @@ func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...str
 func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error), fields ...string) kind {
 	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
-		return func(ctx context.Context) (bool, error) {
+		return func(ctx context.Context) (int, error) {
 			defer p.caches[slices.Index(p.queues, q)].expire()
-			return do(ctx, q.is, a)
+			return once(do(ctx, q.is, a))
 		}, err
+	}}
+}
+
+// maxChanged is how many items one action changes.
+const maxChanged = 500
+
+// servesMany makes a kind of action on items of a queue.
+func servesMany(do func(context.Context, inspect.Items, inspect.ItemQuery, string) (int, error)) kind {
+	return kind{[]string{"queue", "state", "lane", "class", "key", "error"}, func(p *Page, a Action) (deed, error) {
+		q, err := pick(p.queues, "queue", a.Queue)
+		known, lacks := itemsOf(q)
+		return func(ctx context.Context) (int, error) {
+			defer p.caches[slices.Index(p.queues, q)].expire()
+			match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
+			match.Limit = maxChanged
+			return do(ctx, known, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
+		}, cmp.Or(err, lacks)
 	}}
 }
 
@@ -135,7 +179,7 @@ func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) ki
 		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // more than one schedule: the name is a pattern
 			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
 		}
-		return func(ctx context.Context) (bool, error) { return do(ctx, group.is, a.Schedule) }, err
+		return func(ctx context.Context) (int, error) { return once(do(ctx, group.is, a.Schedule)) }, err
 	}}
 }
 
@@ -239,12 +283,13 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
 	if shown.Err = p.count(&p.stats.Acted, missing); missing == nil {
-		shown.Done, shown.Err = do(ctx)
+		shown.Changed, shown.Err = do(ctx)
+		shown.Done = shown.Changed > 0
 	}
 	Acted.Raise(p.opts.Sink, key, shown)
 	if shown.Err != nil {
 		return shown.Err
 	}
-	p.answer(w, http.StatusOK, fmt.Appendf(nil, `{"done":%t}`, shown.Done))
+	p.answer(w, http.StatusOK, fmt.Appendf(nil, `{"done":%t,"changed":%d}`, shown.Done, shown.Changed))
 	return nil
 }

@@ -162,6 +162,36 @@ func (s *store) call(name string, id int64) (bool, error) {
 	return id == 7, nil
 }
 
+func (s *store) Item(_ context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
+	for _, item := range s.dead {
+		if item.ID == id {
+			d = inspect.ItemDetail{StoredItem: item, Why: "why: " + item.Err, History: []inspect.ItemAttempt{{State: "retry", Node: item.Lane, Started: time.Now(), Err: item.Err}}}
+			return d, true, nil
+		}
+	}
+	return d, id == 13, nil
+}
+
+func (s *store) Count(_ context.Context, match inspect.ItemQuery) (int, error) {
+	s.last = match
+	return len(s.dead), nil
+}
+
+func (s *store) AgainAll(_ context.Context, match inspect.ItemQuery) (int, error) {
+	s.calls, s.last = append(s.calls, "againAll"), match
+	return len(s.dead), nil
+}
+
+func (s *store) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	s.calls, s.last = append(s.calls, "discardAll"), match
+	return 3, errors.New("store: disk full at secret")
+}
+
+func (s *store) CancelAll(_ context.Context, match inspect.ItemQuery, reason string) (int, error) {
+	s.calls, s.last = append(s.calls, "cancelAll "+reason), match
+	return 0, nil
+}
+
 func (s *store) Again(_ context.Context, id int64) (bool, error)   { return s.call("again", id) }
 func (s *store) Discard(_ context.Context, id int64) (bool, error) { return s.call("discard", id) }
 func (s *store) Pause(context.Context) error                       { s.call("pause", 0); return nil }
@@ -170,6 +200,7 @@ func (s *store) Resume(context.Context) error                      { s.call("res
 // plans are schedules.
 type plans struct {
 	names []string
+	fired core.OperationID
 	calls []string
 }
 
@@ -177,7 +208,14 @@ func (p *plans) Name() string { return "nightly" }
 
 func (p *plans) Status() (all []inspect.ScheduleStatus) {
 	for _, name := range p.names {
-		all = append(all, inspect.ScheduleStatus{Name: name, When: "0 3 * * *", Next: time.Now().Add(time.Hour)})
+		all = append(all, inspect.ScheduleStatus{Name: name, When: "0 3 * * *", Next: time.Now().Add(time.Hour), Description: "about " + name})
+	}
+	return all
+}
+
+func (p *plans) Firings(name string) (all []inspect.Firing) {
+	for range 30 {
+		all = append(all, inspect.Firing{State: "failed", Operation: p.fired, Err: name})
 	}
 	return all
 }

@@ -2,54 +2,128 @@ package statuspage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// operationsSource shows a page of the operations of a coordinator. It is costly to find
-// out why an operation waits, if many others are ahead of it. So each frame asks for a few.
+// maxMatches is how many operations a view counts.
+const maxMatches = 1000
+
+// operationsSource shows a page of the operations of a coordinator, or those of several in which a text is found. It
+// is costly to find out why an operation waits, if many others are ahead of it. So each frame asks for a few.
 type operationsSource struct {
-	page        *Page
-	coordinator *coordinator
-	query       core.OperationQuery
-	known       map[core.OperationID]*answer
-	frames      int
+	page    *Page
+	in      []*coordinator
+	query   core.OperationQuery
+	text    string // to find; "": there is no search, and one coordinator
+	known   map[core.OperationID]*answer
+	frames  int
+	matches int
+	more    bool
+	recount time.Time // the matches are not counted again before
+}
+
+// A hit is an operation to show.
+type hit struct {
+	in *coordinator
+	core.Snapshot
 }
 
 // An answer says why an operation waits, and which frame has asked.
 type answer struct {
 	explained
+	in     *coordinator
 	status core.Status
 	frame  int // 0: not yet
 }
 
 type operationsFrame struct {
-	Coordinator string           `json:"coordinator"`
+	Coordinator string           `json:"coordinator"` // "": all
 	Operations  []operationRow   `json:"operations"`
-	Next        core.OperationID `json:"next"` // value for after; 0: these are the last
+	Matches     int              `json:"matches"` // how many match, at most maxMatches
+	More        bool             `json:"more"`    // there may be more
+	Next        core.OperationID `json:"next"`    // value for after; 0: these are the last
 }
 
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
-	found := slices.Collect(o.coordinator.is.Operations(o.query))
+	shown := operationsFrame{Operations: []operationRow{}}
+	if len(o.in) == 1 {
+		shown.Coordinator = o.in[0].id
+	}
+	found := make([]hit, 0, o.query.Limit)
+	if o.text != "" {
+		found = o.search()
+	} else {
+		for s := range o.in[0].is.Operations(o.query) {
+			found = append(found, hit{o.in[0], s})
+		}
+		if len(found) == o.query.Limit {
+			shown.Next = found[len(found)-1].ID
+		}
+		o.count(len(found))
+	}
 	o.explain(found, e.explain)
-	shown := operationsFrame{Coordinator: o.coordinator.id, Operations: make([]operationRow, len(found))}
 	for i := range found {
-		row := o.page.operationRow(o.coordinator, &found[i])
+		row := o.page.operationRow(found[i].in, &found[i].Snapshot)
 		if a := o.known[row.ID]; a != nil {
 			row.explained = a.explained
 		}
-		shown.Operations[i] = row
+		shown.Operations = append(shown.Operations, row)
 	}
-	if len(found) == o.query.Limit {
-		shown.Next = found[len(found)-1].ID
-	}
+	shown.Matches, shown.More = o.matches, o.more
 	return shown, nil
 }
 
-// explain renews the oldest answers: at least one, and more until the budget is used up.
-func (o *operationsSource) explain(found []core.Snapshot, budget time.Duration) {
+// count counts what matches the query. If that is costly, it does so at less than a thousandth of the time.
+func (o *operationsSource) count(shown int) {
+	start := time.Now()
+	if shown < o.query.Limit && o.query.After == 0 {
+		o.matches, o.more = shown, false
+	} else if !start.Before(o.recount) {
+		all, n := o.query, 0
+		all.After, all.Limit = 0, maxMatches+1
+		for range o.in[0].is.Operations(all) {
+			n++
+		}
+		o.matches, o.more = min(n, maxMatches), n > maxMatches
+		o.recount = time.Now().Add(max(2*time.Second, 1000*time.Since(start)))
+	}
+}
+
+// search returns the operations whose id is the text, or that have it in the key or error that is shown.
+func (o *operationsSource) search() (found []hit) {
+	o.matches, o.more = 0, false
+	for _, c := range o.in {
+		n := 0
+		err := guarded(func() error {
+			all := inspect.Find(c.is, o.text, o.query, o.page.redacted, func(s core.Snapshot) bool {
+				if n++; n <= o.query.Limit {
+					found = append(found, hit{c, s})
+				}
+				return n <= maxMatches
+			})
+			o.more = o.more || !all
+			return nil
+		})
+		o.matches, o.more = o.matches+n, o.more || err != nil
+	}
+	o.matches, o.more = min(o.matches, maxMatches), o.more || o.matches > maxMatches
+	slices.SortStableFunc(found, func(a, b hit) int {
+		if o.query.NewestFirst {
+			a, b = b, a
+		}
+		return a.Enqueued.Compare(b.Enqueued)
+	})
+	return found[:min(len(found), o.query.Limit)]
+}
+
+// explain renews the oldest answers: at least one, and more until the budget is used up. Operations without an answer
+// have a larger budget. After that, a pending one is explained by the counters of its coordinator.
+func (o *operationsSource) explain(found []hit, budget time.Duration) {
 	known := map[core.OperationID]*answer{}
 	var ids []core.OperationID
 	for i := range found {
@@ -59,7 +133,7 @@ func (o *operationsSource) explain(found []core.Snapshot, budget time.Duration) 
 		}
 		a := o.known[s.ID]
 		if a == nil || a.status != s.Status {
-			a = &answer{status: s.Status}
+			a = &answer{in: s.in, status: s.Status}
 		}
 		known[s.ID] = a
 		ids = append(ids, s.ID)
@@ -67,11 +141,28 @@ func (o *operationsSource) explain(found []core.Snapshot, budget time.Duration) 
 	o.known = known
 	o.frames++
 	slices.SortStableFunc(ids, func(a, b core.OperationID) int { return known[a].frame - known[b].frame })
-	start := time.Now()
+	start, roughly := time.Now(), map[*coordinator]explained{}
 	for i, id := range ids {
-		if i > 0 && time.Since(start) > budget {
+		a, spent := known[id], time.Since(start)
+		switch fresh := a.frame == 0; {
+		case i == 0, spent <= budget, fresh && spent <= first.explain:
+			a.explained, a.frame = o.page.explain(a.in, id, false), o.frames
+		case !fresh:
 			return
+		case a.status == core.StatusPending:
+			if roughly[a.in].Text == "" {
+				roughly[a.in] = guess(a.in.is.Stats())
+			}
+			a.explained = roughly[a.in]
 		}
-		known[id].explained, known[id].frame = o.page.explain(o.coordinator, id, false), o.frames
 	}
+}
+
+// guess says why operations wait, as far as the counters tell.
+func guess(s core.Stats) explained {
+	w := waitRow{Kind: core.ReasonLimit, Text: fmt.Sprintf("%d of %d slots are taken, and %d items are pending", s.Running, s.Limit, s.Pending)}
+	if s.Paused {
+		w.Kind, w.Text = core.ReasonPaused, "the coordinator is paused"
+	}
+	return explained{w.Text, []waitRow{w}}
 }

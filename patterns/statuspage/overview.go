@@ -10,9 +10,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// overviewSource shows everything in short.
-type overviewSource struct{ page *Page }
-
 type overviewFrame struct {
 	Title        string           `json:"title"`
 	ReadOnly     bool             `json:"readOnly"`
@@ -45,6 +42,7 @@ type queueRow struct {
 	Name string `json:"name"`
 	inspect.QueueStatus
 	OldestMS int64    `json:"oldestMs"`
+	Details  bool     `json:"details"` // it has the views item and count
 	Error    string   `json:"error,omitempty"`
 	Can      []string `json:"can"`
 }
@@ -56,8 +54,8 @@ type scheduleRow struct {
 	Can   []string `json:"can"`
 }
 
-func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
-	p := v.page
+// overview shows everything in short.
+func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
 	for _, s := range p.sinks {
 		stats := s.is.Stats()
@@ -77,6 +75,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	for i, q := range p.queues {
 		status, err := p.caches[i].status(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
+		if _, row.Details = q.is.(inspect.Items); row.Details && len(row.Can) > 0 {
+			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")
+		}
 		row.Counts = append([]inspect.StateCount{}, row.Counts...)
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
@@ -92,8 +93,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
 		}
 		for _, s := range list {
-			s.Name, s.When = cut(s.Name), cut(s.When)
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, ScheduleStatus: s, Can: p.can("pauseSchedule", "resumeSchedule", "runNow")})
+			shown.Schedules = append(shown.Schedules, p.scheduleRow(g, s))
 		}
 	}
 	return shown, nil

@@ -21,17 +21,25 @@ type query struct {
 	view string
 	of   string // id of the coordinator, sink or queue to show
 	id   core.OperationID
+	text string // to find, or the name of a schedule
 	core.OperationQuery
-	items inspect.ItemQuery
+	items   inspect.ItemQuery
+	minutes int // of the view time
 }
 
 // parameters are the names that each view accepts.
 var parameters = map[string][]string{
 	"overview":   nil,
-	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
+	"graph":      nil,
+	"time":       {"minutes"},
+	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order", "find"},
 	"operation":  {"coordinator", "id"},
+	"errors":     {"coordinator", "limit"},
 	"signals":    {"sink", "pattern", "key", "after", "limit"},
 	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
+	"count":      {"queue", "state", "lane", "class", "key", "error"},
+	"item":       {"queue", "id"},
+	"schedule":   {"schedules", "schedule"},
 }
 
 // parse reads the parameters of a view.
@@ -57,24 +65,35 @@ func parse(view string, values url.Values) (q query, err error) {
 		return q, invalid("order is %q, but must be oldest or newest", order)
 	}
 	q = query{
-		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue"),
-		id: core.OperationID(number("id", "0", math.MaxInt64)),
+		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue") + values.Get("schedules"),
+		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find") + values.Get("schedule"),
 		OperationQuery: core.OperationQuery{
 			Key: values.Get("key"), Lane: values.Get("lane"), Class: values.Get("class"),
 			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
 	}
-	if view == "items" {
-		q.items = inspect.ItemQuery{State: cmp.Or(values.Get("state"), "halted|dead"), Lane: q.Lane, Class: q.Class, Key: q.Key, Err: values.Get("error"), After: values.Get("after"), Limit: q.Limit}
-		if q.items.State == "any" {
-			q.items.State = ""
-		}
+	if q.minutes = int(number("minutes", "5", 60)); !slices.Contains([]int{1, 5, 60}, q.minutes) {
+		return q, invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
+	}
+	if q.text != "" && q.After != 0 {
+		return q, invalid("a search with find has one page: it takes no parameter after")
+	}
+	if view == "items" || view == "count" {
+		q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
+		q.items.After, q.items.Limit = values.Get("after"), q.Limit
 	}
 	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
 		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
 	return q, err
+}
+
+func itemQuery(state, lane, class, key, text string) inspect.ItemQuery {
+	if state = cmp.Or(state, "halted|dead"); state == "any" {
+		state = ""
+	}
+	return inspect.ItemQuery{State: state, Lane: lane, Class: class, Key: key, Err: text}
 }
 
 func invalid(format string, args ...any) error {
@@ -85,6 +104,11 @@ func invalid(format string, args ...any) error {
 type source interface {
 	frame(context.Context, effort) (any, error)
 }
+
+// frames is a source without state.
+type frames func(context.Context, effort) (any, error)
+
+func (f frames) frame(ctx context.Context, e effort) (any, error) { return f(ctx, e) }
 
 // effort says how much a frame may cost.
 type effort struct {
@@ -102,20 +126,43 @@ const ioTimeout = 5 * time.Second
 
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
-	case "operations", "operation":
-		c, err := choose(p.coordinators, "coordinator", q.of)
-		if q.view == "operation" {
-			return &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}, err
+	case "operations", "operation", "errors":
+		in := p.coordinators
+		if q.of != "" || q.view != "errors" && q.text == "" {
+			c, err := choose(p.coordinators, "coordinator", q.of)
+			if err != nil {
+				return nil, err
+			}
+			in = []*coordinator{c}
 		}
-		return &operationsSource{page: p, coordinator: c, query: q.OperationQuery}, err
+		switch q.view {
+		case "operation":
+			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+		case "errors":
+			return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
+		}
+		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
-	case "items":
+	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
-		return &itemsSource{page: p, queue: s, query: q.items}, err
+		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
+		if q.view != "items" && err == nil {
+			v.known, err = itemsOf(s)
+		}
+		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
+	case "schedule":
+		g, err := choose(p.schedules, "group of schedules", q.of)
+		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
 	}
-	return overviewSource{p}, nil
+	switch q.view {
+	case "graph":
+		return frames(p.graph), nil
+	case "time":
+		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes) }), nil
+	}
+	return overviewFrames{p.overview}, nil
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are

@@ -71,11 +71,13 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// itemsSource shows items of a queue; without another query, those that are not tried any more.
+// itemsSource shows items of a queue, their number, and one of them.
 type itemsSource struct {
 	page  *Page
 	queue *entry[inspect.StoredQueue]
+	known inspect.Items // of count and item
 	query inspect.ItemQuery
+	id    int64
 }
 
 type itemsFrame struct {
@@ -84,16 +86,14 @@ type itemsFrame struct {
 	Next  string               `json:"next"` // to pass as after; "": these are the last
 }
 
-func (v *itemsSource) frame(ctx context.Context, _ effort) (any, error) {
+func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
 	got, err := v.queue.is.Items(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}
 	shown := itemsFrame{v.queue.id, append([]inspect.StoredItem{}, got.Items...), got.Next}
 	for i := range shown.Items {
-		item := &shown.Items[i]
-		item.Key, item.Err, item.Note = v.page.redacted(item.Key), v.page.redacted(item.Err), v.page.redacted(item.Note)
-		item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
+		v.page.clean(&shown.Items[i])
 	}
 	return shown, nil
 }

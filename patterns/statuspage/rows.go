@@ -25,7 +25,8 @@ type operationRow struct {
 	Started     string           `json:"started,omitempty"`
 	Finished    string           `json:"finished,omitempty"`
 	Error       string           `json:"error,omitempty"`
-	Item        string           `json:"item,omitempty"` // its type
+	Item        string           `json:"item,omitempty"`     // its type
+	ItemText    string           `json:"itemText,omitempty"` // see Options.Show
 	Progress    *progressRow     `json:"progress,omitempty"`
 	Pins        int              `json:"pins,omitempty"`
 	Signals     int              `json:"signals,omitempty"` // how many
@@ -66,7 +67,7 @@ type signalRow struct {
 	Coordinator string           `json:"coordinator,omitempty"` // the coordinator's id, if the page shows it
 	Held        bool             `json:"held,omitempty"`
 	Payload     string           `json:"payload,omitempty"` // its type
-	Causes      []string         `json:"causes,omitempty"`  // names, the first one first
+	Causes      []causeRow       `json:"causes,omitempty"`  // the first one first
 }
 
 func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
@@ -77,6 +78,11 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	}
 	if s.Err != nil {
 		row.Error = p.redacted(s.Err.Error())
+	}
+	if show := p.opts.Show; show != nil && s.Item != nil {
+		if err := guarded(func() error { row.ItemText = p.redacted(show(s.Item)); return nil }); err != nil {
+			row.ItemText = p.redacted(err.Error())
+		}
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
@@ -91,15 +97,10 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
-		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()),
+		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()), Causes: p.causes(s),
 	}
 	if s.Operation != 0 {
 		row.Coordinator = p.locate(s.Operation, s.Source)
-	}
-	if path := s.Path(); len(path) > 1 {
-		for _, name := range path[:len(path)-1] {
-			row.Causes = append(row.Causes, p.redacted(name))
-		}
 	}
 	return row
 }
@@ -123,7 +124,7 @@ func (p *Page) locate(id core.OperationID, name string) string {
 }
 
 // explain says why an operation waits. With all, it adds the reasons of the operations that
-// this one waits for. The texts have no durations, so that equal frames stay equal.
+// this one waits for.
 func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {
 	x, _ := c.is.Explain(id)
 	e.Reasons = []waitRow{}
@@ -133,10 +134,8 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		if !isOwn && !all {
 			continue
 		}
-		r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
 		s := r.Signal
-		r.Signal.Name, r.Signal.Key = p.redacted(s.Name), p.redacted(s.Key)
-		row := waitRow{Kind: r.Kind, Text: cut(r.String()), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
+		row := waitRow{Kind: r.Kind, Text: p.words(r), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
 		switch row.ID = cmp.Or(s.Operation, r.Holder); {
 		case s.Operation == 0 && r.Of == "" && isOwn:
 			if row.ID != 0 {
@@ -167,14 +166,16 @@ func (p *Page) redacted(text string) string {
 }
 
 // cut cuts a text that is too long to be shown.
-func cut(text string) string {
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+func cut(text string) string { return cutTo(text, maxText) }
+
+func cutTo(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }
 
-// typeOf returns the type: nothing else is shown of items, values and payloads.
+// typeOf returns the type: nothing else is shown of values and payloads, and of items without Options.Show.
 func typeOf(v any) string {
 	if v == nil {
 		return ""

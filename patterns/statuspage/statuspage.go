@@ -29,7 +29,9 @@ type Options struct {
 	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
 	// CancelOn. All coordinators of core have both methods.
 	Coordinators []core.Inspector
-	// Queues and Schedules are shown under their names. Equal names get "-2" as well.
+	// Queues and Schedules are shown under their names. Equal names get "-2" as well. A queue
+	// that implements inspect.Items has a view for each item, and changes of all items that
+	// match. Schedules that implement inspect.Firings show what became of their firings.
 	Queues    []inspect.StoredQueue
 	Schedules []inspect.Schedules
 
@@ -48,10 +50,16 @@ type Options struct {
 	// loopback address, besides localhost and IP addresses. Other names are refused: see the
 	// package documentation.
 	Hosts []string
-	// Redact returns the text to show in place of a key, an error text, a signal name, the
-	// pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
-	// After that, the page cuts them, and all other texts, to 1,000 bytes. Redact is called
-	// often, and must be safe for concurrent use. Queries compare with the original texts.
+	// Show returns the text of an item for the people that View permits. nil shows only the type of an
+	// item. The text goes through Redact, and is cut to 1,000 bytes; "" shows nothing. Show is called for each
+	// operation of a frame that has its item, which it must not change or keep, while the item may be in use. It must be
+	// safe for concurrent use. If it panics, the page shows the panic as the text.
+	Show func(item any) string
+	// Redact returns the text to show in place of a key, an error text, the text of an item,
+	// the stack of a panic, a signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
+	// often, and must be safe for concurrent use. Queries compare with the original texts, but find
+	// compares with those that are shown.
 	Redact func(text string) string
 
 	// MaxClients limits the number of streams. A browser that gets no stream asks every two
@@ -118,7 +126,8 @@ type entry[T any] struct {
 
 type coordinator = entry[core.Inspector]
 
-// New makes a page. It starts nothing. A proxy on the same machine makes everybody a loopback
+// New makes a page. It starts no goroutine, but from now on the coordinators count times: see
+// the package documentation. A proxy on the same machine makes everybody a loopback
 // peer, so Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
@@ -142,6 +151,7 @@ func New(opts Options) (*Page, error) {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
+	p.begin()
 	return p, nil
 }
 

@@ -120,7 +120,7 @@ func TestViews(t *testing.T) {
 		o = get(t, p, fmt.Sprintf("operation?coordinator=orders&id=%d", order))
 		assert.Equal(t, []any{"progress", "order.priced"}, o.each("signals", "name"))
 		assert.Equal(t, []any{"progress.Report", "[]int"}, o.each("signals", "payload"))
-		assert.Equal(t, []any{"order.placed"}, o.at("signals", 0, "causes"))
+		assert.Equal(t, []any{map[string]any{"name": "order.placed"}}, o.at("signals", 0, "causes"))
 		assert.EqualValues(t, 0, o.at("signals", 0, "offsetMs"))
 		assert.Equal(t, "order.placed", o.at("cause", "name"))
 		assert.EqualValues(t, placed.Seq, o.at("cause", "seq"))
@@ -326,7 +326,7 @@ func TestActions(t *testing.T) {
 			{`{"action":"runNow","schedule":"report"}`, 404, "no group"},
 			{`{"action":"retract","sink":"s","signal":"x.*, <&>"}`, 200, true},
 			{`{"action":"discard","queue":"q","item":7,"coordinator":"c"}`, 400, "not its own"},
-			{`{"action":"explode"}`, 400, `no action "explode": the actions are again, cancel, discard, evict, limit, pause, pauseQueue, pauseSchedule, resume, resumeQueue, resumeSchedule, retract, runNow`},
+			{`{"action":"explode"}`, 400, `no action "explode": the actions are again, againAll, cancel, cancelAll, discard, discardAll, evict, limit, pause, pauseQueue, pauseSchedule, resume, resumeQueue, resumeSchedule, retract, runNow`},
 			{`{"action":"pause","coordinator":"c"} {"action":"explode"}`, 400, "after top-level value"},
 			{`{"action":"pause","coordinator":"d","coordinator":"c"}`, 400, "a field is there twice"},
 			{`{"action":"retract","sink":"s","signal":"<&>","signal":"<&>"}`, 400, "a field is there twice"},
@@ -436,7 +436,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}
 	synctest.Wait()
 	sink.Hold("halt"+text, text, 0)
-	targets := []string{"overview", "operations", "signals", "items", "operations?coordinator=" + escaped(text+"?")}
+	targets := []string{"overview", "operations", "errors", "signals", "items", "item?id=13", "schedule?schedule=" + escaped(text), "operations?coordinator=" + escaped(text+"?")}
 	for s := range c.Operations(core.OperationQuery{}) {
 		targets = append(targets, fmt.Sprintf("operation?id=%d", s.ID))
 	}
@@ -485,19 +485,19 @@ func TestRedact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "s3cret"
 		views := everyView(t, secret, func(text string) string { return strings.ReplaceAll(text, secret, "xxx") })
-		shown := regexp.MustCompile(`"(id|name|title|coordinator|lane|of|source|sink|queue|group|state|type|error)":"(there is no coordinator \\")?s3cret[^"]*"`)
+		shown := regexp.MustCompile(`"(id|name|title|coordinator|lane|of|source|sink|queue|group|state|node|type|error)":"(there is no coordinator \\")?s3cret[^"]*"`)
 		for _, view := range views {
 			assert.NotContains(t, shown.ReplaceAllString(view, ""), secret, "only names that the program gave are left")
 		}
 		all := strings.Join(views, "\n")
-		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":["xxx"]`, `"pattern":"xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
+		for _, text := range []string{`"key":"xxx"`, `"error":"xxx"`, `"name":"xxx.secret"`, `"family":"xxx"`, `"causes":[{"name":"xxx"}]`, `"pattern":"xxx"`, `"why":"why: xxx"`, `"description":"about xxx"`, `"coordinator":"s3cret","kind":"deferred","pattern":"halt*"`, "its body waits for xxx", `signal \"haltxxx\" for \"xxx\"`} {
 			assert.Contains(t, all, text)
 		}
 		assert.NotContains(t, all, "disk full at secret s3cret")
 	})
 }
 
-// Items, values and payloads may hold anything. Only their types are shown.
+// Items, values and payloads may hold anything. Only their types are shown, and texts of items if the program has Show.
 func TestShowsTypesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(ctx context.Context, item string) error {
@@ -513,6 +513,17 @@ func TestShowsTypesOnly(t *testing.T) {
 			assert.NotContains(t, w.Body.String(), "4111", target)
 			assert.Contains(t, w.Body.String(), `"string"`, target)
 		}
+
+		show := func(item any) string { return "card " + item.(string)[:1] }
+		shows := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Show: func(item any) string { return show(item) }, Redact: strings.ToUpper})
+		assert.Equal(t, []any{"CARD 4"}, get(t, shows, "operations").each("operations", "itemText"))
+		show = func(any) string { return strings.Repeat("x", 2000) }
+		assert.Equal(t, strings.Repeat("X", 1000)+"…", get(t, shows, fmt.Sprintf("operation?id=%d", n)).at("operation", "itemText"))
+		show = func(any) string { panic("oh") }
+		assert.Equal(t, []any{"STATUSPAGE: THE PROGRAM PANICKED: OH"}, get(t, shows, "operations").each("operations", "itemText"))
+		ended := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
+		require.NoError(t, ended.Do(t.Context(), "gone"))
+		assert.Nil(t, get(t, newPage(t, statuspage.Options{Coordinators: []core.Inspector{ended}, Show: show}), "operations").at("operations", 0, "itemText"), "an item that has gone is not shown")
 	})
 }
 
@@ -529,7 +540,7 @@ func TestFiles(t *testing.T) {
 		size += w.Body.Len()
 		assert.NotRegexp(t, `(src|href|action)="?/|url\(|<script>|<style|\son[a-z]+=|innerHTML|insertAdjacentHTML`, w.Body.String(), name)
 	}
-	assert.Less(t, size, 61_000)
+	assert.Less(t, size, 85_000)
 	_, err := os.Stat("page/page.html")
 	require.NoError(t, err)
 	for _, name := range []string{"../go.mod", "page", "page/page.html", "other.js"} {

@@ -29,7 +29,8 @@ type view struct {
 	clients int // hub.mu guards it
 
 	turn    chan struct{} // full while a goroutine uses the fields below
-	body    []byte        // without the time
+	body    []byte        // without what comes first: the time, and what the function more returns
+	shown   []byte        // with all but the time
 	version int           // of the body
 	due     time.Time     // when the next frame is to be made
 }
@@ -88,8 +89,11 @@ func (p *Page) join(q query, peer string) (*view, error) {
 			return nil, err
 		}
 		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
-		if q.view == "items" {
+		switch q.view {
+		case "items", "item", "count", "schedule": // these ask a store, or a scheduler
 			v.every = storeEvery
+		case "graph", "time":
+			v.every = time.Second
 		}
 		h.views[q] = v
 	}
@@ -154,7 +158,7 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	defer func() { <-v.turn }()
 	now, e := time.Now(), later
 	if now.Before(v.due) {
-		return v.body, v.version, v.due
+		return v.shown, v.version, v.due
 	}
 	if v.version == 0 {
 		e = first
@@ -170,9 +174,9 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 		v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
 	}
 	if !bytes.Equal(body, v.body) {
-		v.body, v.version = body, v.version+1
+		v.body, v.shown, v.version = body, slices.Concat(body[:1], more(v.source), body[1:]), v.version+1
 	}
-	return v.body, v.version, v.due
+	return v.shown, v.version, v.due
 }
 
 // extend sets the deadline of the next write to a client.

@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
@@ -75,9 +76,9 @@ func internals(t *repo.Tree, report reporter) {
 		case file.Test():
 		case within(importPath, core+"/coretest") && in != "core/coretest":
 			report(file.Name, "imports "+importPath+" outside a test", "import it from _test.go files only")
-		case within(in, policy.Leaf) && within(importPath, core):
+		case isLeaf(in) && within(importPath, core):
 			report(file.Name, "imports "+importPath, "keep it a leaf: the root package of core imports it")
-		case in == "core" && within(importPath, core) && !internal && importPath != repo.Prefix+policy.Leaf:
+		case in == "core" && within(importPath, core) && !internal && !isLeaf(strings.TrimPrefix(importPath, repo.Prefix)):
 			report(file.Name, "imports "+importPath, "move what both need into core or core/internal: the other package may import them")
 		}
 	})
@@ -92,4 +93,9 @@ func standard(importPath string) bool {
 // within reports whether the import path is root, or is below it.
 func within(importPath, root string) bool {
 	return importPath == root || strings.HasPrefix(importPath, root+"/")
+}
+
+// isLeaf reports whether a directory is one of policy.Leaves, or below one.
+func isLeaf(dir string) bool {
+	return slices.ContainsFunc(policy.Leaves, func(leaf string) bool { return within(dir, leaf) })
 }

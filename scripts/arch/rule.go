@@ -65,7 +65,7 @@ var Rules = []Rule{
 	{"package names", "readers expect that a package is called like the end of its path", packageNames},
 	{"readme length", "the README of a small module fits on one screen", readmeLength},
 	{"readme snippets", "code in a README that is not compiled is soon wrong", snippets},
-	{"readme table", "users find modules on the front page", frontPage},
+	{"modules page", "users find all modules on one page, and the front page is read in a minute", modulesPage},
 	{"decisions", "decisions are cited by number, so no two decisions may have the same number", decisions},
 	{"private places", "the project builds on any machine, and names no place on the machine of its authors", privatePlaces},
 	{"words", "readers are engineers in a hurry, and English is their second language", words},

@@ -73,9 +73,10 @@ func sample() tree {
 	)
 	more := strings.Repeat("more\n", policy.MinReadmeLines)
 	return tree{
-		"go.work":      "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/postgres\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
-		"CHANGELOG.md": "# Changelog\n\n## [Unreleased] - v0.1.0\n\n- `core`, `atoms/retry`, `data`, `data/postgres`\n",
-		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [postgres](atoms/data/postgres/README.md) |\n| [retry](atoms/retry) |\n",
+		"go.work":         "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/postgres\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
+		"CHANGELOG.md":    "# Changelog\n\n## [Unreleased] - v0.1.0\n\n- `core`, `atoms/retry`, `data`, `data/postgres`\n",
+		"README.md":       "# Ephemeral\n",
+		"docs/modules.md": "# Modules\n\n| module |\n|---|\n| [core](../core) |\n| [data](../atoms/data/) |\n| [postgres](../atoms/data/postgres/README.md) |\n| [retry](../atoms/retry) |\n",
 
 		"docs/adr/0001-many-modules.md": "# 1. Many modules\n",
 		"docs/words.md":                 "`le" + "st`\n\n```sh\nhe" + "eds\n```\n\nReaders who know it.\n",
@@ -249,16 +250,17 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 
 		{"readme length", "atom", add("atoms/retry/README.md", strings.Repeat("long\n", 100)), "80 are allowed"},
 		{"readme length", "short", replace("atoms/data/README.md", "more\n", ""), "atoms/data/README.md: is 19 lines long, too short"},
-		{"readme length", "root", add("README.md", strings.Repeat("long\n", 400)), "300 are allowed"},
+		{"readme length", "root", add("README.md", strings.Repeat("long\n", 400)), "160 are allowed"},
 
 		{"readme snippets", "differs", replace("core/README.md", "hello", "hullo"), "core/README.md:4: differs from core.Example"},
 		{"readme snippets", "no marker", replace("core/README.md", "<!-- example: core.Example -->", ""), "core/README.md:4: a Go block that is not a compiled example"},
 		{"readme snippets", "no such example", replace("core/README.md", "core.Example", "core.ExampleGone"), "there is no ExampleGone"},
 		{"readme snippets", "in a guide", add("docs/guide.md", "<!-- example: core.Example -->\n```go\nother\n```\n"), "docs/guide.md:2"},
 
-		{"readme table", "no row", replace("README.md", "| [retry](atoms/retry) |\n", ""), "no row of a table links atoms/retry"},
-		{"readme table", "link outside a table", replace("README.md", "| [retry](atoms/retry) |\n", "[retry](atoms/retry)\n"), "no row of a table links atoms/retry"},
-		{"readme table", "no readme", remove("README.md"), "README.md"},
+		{"modules page", "no row", replace("docs/modules.md", "| [retry](../atoms/retry) |\n", ""), "no row of a table links atoms/retry"},
+		{"modules page", "link outside a table", replace("docs/modules.md", "| [retry](../atoms/retry) |\n", "[retry](../atoms/retry)\n"), "no row of a table links atoms/retry"},
+		{"modules page", "no page", remove("docs/modules.md"), "docs/modules.md"},
+		{"modules page", "long front page", add("README.md", strings.Repeat("word ", 1300)), "1200 are allowed"},
 
 		{"floors", "higher floor", add("core/pattern.go", "package core\n\nfunc low(c Control) { c.Name() }\n"), "core/pattern.go:3: pattern:Control is declared in control.go, on floor inspection, but pattern.go is on floor text"},
 		{"floors", "no floor", add("core/novel.go", "package core\n"), "core/novel.go: is on no floor"},

@@ -55,14 +55,19 @@ func snippets(t *repo.Tree, report reporter) {
 	}
 }
 
-// frontPage checks that a table of the root README links every published module.
-func frontPage(t *repo.Tree, report reporter) {
+// modulesPage checks that docs/modules.md has a row for every published module, and that the
+// front page is short.
+func modulesPage(t *repo.Tree, report reporter) {
+	const page = "docs/modules.md"
 	for _, m := range policy.Published(t) {
-		row := regexp.MustCompile(`(?m)^ *\|.*\]\((\./)?` + regexp.QuoteMeta(m.Dir) + `/?(README\.md)?\)`)
-		if !row.Match(t.Text("README.md")) {
-			do := fmt.Sprintf("add a row like: | [%s](%s) | what it is for |", path.Base(m.Dir), m.Dir)
-			report("README.md", "no row of a table links "+m.Dir, do)
+		row := regexp.MustCompile(`(?m)^ *\|.*\]\(\.\./` + regexp.QuoteMeta(m.Dir) + `/?(README\.md)?\)`)
+		if !row.Match(t.Text(page)) {
+			do := fmt.Sprintf("add a row like: | [%s](../%s) | use it if you want | use something else if |", path.Base(m.Dir), m.Dir)
+			report(page, "no row of a table links "+m.Dir, do)
 		}
+	}
+	if n := len(bytes.Fields(t.Text("README.md"))); n > policy.RootReadmeWords {
+		report("README.md", fmt.Sprintf("has %d words, %d are allowed", n, policy.RootReadmeWords), "move something to docs/modules.md or to the guide")
 	}
 }
 

@@ -39,6 +39,7 @@ var mainTypes = map[string]string{
 	"patterns/adaptiverate":           "AdaptiveRate",
 	"core/breaker":                    "BreakerRule",
 	"core/bucket":                     "Bucket",
+	"core/durations":                  "Durations",
 	"core/profile":                    "Profile",
 	"core/inspect":                    "",
 	"core/filelock":                   "Lock",

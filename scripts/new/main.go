@@ -86,8 +86,9 @@ func plan(t *repo.Tree, kind, name string) (map[string][]byte, error) {
 	}
 	work.SortBlocks()
 	files["go.work"] = modfile.Format(work.Syntax)
-	rows := regexp.MustCompile(`(?m)^\| \[.*\]\(`+kind+`s/.*\n`).FindAllIndex(t.Text("README.md"), -1)
-	files["README.md"] = insert(t.Text("README.md"), rows[len(rows)-1][1], words.Replace("| [`NAME`](DIR) | a signal for each call of `Do` | a plain function is enough |\n"))
+	const page = "docs/modules.md"
+	rows := regexp.MustCompile(`(?m)^\| \[.*\]\(\.\./`+kind+`s/.*\n`).FindAllIndex(t.Text(page), -1)
+	files[page] = insert(t.Text(page), rows[len(rows)-1][1], words.Replace("| [`NAME`](../DIR) | a signal for each call of `Do` | a plain function is enough |\n"))
 	files["CHANGELOG.md"] = insert(t.Text("CHANGELOG.md"), news.FindIndex(t.Text("CHANGELOG.md"))[0], words.Replace("- `NAME`: a new KIND.\n"))
 	return files, nil
 }

@@ -1,5 +1,6 @@
 // Command readme rewrites the Go blocks of all Markdown files from the compiled
-// examples that they name, and the table of signals from the exported constants:
+// examples that they name, the table of signals from the exported constants, and the table
+// of costs from what bench/compare has written:
 //
 //	go run ./scripts/readme
 //
@@ -39,6 +40,13 @@ func plan(tree *repo.Tree) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		text = table.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(rows, "$", "$$")))
+		if costTable.Match(text) {
+			costs, err := costs(tree)
+			if err != nil {
+				return nil, err
+			}
+			text = costTable.ReplaceAll(text, []byte("${1}"+costs))
+		}
 		if !bytes.Equal(text, tree.Text(name)) {
 			changed[name] = text
 		}

@@ -14,24 +14,26 @@ async function ask(path, init) {
   return body;
 }
 
-// act does something on the server, and says how it went.
+// act does something on the server, and says how it went. It returns the answer, unless it failed.
 async function act(words, action) {
+  let answer;
   try {
-    const { done } = await ask("api/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(action) });
-    say(done ? `Done: ${words}` : `Nothing to do: ${words}`);
+    answer = await ask("api/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(action) });
+    say(answer.done ? `Done: ${words}` : `Nothing to do: ${words}`);
   } catch (error) {
     say(`Not done: ${words}: ${inside(error.message)}`, true);
   }
   shown?.acted?.();
   feed.soon();
+  return answer;
 }
 
-// confirmed asks before it acts.
+// confirmed asks before it acts: action is a function, or what act does.
 function confirmed(words, why, action) {
   text($("ask-title"), words + "?");
   text($("ask-text"), why);
   text($("ask-yes"), words);
-  $("ask").does = () => act(words, action);
+  $("ask").does = () => (action.call ? action() : act(words, action));
   $("ask").showModal();
 }
 $("ask-no").addEventListener("click", () => $("ask").close());

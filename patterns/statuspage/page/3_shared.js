@@ -10,10 +10,10 @@ function header() {
   const failed = (all.coordinators ?? []).reduce((sum, c) => sum + (c.failed ?? 0), 0);
   document.title = joined([failed && `${count(failed)} failed`, shown.title, inside(all.title ?? "")], " – ") || "Status";
   $("readonly").hidden = !all.readOnly;
-  const views = ["overview", "operations", "signals"];
+  const views = ["overview", "operations", "waits", "errors", "time", "signals"];
   if (all.queues?.length) views.push("queues");
   if (all.schedules?.length) views.push("schedules");
-  const current = route().view === "operation" ? "operations" : route().view;
+  const current = { operation: "operations", item: "queues", schedule: "schedules" }[route().view] ?? route().view;
   sync($("nav"), views, (v) => v, (v) => el("a", { href: "#" + v }, v[0].toUpperCase() + v.slice(1)),
     (a, v) => attr(a, "aria-current", v === current ? "page" : null));
 }
@@ -69,6 +69,18 @@ function waits(cell, reasons) {
     });
 }
 
+// because shows the name of a signal, and the signals that led to it. A link leads to the operation that raised such a
+// signal, or to the signals of this name.
+function because(cell, s, sink) {
+  if (!cell.firstChild) cell.append(el("span"), el("div", { class: "causes" }));
+  const [name, causes] = cell.children;
+  text(name, s.name);
+  sync(causes, (s.causes ?? []).map((c, i) => ({ ...c, i })), (c) => c.i, () => el("div", {}, "because of ", el("span")), (node, c) => {
+    const to = toOperation(c.coordinator, c.operation) ?? address("signals", { sink, pattern: c.name });
+    link(node.lastChild, to, joined([inside(c.name), c.operation && `of operation ${c.operation}`], " "));
+  });
+}
+
 function operationButtons(cell, operation) {
   const { coordinator } = operation;
   const of = `operation ${operation.id}`;
@@ -83,15 +95,16 @@ function operationButtons(cell, operation) {
   buttons(cell, list);
 }
 
-// detail is what there is to say about an operation in one cell: progress, waits, error.
+// detail is what there is to say about an operation in one cell: its item, progress, waits, error.
 function detail(cell, operation) {
   if (!cell.parts) {
     const b = bar();
-    cell.parts = { bar: b, progress: el("span"), box: el("div", { class: "progress" }), waits: el("div", { class: "waits" }), error: el("div", { class: "error" }) };
+    cell.parts = { item: el("div", { class: "item" }), bar: b, progress: el("span"), box: el("div", { class: "progress" }), waits: el("div", { class: "waits" }), error: el("div", { class: "error" }) };
     cell.parts.box.append(b.node, cell.parts.progress);
-    cell.append(cell.parts.box, cell.parts.waits, cell.parts.error);
+    cell.append(cell.parts.item, cell.parts.box, cell.parts.waits, cell.parts.error);
   }
   const { parts } = cell;
+  text(parts.item, operation.itemText);
   const p = operation.progress;
   parts.box.hidden = !p;
   if (p) {
@@ -103,7 +116,7 @@ function detail(cell, operation) {
 }
 
 const operationColumns = [
-  rowHead("Operation", "id", (cell, o) => link(cell, toOperation(o.coordinator, o.id), o.id)),
+  rowHead("Operation", "id", (cell, o) => link(cell, toOperation(o.coordinator, o.id), joined([o.id, o.of && inside(o.of)], " of "))),
   column("Status", "status", (cell, o) => status(cell, o.status)),
   plain("Key", "key", (o) => o.key),
   plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).map(inside).join(" · ")),
@@ -126,7 +139,7 @@ function choose(node, options) {
   sync(node, options, (o) => o[0], (o) => el("option", { value: o[0] }), (n, o) => text(n, o[1]));
 }
 
-// filters is a form that writes its fields into the address, 250 ms after the last key.
+// filters is a form that writes its fields into the address, 250 ms after the last key. Its box folds on a narrow screen.
 function filters(...children) {
   let timer;
   const apply = () => {
@@ -153,11 +166,16 @@ function filters(...children) {
       apply();
     },
   }, ...children);
+  const wide = matchMedia("(min-width: 48.01rem)");
+  form.box = el("details", { class: "fold", open: wide.matches }, el("summary", {}, "Filters"), form);
+  wide.onchange = () => attr(form.box, "open", wide.matches);
   return form;
 }
 
 // refill writes the parameters into the fields, except the field somebody types in.
 function refill(form, params) {
+  const set = [...new Set([...form.elements].map((e) => e.name))].filter((name) => params[name] && !["coordinator", "sink"].includes(name)).length;
+  text(form.box.firstChild, set ? `Filters: ${set} set` : "Filters");
   for (const e of form.elements) {
     if (!e.name || e === document.activeElement) continue;
     if (e.type === "checkbox") e.checked = (params[e.name] ?? "").split(",").includes(e.value);

@@ -111,9 +111,18 @@ function updateCard(node, c) {
   p.limit.set(c);
 }
 
+const outcomeWords = {
+  rejected: "Never accepted: there was no room, the coordinator was closed, a signal of CancelOn was there, or the context of the caller had ended. There is no operation; the code that calls Enqueue got the error.",
+  refused: "Accepted, but a signal of CancelOn was there when it was to start. The error of the operation names the signal, and Gates shows whether it is still there.",
+  dropped: "Accepted, but it made room for a newer item, because Options.DropOldest is set and the queue was full. Look whether the queue is too short, or the work too slow.",
+};
+
 function overview() {
+  const words = el("details", {}, el("summary", {}, "What rejected, refused and dropped mean"),
+    el("dl", { class: "words" }, ...Object.entries(outcomeWords).flatMap(([name, says]) => [el("dt", {}, name), el("dd", {}, says)])));
   const cards = el("div", { class: "cards" });
   const none = el("p", { class: "empty" }, "The program shows no coordinators.");
+  const program = el("p", { class: "note" });
   const sinks = table("Sinks", "sinks", (s) => s.name, [
     rowHead("Sink", "name", (cell, s) => link(cell, address("signals", { sink: s.name }), s.name)),
     plain("Raised", "num", (s) => count(s.raised)),
@@ -127,12 +136,14 @@ function overview() {
   ]);
   return {
     title: "Overview",
-    nodes: [cards, none, sinks.node],
+    nodes: [program, cards, words, none, sinks.node],
     feed: () => ["overview", {}],
     update(frame) {
       all = frame;
       const list = frame.coordinators ?? [];
       none.hidden = list.length > 0;
+      const p = frame.program;
+      text(program, `${many(p.goroutines, "goroutine")} · heap ${(p.heapBytes / 1e6).toFixed(1)} MB · ${many(p.gcs, "GC cycle")}, ${p.gcPercent.toFixed(1)} % of the processor time`);
       sync(cards, list, (c) => c.id, coordinatorCard, updateCard);
       sinks.set(frame.sinks);
     },

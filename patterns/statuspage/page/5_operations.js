@@ -7,7 +7,7 @@ function operations() {
     ...[...live, ...ended].map((s) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "status", value: s }), s)));
   const order = el("select");
   choose(order, [["", "newest first"], ["oldest", "oldest first"]]);
-  const form = filters(field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
+  const form = filters(field("find", "Find in all coordinators", input("id, key or error")), field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
     field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order), statuses);
   let of = "";
   const rows = operationTable("Operations", "No operation matches.");
@@ -17,21 +17,24 @@ function operations() {
   let params = {};
   return {
     title: "Operations",
-    nodes: [form, rows.node, pages],
+    nodes: [form.box, rows.node, pages],
     feed(p) {
       params = p;
       of = p.coordinator || all.coordinators?.[0]?.id || "";
       choose(which, (all.coordinators ?? []).map((c) => [c.id, c.id === c.name ? c.name : `${inside(c.name)} (${inside(c.id)})`]));
       choose(lane, [["", "any"], ...(coordinatorOf(of)?.lanes ?? []).map((l) => [l.name, l.name])]);
-      lane.parentNode.hidden = lane.options.length < 2;
+      which.parentNode.hidden = Boolean(p.find);
+      lane.parentNode.hidden = p.find || lane.options.length < 2;
       refill(form, { ...p, coordinator: of });
-      return ["operations", { coordinator: of, status: p.status, key: p.key, lane: p.lane, signal: p.signal, order: p.order || "newest", after: p.after, limit: 50 }];
+      const scope = p.find ? { find: p.find } : { coordinator: of, lane: p.lane, after: p.after };
+      return ["operations", { ...scope, status: p.status, key: p.key, signal: p.signal, order: p.order || "newest", limit: 50 }];
     },
     update(frame) {
-      of = frame.coordinator || of;
       const list = frame.operations ?? [];
-      text(rows.title, `Operations of ${coordinatorOf(of)?.name ?? of}`);
-      rows.set(list);
+      if (!params.find) of = frame.coordinator || of;
+      const where = params.find ? `with ${inside(params.find)}` : `of ${coordinatorOf(of)?.name ?? of}`;
+      text(rows.title, `Operations ${where}: ${count(frame.matches)}${frame.more ? " or more" : ""}${list.length < frame.matches ? `, ${list.length} of them here` : ""}`);
+      rows.set(list.map((o) => ({ ...o, of: params.find && coordinatorOf(o.coordinator)?.name })));
       first.hidden = !params.after;
       attr(first, "href", address("operations", { ...params, after: "" }));
       next.hidden = !frame.next;
@@ -51,7 +54,7 @@ function operation() {
   const life = timeLine();
   const signals = table("Signals", "signals own", (s) => s.seq, [
     plain("After", "num", (s) => span(s.offsetMs)),
-    rowHead("Signal", "name", (cell, s) => text(cell, s.name)),
+    rowHead("Signal", "name", (cell, s) => because(cell, s, coordinatorOf(of)?.sink)),
     plain("Key", "key", (s) => s.key),
     plain("Held", "held", (s) => (s.held ? "held" : "")),
     plain("Payload", "type", (s) => s.payload),
@@ -84,7 +87,7 @@ function operation() {
         o.key && fact("key", o.key),
         o.lane && fact("lane", o.lane),
         o.class && fact("class", o.class),
-        o.item && fact("item", o.item, "type"),
+        o.item && fact("item", joined([o.itemText && inside(o.itemText), o.item], " · "), o.itemText ? "" : "type"),
         o.parent && { name: "parent", set: (cell) => link(cell, toOperation(of, o.parent), `operation ${o.parent}`) },
         { name: "enqueued", set: (cell) => moment(cell, o.enqueued) },
         isSet(o.started) && { name: "started", set: (cell) => moment(cell, o.started) },
@@ -108,12 +111,16 @@ function operation() {
   };
 }
 
-// timeLine draws the waits, the run and the signals of an operation. The table below says the same.
+// steps are distances of marks on a scale, in ms.
+const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5, 36e5, 72e5, 144e5, 216e5, 432e5, 864e5];
+
+// timeLine draws the waits, the run and the signals of an operation on a scale. The table below says the same.
 function timeLine() {
   const waited = svg("rect", { class: "waited", y: 14, height: 8, x: 0 });
   const ran = svg("rect", { class: "ran", y: 14, height: 8 });
-  const marks = svg("g");
-  const picture = svg("svg", { class: "life", "aria-hidden": "true" }, waited, ran, marks);
+  const marks = svg("g", { class: "marks" });
+  const scale = svg("g", { class: "scale" });
+  const picture = svg("svg", { class: "life", "aria-hidden": "true" }, scale, waited, ran, marks);
   const words = el("figcaption");
   return {
     node: el("figure", { class: "timeline" }, picture, words),
@@ -133,6 +140,16 @@ function timeLine() {
         attr(mark, "x2", x(s.offsetMs));
         attr(mark, "class", s.held ? "held" : "raised");
       });
+      const step = steps.find((s) => end / s <= 5) ?? 864e5 * Math.ceil(end / 864e5 / 5);
+      sync(scale, Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step), (ms) => ms,
+        (ms) => svg("g", {}, svg("line", { y1: 0, y2: 38 }), svg("text", { y: 50 }, ms ? span(ms).replace(/\.0 s| 00 [ms]/g, (s) => (s === ".0 s" ? " s" : "")) : "0")),
+        (mark, ms) => {
+          const [line, label] = mark.children;
+          attr(line, "x1", x(ms));
+          attr(line, "x2", x(ms));
+          attr(label, "x", x(ms));
+          attr(label, "text-anchor", ms === 0 ? "start" : ms > end * 0.9 ? "end" : "middle");
+        });
       text(words, [began === null ? `waits for ${span(end)}` : `waited ${span(wait)}, then ${isSet(o.finished) ? "ran" : "has run for"} ${span(end - began)}`, many(signals.length, "signal")].join("; "));
     },
   };

@@ -23,7 +23,7 @@ function signals() {
   ], "No signals.");
   const tail = table("Newest first", "signals", (s) => s.seq, [
     column("Time", "time", (cell, s) => moment(cell, s.time)),
-    rowHead("Signal", "name", (cell, s) => text(cell, s.name)),
+    rowHead("Signal", "name", (cell, s) => because(cell, s, params.sink)),
     plain("Key", "key", (s) => s.key),
     column("By", "by", raisedBy),
     plain("Payload", "type", (s) => joined([s.payload, s.held && "held"], " · ")),
@@ -33,7 +33,7 @@ function signals() {
   form.append(retract);
   return {
     title: "Signals",
-    nodes: [form, el("div", { class: "columns" }, el("div", {}, held.node, skipped, tail.node), families.node)],
+    nodes: [form.box, el("div", { class: "columns" }, el("div", {}, held.node, skipped, tail.node), families.node)],
     feed(p) {
       params = p;
       choose(which, (all.sinks ?? []).map((s) => [s.name, s.name]));

@@ -1,8 +1,8 @@
 // --- Which view
 
-const views = { overview, operations, operation, signals, queues, schedules };
+const views = { overview, operations, operation, errors: failures, signals, queues, item, schedules, schedule, waits: waitGraph, time: times };
 // These make a view another page, with focus on its heading. Other parameters only filter.
-const identity = { operation: ["coordinator", "id"] };
+const identity = { operation: ["coordinator", "id"], item: ["queue", "id"], schedule: ["schedules", "schedule"] };
 
 function route() {
   const [view, q] = location.hash.slice(1).split("?", 2);

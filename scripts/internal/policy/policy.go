@@ -21,14 +21,17 @@ const GoVersion = "1.26"
 // Testify may be used by the tests of atoms and patterns.
 const Testify = "github.com/stretchr/testify"
 
-// Leaf is the package of core that its root package may import beside core/internal. It imports
-// nothing of core. It is not internal, because another module, atoms/ratelimit, uses the same
-// data. With two copies of this arithmetic, a fault would have to be fixed twice. See
-// docs/adr/0026.
-const Leaf = "core/bucket"
+// Leaves are the packages of core that its root package may import beside core/internal. They
+// import nothing of core. They are not internal, because other modules use the same data:
+// atoms/ratelimit the buckets, patterns/statuspage the histograms. With two copies of this
+// arithmetic, a fault would have to be fixed twice. See docs/adr/0026.
+var Leaves = []string{"core/bucket", "core/durations"}
 
 // RootReadmeLines is how long README.md of the repository may be.
-const RootReadmeLines = 300
+const RootReadmeLines = 160
+
+// RootReadmeWords is how many words it may have, with code.
+const RootReadmeWords = 1200
 
 // MinReadmeLines is the least length of the README.md of an atom or a pattern.
 const MinReadmeLines = 20
@@ -112,6 +115,10 @@ var Kinds = []Kind{
 		Reason: "a scenario uses the small modules as a user would; nothing imports it",
 	},
 	{
+		Pattern: "examples", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 40,
+		Reason: "each is a whole program in one file, which a reader copies; nothing imports it",
+	},
+	{
 		Pattern: "bench", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 200,
 		Reason: "benchmarks compare with other libraries, which users should not have to download",
 	},
@@ -155,6 +162,11 @@ var Libraries = []Library{
 		Module: "cmd/ephemeral",
 		Path:   "golang.org/x/tools",
 		Reason: "it reads programs: package loading and the interface of go vet",
+	},
+	{
+		Module: "cmd/ephemeral",
+		Path:   "charm.land/bubbletea/v2",
+		Reason: "the terminal of top: see ADR 24",
 	},
 	{
 		Module: "patterns/fxmodule",

@@ -1,0 +1,121 @@
+package top
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	bold    = "\x1b[1m"
+	inverse = "\x1b[7m"
+	red     = "\x1b[31m"
+	reset   = "\x1b[0m"
+)
+
+// View draws the head, the tables around the chosen row, and what keys do.
+func (m *model) View() tea.View {
+	head := fit(m.title+"  "+m.sent.UTC().Format("15:04:05")+"  "+m.client.page.Redacted(), m.width)
+	if m.err != nil {
+		head = red + fit("not up to date since "+m.sent.UTC().Format("15:04:05")+" UTC, and asking again: "+m.err.Error(), m.width) + reset
+	}
+	lines, at := m.lines()
+	height := max(0, m.height-2)
+	first := max(0, min(at-height/2, len(lines)-height))
+	lines = lines[first:min(len(lines), first+height)]
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	v := tea.NewView(strings.Join(append(append([]string{head}, lines...), fit(m.foot(), m.width)), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// lines draws all tables that have rows. at is the line of the chosen row.
+func (m *model) lines() (lines []string, at int) {
+	n := 0
+	for _, t := range m.tables {
+		if len(t.rows) == 0 {
+			continue
+		}
+		head := t.head()
+		widths := t.widths(head)
+		lines = append(lines, "", bold+fit(columns(head, widths), m.width)+reset)
+		for _, r := range t.rows {
+			line := fit(columns(r.cells, widths), m.width)
+			if n == m.cursor {
+				line, at = inverse+line+reset, len(lines)
+			}
+			lines = append(lines, line)
+			n++
+		}
+	}
+	if n == 0 {
+		lines = append(lines, "", fit("nothing here", m.width))
+	}
+	return lines, at
+}
+
+// foot is the last line.
+func (m *model) foot() string {
+	switch q := m.question; {
+	case q != nil && q.isLimit():
+		return q.text + ", new limit: " + m.draft + "▏ enter sets it, esc does not"
+	case q != nil:
+		return q.text + "? y does it, any other key does not"
+	case m.note != "":
+		return m.note
+	}
+	help := "↑ ↓ choose"
+	if rows := m.rows(); len(rows) > 0 {
+		r := rows[m.cursor]
+		if r.opens.name != "" {
+			help += "  enter " + r.opens.name
+		}
+		for _, a := range r.acts {
+			name, _, _ := strings.Cut(a.text, " ")
+			help += "  " + a.key + " " + name
+		}
+	}
+	if len(m.path) > 1 {
+		help += "  esc back"
+	}
+	return help + "  q quit"
+}
+
+// head has the names of the columns for people. In the place of the first is the kind.
+func (t table) head() []string {
+	_, others, _ := strings.Cut(t.kind.columns, " ")
+	return strings.Fields(strings.ToUpper(t.kind.name + " " + strings.ReplaceAll(others, "Ms ", " ")))
+}
+
+// widths are the columns that each cell needs; 0 for a column that is empty.
+func (t table) widths(head []string) []int {
+	widths := make([]int, len(head))
+	for _, r := range t.rows {
+		for i, cell := range r.cells {
+			if cell != "-" {
+				widths[i] = max(widths[i], ansi.StringWidth(cell), len(head[i]))
+			}
+		}
+	}
+	return widths
+}
+
+// columns pads cells to their widths.
+func columns(cells []string, widths []int) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		if widths[i] > 0 {
+			b.WriteString(cell + strings.Repeat(" ", max(0, widths[i]-ansi.StringWidth(cell))+2))
+		}
+	}
+	return b.String()
+}
+
+// fit returns text as exactly width columns, without control characters.
+func fit(text string, width int) string {
+	text = ansi.Truncate(clean(text), max(0, width), "…")
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}

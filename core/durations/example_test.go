@@ -1,0 +1,35 @@
+package durations_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/durations"
+)
+
+// Ninety calls take 10 ms, and ten take a second. A quantile is the end of a range.
+func ExampleHistogram() {
+	var calls durations.Histogram
+	for i := range 100 {
+		if calls.Add(10 * time.Millisecond); i >= 90 {
+			calls.Add(time.Second)
+		}
+	}
+	fmt.Println(calls.Count(), calls.Quantile(0.5), calls.Quantile(0.99).Round(time.Millisecond))
+	// Output: 110 10.48576ms 1.007s
+}
+
+// What was counted ten minutes ago is not in the last minute.
+func ExampleHistory() {
+	calls := durations.Start(2, 0) // one for waits, and one for runs
+	at := func(d time.Duration) int64 { return int64(d) }
+	calls.Add(0, at(time.Second), at(time.Minute), at(5*time.Minute))
+	calls.Add(0, at(time.Second), at(time.Minute), at(15*time.Minute))
+	for _, span := range []time.Duration{time.Minute, time.Hour} {
+		found := calls.Within(span, at(15*time.Minute))
+		fmt.Println(span, found[0].Count(), found[1].Quantile(0.5).Round(time.Second))
+	}
+	// Output:
+	// 1m0s 1 1m0s
+	// 1h0m0s 2 1m0s
+}

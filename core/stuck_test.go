@@ -1,0 +1,90 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// ignores returns after a span, whatever happens to its context.
+func ignores(_ context.Context, span time.Duration) error {
+	time.Sleep(span)
+	return nil
+}
+
+// A body is stuck when it has run for StuckAfter since its start or its last Suspend, or for
+// StuckAfterCancel since the end of its context. Each operation says so once, with its stack.
+func TestStuck(t *testing.T) {
+	suspends := func(ctx context.Context, span time.Duration) error {
+		return core.OperationFrom(ctx).Suspend(ctx, "a friend", func(ctx context.Context) error { return ignores(ctx, span) })
+	}
+	type coordinator = core.Coordinator[time.Duration]
+	for name, c := range map[string]struct {
+		opts   core.Options
+		body   core.Work[time.Duration]
+		during func(*coordinator, core.OperationID)
+		want   time.Duration // from the start; 0: never
+		text   string
+	}{
+		"long":      {opts: core.Options{StuckAfter: time.Minute}, body: ignores, want: time.Minute, text: "its body has not returned"},
+		"suspended": {opts: core.Options{StuckAfter: time.Minute}, body: suspends},
+		"long after a Suspend": {opts: core.Options{StuckAfter: time.Minute}, body: func(ctx context.Context, span time.Duration) error {
+			return errors.Join(suspends(ctx, time.Hour), ignores(ctx, span))
+		}, want: time.Hour + time.Minute, text: "its body has not returned"},
+		"cancelled": {opts: core.Options{StuckAfterCancel: time.Minute}, body: ignores,
+			during: func(c *coordinator, id core.OperationID) { c.Cancel(id, errors.New("nobody waits")) },
+			want:   61 * time.Second, text: "its body has not returned after the end of its context (nobody waits)"},
+		"cancelled in a Suspend": {opts: core.Options{StuckAfterCancel: time.Minute}, body: suspends,
+			during: func(c *coordinator, id core.OperationID) { c.Cancel(id, nil) },
+			want:   61 * time.Second, text: "after the end of its context (core: operation was cancelled)"},
+		"closed": {opts: core.Options{StuckAfterCancel: time.Minute}, body: ignores,
+			during: func(c *coordinator, _ core.OperationID) { go c.Close() },
+			want:   61 * time.Second, text: "is closed)"},
+		"too late":   {opts: core.Options{StuckAfterCancel: time.Minute, Timeout: 10 * time.Second}, body: ignores, want: 70 * time.Second, text: "after the end of its context (core: "},
+		"both":       {opts: core.Options{StuckAfterCancel: time.Hour, StuckAfter: time.Minute, Timeout: 10 * time.Second}, body: ignores, want: time.Minute, text: "has not returned"},
+		"not cancel": {opts: core.Options{StuckAfterCancel: time.Minute, StuckAfter: -1}, body: ignores},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				found := []core.Signal{}
+				c.opts.Sink = core.NewSink(core.SinkOptions{MaxAge: -1})
+				defer c.opts.Sink.Subscribe(core.SignalStuck, func(s core.Signal) { found = append(found, s) })()
+				jobs := core.Must(core.NewCoordinator(c.body, c.opts))
+				start := time.Now()
+				id := core.Must(jobs.Enqueue(t.Context(), 3*time.Hour))
+				time.Sleep(time.Second)
+				if c.during != nil {
+					c.during(jobs, id)
+				}
+				time.Sleep(2*time.Hour - time.Second)
+				synctest.Wait()
+				defer func() {
+					jobs.Drain(t.Context())
+					coretest.Check(t, jobs.Stats().Stuck == 0, "Stats.Stuck is %d at the end", jobs.Stats().Stuck)
+				}()
+				what := ""
+				if x, ok := jobs.Explain(id); ok {
+					what = x.String()
+				}
+				if c.want == 0 {
+					coretest.Check(t, len(found) == 0, "found %v", found)
+					coretest.Check(t, jobs.Stats().Stuck == 0, "Stats.Stuck is %d", jobs.Stats().Stuck)
+					return
+				}
+				coretest.Check(t, len(found) == 1, "found %v", found)
+				coretest.Check(t, found[0].Time.Sub(start) == c.want && found[0].Operation == id, "found %v after %v", found[0], found[0].Time.Sub(start))
+				got, _ := core.Stuck.From(found[0])
+				coretest.Check(t, strings.Contains(got.Reason, c.text), "the reason is %q", got.Reason)
+				coretest.Check(t, strings.Contains(got.Stack, "core_test.ignores(") && !strings.Contains(got.Stack, "engineFrame"), "the stack is\n%s", got.Stack)
+				coretest.Check(t, jobs.Stats().Stuck == 1, "Stats.Stuck is %d", jobs.Stats().Stuck)
+				coretest.Check(t, strings.Contains(what, "stuck: ") && strings.Contains(what, c.text), "Explain says %q", what)
+			})
+		})
+	}
+}

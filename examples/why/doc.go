@@ -1,0 +1,2 @@
+// Package why has the program of the README. Its test runs it.
+package why

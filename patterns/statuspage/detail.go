@@ -1,0 +1,87 @@
+package statuspage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/inspect"
+)
+
+// maxFirings is how many firings of a schedule are shown.
+const maxFirings = 20
+
+// count counts items of a queue.
+func (v itemsSource) count(ctx context.Context, _ effort) (any, error) {
+	n, err := v.known.Count(ctx, v.query)
+	return map[string]any{"queue": v.queue.id, "count": n}, err
+}
+
+// item shows one item of a queue.
+func (v itemsSource) item(ctx context.Context, _ effort) (any, error) {
+	item, ok, err := v.known.Item(ctx, v.id)
+	if err == nil && !ok {
+		err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no item %d of %q, or no longer", v.id, v.queue.id)}
+	}
+	v.page.clean(&item.StoredItem)
+	item.Why, item.History = v.page.redacted(item.Why), append([]inspect.ItemAttempt{}, item.History...)
+	for i := range item.History {
+		a := &item.History[i]
+		a.State, a.Node, a.Err = cut(a.State), cut(a.Node), v.page.redacted(a.Err)
+	}
+	return map[string]any{"queue": v.queue.id, "item": item}, err
+}
+
+// clean makes an item fit to be shown.
+func (p *Page) clean(item *inspect.StoredItem) {
+	item.Key, item.Err, item.Note = p.redacted(item.Key), p.redacted(item.Err), p.redacted(item.Note)
+	item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
+}
+
+// itemsOf returns what a queue tells about its items.
+func itemsOf(q *entry[inspect.StoredQueue]) (inspect.Items, error) {
+	known, ok := q.is.(inspect.Items)
+	if !ok {
+		return nil, invalid("queue %q has no details of items, and no changes of many", q.id)
+	}
+	return known, nil
+}
+
+type scheduleFrame struct {
+	scheduleRow
+	Firings []firingRow `json:"firings"` // the newest first
+}
+
+type firingRow struct {
+	inspect.Firing
+	Coordinator string `json:"coordinator,omitempty"` // of the operation, if the page shows it
+}
+
+// schedule shows one schedule.
+func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
+	list := g.is.Status()
+	i := slices.IndexFunc(list, func(s inspect.ScheduleStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", name, g.id)}
+	}
+	shown := scheduleFrame{p.scheduleRow(g, list[i]), []firingRow{}}
+	if known, ok := g.is.(inspect.Firings); ok {
+		firings := known.Firings(name)
+		for _, f := range firings[:min(len(firings), maxFirings)] {
+			f.State, f.Err = cut(f.State), p.redacted(f.Err)
+			row := firingRow{Firing: f}
+			if f.Operation != 0 {
+				row.Coordinator = p.locate(f.Operation, "")
+			}
+			shown.Firings = append(shown.Firings, row)
+		}
+	}
+	return shown, nil
+}
+
+// scheduleRow is the row of a schedule.
+func (p *Page) scheduleRow(g *entry[inspect.Schedules], s inspect.ScheduleStatus) scheduleRow {
+	s.Name, s.When, s.Description = cut(s.Name), cut(s.When), p.redacted(s.Description)
+	return scheduleRow{Group: g.id, ScheduleStatus: s, Can: p.can("pauseSchedule", "resumeSchedule", "runNow")}
+}
