@@ -80,7 +80,8 @@ func (s *Sink) restore(signal *Signal) bool {
 		f, seq := s.place(entry)
 		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
 		f.more = &more{
-			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
+			payload: signal.payload, cause: signal.cause, restored: true,
+			operation: signal.Operation, source: signal.Source, node: signal.Node,
 		}
 		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
 	}
