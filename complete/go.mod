@@ -15,6 +15,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/mesh v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
@@ -105,6 +106,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 replace github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
 
 replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
+
+replace github.com/ephemeralgo/ephemeral/atoms/mesh => ../atoms/mesh
 
 replace github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
 
