@@ -2,11 +2,13 @@ module github.com/ephemeralgo/ephemeral/atoms/mesh
 
 go 1.26.0
 
-require github.com/ephemeralgo/ephemeral/core v0.1.0
+require (
+	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/nats-io/nats.go v1.55.0
+)
 
 require (
 	github.com/klauspost/compress v1.20.0 // indirect
-	github.com/nats-io/nats.go v1.55.0 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
