@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	nats "github.com/nats-io/nats.go"
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/core"

@@ -28,6 +28,8 @@ var Limits = []Limit{
 	{Part: "atoms/durable/...", Lines: 7130, Reason: "the queue, its store in memory and its suite for stores are 4,440, and each engine is its own; classes, lists, changes of many items, results and counters are 2,400 of all, and the goal for these was 700"},
 	{Part: "atoms/durable/postgres/...", Lines: 1420, Reason: "a third of it is SQL: a turn is one function of the database, and migrations are built beside the work"},
 	{Part: "atoms/durable/sqlite/...", Lines: 1270, Reason: "the same decisions, as statements over sets"},
+	{Part: "atoms/mesh/...", Lines: 1450, Reason: "a protocol of eight messages, what is heard of each node, flushes, limits and wakes, in 1,330, and a server; the goal was 850"},
+	{Part: "atoms/mesh/embedded/...", Lines: 150, Tests: 400, Reason: "it sets options of a server; its tests are those of the mesh with real processes"},
 	{Part: "atoms/scheduledtasks/...", Lines: 930, Reason: "times of cron expressions, clocks that change, strict JSON, missed runs, hand-overs that are tried again, and a store; the goal is 600"},
 	{Part: "atoms/data/...", Lines: 2050, Reason: "the store, the suite for engines, and three engines"},
 	{Part: "atoms/data/postgres/...", Lines: 610, Reason: "group commit, two types of columns, queries and reconnecting"},
