@@ -2,6 +2,7 @@ package mesh_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,4 +50,24 @@ func ExampleJoin() {
 	if declined.Count() > 100 {
 		sink.Hold("gateway.down", "acme", time.Minute)
 	}
+}
+
+// What a page or a log says about the mesh.
+func ExampleMesh_Nodes() {
+	report := func(m *mesh.Mesh, err error) {
+		var missed *mesh.MissedError
+		if errors.As(err, &missed) { // of Flush
+			fmt.Println("some nodes have missed signals:", missed.Nodes)
+		}
+		for _, n := range m.Nodes() {
+			showNode(n)
+		}
+		var s mesh.Stats = m.Stats()
+		fmt.Println(s.Sent, "sent,", s.Raised, "of others raised")
+	}
+	_ = report
+}
+
+func showNode(n mesh.Node) {
+	fmt.Println(n.Name, "holds", n.Held, "and was heard", time.Since(n.Seen), "ago")
 }

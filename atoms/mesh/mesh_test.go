@@ -68,7 +68,7 @@ func TestHeldFacts(t *testing.T) {
 		assert.Contains(t, two.take(), "a.moment:", "handlers see what was held for a moment")
 		three := e.join("three", Options{})
 		settle()
-		assert.True(t, three.sink.Has("a.held"), "who joins later")
+		assert.True(t, three.sink.Has("a.held"), "on a node that joins later")
 		release()
 		before()
 		time.Sleep(3 * latency)
@@ -94,7 +94,7 @@ func TestHeldFacts(t *testing.T) {
 	})
 }
 
-// What a silent node holds ends Lease after its last beat, and not before; who hears nobody says so.
+// What a silent node holds ends Lease after its last beat, and not before. A node that hears nobody says so.
 func TestSilence(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
 		one, two := e.join("one", Options{}), e.join("two", Options{})
@@ -273,7 +273,7 @@ func TestFlush(t *testing.T) {
 
 		e.losing(func(from, _, _ string, _ []byte) bool { return from == "two" }) // it dies
 		begun = time.Now()
-		assert.NoError(t, one.Flush(t.Context()), "who is silent need not answer")
+		assert.NoError(t, one.Flush(t.Context()), "a silent node need not answer")
 		assert.InDelta(t, lease, time.Since(begun), float64(lease/4+2*latency))
 		e.losing(nil)
 		settle()
@@ -438,19 +438,19 @@ func TestOptions(t *testing.T) {
 	}
 	_, err := Join(t.Context(), nil, sink, Options{Cluster: "a"})
 	assert.ErrorContains(t, err, "connection")
-	_, err = join(t.Context(), deaf{}, sink, Options{Cluster: "a"}, time.Now)
-	assert.ErrorIs(t, err, errDeaf)
+	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"}, time.Now)
+	assert.ErrorIs(t, err, errNoServer)
 	assert.Zero(t, sink.Stats().Held)
 	o, err := Options{Cluster: "a"}.resolved()
 	assert.NoError(t, err)
 	assert.NotEmpty(t, o.Name)
 }
 
-var errDeaf = errors.New("deaf")
+var errNoServer = errors.New("no server")
 
-// deaf is a bus without a server.
-type deaf struct{ bus }
+// nowhere is a bus without a server.
+type nowhere struct{ bus }
 
-func (deaf) subscribe(string, func(string, []byte)) (func(), error) { return nil, errDeaf }
-func (deaf) settle(context.Context) error                           { return errDeaf }
-func (deaf) publish(string, []byte) error                           { return errDeaf }
+func (nowhere) subscribe(string, func(string, []byte)) (func(), error) { return nil, errNoServer }
+func (nowhere) settle(context.Context) error                           { return errNoServer }
+func (nowhere) publish(string, []byte) error                           { return errNoServer }

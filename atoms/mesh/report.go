@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Node is what this node has heard of another one.
+// A Node is another node, as far as this one has heard it.
 type Node struct {
 	Name   string    `json:"name"`
 	Seen   time.Time `json:"seen"`   // when its newest message was sent, by the clock here

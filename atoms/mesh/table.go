@@ -11,7 +11,7 @@ const (
 	clockWindow = 10 * 60 * 1_000_000_000
 )
 
-// table is what this node has heard of the others: a plain structure without lock and clock.
+// table is what this node has learned from the others: a plain structure without lock and clock.
 // Times are nanoseconds of this node's monotonic clock. A step appends its effects.
 type table struct {
 	run, name string // of this node
@@ -22,7 +22,7 @@ type table struct {
 	origins   map[string]*origin // by run
 	counted   map[string]*origin // by name: the run of that name that counts
 	effects   []effect
-	greet     bool   // a node is heard anew: a beat lets it hear this one at once
+	greet     bool   // a node is heard that was not: a beat lets it hear this one at once
 	received  uint64 // facts to be raised
 	refused   uint64 // messages and facts
 	forgotten losses // of runs that are forgotten

@@ -32,7 +32,7 @@ const (
 	isPiece  = "piece"  // state: a part of all held facts
 	isLeave  = "leave"  // state: the node has closed
 	isFacts  = "facts"  // facts: raised facts with their numbers
-	isAsk    = "ask"    // state and facts: who has processed all before this?
+	isAsk    = "ask"    // state and facts: a node that has processed all before it answers
 	isNeed   = "need"   // to: the held facts are not known
 	isAck    = "ack"    // to: the answer to an ask
 )

@@ -45,7 +45,7 @@ func JoinMesh(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts mesh.O
 // MeshOptions is [mesh.Options]: Options configure a Mesh.
 type MeshOptions = mesh.Options
 
-// MeshNode is [mesh.Node]: A Node is what this node has heard of another one.
+// MeshNode is [mesh.Node]: A Node is another node, as far as this one has heard it.
 type MeshNode = mesh.Node
 
 // MeshStats is [mesh.Stats]: Stats are the counters of a mesh.

@@ -22,7 +22,6 @@ var mainTypes = map[string]string{
 	"atoms/durable/postgres":          "QueueStore",
 	"atoms/durable/sqlite":            "QueueStore",
 	"atoms/mesh":                      "Mesh",
-	"atoms/mesh/embedded":             "MeshServer",
 	"atoms/sqlitewriter":              "Writer",
 	"patterns/persistentwindow":       "Window",
 	"core":                            "",

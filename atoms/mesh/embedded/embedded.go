@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -29,7 +28,8 @@ type Options struct {
 	// other which servers they know. Peers needs Listen.
 	Peers []string
 	// Clients is the address, HOST:PORT, at which programs without a server connect; "" means
-	// that none can. The connection of this process needs no port.
+	// that none can. The connection of this process needs no port. With Listen, nats-server
+	// always has such a port: it is one of a loopback address then.
 	Clients string
 	// Secret is the password of servers and clients; the name of the user is [User]. Without
 	// TLS, who can read the network can read it.
@@ -45,97 +45,129 @@ const User = "mesh"
 // startTime bounds the start of a server if ctx has no end.
 const startTime = 10 * time.Second
 
-// New starts a server in this process, and connects to it without a port. The server has no
-// storage and knows nothing of JetStream. Stop closes the connection and the server; it may be
-// called many times. New returns an error if an option is wrong or an address is in use, and if
+// A Server is a NATS server in this process, with a connection to it. Make one with [New], and
+// close it. All methods are safe for concurrent use. It has goroutines until Close returns.
+type Server struct {
+	server *server.Server
+	conn   *nats.Conn
+}
+
+// New starts a server in this process, and connects to it without a port. The server stores
+// nothing. New returns an error if an option is wrong or an address is in use, and if
 // the server does not start until ctx ends, or within 10 seconds. New does not wait for Peers.
-func New(ctx context.Context, opts Options) (conn *nats.Conn, stop func(), err error) {
-	so, err := opts.server()
+func New(ctx context.Context, opts Options) (*Server, error) {
+	opts, err := opts.resolved()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s, err := server.NewServer(so)
-	if err != nil {
-		return nil, nil, fmt.Errorf("embedded: %w", err)
+	s := new(Server)
+	if s.server, err = server.NewServer(opts.server()); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
 	}
-	s.Start()
-	halt := func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	}
+	s.server.Start()
 	left := startTime
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end))
 	}
-	if !s.ReadyForConnections(left) {
-		halt()
-		return nil, nil, fmt.Errorf("embedded: the server has not started: is %q or %q in use? %w", opts.Listen, opts.Clients, cmp.Or(context.Cause(ctx), errNotReady))
+	if !s.server.ReadyForConnections(left) {
+		s.Close()
+		return nil, fmt.Errorf("embedded: the server does not listen at Listen %q and Clients %q", opts.Listen, opts.Clients)
 	}
-	auth := nats.Option(func(*nats.Options) error { return nil })
+	options := []nats.Option{nats.InProcessServer(s.server), nats.Name("mesh"), nats.MaxReconnects(-1)}
 	if opts.Secret != "" {
-		auth = nats.UserInfo(User, opts.Secret)
+		options = append(options, nats.UserInfo(User, opts.Secret))
 	}
-	if conn, err = nats.Connect("", nats.InProcessServer(s), nats.Name("mesh"), nats.MaxReconnects(-1), auth); err != nil {
-		halt()
-		return nil, nil, fmt.Errorf("embedded: connect: %w", err)
+	if s.conn, err = nats.Connect("", options...); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("embedded: connect: %w", err)
 	}
-	return conn, sync.OnceFunc(func() {
-		conn.Close()
-		halt()
-	}), nil
+	return s, nil
 }
 
-var errNotReady = errors.New("it is not ready")
+// Conn is the connection of this process. Close closes it.
+func (s *Server) Conn() *nats.Conn { return s.conn }
 
-// server returns the options of the server, or an error.
-func (o Options) server() (*server.Options, error) {
-	so := &server.Options{ServerName: "", NoSigs: true, NoLog: true, DontListen: o.Clients == "", TLSConfig: o.TLS}
+// Close closes the connection and the server, and waits for the goroutines of both. Close the
+// mesh first. It returns nil.
+func (s *Server) Close() error {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
+	return nil
+}
+
+// resolved returns the options, or an error.
+func (o Options) resolved() (Options, error) {
 	safe := o.Secret != "" || o.TLS != nil && o.TLS.ClientAuth == tls.RequireAndVerifyClientCert
-	var err error
+	for field, at := range map[string]string{"Listen": o.Listen, "Clients": o.Clients} {
+		if at == "" {
+			continue
+		}
+		host, port, err := parts(at)
+		if err != nil {
+			return o, fmt.Errorf("embedded: Options.%s is %q, but must be HOST:PORT, with a port from 1 to 65535", field, at)
+		}
+		if ip := net.ParseIP(host); !safe && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return o, fmt.Errorf("embedded: Options.%s is %q, which other machines can reach: it needs Secret, or TLS with RequireAndVerifyClientCert", field, at)
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))) // the server does not say that an address is in use
+		if err != nil {
+			return o, fmt.Errorf("embedded: Options.%s: %w", field, err)
+		}
+		l.Close()
+	}
+	for _, peer := range o.Peers {
+		if _, _, err := parts(peer); err != nil {
+			return o, fmt.Errorf("embedded: Options.Peers has %q, but must have HOST:PORT, with ports from 1 to 65535", peer)
+		}
+	}
+	if len(o.Peers) > 0 && o.Listen == "" {
+		return o, errors.New("embedded: Options.Peers has servers, but Listen is empty")
+	}
+	return o, nil
+}
+
+// parts returns the host and the port of an address.
+func parts(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if number == 0 {
+		err = strconv.ErrRange
+	}
+	return cmp.Or(host, "0.0.0.0"), int(number), err
+}
+
+// server returns the options of the server.
+func (o *Options) server() *server.Options {
+	so := &server.Options{NoSigs: true, NoLog: true, TLSConfig: o.TLS}
 	if o.Secret != "" {
 		so.Username, so.Password = User, o.Secret
 	}
-	if o.Clients != "" {
-		if so.Host, so.Port, err = address("Clients", o.Clients, safe); err != nil {
-			return nil, err
-		}
+	switch {
+	case o.Clients != "":
+		so.Host, so.Port, _ = parts(o.Clients)
+	case o.Listen != "":
+		so.Host, so.Port = "127.0.0.1", server.RANDOM_PORT // without it, nats-server starts no routes
+	default:
+		so.DontListen = true
 	}
 	if o.Listen == "" {
-		if len(o.Peers) > 0 {
-			return nil, errors.New("embedded: Options.Peers has servers, but Listen is empty")
-		}
-		return so, nil
+		return so
 	}
 	c := &so.Cluster
-	if c.Host, c.Port, err = address("Listen", o.Listen, safe); err != nil {
-		return nil, err
-	}
+	c.Host, c.Port, _ = parts(o.Listen)
 	c.Name, c.TLSConfig, c.Username, c.Password = "mesh", o.TLS, so.Username, so.Password
 	for _, peer := range o.Peers {
-		if _, _, err := net.SplitHostPort(peer); err != nil {
-			return nil, fmt.Errorf("embedded: Options.Peers has %q, but needs HOST:PORT: %w", peer, err)
-		}
 		u := &url.URL{Scheme: "nats-route", Host: peer}
 		if o.Secret != "" {
 			u.User = url.UserPassword(User, o.Secret)
 		}
 		so.Routes = append(so.Routes, u)
 	}
-	return so, nil
-}
-
-// address returns the parts of an address. If the port is not safe, the host must be a loopback
-// address.
-func address(field, text string, safe bool) (host string, port int, err error) {
-	host, name, err := net.SplitHostPort(text)
-	if err != nil {
-		return "", 0, fmt.Errorf("embedded: Options.%s is %q, but must be HOST:PORT: %w", field, text, err)
-	}
-	if port, err = strconv.Atoi(name); err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("embedded: Options.%s is %q, but the port must be from 1 to 65535", field, text)
-	}
-	if ip := net.ParseIP(host); !safe && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", 0, fmt.Errorf("embedded: Options.%s is %q, which other machines can reach: it needs Secret, or TLS with RequireAndVerifyClientCert", field, text)
-	}
-	return cmp.Or(host, "0.0.0.0"), port, nil
+	return so
 }

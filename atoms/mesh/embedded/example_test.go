@@ -14,18 +14,18 @@ import (
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, stop, err := embedded.New(ctx, embedded.Options{})
+	server, err := embedded.New(ctx, embedded.Options{})
 	if err != nil {
 		panic(err)
 	}
-	defer stop()
+	defer server.Close()
 	here, there := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
-	shop1, err := mesh.Join(ctx, conn, here, mesh.Options{Cluster: "shop", Name: "shop-1", Share: "gateway.*"})
+	shop1, err := mesh.Join(ctx, server.Conn(), here, mesh.Options{Cluster: "shop", Name: "shop-1", Share: "gateway.*"})
 	if err != nil {
 		panic(err)
 	}
 	defer shop1.Close()
-	shop2, err := mesh.Join(ctx, conn, there, mesh.Options{Cluster: "shop", Name: "shop-2", Share: "gateway.*"})
+	shop2, err := mesh.Join(ctx, server.Conn(), there, mesh.Options{Cluster: "shop", Name: "shop-2", Share: "gateway.*"})
 	if err != nil {
 		panic(err)
 	}

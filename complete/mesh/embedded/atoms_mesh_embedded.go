@@ -6,18 +6,21 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
-	nats "github.com/nats-io/nats.go"
 )
 
-// MeshServerOptions is [embedded.Options]: Options configure a server.
-type MeshServerOptions = embedded.Options
+// ServerOptions is [embedded.Options]: Options configure a server.
+type ServerOptions = embedded.Options
 
-// MeshServerUser is [embedded.User]: User is the name of the user whose password is
+// ServerUser is [embedded.User]: User is the name of the user whose password is
 // Options.Secret.
-const MeshServerUser = embedded.User
+const ServerUser = embedded.User
 
-// NewMeshServer is [embedded.New]: New starts a server in this process, and connects to
-// it without a port.
-func NewMeshServer(ctx context.Context, opts embedded.Options) (conn *nats.Conn, stop func(), err error) {
+// Server is [embedded.Server]: A Server is a NATS server in this process, with a
+// connection to it.
+type Server = embedded.Server
+
+// NewServer is [embedded.New]: New starts a server in this process, and connects to it
+// without a port.
+func NewServer(ctx context.Context, opts embedded.Options) (*embedded.Server, error) {
 	return embedded.New(ctx, opts)
 }
