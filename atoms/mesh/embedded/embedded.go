@@ -21,7 +21,7 @@ import (
 // requires and verifies certificates of clients. Otherwise its host must be a loopback address.
 type Options struct {
 	// Listen is the address, HOST:PORT, at which servers of other processes connect to this
-	// one; "" means that none can. Without a host, it is all addresses of the machine.
+	// one; "" means that none can. Without a host, it is all IPv4 addresses of the machine.
 	Listen string
 	// Peers are the addresses of other servers. They may include this one, so all processes
 	// can have the same list. A server that is not there is tried again every second. Servers tell each
