@@ -1,0 +1,212 @@
+package mesh
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func testTable() *table {
+	t := newTable("5", "here")
+	t.lease, t.maxLate, t.maxRate = 100, 100, math.MaxInt
+	t.accepts = func(name string) bool { return name != "refused" }
+	return t
+}
+
+// world is a model: an origin whose messages are delayed, lost and reordered with others, and
+// what a receiver may hold of it. Clocks differ by an hour.
+type world struct {
+	t        *testing.T
+	r        *rand.Rand
+	now      int64
+	sender   own
+	table    *table
+	way      []sent
+	released map[uint64]int64 // when it was released
+	shown    map[uint64]bool  // what stands at the receiver, from its effects
+	lastBeat int64            // when the newest beat that has come was sent
+	raised   []uint64
+	base     uint64 // the number before the first that can be heard
+	quiet    bool   // nothing is lost or late
+}
+
+type sent struct {
+	at, by int64 // when it was sent, and when it arrives
+	facts  bool
+	m      message
+}
+
+const hour = int64(time.Hour)
+
+// send takes what there is, and puts it on its way.
+func (w *world) send() {
+	w.sender.expire(w.now)
+	k := w.sender.take()
+	stamp := w.now + hour
+	var ms []message
+	for _, c := range k.changes {
+		if c.held != nil {
+			ms = append(ms, message{Is: isChange, Items: []item{{ID: c.id, Name: "a"}}})
+		} else {
+			ms = append(ms, message{Is: isChange, Ended: []uint64{c.id}})
+		}
+	}
+	if k.listed {
+		parts := 1 + w.r.IntN(3)
+		for i := range parts {
+			m := message{Is: isPiece, List: k.number, Pieces: parts, Upto: k.upto}
+			for id := range w.sender.holds {
+				if id%uint64(parts) == uint64(i) {
+					m.Items = append(m.Items, item{ID: id, Name: "a"})
+				}
+			}
+			ms = append(ms, m)
+		}
+	}
+	if k.beat {
+		ms = append(ms, message{Is: isBeat, Held: k.held, Digest: k.digest})
+	}
+	facts := message{Is: isFacts, Last: k.last}
+	for _, f := range k.facts {
+		facts.Items = append(facts.Items, item{ID: f.n, Name: "a"})
+	}
+	for _, m := range append(ms, facts) {
+		m.Node, m.Sent = "there", stamp
+		w.put(m, m.Is == isFacts)
+	}
+}
+
+// put delays a message, behind the others of its topic.
+func (w *world) put(m message, facts bool) {
+	by := w.now + 1
+	if !w.quiet {
+		by += w.r.Int64N(5)
+	}
+	if !w.quiet && w.r.IntN(30) == 0 {
+		by += w.r.Int64N(400) // a cut
+	}
+	for _, s := range w.way {
+		if s.facts == facts {
+			by = max(by, s.by)
+		}
+	}
+	if w.quiet || w.r.IntN(20) > 0 { // else it is lost
+		w.way = append(w.way, sent{w.now, by, facts, m})
+	}
+}
+
+// arrive delivers what is due, and checks what follows from it.
+func (w *world) arrive() {
+	w.way = slices.DeleteFunc(w.way, func(s sent) bool {
+		if s.by > w.now {
+			return false
+		}
+		w.lastBeat = max(w.lastBeat, s.at)
+		if !s.facts {
+			need, _ := w.table.state(w.now, "3", &s.m)
+			w.sender.list = w.sender.list || need
+			return true
+		}
+		before := w.table.origins["3"]
+		known := before != nil && before.started
+		o, age := w.table.arrive(w.now, "3", &s.m)
+		if !known {
+			w.base = o.last
+		}
+		for i := range s.m.Items {
+			if it := &s.m.Items[i]; w.table.admit(w.now, o, it, age) {
+				require.LessOrEqual(w.t, w.now-s.at, w.table.maxLate+w.fastest(), "too old")
+				w.raised = append(w.raised, it.ID)
+			}
+		}
+		w.table.passed(o, s.m.Last)
+		return true
+	})
+	w.table.expire(w.now)
+	for _, e := range w.table.effects {
+		switch {
+		case e.begins != nil:
+			require.False(w.t, w.shown[e.begins.id], "held twice")
+			w.shown[e.begins.id] = true
+		case e.ends != nil:
+			require.True(w.t, w.shown[e.ends.id], "ended twice")
+			delete(w.shown, e.ends.id)
+		}
+	}
+	w.table.effects = nil
+	for id := range w.shown {
+		require.Less(w.t, w.now, w.lastBeat+w.table.lease+w.fastest(), "held without a beat")
+		if at, ok := w.released[id]; ok {
+			require.Less(w.t, w.now, at+w.table.lease+w.fastest()+10, "released long ago")
+		}
+	}
+}
+
+// fastest is how long the fastest message was under way.
+func (w *world) fastest() int64 { return w.table.origins["3"].least + hour }
+
+// In random schedules, a receiver holds nothing that is not proved, raises each fact once and in
+// order, counts all others, and holds the same when all is quiet.
+func TestTableModel(t *testing.T) {
+	for seed := range uint64(300) {
+		w := &world{
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]*ownHold{}, ends: math.MaxInt64},
+			released: map[uint64]int64{}, shown: map[uint64]bool{}, lastBeat: math.MinInt64 / 2,
+		}
+		step := func() {
+			w.now++
+			if w.now%25 == 0 {
+				w.sender.beat = true
+			}
+			if w.r.IntN(2) == 0 || w.sender.beat {
+				w.send()
+			}
+			w.arrive()
+		}
+		for range 2000 {
+			switch w.r.IntN(20) {
+			case 0:
+				w.sender.ids++
+				w.sender.hold(&ownHold{w.sender.ids, []byte{}, math.MaxInt64})
+			case 1:
+				for id := range w.sender.holds {
+					w.released[id] = w.now
+					w.sender.release(id)
+					break
+				}
+			case 2, 3:
+				w.sender.raise(core.Signal{Name: "a"}, 1000)
+			}
+			step()
+		}
+		w.quiet = true
+		for range 600 {
+			step()
+		}
+		require.Len(t, w.shown, len(w.sender.holds), "seed %d", seed)
+		for id := range w.sender.holds {
+			require.True(t, w.shown[id])
+		}
+		require.True(t, slices.IsSorted(w.raised) && len(slices.Compact(slices.Clone(w.raised))) == len(w.raised), "seed %d", seed)
+		o := w.table.origins["3"]
+		require.Equal(t, w.sender.last-w.base, uint64(len(w.raised))+o.lost(), "seed %d", seed)
+	}
+}
+
+func TestStamps(t *testing.T) {
+	start := time.Now()
+	s := stamps{last: start}
+	assert.EqualValues(t, time.Second, s.at(start.Add(time.Second)))
+	wall := func(d time.Duration) time.Time { return start.Add(d).Round(0) } // without the monotonic clock
+	s.last = wall(time.Second)
+	assert.EqualValues(t, time.Hour, s.at(wall(time.Hour)), "set forward, or the machine slept")
+	assert.EqualValues(t, time.Hour, s.at(wall(time.Minute)), "set back")
+	assert.EqualValues(t, time.Hour+time.Second, s.at(wall(time.Minute+time.Second)))
+}
