@@ -47,6 +47,7 @@ func TestRaisedFacts(t *testing.T) {
 		assert.Equal(t, []string{"a.placed:ada"}, three.take(), "Accept")
 		assert.Empty(t, one.take(), "what came from others is not sent on")
 		assert.EqualValues(t, 52, two.Stats().Raised)
+		assert.Zero(t, three.Stats().Sent+uint64(three.Stats().Held), "signals of the mesh do not travel")
 		assert.EqualValues(t, 51, three.Stats().Refused)
 	})
 }
@@ -155,12 +156,12 @@ func TestCut(t *testing.T) {
 
 		e.cutOff("one") // and it dies in the cut
 		time.Sleep(lease / 2)
-		one.Close()
+		e.losing(func(from, _, _ string, _ []byte) bool { return from == "one" })
 		time.Sleep(2 * lease)
-		e.losing(func(_, _, _ string, data []byte) bool { return false })
 		e.heal()
 		settle()
 		assert.Empty(t, two.take(), "old beats revive nothing")
+		assert.Empty(t, two.Nodes())
 	})
 }
 
@@ -270,6 +271,22 @@ func TestFlush(t *testing.T) {
 		assert.ErrorAs(t, one.Flush(t.Context()), &missed)
 		assert.Equal(t, map[string]uint64{"three": 1}, missed.Nodes)
 		assert.NoError(t, one.Flush(t.Context()))
+
+		asked := 0
+		e.losing(func(_, to, _ string, data []byte) bool {
+			is := decode(data).Is
+			if is == isAsk {
+				asked++
+			}
+			return to == "three" && (is == isChange || is == isAsk && asked <= 2)
+		})
+		for range 3 * maxBatch {
+			one.sink.Raise("a.batch")
+		}
+		one.sink.Hold("a.second", "", 0)
+		assert.NoError(t, one.Flush(t.Context()), "a change and an ask are lost")
+		assert.Equal(t, 3*maxBatch, two.sink.Count("a.batch"))
+		assert.True(t, two.sink.Has("a.second") && three.sink.Has("a.second"))
 
 		e.losing(func(from, _, _ string, _ []byte) bool { return from == "two" }) // it dies
 		begun = time.Now()

@@ -3,6 +3,7 @@ package mesh
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func testTable() *table {
@@ -155,7 +157,11 @@ func (w *world) fastest() int64 { return w.table.origins["3"].least + hour }
 // In random schedules, a receiver holds nothing that is not proved, raises each fact once and in
 // order, counts all others, and holds the same when all is quiet.
 func TestTableModel(t *testing.T) {
-	for seed := range uint64(300) {
+	seeds := uint64(30)
+	if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
+		seeds = 300
+	}
+	for seed := range seeds {
 		w := &world{
 			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]*ownHold{}, ends: math.MaxInt64},
 			released: map[uint64]int64{}, shown: map[uint64]bool{}, lastBeat: math.MinInt64 / 2,
@@ -198,6 +204,59 @@ func TestTableModel(t *testing.T) {
 		o := w.table.origins["3"]
 		require.Equal(t, w.sender.last-w.base, uint64(len(w.raised))+o.lost(), "seed %d", seed)
 	}
+}
+
+// What the model does not send: messages that come twice or too late, and lists that end facts.
+func TestTable(t *testing.T) {
+	b := testTable()
+	at := func(now int64, m message) (need, known bool) {
+		m.Node, m.Sent = "there", now
+		return b.state(now, "3", &m)
+	}
+	held := func() (ids []uint64) {
+		for id := range b.origins["3"].holds {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	at(0, message{Is: isChange, Items: []item{{ID: 1, Name: "a"}, {ID: 2, Name: "a"}, {ID: 3, Name: "refused"}, {ID: 4, Name: "a"}}})
+	assert.Len(t, b.effects, 3)
+	at(1, message{Is: isPiece, List: 1, Pieces: 1, Upto: 3, Items: []item{{ID: 1, Name: "a"}}})
+	assert.Equal(t, []uint64{1, 4}, held(), "4 is newer than the list")
+	need, _ := at(1, message{Is: isBeat, Held: 2, Digest: mix(1) ^ mix(4)})
+	assert.False(t, need)
+
+	o, _ := b.arrive(1, "3", &message{Node: "there", Sent: 1, Items: []item{{ID: 7}}})
+	assert.True(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 0))
+	assert.False(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 0), "twice")
+	assert.False(t, b.admit(1, o, &item{ID: 8, Name: "a", Age: 101}, 0), "it waited at its node")
+	assert.False(t, b.admit(1, o, &item{ID: 9, Name: "a", Age: math.MaxInt64}, math.MaxInt64/2), "no overflow")
+	assert.EqualValues(t, 2, o.lost())
+
+	const drift = clockWindow + 50 // the clock of the node is slower and slower
+	for i := range int64(4) {
+		o.age(i*drift, i*clockWindow)
+	}
+	assert.Less(t, o.age(4*drift, 4*clockWindow), int64(3*50))
+
+	at(4*drift, message{Is: isLeave})
+	assert.Empty(t, held())
+	at(4*drift+1, message{Is: isBeat})
+	assert.Zero(t, b.alive(), "it has left")
+}
+
+// A Flush asks after all that was raised before it.
+func TestAskAfterFacts(t *testing.T) {
+	o := own{asks: map[uint64]*ask{7: {after: maxBatch + 1, due: true}}}
+	for range maxBatch + 2 {
+		o.raise(core.Signal{}, maxBatch+1)
+	}
+	assert.Empty(t, o.take().asks)
+	w := o.take()
+	assert.Equal(t, []uint64{7}, w.asks)
+	assert.EqualValues(t, maxBatch+2, w.last, "what was not sent is passed as well")
+	assert.False(t, o.busy())
 }
 
 func TestStamps(t *testing.T) {
