@@ -37,6 +37,7 @@ func Groups() []Group {
 		{"attached", 0, attachedRows},
 		{"wave", 0, waveRows},
 		{"failover", 0, failoverRows},
+		{"mesh", 0, meshRows},
 		{"durable", 0, durableRows},
 		{"original", 0, originalRows},
 	}

@@ -22,7 +22,7 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 // each node.
 //
 // It returns a [*MissedError] if a node has missed signals since the last Flush that returned.
-// If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed]. Do not call it
+// While [SignalDuplicate] is held, nobody answers. If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed]. Do not call it
 // in a handler of a signal of another node: it may wait for a node that waits for the handler.
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{answers: map[string]*answers{}, due: true, done: make(chan struct{})}

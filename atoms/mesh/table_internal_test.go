@@ -157,7 +157,7 @@ func (w *world) fastest() int64 { return w.table.origins["3"].least + hour }
 // In random schedules, a receiver holds nothing that is not proved, raises each fact once and in
 // order, counts all others, and holds the same when all is quiet.
 func TestTableModel(t *testing.T) {
-	seeds := uint64(30)
+	seeds := uint64(10)
 	if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
 		seeds = 300
 	}

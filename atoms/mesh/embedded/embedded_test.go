@@ -10,7 +10,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"net"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,51 +21,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
 	"github.com/ephemeralgo/ephemeral/core"
 )
-
-// What a process holds ends when it is killed, and while it is stopped.
-func TestKilledAndStopped(t *testing.T) {
-	at := address(t)
-	here := join(t, run(t, embedded.Options{Clients: at, Secret: secret}).Conn(), options("here"))
-	killed, stopped := start(t, at, options("killed")), start(t, at, options("stopped"))
-	killed.do("hold a.killed")
-	stopped.do("hold a.stopped")
-	here.present(t, "a.killed")
-	here.present(t, "a.stopped")
-
-	begun := time.Now()
-	require.NoError(t, killed.cmd.Process.Kill())
-	here.gone(t, "a.killed")
-	t.Logf("killed: gone after %.2f x Lease", float64(time.Since(begun))/float64(lease))
-	assert.Greater(t, time.Since(begun), lease/2)
-	assert.True(t, here.sink.Has("a.stopped") && here.sink.Has(mesh.SignalLost))
-
-	begun = time.Now()
-	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
-	here.gone(t, "a.stopped")
-	here.present(t, mesh.SignalAlone)
-	t.Logf("stopped: gone after %.2f x Lease", float64(time.Since(begun))/float64(lease))
-	begun = time.Now()
-	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
-	here.present(t, "a.stopped")
-	t.Logf("continued: back after %.2f x Lease", float64(time.Since(begun))/float64(lease))
-
-	// Another process takes its place: the old one does not come back beside it.
-	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
-	here.gone(t, "a.stopped")
-	next := start(t, at, options("stopped"))
-	next.do("hold a.next")
-	here.present(t, "a.next")
-	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
-	for stopped.do("has mesh.duplicate") != "true" {
-		time.Sleep(lease / 8) // it is asked, not guessed
-	}
-	assert.False(t, here.sink.Has("a.stopped"))
-	assert.True(t, here.sink.Has("a.next"))
-	assert.NotZero(t, here.Stats().Refused)
-	stopped.do("raise a.old")
-	assert.Equal(t, "<nil>", next.do("flush"))
-	assert.False(t, here.sink.Has("a.old"))
-}
 
 // A link is cut for 2 seconds and keeps what is sent meanwhile. Both sides say that they are alone;
 // after it, both hold the same again, and what is old is not raised.
