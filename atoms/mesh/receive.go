@@ -32,7 +32,7 @@ func (m *Mesh) onState(run string, data []byte) {
 	m.unlock()
 }
 
-// refuse counts a message that makes no sense, and unlocks.
+// refuse counts a message or a fact that makes no sense here, and unlocks.
 func (m *Mesh) refuse(senseless bool) {
 	if senseless {
 		m.table.refused++
@@ -98,8 +98,13 @@ func (m *Mesh) perform(e effect) {
 	switch {
 	case e.begins != nil:
 		h := e.begins
-		if s, ok := m.carriers.signal(&h.item, true); ok {
-			h.release, _ = m.sink.Import(s, h.from.name)
+		s, ok := m.carriers.signal(&h.item, true)
+		if ok {
+			h.release, ok = m.sink.Import(s, h.from.name)
+		}
+		if !ok {
+			m.mu.Lock()
+			m.refuse(true)
 		}
 	case e.ends != nil:
 		if e.ends.release != nil {

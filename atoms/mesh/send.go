@@ -36,9 +36,9 @@ func (m *Mesh) sendHeld(w *work) {
 		var ended []uint64
 		for len(w.changes) > 0 && len(ended) < maxBatch {
 			c := w.changes[0]
-			if c.held == nil {
+			if c.held == nil && b.take(maxDigits) {
 				ended = append(ended, c.id)
-			} else if !b.add(c.held.data) {
+			} else if c.held == nil || !b.add(c.held.data) {
 				break
 			}
 			w.changes = w.changes[1:]
@@ -96,13 +96,24 @@ type batch struct {
 
 // add reports whether there was room.
 func (b *batch) add(data []byte) bool {
-	if len(b.items) == maxBatch || b.bytes+len(data) > maxItems {
+	if len(b.items) == maxBatch || !b.take(len(data)) {
 		return false
 	}
 	b.items = append(b.items, data)
-	b.bytes += len(data) + 1
 	return true
 }
+
+// take takes that many bytes and one for a comma, if there are so many left.
+func (b *batch) take(n int) bool {
+	if b.bytes+n+1 > maxItems {
+		return false
+	}
+	b.bytes += n + 1
+	return true
+}
+
+// maxDigits is the length of the longest id.
+const maxDigits = 20
 
 func (m *Mesh) publish(topic string, msg message, items [][]byte) {
 	m.publishTo(topic, m.table.run, msg, items)

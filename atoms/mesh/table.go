@@ -235,11 +235,11 @@ func (t *table) piece(o *origin, m *message, at int64) {
 		t.begin(o, &m.Items[i], at)
 		l.ids[m.Items[i].ID] = true
 	}
-	if l.left--; l.left > 0 {
+	if l.left--; l.left > 0 && len(l.ids) <= maxHolds {
 		return
 	}
 	for id := range o.holds {
-		if id <= m.Upto && !l.ids[id] {
+		if l.left == 0 && id <= m.Upto && !l.ids[id] {
 			t.end(o, id)
 		}
 	}

@@ -269,3 +269,21 @@ func TestStamps(t *testing.T) {
 	assert.EqualValues(t, time.Hour, s.at(wall(time.Minute)), "set back")
 	assert.EqualValues(t, time.Hour+time.Second, s.at(wall(time.Minute+time.Second)))
 }
+
+// No message is larger than receivers accept, and a batch has room for its largest fact.
+func TestMessagesFit(t *testing.T) {
+	e := &ether{t: t, cut: map[string]bool{}}
+	largest := 0
+	e.lose = func(_, _, _ string, data []byte) bool { largest = max(largest, len(data)); return true }
+	m := &Mesh{bus: wire{e, "one"}, table: newTable("1", ""), opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}, clock: time.Now}
+	e.subs = []*subscriber{{pattern: "*"}}
+	var w work
+	for id := range uint64(3 * maxBatch) {
+		w.changes = append(w.changes, change{id: math.MaxUint64 - id}, change{held: &ownHold{data: make([]byte, 30)}})
+	}
+	w.changes = append(w.changes, change{held: &ownHold{data: make([]byte, maxItems-1)}})
+	m.sendHeld(&w)
+	assert.Empty(t, w.changes)
+	assert.Greater(t, largest, maxItems)
+	assert.LessOrEqual(t, largest, maxMessage)
+}

@@ -137,7 +137,7 @@ func (c carriers) encode(id uint64, s core.Signal, age int64) (data []byte, ok b
 		}
 	}
 	data, err := json.Marshal(it)
-	return data, err == nil && len(data) <= maxItems
+	return data, err == nil && len(data) < maxItems
 }
 
 // fits reports whether the texts of the item are as they must be.
