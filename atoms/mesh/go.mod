@@ -3,6 +3,7 @@ module github.com/ephemeralgo/ephemeral/atoms/mesh
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/nats-io/nats.go v1.55.0
 )

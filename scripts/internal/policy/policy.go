@@ -152,6 +152,12 @@ var Libraries = []Library{
 		Reason: "the client of NATS, which carries the messages; see docs/adr/0034",
 	},
 	{
+		Module: "atoms/mesh",
+		Path:   "github.com/anishathalye/porcupine",
+		Tests:  true,
+		Reason: "it checks histories of holds, flushes and reads",
+	},
+	{
 		Module: "atoms/mesh/embedded",
 		Path:   "github.com/nats-io/nats.go",
 		Reason: "it connects to the server that it runs",
