@@ -103,7 +103,11 @@ func histories(t *testing.T, seed uint64, flush bool) (found map[touch][]porcupi
 // When Flush has returned, a read on each node finds what was held before. Without Flush, the
 // checker finds reads of old values.
 func TestHistories(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		for _, flush := range []bool{true, false} {
 			t.Run(strconv.FormatBool(flush)+fmt.Sprint(seed), func(t *testing.T) {
 				results := map[porcupine.CheckResult]int{}

@@ -158,7 +158,9 @@ func (w *world) fastest() int64 { return w.table.origins["3"].least + hour }
 // order, counts all others, and holds the same when all is quiet.
 func TestTableModel(t *testing.T) {
 	seeds := uint64(10)
-	if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
+	if testing.Short() {
+		seeds = 2
+	} else if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
 		seeds = 300
 	}
 	for seed := range seeds {
