@@ -22,6 +22,7 @@ func BenchmarkLogging(b *testing.B)      { benchmark(b, loggingRows()) }
 func BenchmarkTelemetry(b *testing.B)    { benchmark(b, telemetryRows()) }
 func BenchmarkAttached(b *testing.B)     { benchmark(b, attachedRows()) }
 func BenchmarkPage(b *testing.B)         { benchmark(b, pageRows()) }
+func BenchmarkMesh(b *testing.B)         { benchmark(b, meshRows()) }
 func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
 func BenchmarkOriginal(b *testing.B)     { benchmark(b, originalRows()) }

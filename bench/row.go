@@ -40,6 +40,7 @@ func Groups() []Group {
 		{"page", "a raise and an operation beside a status page with 50 clients, on one core", 1, pageRows},
 		{"wave", "atoms/waveorchestrator: from one wave to the next", 0, waveRows},
 		{"failover", "atoms/priorityprocessor: an item of the primary and of the backup", 0, failoverRows},
+		{"mesh", "atoms/mesh: a raise that is not shared, and one that is", 0, meshRows},
 		{"durable", "atoms/durable/postgres: enqueueing and running items", 0, durableRows},
 		{"original", "the benchmarks of the C# library", 0, originalRows},
 	}

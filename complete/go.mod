@@ -15,6 +15,8 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/mesh v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/mesh/embedded v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
@@ -49,19 +51,28 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/statuspage v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/nats-io/nats.go v1.55.0
 	go.uber.org/fx v1.24.0
 )
 
 require (
+	github.com/antithesishq/antithesis-sdk-go v0.9.0-default-no-op // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/minio/highwayhash v1.0.4 // indirect
+	github.com/nats-io/jwt/v2 v2.8.3 // indirect
+	github.com/nats-io/nats-server/v2 v2.15.3 // indirect
+	github.com/nats-io/nkeys v0.4.17 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
@@ -73,9 +84,11 @@ require (
 	go.uber.org/dig v1.19.0 // indirect
 	go.uber.org/multierr v1.10.0 // indirect
 	go.uber.org/zap v1.26.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -105,6 +118,10 @@ replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 replace github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
 
 replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
+
+replace github.com/ephemeralgo/ephemeral/atoms/mesh => ../atoms/mesh
+
+replace github.com/ephemeralgo/ephemeral/atoms/mesh/embedded => ../atoms/mesh/embedded
 
 replace github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
 

@@ -50,7 +50,7 @@ type note struct {
 func (n *note) more() *more {
 	m := &more{payload: n.payload, cause: n.cause}
 	if from := n.copied; from != nil {
-		m.held, m.operation, m.source = from.Held, from.Operation, from.Source
+		m.held, m.operation, m.source, m.node = from.Held, from.Operation, from.Source, from.Node
 	}
 	return m
 }

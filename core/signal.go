@@ -33,6 +33,7 @@ type Signal struct {
 	Time      time.Time   `json:"time"`                // when it was recorded
 	Seq       uint64      `json:"seq"`                 // position in its sink, from 1; later signals have higher numbers
 	Held      bool        `json:"held,omitempty"`      // see [Sink.Hold]
+	Node      string      `json:"node,omitempty"`      // the process it comes from; "" is this one: see [Sink.Import]
 
 	payload any
 	cause   *link
@@ -129,11 +130,19 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*s = Signal(j.fields)
-	for _, name := range j.Causes {
+	*s = Signal(j.fields).With(nil, j.Causes...)
+	return nil
+}
+
+// With returns s with that payload and with causes of these names, the first cause first. It
+// replaces the payload and the causes that s has. It is for a signal that comes from
+// somewhere else; see [Sink.Import].
+func (s Signal) With(payload any, causes ...string) Signal {
+	s.payload, s.cause = payload, nil
+	for _, name := range causes {
 		s.cause = &link{Cause{Name: name}, s.cause}
 	}
-	return nil
+	return s
 }
 
 // LogValue groups the fields that are set.
@@ -148,6 +157,7 @@ func (s Signal) LogValue() slog.Value {
 		slog.String("source", s.Source),
 		slog.Time("time", s.Time),
 		slog.Bool("held", s.Held),
+		slog.String("node", s.Node),
 		slog.Any("path", path))
 }
 

@@ -36,16 +36,24 @@ import (
 //ephemeral:pattern {pattern}
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	need(to != nil && to != s, "Forward needs another sink to forward to")
+	s.mu.Lock()
+	cancel = s.connect(pattern, func(f *forward, p passage) { s.carry(f, to, p) })
+	s.mu.Unlock()
+	return cancel
+}
+
+// connect makes a forward. The lock is held.
+func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel func()) {
 	var f *forward
-	f = newHook(compile(pattern), func(p passage) { s.carry(f, to, p) })
-	cut := f.attach(&s.mu, &s.forwards, s.setForwarder)
+	f = newHook(compile(pattern), func(p passage) { carry(f, p) })
+	cut := f.join(&s.mu, &s.forwards, s.setForwarder)
 	return func() {
 		cut()
 		s.releaseCopies(f)
 	}
 }
 
-// forward is one connection from a sink to another.
+// forward is one connection from a sink to another, or to the function of a Relay.
 type forward = hook[passage]
 
 // passage is a signal on its way.
@@ -115,20 +123,20 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 }
 
 // receive records a signal that comes from another sink or is to be held, calls the handlers
-// and sends it on. It returns the held fact, if there is one. Before its handlers are
-// called, a copy is linked to the original. If the original has gone already, the copy does
-// not stay.
-func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact) {
+// and sends it on. It returns the held fact, if there is one, and whether there is a fact.
+// Before its handlers are called, a copy is linked to the original. If the original has gone
+// already, the copy does not stay.
+func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact, recorded bool) {
 	s.prepareZero()
 	from := &p.signal
 	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause, copied: from}
 	if !s.admits(&n, from.Operation) {
-		return nil
+		return nil, false
 	}
 	r := s.enter(n.name, nil)
 	if r == nil {
 		s.block(&n, from.Operation, BlockedDepth)
-		return nil
+		return nil, false
 	}
 	var signal Signal
 	if from.Held {
@@ -149,7 +157,7 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	if !stays {
 		s.release(held)
 	}
-	return held
+	return held, true
 }
 
 // leaseLeft returns how long the held fact of that Seq will stand; 0 means until it is
@@ -166,10 +174,10 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 
 // link makes c end with the held fact of that Seq, unless that fact or the forward has
 // ended already.
-func (s *Sink) link(seq uint64, c *heldFact) (linked bool) {
+func (s *Sink) link(seq uint64, c heldCopy) (linked bool) {
 	s.lockFresh()
 	h := s.held[seq]
-	if linked = h != nil && c.by.cancelled.Load() == 0; linked {
+	if linked = h != nil && c.madeBy().cancelled.Load() == 0; linked {
 		h.copies = append(h.copies, c)
 	}
 	s.unlock()
@@ -181,7 +189,7 @@ func (s *Sink) releaseCopies(f *forward) {
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
 		for _, c := range s.held[seq].copies {
-			if c.(*heldFact).by == f {
+			if c.madeBy() == f {
 				s.after.copies = append(s.after.copies, c)
 			}
 		}

@@ -8,10 +8,18 @@ type heldFact struct {
 	until int64  // never: until it is released
 	owner holder // nil: none
 
-	copies []ending // on other sinks
-	by     *forward // for a copy: the forward that has made it
-	on     *Sink    // for a copy: the sink that it is on
+	copies []heldCopy // elsewhere
+	by     *forward   // for a copy: the forward that has made it
+	on     *Sink      // for a copy: the sink that it is on
 }
+
+// heldCopy is a copy of a held fact, on another sink or behind a Relay.
+type heldCopy interface {
+	ending
+	madeBy() *forward
+}
+
+func (h *heldFact) madeBy() *forward { return h.by }
 
 // holder is the operation that holds a fact.
 type holder interface {
@@ -38,7 +46,7 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 
 func (s *Sink) holdSignal(signal Signal, lease time.Duration) (release func()) {
 	signal.Held = true
-	h := s.receive(passage{signal: signal}, lease, nil)
+	h, _ := s.receive(passage{signal: signal}, lease, nil)
 	if h == nil {
 		return func() {}
 	}
@@ -80,7 +88,9 @@ func (s *Sink) releaseLocked(h *heldFact) {
 	if h.owner != nil || len(s.retractions) > 0 {
 		s.after.tells = append(s.after.tells, released{s, h.owner, h.fact.signal(h.seq, s.names.clock)})
 	}
-	s.after.copies = append(s.after.copies, h.copies...)
+	for _, c := range h.copies {
+		s.after.copies = append(s.after.copies, c)
+	}
 	s.unhold(h, true)
 }
 

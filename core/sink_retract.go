@@ -82,7 +82,8 @@ func (s *Sink) restore(signal *Signal) bool {
 		f, seq := s.place()
 		f.name, f.key, f.operation, f.source, f.at = signal.Name, signal.Key, 0, nil, at
 		f.more = &more{
-			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
+			payload: signal.payload, cause: signal.cause, restored: true,
+			operation: signal.Operation, source: signal.Source, node: signal.Node,
 		}
 		r := s.names.of(signal.Name)
 		s.names.entered(&route{gates: r.gates, counters: r.counters}, f, seq)

@@ -110,6 +110,7 @@ type more struct {
 	restored  bool
 	operation OperationID // the operation of the original, if this is a restored or forwarded fact
 	source    string      // the source of the original; the fact itself belongs to the sink
+	node      string      // see Signal.Node
 }
 
 // signal returns the fact as users see it.
@@ -120,7 +121,7 @@ func (f *fact) signal(seq uint64, c clock) (s Signal) {
 	s.Time = c.wall(f.at)
 	s.Seq = seq
 	if m := f.more; m != nil {
-		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
+		s.payload, s.cause, s.Held, s.Node = m.payload, m.cause, m.held, m.node
 	}
 	return s
 }

@@ -23,6 +23,7 @@ func commands() []subcommand {
 		{"scenario", "NAME | all | list", "runs small programs that show one thing each", runScenario},
 		{"menu", "", "shows the scenarios in a terminal, with their signals", runMenu},
 		{"durable", "[-items N]", "kills processes that share a queue, and shows that nothing is lost", runDurable},
+		{"mesh", "", "runs three processes whose signals are everywhere, and kills one", runMesh},
 		{"help", "", "prints this text", runHelp},
 	}
 }

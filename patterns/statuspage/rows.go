@@ -66,6 +66,7 @@ type signalRow struct {
 	Source      string           `json:"source,omitempty"`
 	Coordinator string           `json:"coordinator,omitempty"` // the coordinator's id, if the page shows it
 	Held        bool             `json:"held,omitempty"`
+	Node        string           `json:"node,omitempty"`    // the process that it comes from
 	Payload     string           `json:"payload,omitempty"` // its type
 	Causes      []causeRow       `json:"causes,omitempty"`  // the first one first
 }
@@ -97,7 +98,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
-		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()), Causes: p.causes(s),
+		Source: cut(s.Source), Held: s.Held, Node: cut(s.Node), Payload: typeOf(s.Payload()), Causes: p.causes(s),
 	}
 	if s.Operation != 0 {
 		row.Coordinator = p.locate(s.Operation, s.Source)

@@ -188,6 +188,9 @@ func TestQueries(t *testing.T) {
 		assert.EqualValues(t, 0, get(t, p, "operations?limit=5")["next"])
 		assert.Equal(t, []any{"x.b"}, get(t, p, "signals?after=1").each("signals", "name"))
 		assert.Equal(t, []any{"x.a"}, get(t, p, "signals?key=k").each("signals", "name"))
+		_, ok := sink.Import(core.Signal{Name: "x.c", Key: "far"}, "shop-2")
+		assert.True(t, ok)
+		assert.Equal(t, []any{"shop-2"}, get(t, p, "signals?key=far").each("signals", "node"))
 
 		for target, code := range map[string]int{
 			"operations?limit=201": 400, "operations?limit=x": 400, "operations?status=busy": 400, "operations?order=up": 400,

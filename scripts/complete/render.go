@@ -29,7 +29,7 @@ func render(p *pkg) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", p.dir, w.err)
 	}
 	var file bytes.Buffer
-	fmt.Fprintf(&file, "%s\npackage %s\n\nimport (\n", head, p.in())
+	fmt.Fprintf(&file, "%s\npackage %s\n\nimport (\n", head, path.Base(p.in()))
 	for _, own := range []bool{false, true} {
 		for _, importPath := range slices.Sorted(maps.Keys(w.names)) {
 			name := w.names[importPath]

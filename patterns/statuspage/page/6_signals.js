@@ -3,7 +3,7 @@
 function signals() {
   const which = el("select");
   const form = filters(field("sink", "Sink", which), field("pattern", "Pattern", input("all, or like order.*")), field("key", "Key", input("any")));
-  const raisedBy = (cell, s) => link(cell, toOperation(s.coordinator, s.operation), s.operation ? `${inside(s.source || s.coordinator || "")} ${s.operation}` : s.source || "sink");
+  const raisedBy = (cell, s) => link(cell, toOperation(s.coordinator, s.operation), s.operation ? `${inside(s.source || s.coordinator || "")} ${s.operation}` : joined([inside(s.source || "sink"), s.node && `on ${inside(s.node)}`], " "));
   const held = table("Held now", "heldnow", (s) => s.seq, [
     rowHead("Signal", "name", (cell, s) => text(cell, s.name)),
     plain("Key", "key", (s) => s.key),

@@ -52,7 +52,7 @@ type Kind struct {
 var (
 	core      = []string{"core"}
 	stored    = []string{"core", "atoms/data"}
-	published = []string{"core", "atoms/*", "atoms/data/*", "atoms/durable/*", "patterns/*"}
+	published = []string{"core", "atoms/*", "atoms/data/*", "atoms/durable/*", "atoms/mesh/*", "patterns/*"}
 	queued    = []string{"core", "atoms/durable"}
 
 	filesOfLarge = []string{"doc.go", "example*_test.go", "README.md", "go.mod"}
@@ -85,6 +85,10 @@ var Kinds = []Kind{
 	{
 		Pattern: "atoms/durable/*", Published: true, Uses: queued, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules",
+	},
+	{
+		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere",
 	},
 	{
 		Pattern: "patterns/jobs", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
@@ -154,6 +158,27 @@ var Libraries = []Library{
 		Reason: "the PostgreSQL driver",
 	},
 	{
+		Module: "atoms/mesh",
+		Path:   "github.com/nats-io/nats.go",
+		Reason: "the client of NATS, which carries the messages; see docs/adr/0034",
+	},
+	{
+		Module: "atoms/mesh",
+		Path:   "github.com/anishathalye/porcupine",
+		Tests:  true,
+		Reason: "it checks histories of holds, flushes and reads",
+	},
+	{
+		Module: "atoms/mesh/embedded",
+		Path:   "github.com/nats-io/nats.go",
+		Reason: "it connects to the server that it runs",
+	},
+	{
+		Module: "atoms/mesh/embedded",
+		Path:   "github.com/nats-io/nats-server/v2",
+		Reason: "the server that it runs",
+	},
+	{
 		Module: "atoms/scheduledtasks",
 		Path:   "github.com/robfig/cron/v3",
 		Reason: "the parser of cron expressions",
@@ -206,11 +231,13 @@ var Libraries = []Library{
 // complete shows all other code. So one "go get" brings everything, and only programs that
 // import one of these packages link its library.
 var Separate = map[string][]string{
-	"cron":      {"atoms/scheduledtasks"},
-	"fx":        {"patterns/fxmodule"},
-	"postgres":  {"atoms/data/postgres", "atoms/durable/postgres"},
-	"sqlite":    {"atoms/sqlitewriter", "atoms/data/sqlite", "atoms/durable/sqlite", "patterns/persistentwindow"},
-	"telemetry": {"patterns/telemetry"},
+	"cron":          {"atoms/scheduledtasks"},
+	"mesh/embedded": {"atoms/mesh/embedded"},
+	"fx":            {"patterns/fxmodule"},
+	"mesh":          {"atoms/mesh"},
+	"postgres":      {"atoms/data/postgres", "atoms/durable/postgres"},
+	"sqlite":        {"atoms/sqlitewriter", "atoms/data/sqlite", "atoms/durable/sqlite", "patterns/persistentwindow"},
+	"telemetry":     {"patterns/telemetry"},
 }
 
 // ShownIn returns the name of the package of module complete that shows the package in dir.

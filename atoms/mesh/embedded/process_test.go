@@ -1,0 +1,227 @@
+package embedded_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	nats "github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/mesh"
+	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const (
+	lease  = 500 * time.Millisecond
+	secret = "pass:word@1"
+)
+
+// childEnv has the orders of a process that a test starts: it is a node.
+const childEnv = "EPHEMERAL_MESH_NODE"
+
+type orders struct {
+	Address string
+	Options mesh.Options
+}
+
+func TestMain(m *testing.M) {
+	if env := os.Getenv(childEnv); env != "" {
+		var o orders
+		if err := json.Unmarshal([]byte(env), &o); err != nil {
+			panic(err)
+		}
+		serve(o)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a process that is a node. It does what it reads, and answers each line with one.
+func serve(o orders) {
+	conn, err := nats.Connect(o.Address, nats.UserInfo(embedded.User, secret), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		panic(err)
+	}
+	sink := core.NewSink(core.SinkOptions{})
+	m, err := mesh.Join(context.Background(), conn, sink, o.Options)
+	if err != nil {
+		panic(err)
+	}
+	releases := map[string]func(){}
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		do, name, _ := strings.Cut(lines.Text(), " ")
+		var answer any = "done"
+		switch do {
+		case "hold":
+			releases[name] = sink.Hold(name, "", 0)
+		case "release":
+			releases[name]()
+		case "raise":
+			sink.Raise(name)
+		case "has":
+			answer = sink.Has(name)
+		case "flush":
+			answer = m.Flush(context.Background())
+		}
+		fmt.Println(answer)
+	}
+}
+
+// child is a process that is a node.
+type child struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+// start starts a process that joins through the address.
+func start(t *testing.T, address string, opts mesh.Options) *child {
+	t.Helper()
+	env, err := json.Marshal(orders{address, opts})
+	require.NoError(t, err)
+	c := &child{t: t, cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), childEnv+"="+string(env))
+	c.cmd.Stderr = os.Stderr
+	c.in, err = c.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	c.out = bufio.NewScanner(out)
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(func() {
+		c.cmd.Process.Kill()
+		c.cmd.Wait()
+	})
+	require.Equal(t, "ready", c.answer())
+	return c
+}
+
+func (c *child) answer() string {
+	c.t.Helper()
+	require.True(c.t, c.out.Scan(), "the process has ended")
+	return c.out.Text()
+}
+
+// do sends a line, and returns the answer.
+func (c *child) do(line string) string {
+	c.t.Helper()
+	fmt.Fprintln(c.in, line)
+	return c.answer()
+}
+
+// node is a mesh of this process.
+type node struct {
+	*mesh.Mesh
+	sink *core.Sink
+}
+
+// options are those of all nodes.
+func options(name string) mesh.Options {
+	return mesh.Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease}
+}
+
+func join(t *testing.T, conn *nats.Conn, opts mesh.Options) *node {
+	t.Helper()
+	sink := core.NewSink(core.SinkOptions{Capacity: 50_000})
+	m, err := mesh.Join(t.Context(), conn, sink, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { m.Close() })
+	return &node{m, sink}
+}
+
+// soon is a context that ends when a test has waited too long.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// present waits until a signal is there, and gone until it is not.
+func (n *node) present(t *testing.T, pattern string) {
+	t.Helper()
+	_, err := n.sink.WaitFor(soon(t), pattern)
+	require.NoError(t, err, pattern)
+}
+
+func (n *node) gone(t *testing.T, pattern string) {
+	t.Helper()
+	require.NoError(t, n.sink.WaitGone(soon(t), pattern), pattern)
+}
+
+// address is an address of this machine that nobody uses.
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// run starts a server, which is closed at the end of the test.
+func run(t *testing.T, opts embedded.Options) *embedded.Server {
+	t.Helper()
+	s, err := embedded.New(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// cable is a proxy that can be cut: then bytes wait in it, as in a network.
+type cable struct {
+	address string
+	mu      sync.Mutex
+}
+
+func newCable(t *testing.T, to string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	c := &cable{address: l.Addr().String()}
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			dest, err := net.Dial("tcp", to)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go c.copy(from, dest)
+			go c.copy(dest, from)
+		}
+	}()
+	return c
+}
+
+func (c *cable) copy(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		c.mu.Lock() // while it is cut, somebody else has the lock
+		_, err = to.Write(buffer[:n])
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,473 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+type order struct {
+	ID    string
+	Total int
+}
+
+var placed = core.NewKind[order]("a.placed")
+
+func TestRaisedFacts(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		opts := Options{Carry: []Carrier{Carry(placed)}}
+		one, two, three := e.join("one", opts), e.join("two", opts), e.join("three", Options{Share: "*", Accept: "a.placed"})
+		defer closeAll(one, two, three)
+		settle()
+		placed.Raise(one.sink, "ada", order{"4711", 3})
+		one.sink.Raise("b.stays")
+		one.sink.Because(core.Signal{Name: "a.cause"}).RaiseKey("a.led", "k")
+		for i := range 50 {
+			one.sink.RaiseKey("a.many", fmt.Sprint(i))
+		}
+		three.sink.Raise("mesh.mine")
+		settle()
+		got := two.got
+		names := two.take()
+		require.Len(t, names, 52)
+		p, ok := placed.From(got[0])
+		assert.True(t, ok && p == order{"4711", 3} && got[0].Node == "one" && got[0].Key == "ada", "got %+v, %v", got[0], p)
+		assert.Equal(t, []string{"a.cause", "a.led"}, got[1].Path())
+		for i := range 50 {
+			assert.Equal(t, fmt.Sprint("a.many:", i), names[i+2])
+		}
+		assert.Equal(t, []string{"a.placed:ada"}, three.take(), "Accept")
+		assert.Empty(t, one.take(), "what came from others is not sent on")
+		assert.EqualValues(t, 52, two.Stats().Raised)
+		assert.Zero(t, three.Stats().Sent+uint64(three.Stats().Held), "signals of the mesh do not travel")
+		assert.EqualValues(t, 51, three.Stats().Refused)
+	})
+}
+
+func TestHeldFacts(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		sink := core.NewSink(core.SinkOptions{})
+		before := sink.Hold("a.before", "k", 0)
+		one := &node{Mesh: e.joinOn(sink, "one", Options{}), sink: sink}
+		two := e.join("two", Options{})
+		settle()
+		assert.True(t, two.sink.Has("a.before"))
+		release := sink.Hold("a.held", "", 0)
+		sink.Hold("a.leased", "", 300*time.Millisecond)
+		sink.Hold("a.moment", "", 0)()
+		time.Sleep(3 * latency)
+		synctest.Wait()
+		assert.True(t, two.sink.Has("a.held") && two.sink.Has("a.leased") && !two.sink.Has("a.moment"))
+		assert.Contains(t, two.take(), "a.moment:", "handlers see what was held for a moment")
+		three := e.join("three", Options{})
+		settle()
+		assert.True(t, three.sink.Has("a.held"), "on a node that joins later")
+		release()
+		before()
+		time.Sleep(3 * latency)
+		synctest.Wait()
+		assert.False(t, two.sink.Has("a.held, a.before") || three.sink.Has("a.held, a.before"))
+		time.Sleep(300*time.Millisecond - 27*latency)
+		assert.True(t, two.sink.Has("a.leased"))
+		time.Sleep(5 * latency)
+		synctest.Wait()
+		assert.False(t, two.sink.Has("a.leased"))
+
+		sink.Hold("a.closed", "", 0)
+		settle()
+		assert.Equal(t, 1, one.Stats().Held)
+		assert.Equal(t, []int{1, 0}, []int{two.Nodes()[0].Held, two.Nodes()[1].Held})
+		one.Close()
+		settle()
+		assert.False(t, two.sink.Has("a.closed"))
+		assert.True(t, sink.Has("a.closed"), "here it stays")
+		assert.Len(t, two.Nodes(), 1)
+		assert.False(t, two.sink.Has(SignalLost), "it has left")
+		closeAll(two, three)
+	})
+}
+
+// What a silent node holds ends Lease after its last beat, and not before. A node that hears nobody says so.
+func TestSilence(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		defer closeAll(one, two)
+		assert.True(t, one.sink.Has(SignalAlone), "at first")
+		settle()
+		assert.False(t, one.sink.Has(SignalAlone))
+		one.sink.Hold("a.held", "", 0)
+		time.Sleep(5 * lease)
+		synctest.Wait()
+		e.losing(func(from, _, _ string, _ []byte) bool { return from == "one" })
+		seen := two.Nodes()[0].Seen
+		time.Sleep(time.Until(seen.Add(lease)) - 1)
+		synctest.Wait()
+		assert.True(t, two.sink.Has("a.held"), "just before")
+		assert.False(t, two.sink.Has(SignalAlone))
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		assert.False(t, two.sink.Has("a.held"), "at the end of the lease")
+		assert.True(t, two.sink.Has(SignalAlone) && two.sink.Has(SignalLost))
+		assert.Empty(t, two.Nodes())
+		assert.False(t, one.sink.Has(SignalAlone), "it still hears two")
+		e.losing(nil)
+		time.Sleep(lease/4 + 5*latency)
+		synctest.Wait()
+		assert.True(t, two.sink.Has("a.held"), "a beat and the list later")
+	})
+}
+
+// After a cut, what has waited in it is not raised, and does not make the lease longer.
+func TestCut(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{MaxLate: lease}), e.join("two", Options{MaxLate: lease})
+		defer closeAll(one, two)
+		settle()
+		release := one.sink.Hold("a.released", "", 0)
+		one.sink.Hold("a.held", "", 0)
+		settle()
+		e.cutOff("one")
+		time.Sleep(4 * lease)
+		assert.False(t, two.sink.Has("a.held"))
+		assert.True(t, one.sink.Has(SignalAlone) && two.sink.Has(SignalAlone))
+		for i := range 100 {
+			one.sink.RaiseKey("a.old", fmt.Sprint(i))
+		}
+		release()
+		time.Sleep(2 * lease)
+		two.take()
+		e.heal()
+		time.Sleep(lease / 8)
+		time.Sleep(lease/8 + 20*latency)
+		assert.Equal(t, []string{"a.held:"}, two.take())
+		assert.EqualValues(t, 100, two.Stats().Late)
+		one.sink.Raise("a.new")
+		settle()
+		assert.Equal(t, []string{"a.new:"}, two.take())
+		assert.Zero(t, two.Stats().Missed)
+
+		e.cutOff("one") // and it dies in the cut
+		time.Sleep(lease / 2)
+		e.losing(func(from, _, _ string, _ []byte) bool { return from == "one" })
+		time.Sleep(2 * lease)
+		e.heal()
+		settle()
+		assert.Empty(t, two.take(), "old beats revive nothing")
+		assert.Empty(t, two.Nodes())
+	})
+}
+
+// A message that is lost ends nothing that stands, and is noticed with the next beat.
+func TestLoss(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		defer closeAll(one, two)
+		var releases []func()
+		for i := range 2500 {
+			releases = append(releases, one.sink.Hold("a.held", fmt.Sprint(i), 0))
+		}
+		settle()
+		count := func() int { return two.sink.Count("a.held") }
+		require.Equal(t, 2500, count())
+		is := func(kind string, every int) func(_, _, _ string, data []byte) bool {
+			n := 0
+			return func(_, _, _ string, data []byte) bool {
+				if decode(data).Is != kind {
+					return false
+				}
+				n++
+				return n%every == 0
+			}
+		}
+		e.losing(is(isChange, 1))
+		releases[0]()
+		one.sink.Hold("a.held", "new", 0)
+		settle()
+		assert.Equal(t, 2500, count())
+		assert.False(t, two.sink.Has("a.held") && len(two.Nodes()) == 0)
+		e.losing(is(isPiece, 3)) // never is the list complete
+		time.Sleep(lease / 4 * 3)
+		synctest.Wait()
+		assert.Equal(t, 2501, count(), "a missing piece ends nothing")
+		time.Sleep(5 * lease)
+		synctest.Wait()
+		assert.GreaterOrEqual(t, count(), 2500-1)
+		e.losing(nil)
+		time.Sleep(lease / 2)
+		synctest.Wait()
+		assert.Equal(t, 2500, count())
+
+		e.losing(is(isFacts, 2))
+		for i := range 3000 {
+			one.sink.RaiseKey("a.fact", fmt.Sprint(i))
+			if i%10 == 0 {
+				time.Sleep(latency)
+			}
+		}
+		e.losing(nil)
+		time.Sleep(lease/2 + 20*latency)
+		s := two.Stats()
+		assert.NotZero(t, s.Missed)
+		assert.EqualValues(t, 3000, s.Raised+s.Missed)
+		assert.True(t, two.sink.Has(SignalMissed))
+	})
+}
+
+// A slow handler makes messages wait and then be lost: all is counted, and beats and held facts
+// are not delayed.
+func TestSlowHandler(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{MaxLate: -1})
+		defer closeAll(one, two)
+		settle()
+		two.sink.Subscribe("a.fact", func(core.Signal) { time.Sleep(10 * time.Millisecond) })
+		for i := range 1000 {
+			one.sink.RaiseKey("a.fact", fmt.Sprint(i))
+			time.Sleep(latency)
+		}
+		release := one.sink.Hold("a.held", "", 0)
+		settle()
+		assert.True(t, two.sink.Has("a.held"))
+		assert.NotZero(t, two.Nodes())
+		time.Sleep(8 * lease)
+		assert.True(t, two.sink.Has("a.held"))
+		release()
+		time.Sleep(10 * lease)
+		s := two.Stats()
+		assert.NotZero(t, s.Missed)
+		assert.EqualValues(t, 1000, s.Raised+s.Missed)
+	})
+}
+
+func TestFlush(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one := e.join("one", Options{})
+		assert.NoError(t, one.Flush(t.Context()), "nobody is heard")
+		two, three := e.join("two", Options{}), e.join("three", Options{})
+		settle()
+		two.sink.Subscribe("a.fact", func(core.Signal) { time.Sleep(500 * time.Millisecond) })
+		one.sink.Raise("a.fact")
+		one.sink.Hold("a.held", "", 0)
+		begun := time.Now()
+		assert.NoError(t, one.Flush(t.Context()))
+		assert.GreaterOrEqual(t, time.Since(begun), 500*time.Millisecond)
+		assert.True(t, two.sink.Has("a.held") && three.sink.Has("a.held"))
+
+		e.losing(func(_, to, subject string, _ []byte) bool {
+			return to == "three" && subject == one.subject(topicFacts, one.table.run)
+		})
+		one.sink.Raise("a.lost")
+		settle()
+		e.losing(nil)
+		var missed *MissedError
+		assert.ErrorAs(t, one.Flush(t.Context()), &missed)
+		assert.Equal(t, map[string]uint64{"three": 1}, missed.Nodes)
+		assert.NoError(t, one.Flush(t.Context()))
+
+		asked := 0
+		e.losing(func(_, to, _ string, data []byte) bool {
+			is := decode(data).Is
+			if is == isAsk {
+				asked++
+			}
+			return to == "three" && (is == isChange || is == isAsk && asked <= 2)
+		})
+		for range 3 * maxBatch {
+			one.sink.Raise("a.batch")
+		}
+		one.sink.Hold("a.second", "", 0)
+		assert.NoError(t, one.Flush(t.Context()), "a change and an ask are lost")
+		assert.Equal(t, 3*maxBatch, two.sink.Count("a.batch"))
+		assert.True(t, two.sink.Has("a.second") && three.sink.Has("a.second"))
+
+		e.losing(func(from, _, _ string, _ []byte) bool { return from == "two" }) // it dies
+		begun = time.Now()
+		assert.NoError(t, one.Flush(t.Context()), "a silent node need not answer")
+		assert.InDelta(t, lease, time.Since(begun), float64(lease/4+2*latency))
+		e.losing(nil)
+		settle()
+		closeAll(two, three)
+		settle()
+		closeAll(one)
+		assert.ErrorIs(t, one.Flush(t.Context()), core.ErrClosed)
+	})
+}
+
+// Of the nodes of one name that are alive, the one that has started last counts.
+func TestTwoNodesOfOneName(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		two := e.join("two", Options{})
+		older := e.join("one", Options{})
+		settle()
+		older.sink.Hold("a.older", "", 0)
+		settle()
+		e.cutOff("one") // the process stops for a while; another takes its place
+		time.Sleep(3 * lease)
+		e.mu.Lock()
+		e.cut = map[string]bool{}
+		waits := e.late
+		e.late = nil
+		e.mu.Unlock()
+		newer := e.join("one", Options{})
+		newer.sink.Hold("a.newer", "", 0)
+		settle()
+		assert.True(t, two.sink.Has("a.newer"))
+		for _, deliver := range waits {
+			deliver()
+		}
+		time.Sleep(lease)
+		synctest.Wait()
+		assert.True(t, two.sink.Has("a.newer") && !two.sink.Has("a.older"), "the old run is not revived")
+		assert.True(t, older.sink.Has(SignalDuplicate) && !newer.sink.Has(SignalDuplicate))
+		assert.Len(t, two.Nodes(), 1)
+		two.take()
+		older.sink.Raise("a.fact")
+		settle()
+		assert.Empty(t, two.take())
+		assert.NotZero(t, two.Stats().Refused)
+		newer.Close()
+		time.Sleep(lease)
+		synctest.Wait()
+		assert.True(t, two.sink.Has("a.older") && !older.sink.Has(SignalDuplicate), "it is the only one again")
+		closeAll(two, older)
+	})
+}
+
+// What does not fit is counted and harms nobody.
+func TestLimits(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		bad := core.NewKind[func()]("a.bad")
+		one := e.join("one", Options{MaxQueued: 100, Carry: []Carrier{Carry(bad)}})
+		two := e.join("two", Options{MaxRate: 50})
+		defer closeAll(one, two)
+		settle()
+		long := string(make([]byte, maxName-1))
+		one.sink.Raise("a." + long)
+		one.sink.Hold("a."+long, "", 0)
+		one.sink.RaiseKey("a.key", string(make([]byte, maxMessage)))
+		one.sink.RaiseKey("a.\xff", "")
+		bad.Raise(one.sink, "", func() {})
+		settle()
+		assert.EqualValues(t, 5, one.Stats().Unsent)
+		for i := range 80 {
+			one.sink.RaiseKey("a.fact", fmt.Sprint(i))
+		}
+		time.Sleep(lease / 2)
+		s := two.Stats()
+		assert.Equal(t, []uint64{50, 30, 4}, []uint64{s.Raised, s.Over, s.Missed})
+		for i, data := range []string{"", "{", `{"is":"beat"}`, `{"is":"odd","node":"x"}`, `{"is":"facts","node":"x","items":[{"id":1}]}`, `{"is":"change","node":"x","items":[{"id":1,"name":"b.other"}]}`} {
+			for _, topic := range []string{topicState, topicFacts, topicTo} {
+				wire{e, "three"}.publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
+			}
+			wire{e, "three"}.publish(two.subject(topicTo, two.table.run), []byte(data))
+		}
+		settle()
+		assert.Greater(t, two.Stats().Refused, s.Refused)
+		assert.False(t, two.sink.Has("b.*"))
+		one.sink.Hold("a.held", "", 0)
+		settle()
+		assert.True(t, two.sink.Has("a.held"))
+	})
+}
+
+// Handlers on two nodes that answer each other come to an end.
+func TestLoopOverNodes(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		defer closeAll(one, two)
+		settle()
+		for _, n := range []*node{one, two} {
+			n.sink.Subscribe("a.*", func(s core.Signal) {
+				if s.Node != "" {
+					n.sink.Because(s).Raise(fmt.Sprint("a.answer-", s.Depth()))
+				}
+			})
+		}
+		one.sink.Raise("a.question")
+		time.Sleep(lease)
+		assert.EqualValues(t, 1, one.sink.Stats().Blocked+two.sink.Stats().Blocked)
+		assert.Less(t, one.Stats().Sent+two.Stats().Sent, uint64(15))
+	})
+}
+
+func TestWake(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		defer closeAll(one, two)
+		var here, there int
+		one.OnWake("orders", func() { here++ })
+		cancel := two.OnWake("orders", func() { there++ })
+		one.Wake("orders")
+		one.Wake("other")
+		settle()
+		assert.Equal(t, []int{1, 1}, []int{here, there})
+		cancel()
+		one.Wake("orders")
+		settle()
+		assert.Equal(t, []int{2, 1}, []int{here, there})
+	})
+}
+
+// Close may be called in a handler, twice, and by many.
+func TestClose(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		settle()
+		one.sink.Hold("a.held", "", 0)
+		two.sink.Subscribe("a.fact", func(core.Signal) { assert.NoError(t, two.Close()) })
+		two.sink.SubscribeRetracted("a.held", func(core.Retraction) { assert.NoError(t, two.Close()) })
+		one.sink.Raise("a.fact")
+		settle()
+		assert.Equal(t, 0, two.Stats().Nodes)
+		assert.False(t, two.sink.Has("a.held"))
+		assert.Empty(t, one.Nodes())
+		for range 3 {
+			go one.Close()
+		}
+		one.sink.Raise("a.late")
+		assert.NoError(t, one.Close())
+		one.Wake("orders")
+		assert.False(t, one.sink.Has(SignalAlone))
+	})
+}
+
+func TestOptions(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for want, opts := range map[string]Options{
+		`Cluster is "a.b"`: {Cluster: "a.b"},
+		"Name is":          {Cluster: "a", Name: "\xff"},
+		"Lease is 1ms":     {Cluster: "a", Lease: time.Millisecond},
+		"MinNodes is 1":    {Cluster: "a", MinNodes: 1},
+		"MaxQueued is -1":  {Cluster: "a", MaxQueued: -1},
+		"zero Carrier":     {Cluster: "a", Carry: []Carrier{{}}},
+		`"a.placed" twice`: {Cluster: "a", Carry: []Carrier{Carry(placed), Carry(placed)}},
+	} {
+		_, err := join(t.Context(), nil, sink, opts, time.Now)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := Join(t.Context(), nil, sink, Options{Cluster: "a"})
+	assert.ErrorContains(t, err, "connection")
+	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"}, time.Now)
+	assert.ErrorIs(t, err, errNoServer)
+	assert.Zero(t, sink.Stats().Held)
+	o, err := Options{Cluster: "a"}.resolved()
+	assert.NoError(t, err)
+	assert.NotEmpty(t, o.Name)
+}
+
+var errNoServer = errors.New("no server")
+
+// nowhere is a bus without a server.
+type nowhere struct{}
+
+func (nowhere) subscribe(string, func(string, []byte)) (func(), error) { return nil, errNoServer }
+func (nowhere) settle(context.Context) error                           { return errNoServer }
+func (nowhere) publish(string, []byte) error                           { return errNoServer }

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/mesh"
+	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// meshRows measure two nodes on an embedded server: what a raise costs if the signal is not
+// shared, and if it is; then all of it, from the raise on one node to the raise on the other.
+func meshRows() []Row {
+	bare := func() *core.Sink { return fullSink(core.SinkOptions{Capacity: small}) }
+	return []Row{
+		{Name: "raise/signal=other", MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return onMesh("shared.*", raiseNames) }},
+			onSink("no-mesh", 1.05, bare, raiseNames),
+		}},
+		{Name: "raise/signal=shared", MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return onMesh("*", raiseNames) }},
+			spin("1us", 1, time.Microsecond),
+		}},
+		{Name: "end-to-end", MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return throughMesh() }},
+			spin("20us", 1, 20*time.Microsecond),
+		}},
+	}
+}
+
+// onMesh is a node beside another one.
+func onMesh(share string, run func(s *core.Sink, n int)) Body {
+	one, _, end := twoNodes(share)
+	return Body{Run: func(n int) { run(one.Sink(), n) }, Close: end}
+}
+
+// throughMesh raises as many signals as may wait, and then waits until the other node has them.
+func throughMesh() Body {
+	one, two, end := twoNodes("*")
+	return Body{Close: end, Run: func(n int) {
+		before := two.Stats()
+		for i := range n {
+			one.Sink().Raise(name(i))
+			if i%10_000 == 9_999 || i == n-1 {
+				check(one.Flush(context.Background()))
+			}
+		}
+		if after := two.Stats(); after.Raised-before.Raised != uint64(n) {
+			panic(after.String())
+		}
+	}}
+}
+
+func twoNodes(share string) (one, two *mesh.Mesh, end func()) {
+	server, err := embedded.New(context.Background(), embedded.Options{})
+	check(err)
+	join := func(name string) *mesh.Mesh {
+		m, err := mesh.Join(context.Background(), server.Conn(), core.NewSink(core.SinkOptions{Capacity: small}),
+			mesh.Options{Cluster: "bench", Name: name, Share: share, MaxLate: -1, MaxRate: -1})
+		check(err)
+		return m
+	}
+	one, two = join("one"), join("two")
+	check(one.Sink().WaitGone(context.Background(), mesh.SignalAlone))
+	return one, two, func() {
+		one.Close()
+		two.Close()
+		server.Close()
+	}
+}

@@ -1,0 +1,117 @@
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// relayTo relays the signals of s, and returns the words of what happens.
+func relayTo(s *core.Sink, pattern string) (got *[]string, cancel func()) {
+	got = new([]string)
+	cancel = s.Relay(pattern, func(signal core.Signal, lease time.Duration) func() {
+		*got = append(*got, strings.TrimSpace(fmt.Sprint(signal.Name, " ", signal.Key, " ", lease)))
+		return func() { *got = append(*got, "end "+signal.Name) }
+	})
+	return got, cancel
+}
+
+func TestRelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Leaf: "a.leaf"}})
+		s.Raise("a.before")
+		standing := s.Hold("a.standing", "k", time.Minute)
+		s.Hold("other", "", 0)
+		time.Sleep(10 * time.Second)
+		got, cancel := relayTo(s, "a.*")
+		coretest.Check(t, s.RaiseKey("a.raised", "x"), "not raised")
+		s.Raise("a.leaf")
+		release := s.Hold("a.held", "", 0)
+		s.Hold("a.lease", "", time.Second)
+		time.Sleep(time.Second)
+		s.Stats()
+		release()
+		release()
+		standing()
+		wantNames(t, "relayed", *got, "a.standing k 50s", "a.raised x 0s", "a.held  0s", "a.lease  1s", "end a.held", "end a.standing")
+
+		*got = nil
+		again := s.Hold("a.again", "", 0)
+		cancel()
+		cancel()
+		again()
+		s.Raise("a.late")
+		wantNames(t, "at cancel", *got, "a.again  0s", "end a.again")
+	})
+}
+
+// A held signal of an operation is relayed, and its end is told, too.
+func TestRelayOfAnOperation(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	got, cancel := relayTo(s, "busy")
+	defer cancel()
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
+		core.OperationFrom(ctx).Hold("busy", 0)
+		return nil
+	}, core.Options{Sink: s}))
+	checkError(t, "Do", c.Do(t.Context(), "k"), nil)
+	c.Close()
+	wantNames(t, "relayed", *got, "busy  0s", "end busy")
+}
+
+// A signal that is released while it is relayed gets its end. Panics are counted, and have no
+// other effect.
+func TestRelayThatReleasesAndPanics(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	var ended int
+	release := s.Hold("a", "", 0)
+	s.Relay("a", func(core.Signal, time.Duration) func() {
+		release()
+		return func() { ended++; panic("ended") }
+	})
+	s.Relay("b", func(core.Signal, time.Duration) func() { panic("out") })
+	s.Hold("b", "", 0)()
+	coretest.Check(t, ended == 1 && s.Stats().Panics == 2 && s.Stats().Held == 0, "ended %d times, %v", ended, s.Stats())
+}
+
+func TestImport(t *testing.T) {
+	here, second := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	here.Forward(second, "*")
+	got, _ := relayTo(here, "*")
+	more, _ := relayTo(second, "*")
+	m := here.Monitor("file.*", 0)
+
+	there := core.Signal{Name: "file.saved", Key: "k", Source: "shop", Operation: 7}.With(file{"a", 1}, "first", "second")
+	_, ok := here.Import(there, "node-2")
+	s := newest(t, second, "file.saved")
+	f, isFile := fileSaved.From(s)
+	coretest.Check(t, ok && isFile && f.Path == "a" && s.Node == "node-2" && s.Operation == 0 && s.Source == "shop" && s.Key == "k", "got %+v", s)
+	coretest.Check(t, slices.Equal(s.Path(), []string{"first", "second", "file.saved"}) && m.Count() == 1, "path %q, count %d", s.Path(), m.Count())
+	data, err := json.Marshal(s)
+	var back core.Signal
+	checkError(t, "Unmarshal", json.Unmarshal(data, &back), err)
+	core.NewSink(core.SinkOptions{}).Restore(slices.Values([]core.Signal{back}))
+	coretest.Check(t, back.Node == "node-2" && strings.Contains(s.LogValue().String(), "node-2"), "JSON has node %q", back.Node)
+
+	held := core.Signal{Name: "busy", Held: true}
+	release, ok := here.Import(held, "node-2")
+	coretest.Check(t, ok && here.Has("busy") && second.Has("busy"), "not held")
+	release()
+	release()
+	coretest.Check(t, !here.Has("busy") && !second.Has("busy"), "still held")
+	wantNames(t, "relayed", append(*got, *more...))
+
+	_, ok = here.Import(core.Signal{}, "node-2")
+	coretest.Check(t, !ok, "imported without a name")
+	long := core.Signal{Name: "deep"}.With(nil, strings.Split(strings.Repeat("x ", 11)+"x", " ")...)
+	_, ok = here.Import(long, "node-2")
+	coretest.Check(t, !ok && here.Stats().Blocked == 1, "imported beyond the depth")
+}
