@@ -1,5 +1,5 @@
 // Package core runs concurrent work that is limited, ordered and visible, and says why an
-// item waits.
+// item waits. For readers who begin, the [guide] has ten short pages.
 //
 // A [Coordinator] calls one function, the body, for each item. This program resizes images,
 // four at once, and prints the failures:
@@ -18,8 +18,6 @@
 //	}
 //
 //	func resize(ctx context.Context, file string) error { ... }
-//
-// The [guide] has ten short pages for readers who begin.
 //
 // # Run
 //
@@ -40,8 +38,9 @@
 // # Wait
 //
 // The end of the context of Enqueue ends only the wait for room; it does not cancel the
-// operation. Do waits for the operation as well, and cancels it. Submit returns a [Future],
-// which is valid even after the eviction. A [Group] waits for some items of a coordinator.
+// operation. Do waits for the operation, too; there, the end of the context cancels it. Submit
+// returns a [Future], which has the result even after the eviction. A [Group] waits for some
+// items of a coordinator.
 //
 // A body may enqueue into its own coordinator; [Control.WaitIdle] waits until no work is left.
 // If a body waits for an operation of its coordinator, it gives up its slot meanwhile; for
@@ -52,12 +51,13 @@
 //
 // One scheduler knows all limits, so they combine. An item that waits takes no slot.
 //
-//   - Keys ([NewKeyedCoordinator]): items of one key run in order, one at a time.
+//   - Keys ([NewKeyedCoordinator]): items of one key run in order, one at a time. Keys may
+//     have rates ([Options.KeyRate]).
 //   - Lanes ([Options.Lanes]) are priorities: which items start first.
 //   - Classes ([Options.Classes]) are kinds of items that share what is scarce, in all lanes: a
 //     limit, calls and cost each second, a service that may be down.
-//   - Rates of keys ([Options.KeyRate]) and of classes ([Class]).
-//   - Gates: signals that defer items ([Options.DeferOn]) or refuse them ([Options.CancelOn]).
+//   - Gates are patterns: while a signal that matches is present, items wait ([Options.DeferOn])
+//     or are refused ([Options.CancelOn]).
 //
 // # Look
 //

@@ -1,4 +1,4 @@
-// Command ephemeral checks the names of signals in a program, and shows its status page in a terminal:
+// Command ephemeral checks the names of signals in a program, and shows its status page in a terminal.
 //
 //	go install github.com/ephemeralgo/ephemeral/cmd/ephemeral@latest
 //
