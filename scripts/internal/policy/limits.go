@@ -48,7 +48,7 @@ var Limits = []Limit{
 	{Part: "patterns/signalinghttp/...", Lines: 264, Tests: 150, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
 	{Part: "cmd/ephemeral/...", Lines: 2600, Reason: "a flow of texts, a table of roles, twelve checks, a map and a terminal view"},
-	{Part: "scripts/...", Lines: 6840, Reason: "tools must not be more work than what they check: 4,200 for all but scripts/chaos, which has two engines, mutants and old programs; 340 make the table of directives"},
+	{Part: "scripts/...", Lines: 7310, Reason: "tools must not be more work than what they check: 4,600 for all but scripts/chaos, which has two engines, mutants and old programs; 340 make the table of directives, and 400 make a release in a copy and bills of materials"},
 	{Part: "...", Tests: 125, Reason: "a promise is tested once"},
 }
 
