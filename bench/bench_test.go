@@ -21,6 +21,7 @@ func BenchmarkBreaker(b *testing.B)      { benchmark(b, breakerRows()) }
 func BenchmarkLogging(b *testing.B)      { benchmark(b, loggingRows()) }
 func BenchmarkTelemetry(b *testing.B)    { benchmark(b, telemetryRows()) }
 func BenchmarkAttached(b *testing.B)     { benchmark(b, attachedRows()) }
+func BenchmarkPage(b *testing.B)         { benchmark(b, pageRows()) }
 func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
 func BenchmarkOriginal(b *testing.B)     { benchmark(b, originalRows()) }

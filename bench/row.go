@@ -9,37 +9,39 @@ var Ballast = make([]byte, 64<<20)
 // example a full window. The first row that uses it makes it. It is released with the rows
 // of the group.
 type Group struct {
-	Name  string
-	Cores int // 1: the sides set GOMAXPROCS to 1 while they run; 0: they use all cores
-	Rows  func() []Row
+	Name     string
+	Measures string // what the rows measure, in one line
+	Cores    int    // 1: the sides set GOMAXPROCS to 1 while they run; 0: they use all cores
+	Rows     func() []Row
 }
 
 // Groups lists all groups, in the order in which they are shown. A group without rows needs
 // [PostgresDSN].
 func Groups() []Group {
 	return []Group{
-		{"raise", 0, raiseRows},
-		{"unique", 0, uniqueRows},
-		{"sense", 0, senseRows},
-		{"match", 0, matchRows},
-		{"run", 0, runRows},
-		{"onecore", 1, oneCoreRows},
-		{"traced", 1, tracedRows},
-		{"keyed", 0, keyedRows},
-		{"parallel", 0, parallelRows},
-		{"cache", 0, cacheRows},
-		{"slidingcache", 0, slidingcacheRows},
-		{"limiter", 0, limiterRows},
-		{"retry", 0, retryRows},
-		{"hedge", 0, hedgeRows},
-		{"breaker", 0, breakerRows},
-		{"logging", 0, loggingRows},
-		{"telemetry", 0, telemetryRows},
-		{"attached", 0, attachedRows},
-		{"wave", 0, waveRows},
-		{"failover", 0, failoverRows},
-		{"durable", 0, durableRows},
-		{"original", 0, originalRows},
+		{"raise", "a raise, in small and large windows, without and with subscribers", 0, raiseRows},
+		{"unique", "a raise that leaves no name twice in the window", 0, uniqueRows},
+		{"sense", "looking at a sink: Has, Count, a monitor", 0, senseRows},
+		{"match", "matching a name with a pattern, and parsing a command", 0, matchRows},
+		{"run", "enqueueing and running an operation that does nothing", 0, runRows},
+		{"onecore", "an operation that does nothing on one core, with lanes, keys and classes", 1, oneCoreRows},
+		{"traced", "an operation while a flight recorder runs, or with StuckAfter, on one core", 1, tracedRows},
+		{"keyed", "running items of many keys, in order for each key", 0, keyedRows},
+		{"parallel", "raise, Has and run from many goroutines, for each operation", 0, parallelRows},
+		{"cache", "core/lru, with requests by the law of Zipf", 0, cacheRows},
+		{"slidingcache", "atoms/slidingcache: hits, sets and loads", 0, slidingcacheRows},
+		{"limiter", "atoms/ratelimit: permission given, refused, waited for", 0, limiterRows},
+		{"retry", "atoms/retry: a call that succeeds, and one that fails once", 0, retryRows},
+		{"hedge", "atoms/hedge: a call that is not hedged", 0, hedgeRows},
+		{"breaker", "patterns/circuitbreaker: allowed, successful and refused calls", 0, breakerRows},
+		{"logging", "patterns/logging: a record below the level, and one that becomes a signal", 0, loggingRows},
+		{"telemetry", "patterns/telemetry without an exporter: spans and observed operations", 0, telemetryRows},
+		{"attached", "a raise on a sink with 50 patterns that do not match", 0, attachedRows},
+		{"page", "a raise and an operation beside a status page with 50 clients, on one core", 1, pageRows},
+		{"wave", "atoms/waveorchestrator: from one wave to the next", 0, waveRows},
+		{"failover", "atoms/priorityprocessor: an item of the primary and of the backup", 0, failoverRows},
+		{"durable", "atoms/durable/postgres: enqueueing and running items", 0, durableRows},
+		{"original", "the benchmarks of the C# library", 0, originalRows},
 	}
 }
 

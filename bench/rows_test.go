@@ -19,6 +19,7 @@ func TestRows(t *testing.T) {
 	groups := map[string]bool{}
 	for _, group := range Groups() {
 		coretest.Check(t, !groups[group.Name], "two groups are called %s", group.Name)
+		coretest.Check(t, group.Measures != "", "group %s does not say what it measures", group.Name)
 		groups[group.Name] = true
 		t.Run(group.Name, func(t *testing.T) {
 			names := map[string]bool{}

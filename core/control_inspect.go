@@ -308,8 +308,30 @@ func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 func (c Control) Count(pattern string) int {
 	e := c.made()
 	e.lockFresh()
+	e.tabulate()
 	e.mu.Unlock()
 	return e.ledger.count(pattern)
+}
+
+// tabulate makes the ledger count names from now on. mu is held.
+func (e *engine) tabulate() {
+	l := &e.ledger
+	if l.asked {
+		return
+	}
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
+	l.asked = true
+	for _, p := range e.index.pages {
+		for _, o := range p.operations {
+			if o != nil {
+				l.eachOf(o, func(_ uint64, f *fact) bool {
+					l.present.add(f.name)
+					return true
+				})
+			}
+		}
+	}
 }
 
 // Sense yields the signals of the operations in the window that q selects, in the order
@@ -361,7 +383,7 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	var known []seqFact
 	for _, o := range operations {
 		l.eachOf(o, func(seq uint64, f *fact) bool {
-			if p.matches(f.name.text) {
+			if p.matches(f.name) {
 				known = append(known, seqFact{seq, *f})
 			}
 			return true

@@ -168,7 +168,8 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.finalizing++
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
-	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
+	spent := e.echoes.makeRoom(now)
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, spent, &e.out.after), now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.

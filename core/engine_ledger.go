@@ -24,13 +24,17 @@ type ledger struct {
 
 	// Guarded by Sink.mu.
 	names   names
+	asked   bool                    // somebody has asked for names; written with engine.mu held as well
+	present nameCounts              // of all facts, if somebody has asked
 	gated   map[*Operation]struct{} // operations that have, or had, facts that gates count
 	dropped uint64
+	spares  spares[ownFact]
 }
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
 	l.sink, l.source = sink, source
-	l.names.base = sink.names.base
+	l.names.base, l.names.facts = sink.names.base, l
+	l.names.survey()
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -56,7 +60,6 @@ func (l *ledger) raise(o *Operation, n note) bool {
 		o.rest.CompareAndSwap(nil, firstOnly)
 	}
 	if o.rest.Load() == evicted {
-		s.names.release(shared)
 		l.sink.mu.Unlock()
 		return false
 	}
@@ -65,7 +68,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	}
 	f, seq := s.record(shared, &n, o.id, &l.source, now)
 	l.add(o, f, seq, nil)
-	subs := shared.route.subs
+	subs := shared.subs
 	var signal Signal
 	if len(subs) > 0 || l.onSignal != nil {
 		signal = f.signal(seq, l.names.clock)
@@ -79,17 +82,15 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	return true
 }
 
-// add enters a fact of o that the sink has recorded. If the fact is held, h is not nil. The
-// ledger and the sink have separate entries for the name.
+// add enters a fact of o that the sink has recorded. If the fact is held, h is not nil.
 func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
-	own := ownFact{seq: seq, name: l.names.recall(f.name.text), key: f.key, at: f.at, more: f.more}
-	if own.name == nil {
-		own.name = l.names.intern(f.name.text)
+	own := ownFact{seq: seq, name: f.name, key: f.key, at: f.at, more: f.more}
+	if l.asked {
+		l.present.add(f.name)
 	}
-	l.names.enter(own.name)
-	if r := own.name.route; len(r.gates)+len(r.monitors) > 0 {
+	if r := l.names.of(f.name); r != unwatched {
 		noticed := l.fact(o.id, &own)
-		r.notice(&noticed, seq, l.names.after)
+		l.names.entered(r, &noticed, seq)
 		if len(r.gates) > 0 {
 			put(&l.gated, o, struct{}{})
 		}
@@ -99,8 +100,8 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	case h != nil:
 		put(&o.details().holds, seq, h)
 	case o.first == nil && len(d.facts) == d.from:
-		first := own // a copy, so that own stays off the heap
-		o.first = &first
+		o.first = l.spares.single()
+		*o.first = own
 	default:
 		d = o.details()
 		shown := len(d.facts) - d.from
@@ -109,6 +110,9 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 		}
 		if shown == maxFacts {
 			l.dropOldest(o, d)
+		}
+		if d.facts == nil {
+			d.facts = l.spares.list()
 		}
 		d.facts = append(d.facts, own)
 	}
@@ -138,9 +142,9 @@ func (l *ledger) dropOldest(o *Operation, d *details) {
 }
 
 // each visits the facts of operations that matter to gates.
-func (l *ledger) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
+func (l *ledger) each(p pattern, _ int, visit func(seq uint64, f *fact) (older bool)) {
 	for o := range l.gated {
-		l.eachOf(o, func(seq uint64, f *fact) bool { return !p.matches(f.name.text) || visit(seq, f) })
+		l.eachOf(o, func(seq uint64, f *fact) bool { return !p.matches(f.name) || visit(seq, f) })
 	}
 }
 
@@ -171,7 +175,14 @@ func (l *ledger) eachOf(o *Operation, visit func(seq uint64, f *fact) (older boo
 // leave removes a fact of an operation. mu is held.
 func (l *ledger) leave(id OperationID, own *ownFact) {
 	f := l.fact(id, own)
-	l.names.leave(&f, own.seq)
+	l.drop(&f, own.seq)
+}
+
+func (l *ledger) drop(f *fact, seq uint64) {
+	if l.asked {
+		l.present.remove(f.name)
+	}
+	l.names.leave(f, seq)
 }
 
 // hold records a held fact of o, here and on the sink, if o is running or suspended. Mu is
@@ -195,11 +206,11 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 		return func() {}
 	}
 	o.marks |= holding
-	own := fact{name: shared, key: o.key, operation: o.id, source: &l.source, more: &more{held: true}}
+	own := fact{name: n.name, key: o.key, operation: o.id, source: &l.source, more: &more{held: true}}
 	h := s.hold(own, lease)
 	h.owner = o
 	l.add(o, &h.fact, h.seq, h)
-	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
+	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.subs
 	mu.Unlock()
 	s.unlock()
 	deliver(l.onSignal, false, &signal, &l.panics)
@@ -249,13 +260,13 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		return 0
 	}
 	take := func(own *ownFact) bool {
-		if !match(own.name.text) {
+		if !match(own.name) {
 			return false
 		}
 		f := l.fact(o.id, own)
 		gone = append(gone, f.signal(own.seq, l.names.clock))
 		l.names.retracted(&f, own.seq)
-		l.names.leave(&f, own.seq)
+		l.drop(&f, own.seq)
 		s.remove(own.seq, true)
 		return true
 	}
@@ -268,10 +279,10 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		o.first = nil
 	}
 	for _, f := range slices.Backward(s.keptOf(o, d)) {
-		if match(f.fact.name.text) {
+		if match(f.fact.name) {
 			gone = append(gone, f.fact.signal(f.seq, l.names.clock))
 			for _, m := range l.names.monitors {
-				if m.pattern.matches(f.fact.name.text) {
+				if m.pattern.matches(f.fact.name) {
 					m.remove(f.seq, &f.fact)
 				}
 			}
@@ -307,14 +318,20 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // evictSignals takes the signals of an evicted operation from the coordinator and,
 // unless keep is set, from the sink. engine.mu is held, so that the window and the
 // signals of its operations agree at every instant. It returns the facts that the
-// operation had. From now on the operation's key does not change.
-func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
+// operation had. From now on the operation's key does not change. Spent are facts of an
+// earlier operation, of which the memory may be used again.
+func (l *ledger) evictSignals(o *Operation, keep bool, spent ownFacts, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
 		return ownFacts{id: o.id} // it never raised a signal
 	}
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	defer after.take(&l.sink.after)
+	var list []ownFact
+	if d := spent.rest; d != nil && cap(d.facts) > 0 { // firstOnly and evicted are never changed
+		list, d.facts, d.from = d.facts, nil, 0
+	}
+	l.spares.put(spent.first, list)
 	last := o.ownFacts()
 	o.first = nil
 	o.rest.Store(evicted)
@@ -365,5 +382,19 @@ func (l *ledger) count(pattern string) int {
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	l.endLeases()
-	return l.names.count(pattern)
+	n, _ := l.names.count(pattern)
+	return n
+}
+
+// countName is part of tally.
+func (l *ledger) countName(name string) int { return l.present.names[name] }
+
+// countMatching is part of tally.
+func (l *ledger) countMatching(p pattern) (n int) {
+	for name, count := range l.present.names {
+		if p.matches(name) {
+			n += count
+		}
+	}
+	return n
 }

@@ -45,6 +45,7 @@ func FuzzMatch(f *testing.F) {
 		{"a*b*c", "aXbYbZc"}, {"*a*a*a", "aaaa"}, {"?é*", "🜁é"}, {",", ","}, {"a,b", "a,b"},
 		{"\u00a0a\u00a0", "a"}, {"rate-limit:*", "rate-limit:5000ms"}, {"*?", "世"},
 		{"order.*.created, *.item.* ,request.*.a.*.completed", "request.gateway.a.batch.completed"}, {"a*\xa9", "a©"},
+		{"x,", "x,"}, {" x ", " x "}, {"a*b*bc", "abbc"}, {"a**a", "a"}, {"a*\xe9*b", "a\xe9éb"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

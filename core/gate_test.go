@@ -569,8 +569,8 @@ func TestDrainOn(t *testing.T) {
 	}
 }
 
-// The table of the package documentation: how long a signal is on its sink, refuses items
-// and defers one.
+// The table "How long a signal blocks" in docs/guide/03-signals-and-gates.md: how long a signal is
+// on its sink, refuses items and defers one.
 func TestHowLongASignalBlocks(t *testing.T) {
 	const age = 5 * time.Minute
 	for by, want := range map[string]struct {

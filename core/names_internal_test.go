@@ -9,16 +9,11 @@ import (
 	"time"
 )
 
-// liveNames is how many names all maps of the table know.
-func liveNames(s *Sink) (live, recent int) {
+// liveNames is how many names all maps of the sink know.
+func liveNames(s *Sink) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range recentNames {
-		if s.names.recent != nil && s.names.recent[i] != nil {
-			recent++
-		}
-	}
-	return len(s.names.live), recent
+	return len(s.index.names) + len(s.standing.names)
 }
 
 // A name takes no memory after its last fact has gone in any way.
@@ -72,6 +67,7 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 		}},
 		{"asked for", SinkOptions{}, func(s *Sink) {
 			for i := range 1000 {
+				s.Raise(fmt.Sprint("name", i))
 				s.Has(fmt.Sprint("name", i))
 				s.Retract(fmt.Sprint("name", i))
 				for range s.Sense(Query{Pattern: fmt.Sprint("name", i)}) {
@@ -90,8 +86,8 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := NewSink(tt.options)
 				tt.do(s)
-				if live, recent := liveNames(s); live != 0 || recent != 0 {
-					t.Errorf("got %d live names, %d recent ones, want none", live, recent)
+				if live := liveNames(s); live != 0 {
+					t.Errorf("got %d live names, want none", live)
 				}
 				if s.ring.stored != 0 || len(s.held) != 0 {
 					t.Errorf("got %d facts, %d held, want none", s.ring.stored, len(s.held))
@@ -114,10 +110,10 @@ func TestWatchersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(s.names.interned); got > maxInterned {
-		t.Errorf("got %d counters interned, want at most %d", got, maxInterned)
+	if got := len(s.names.patterns); got > maxCounters {
+		t.Errorf("got %d counters of patterns, want at most %d", got, maxCounters)
 	}
-	if c, m, u, r := len(s.names.counters), len(s.names.monitors), len(s.names.subs), len(s.retractions); c > maxInterned || m+u+r > 0 {
+	if c, m, u, r := len(s.names.counters), len(s.names.monitors), len(s.names.subs), len(s.retractions); c > maxCounters || m+u+r > 0 {
 		t.Errorf("got %d counters, %d monitors, %d handlers, %d of retractions left", c, m, u, r)
 	}
 }
@@ -131,7 +127,7 @@ func TestTimeFollowsSeqAfterRestore(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Restore(slices.Values([]Signal{{Name: "restored", Time: time.Now()}}))
 		s.mu.Lock()
-		s.record(s.names.intern("late"), &note{name: "late"}, 0, nil, before)
+		s.record(s.names.of("late"), &note{name: "late"}, 0, nil, before)
 		s.mu.Unlock()
 		var last time.Time
 		for signal := range s.Sense(Query{}) {
@@ -153,8 +149,7 @@ func TestRoutesAreFoundOnce(t *testing.T) {
 	}
 	s.Has("a.?")
 	s.Raise("a.x")
-	entry := s.names.lookup("a.x")
-	route, generation := entry.route, s.names.generation
+	route := s.names.recent[place("a.x")].route
 	if len(route.subs) != 1 || len(route.monitors) != 0 || len(route.counters) != 1 {
 		t.Fatalf("got the route %+v", route)
 	}
@@ -162,10 +157,10 @@ func TestRoutesAreFoundOnce(t *testing.T) {
 		s.Raise("a.x")
 		s.Raise(fmt.Sprint("a.", i%10))
 	}
-	if s.names.generation != generation || entry.generation != generation || entry.route != route {
+	if got := s.names.recent[place("a.x")]; got.text != "a.x" || got.route != route {
 		t.Error("the route was found out again")
 	}
-	if got := s.names.lookup("a.9").route; got != route {
+	if got := s.names.recent[place("a.9")].route; got != route {
 		t.Error("names with the same watchers do not share their route")
 	}
 }
@@ -196,9 +191,9 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 		s.Has(fmt.Sprintf("file.*:%d", i))
 	}
 	m.Count()
-	for _, names := range []*names{&s.names, &to.names, &c.ledger.names} {
-		if got := len(names.live); got > 1001 {
-			t.Errorf("got %d live names in a window of 1000", got)
+	for i, got := range []int{liveNames(s), liveNames(to), len(c.ledger.present.names)} {
+		if got > 1001 {
+			t.Errorf("table %d: got %d live names in a window of 1000", i, got)
 		}
 	}
 	c.Close()
@@ -206,10 +201,12 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	to.ForgetAll()
 	m.Count()
 	for i, names := range []*names{&s.names, &to.names, &c.ledger.names} {
-		recent := slices.ContainsFunc(names.recent[:], func(n *name) bool { return n != nil })
-		if len(names.live) != 0 || recent || len(names.interned) > maxInterned || len(names.gates) != 0 {
-			t.Errorf("table %d: got %d live names, recent %v, %d patterns, %d gates", i, len(names.live), recent, len(names.interned), len(names.gates))
+		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || len(names.gates) != 0 {
+			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), len(names.gates))
 		}
+	}
+	if live := liveNames(s) + liveNames(to) + len(c.ledger.present.names); live != 0 {
+		t.Errorf("got %d live names", live)
 	}
 	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
 		t.Errorf("got %d stamps, %d and %d facts", m.stamps.n, s.ring.stored, to.ring.stored)

@@ -221,7 +221,7 @@ func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-ot
 // has.
 type ownFact struct {
 	seq  uint64
-	name *name // the ledger's
+	name string
 	key  string
 	at   int64
 	more *more

@@ -130,16 +130,21 @@ type echo struct {
 	at     int64
 }
 
-// add remembers an operation that has been evicted, with the signals it had.
+// add remembers an operation that has been evicted, with the signals it had. There is room.
 func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
-	if e.limit == 0 {
-		return
+	if e.limit > 0 {
+		*e.push() = echo{facts, o.key, o.status, o.err, now}
 	}
+}
+
+// makeRoom makes room for one more. It returns the facts of the echo that had to go.
+func (e *echoes) makeRoom(now int64) (spent ownFacts) {
 	e.expire(now)
-	if e.n == e.limit {
+	if e.n > 0 && e.n == e.limit {
+		spent = e.get(0).ownFacts
 		e.drop()
 	}
-	*e.push() = echo{facts, o.key, o.status, o.err, now}
+	return spent
 }
 
 func (e *echoes) expire(now int64) {

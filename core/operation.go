@@ -239,11 +239,10 @@ func (o *Operation) Charge(calls, cost int) {
 
 func (o *Operation) unhold(h *heldFact, released bool) {
 	l, own := &o.engine.ledger, h.fact
-	own.name = l.names.lookup(own.name.text)
 	if released {
 		l.names.retracted(&own, h.seq)
 	}
-	l.names.leave(&own, h.seq)
+	l.drop(&own, h.seq)
 	delete(o.rest.Load().holds, h.seq)
 }
 

@@ -2,8 +2,10 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,16 +81,18 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 	})
 }
 
+// heap is how many bytes of memory are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // The memory of many pending items is given back when they are done, not when the coordinator is closed.
 func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 	const items, allowed = 100_000, 256 << 10
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	for _, test := range []struct {
 		name string
 		make func(core.Work[int], core.Options) (*core.Coordinator[int], error)
@@ -127,13 +131,6 @@ func TestFloodLeavesNoMemory(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector keeps memory of its own")
 	}
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	s := core.NewSink(core.SinkOptions{Capacity: 1000})
 	m := s.Monitor("file.*", time.Nanosecond)
 	for i := range 5000 { // what a full window needs is there
@@ -152,4 +149,43 @@ func TestFloodLeavesNoMemory(t *testing.T) {
 		t.Errorf("%d bytes left behind", grown)
 	}
 	runtime.KeepAlive(s)
+}
+
+// Names that have gone leave at most 64 KiB behind a sink, and as much behind a coordinator, whatever was asked, also
+// if they are long.
+func TestLongNamesLeaveNothingBehind(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+		core.OperationFrom(ctx).Raise(name)
+		return nil
+	}, core.Options{Sink: core.NewSink(core.SinkOptions{Capacity: 300}), MaxTracked: 10, EchoCapacity: -1}))
+	s := c.Sink()
+	s.Subscribe("*0", func(core.Signal) {})
+	for _, size := range []int{10, 100, 100_000} {
+		for _, asked := range []bool{false, true} {
+			before := heap()
+			for i := range 1000 {
+				name := fmt.Sprint(strings.Repeat("long", size/4), i)
+				s.Raise(name)
+				if c.Do(t.Context(), name) != nil {
+					t.Fatal("Do failed")
+				}
+				for range 3 {
+					if asked && !(s.Has(name) && s.Count(name) == 2 && c.Has(name)) {
+						t.Fatal("a name is absent")
+					}
+				}
+			}
+			for o := range c.Operations(core.OperationQuery{}) {
+				c.Evict(o.ID)
+			}
+			s.ForgetAll()
+			if grown := heap() - before; grown > 2*64<<10 {
+				t.Errorf("names of %d bytes, asked for %v: %d bytes left behind", size, asked, grown)
+			}
+		}
+	}
+	runtime.KeepAlive(c)
 }

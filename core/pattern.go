@@ -158,30 +158,67 @@ type pattern struct {
 	terms []term
 }
 
-// term is a single alternative.
+// term is a single alternative. It is split at its stars, unless it has to be walked.
 type term struct {
 	text   string
-	prefix string // the text before the first wildcard; all of text if there is none
+	prefix string   // the text before the first wildcard; all of text if there is none
+	middle []string // the texts between stars, without empty ones
+	suffix string   // the text after the last star
+	walked bool     // a star takes whole characters, and a part does not begin with one; or there is a "?"
 }
 
 func compile(text string) pattern {
 	p := pattern{text: text}
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
-			prefix, _, _ := strings.Cut(part, "*")
-			prefix, _, _ = strings.Cut(prefix, "?")
-			p.terms = append(p.terms, term{part, prefix})
+			p.terms = append(p.terms, split(part))
 		}
 	}
 	return p
 }
 
+func split(text string) term {
+	t := term{text: text, walked: strings.Contains(text, "?")}
+	t.prefix = text[:special(text)]
+	if t.walked || t.exact() {
+		return t
+	}
+	parts := strings.Split(text[len(t.prefix)+1:], "*")
+	for i, part := range parts {
+		switch {
+		case part != "" && !utf8.RuneStart(part[0]):
+			t.walked = true
+		case i == len(parts)-1:
+			t.suffix = part
+		case part != "":
+			t.middle = append(t.middle, part)
+		}
+	}
+	return t
+}
+
 func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
+
+// matches takes the first place of each part: that leaves most for the rest of the term.
+func (t *term) matches(name string) bool {
+	switch {
+	case !strings.HasPrefix(name, t.prefix):
+		return false
+	case t.exact():
+		return len(name) == len(t.prefix)
+	case t.walked:
+		return walk(t.text, name)
+	}
+	rest, fits := strings.CutSuffix(name[len(t.prefix):], t.suffix)
+	for i := 0; fits && i < len(t.middle); i++ {
+		_, rest, fits = strings.Cut(rest, t.middle[i])
+	}
+	return fits
+}
 
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
-		t := &p.terms[i]
-		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && Match(t.text, name)) {
+		if p.terms[i].matches(name) {
 			return true
 		}
 	}

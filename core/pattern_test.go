@@ -71,6 +71,9 @@ func TestMatch(t *testing.T) {
 		{",", "", false},
 		{" , ,", " ", false},
 		{" ", " ", false},
+		{" x ", " x ", false},
+		{"x,", "x,", false},
+		{"x,", "x", true},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%q against %q", tt.pattern, tt.name), func(t *testing.T) {
@@ -85,8 +88,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// askSink answers the question of Match in all the ways a sink can be asked, and
-// panics if they differ.
+// askSink answers the question of Match in all the ways a sink can be asked, several
+// times, and panics if they differ.
 func askSink(pattern, name string) bool {
 	s := core.NewSink(core.SinkOptions{})
 	heard := false
@@ -94,6 +97,11 @@ func askSink(pattern, name string) bool {
 	m := s.Monitor(pattern, 0)
 	s.Raise(name)
 	has, count := s.Has(pattern), s.Count(pattern)
+	for range 3 {
+		if s.Has(pattern) != has || s.Count(pattern) != count {
+			panic(fmt.Sprintf("pattern %q, name %q: asked again, the answer differs", pattern, name))
+		}
+	}
 	if has != heard || has != (count == 1) || has != (m.Count() == 1) {
 		panic(fmt.Sprintf("pattern %q, name %q: Has %v, Count %d, handler called %v, monitor %d",
 			pattern, name, has, count, heard, m.Count()))

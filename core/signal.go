@@ -173,11 +173,15 @@ type filter struct {
 func (q Query) compile() filter { return filter{Query: q, pattern: compile(q.Pattern)} }
 
 func (f *filter) accepts(s *Signal) bool {
-	return (f.Pattern == "" || f.pattern.matches(s.Name)) &&
-		(f.Key == "" || f.Key == s.Key) &&
-		(f.Operation == 0 || f.Operation == s.Operation) &&
-		(f.Source == "" || f.Source == s.Source) &&
-		s.Seq > f.AfterSeq
+	return f.acceptsName(s.Name, s.Key, s.Seq) && f.acceptsOrigin(s.Operation, s.Source)
+}
+
+func (f *filter) acceptsName(name, key string, seq uint64) bool {
+	return seq > f.AfterSeq && (f.Key == "" || f.Key == key) && (f.Pattern == "" || f.pattern.matches(name))
+}
+
+func (f *filter) acceptsOrigin(id OperationID, source string) bool {
+	return (f.Operation == 0 || f.Operation == id) && (f.Source == "" || f.Source == source)
 }
 
 // cutoff is the earliest offset a query asks for, or the smallest int64.

@@ -11,60 +11,53 @@ type keptFact struct {
 	gates int // how many gates keep it; it goes with the last
 }
 
-// enter locks the sink and returns the entry of that name. If the raise is part of an
+// enter locks the sink and returns the route of that name. If the raise is part of an
 // endless loop through handlers of the name or handlers in own, it unlocks the sink and
 // returns nil.
-func (s *Sink) enter(text string, own []*subscription) *name {
+func (s *Sink) enter(name string, own []*subscription) *route {
 	s.mu.Lock()
-	entry := s.names.recall(text)
-	if entry == nil {
-		entry = s.names.intern(text)
+	r := s.names.of(name)
+	if !crowded(r.subs) && !crowded(own) {
+		return r
 	}
-	if !crowded(entry.route.subs) && !crowded(own) {
-		return entry
-	}
-	return s.enterCrowd(entry, own)
+	return s.enterCrowd(name, own)
 }
 
 // record appends a fact to the window. The lock is held.
-func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
-	s.names.enter(entry) // first, so that evicting does not forget it
-	now = s.advance(entry, now)
-	f, seq := s.place(entry)
-	f.key, f.operation, f.source, f.at, f.more = n.key, operation, source, now, nil
+func (s *Sink) record(r *route, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
+	now = s.advance(r, now)
+	f, seq := s.place()
+	f.name, f.key, f.operation, f.source, f.at, f.more = n.name, n.key, operation, source, now, nil
 	if n.payload != nil || n.cause != nil || n.copied != nil {
 		f.more = n.more()
 	}
 	s.raised++
-	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
-		route.notice(f, seq, &s.after)
+	if r != unwatched {
+		s.names.entered(r, f, seq)
 	}
 	return f, seq
 }
 
-// place adds a fact of that name at the end of the window; the caller fills it in. The lock
-// is held.
-func (s *Sink) place(entry *name) (*fact, uint64) {
+// place adds a fact at the end of the window; the caller fills it in. The lock is held.
+func (s *Sink) place() (*fact, uint64) {
 	r := &s.ring
 	if r.full() {
 		s.evict()
 	}
 	seq := r.head
-	f := r.push()
-	f.name, f.previous, entry.newest = entry, entry.newest, seq
 	r.stored++
-	return f, seq
+	return r.push(), seq
 }
 
 // advance returns the time for a new fact and lets a few old ones expire, so that
 // raising alone keeps the window within its age.
-func (s *Sink) advance(entry *name, now int64) int64 {
+func (s *Sink) advance(r *route, now int64) int64 {
 	if now < s.latest {
 		now = s.latest // the raiser read the clock before it got the lock
 	}
 	s.latest = now
 	switch {
-	case len(entry.route.gates) > 0: // a gate must know whether it was open until now
+	case len(r.gates) > 0: // a gate must know whether it was open until now
 		for s.expireSome(now, chunk) {
 		}
 	case s.maxAge != never:
@@ -73,21 +66,22 @@ func (s *Sink) advance(entry *name, now int64) int64 {
 	return now
 }
 
-// evict removes the oldest place of the window, a fact or a gap. It does not clear the
-// place, because a new fact is about to overwrite it.
+// evict removes the oldest place of the window, a fact or a gap.
 func (s *Sink) evict() {
 	r := &s.ring
 	f := r.at(r.tail)
 	r.tail++
-	if f.name == nil {
+	if f.name == "" {
 		return
 	}
 	r.stored--
-	if s.names.leaveUnwatched(f.name) {
-		s.evicted++
-	} else {
+	s.index.drop(r, r.tail-1)
+	if s.names.leaves() {
 		s.keep(f, r.tail-1)
+	} else {
+		s.evicted++
 	}
+	f.name, f.key, f.more = "", "", nil // a ring may have more places than its capacity
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.
@@ -101,16 +95,15 @@ func (s *Sink) pushOut(seq uint64) {
 // keep evicts a fact that has left the window, unless gates count it: each gate keeps its
 // newest maxKept facts.
 func (s *Sink) keep(f *fact, seq uint64) {
-	s.names.refresh(f.name)
-	gates := f.name.route.gates
-	if len(gates) == 0 || !f.notices() {
+	r := s.names.of(f.name)
+	if len(r.gates) == 0 || !f.notices() {
 		s.evicted++
-		s.names.leaveWatched(f, seq)
+		s.names.leaveRoute(r, f, seq)
 		return
 	}
 	i, _ := s.keptAt(seq)
-	s.kept = slices.Insert(s.kept, i, keptFact{seqFact{seq, *f}, len(gates)})
-	for _, g := range gates {
+	s.kept = slices.Insert(s.kept, i, keptFact{seqFact{seq, *f}, len(r.gates)})
+	for _, g := range r.gates {
 		i, _ := slices.BinarySearch(g.kept, seq)
 		g.kept = slices.Insert(g.kept, i, seq)
 		if len(g.kept) > maxKept {
@@ -169,12 +162,10 @@ func (s *Sink) cut(seq uint64) (f fact) {
 		s.kept = slices.Delete(s.kept, i, i+1)
 		return f
 	}
+	s.index.drop(&s.ring, seq)
 	place := s.ring.at(seq)
 	f = *place
-	if f.name.newest == seq {
-		f.name.newest = f.previous
-	}
-	*place = fact{at: f.at, previous: f.previous}
+	*place = fact{at: f.at}
 	s.ring.stored--
 	return f
 }
@@ -201,7 +192,8 @@ func (s *Sink) expireSome(now int64, most int) (more bool) {
 		if f.at > now-s.maxAge {
 			return false
 		}
-		if f.name != nil {
+		if f.name != "" {
+			s.index.drop(&s.ring, s.ring.tail)
 			s.names.leave(f, s.ring.tail)
 			s.ring.stored--
 			s.expired++
@@ -259,7 +251,10 @@ const chunk = 4096
 func (s *Sink) addGate(g *gate) {
 	s.names.addGate(g)
 	g.since = s.names.clock.now()
-	g.each(func(seq uint64, f *fact) bool {
+	s.each(g.pattern, s.ring.stored, func(seq uint64, f *fact) bool {
+		if !f.notices() {
+			return true
+		}
 		g.facts.Add(1)
 		g.ever++
 		if f.holds() {
@@ -269,7 +264,7 @@ func (s *Sink) addGate(g *gate) {
 	})
 	slices.Sort(g.held)
 	for i := len(s.kept) - 1; i >= 0 && len(g.kept) < maxKept; i-- {
-		if k := &s.kept[i]; g.pattern.matches(k.fact.name.text) {
+		if k := &s.kept[i]; g.pattern.matches(k.fact.name) {
 			g.kept = append(g.kept, k.seq)
 			k.gates++
 		}
@@ -293,8 +288,9 @@ func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 // directly. Those that wait for the fact to go are woken. mu is held.
 func (s *Sink) inherit(seq uint64, source string) {
 	f := s.ring.at(seq)
-	s.names.refresh(f.name)
-	s.names.leaveGates(f, seq)
+	if len(s.names.gates) > 0 {
+		s.names.leaveGates(s.names.of(f.name), f, seq)
+	}
 	var m more
 	if f.more != nil {
 		m = *f.more
@@ -303,47 +299,19 @@ func (s *Sink) inherit(seq uint64, source string) {
 	f.more, f.operation, f.source = &m, 0, nil
 }
 
-// each visits all matching facts. Those of one name in the window come newest first,
-// until visit returns false. The same holds for kept facts. Held facts come last. The
-// lock is held.
-func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
-	for text, entry := range s.names.live {
-		if !p.matches(text) {
-			continue
-		}
-		for seq := entry.newest; seq != 0 && seq >= s.ring.tail; {
-			f := s.ring.at(seq)
-			if f.name == entry && !visit(seq, f) {
-				break
-			}
-			seq = f.previous
-		}
-	}
-	for i := len(s.kept) - 1; i >= 0; i-- {
-		if k := &s.kept[i]; p.matches(k.fact.name.text) && !visit(k.seq, &k.fact) {
-			break
-		}
-	}
-	for seq, h := range s.held {
-		if p.matches(h.fact.name.text) {
-			visit(seq, &h.fact)
-		}
-	}
-}
-
 func (s *Sink) raise(n note) bool {
 	s.prepareZero()
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
 	now := s.names.clock.now()
-	entry := s.enter(n.name, nil)
-	if entry == nil {
+	r := s.enter(n.name, nil)
+	if r == nil {
 		s.block(&n, 0, BlockedDepth)
 		return false
 	}
-	f, seq := s.record(entry, &n, 0, nil, now)
-	subs := entry.route.subs
+	f, seq := s.record(r, &n, 0, nil, now)
+	subs := r.subs
 	if len(subs) == 0 {
 		s.unlock()
 		return true

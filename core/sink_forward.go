@@ -125,20 +125,20 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	if !s.admits(&n, from.Operation) {
 		return nil
 	}
-	entry := s.enter(n.name, nil)
-	if entry == nil {
+	r := s.enter(n.name, nil)
+	if r == nil {
 		s.block(&n, from.Operation, BlockedDepth)
 		return nil
 	}
 	var signal Signal
 	if from.Held {
-		held = s.hold(fact{name: entry, key: n.key, more: n.more()}, lease)
+		held = s.hold(fact{name: n.name, key: n.key, more: n.more()}, lease)
 		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
-		f, seq := s.record(entry, &n, 0, nil, s.names.clock.now())
+		f, seq := s.record(r, &n, 0, nil, s.names.clock.now())
 		signal = f.signal(seq, s.names.clock)
 	}
-	subs, forwards := entry.route.subs, []*forward(nil)
+	subs, forwards := r.subs, []*forward(nil)
 	if last := len(subs) - 1; p.been != nil && last >= 0 && subs[last] == s.names.forwarder {
 		subs, forwards = subs[:last], s.forwards
 	}

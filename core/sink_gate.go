@@ -14,7 +14,7 @@ type gate struct {
 	waker waker
 	eager bool // wake for every fact, not only when the gate shuts
 	of    interface {
-		each(p pattern, visit func(seq uint64, f *fact) (older bool))
+		each(p pattern, most int, visit func(seq uint64, f *fact) (older bool))
 	}
 
 	facts   atomic.Int64 // how many facts are present
@@ -35,7 +35,8 @@ func (g *gate) shut() bool { return g.facts.Load() != 0 }
 // each visits the facts that the gate counts. Facts of one source come newest first, until
 // visit returns false.
 func (g *gate) each(visit func(seq uint64, f *fact) (older bool)) {
-	g.of.each(g.pattern, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
+	most := int(g.facts.Load()) - len(g.held) - len(g.kept)
+	g.of.each(g.pattern, most, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
 }
 
 // enter counts a fact that has come.

@@ -47,8 +47,8 @@ func (s *Sink) holdSignal(signal Signal, lease time.Duration) (release func()) {
 
 // hold records f as a held fact from now on. The lock is held.
 func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
-	s.names.enter(f.name)
-	f.at = s.advance(f.name, s.names.clock.now())
+	r := s.names.of(f.name)
+	f.at = s.advance(r, s.names.clock.now())
 	if s.ring.full() {
 		s.evict()
 	}
@@ -60,8 +60,9 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 		s.fresh.Store(0)
 	}
 	put(&s.held, h.seq, h)
+	s.standing.add(f.name)
 	s.raised++
-	f.name.route.notice(&h.fact, h.seq, &s.after)
+	s.names.entered(r, &h.fact, h.seq)
 	return h
 }
 
@@ -103,6 +104,7 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
+	s.standing.remove(h.fact.name)
 	if h.owner != nil {
 		h.owner.unhold(h, released)
 	}

@@ -31,14 +31,14 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	w := s.search(q)
 	var gone []Signal
 	for more := true; more; {
-		more = w.some(func(f *fact, signal Signal) bool {
-			if signal.Held || retract && f.operation != 0 {
+		more = w.some(func(seq uint64, f *fact) bool {
+			if f.holds() || retract && f.operation != 0 {
 				return true
 			}
 			if retract && len(s.retractions) > 0 {
-				gone = append(gone, signal)
+				gone = append(gone, f.signal(seq, s.names.clock))
 			}
-			s.remove(signal.Seq, retract)
+			s.remove(seq, retract)
 			taken++
 			return true
 		})
@@ -79,14 +79,13 @@ func (s *Sink) restore(signal *Signal) bool {
 			at = max(at, r.at(r.head-1).at)
 		}
 		s.latest = max(s.latest, at)
-		entry := s.names.intern(signal.Name)
-		s.names.enter(entry)
-		f, seq := s.place(entry)
-		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
+		f, seq := s.place()
+		f.name, f.key, f.operation, f.source, f.at = signal.Name, signal.Key, 0, nil, at
 		f.more = &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
 		}
-		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
+		r := s.names.of(signal.Name)
+		s.names.entered(&route{gates: r.gates, counters: r.counters}, f, seq)
 	}
 	s.unlock()
 	return stored

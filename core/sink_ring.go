@@ -8,9 +8,7 @@ import (
 
 // ring is the memory of a sink: the last raised facts, by Seq. A fact's place
 // follows from its Seq alone. A removed fact leaves a gap, so the ring holds
-// the last capacity facts without the removed ones. Facts of one name are
-// chained by Seq from the newest to the oldest. A link below tail leads out of
-// the window, so removing and evicting unlink nothing.
+// the last capacity facts without the removed ones.
 //
 // The ring grows by segments, as facts arrive. It copies facts only while all of
 // them fit into a part of one segment.
@@ -93,7 +91,7 @@ func (r *ring) full() bool { return r.head-r.tail == r.capacity }
 
 // contains reports whether seq is a fact of the window and not a gap.
 func (r *ring) contains(seq uint64) bool {
-	return r.tail <= seq && seq < r.head && r.at(seq).name != nil
+	return r.tail <= seq && seq < r.head && r.at(seq).name != ""
 }
 
 // since returns the lowest Seq in the window whose time is at or after cutoff.
@@ -116,21 +114,27 @@ type more struct {
 
 // signal returns the fact as users see it.
 func (f *fact) signal(seq uint64, c clock) (s Signal) {
-	s.Name = f.name.text
+	s.Name = f.name
 	s.Key = f.key
-	s.Operation = f.operation
+	s.Operation, s.Source = f.origin()
 	s.Time = c.wall(f.at)
 	s.Seq = seq
-	if f.source != nil {
-		s.Source = *f.source
-	}
 	if m := f.more; m != nil {
 		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
-		if f.operation == 0 {
-			s.Operation, s.Source = m.operation, m.source
-		}
 	}
 	return s
+}
+
+// origin returns the operation that raised the fact, or the original of the fact, and the name of
+// its coordinator.
+func (f *fact) origin() (id OperationID, source string) {
+	switch {
+	case f.source != nil:
+		return f.operation, *f.source
+	case f.more != nil && f.operation == 0:
+		return f.more.operation, f.more.source
+	}
+	return f.operation, ""
 }
 
 // seqFact is a fact together with its Seq.
@@ -144,20 +148,18 @@ func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }
 // notices reports whether gates count a fact whose name matches. They do not count
 // lifecycle signals, nor facts that a finished ForEach or Map has left.
 func (f *fact) notices() bool {
-	return !isLifecycle(f.name.text) && (f.more == nil || !f.more.inherited)
+	return !isLifecycle(f.name) && (f.more == nil || !f.more.inherited)
 }
 
 // holds reports whether a fact is held.
 func (f *fact) holds() bool { return f.more != nil && f.more.held }
 
-// fact is one raised signal, 64 bytes. A gap has no name but keeps its time and
-// its link.
+// fact is one raised signal, 64 bytes. A gap has no name but keeps its time.
 type fact struct {
-	name      *name
+	name      string
 	key       string
 	operation OperationID
 	source    *string
 	at        int64 // never decreases with Seq
-	previous  uint64
 	more      *more // fields that few facts have
 }

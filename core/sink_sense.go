@@ -15,9 +15,11 @@ func (s *Sink) Has(pattern string) bool {
 		return true
 	}
 	now := s.lockFresh()
-	n := s.names.count(pattern)
+	n, c := s.names.count(pattern)
 	if n > 0 {
-		s.names.learn(pattern)
+		if c != nil {
+			s.names.learn(c)
+		}
 		s.refresh(now)
 	}
 	s.unlock()
@@ -58,7 +60,7 @@ func (s *Sink) nextEnd(next int64) int64 {
 //ephemeral:pattern {pattern}
 func (s *Sink) Count(pattern string) int {
 	s.lockFresh()
-	n := s.names.count(pattern)
+	n, _ := s.names.count(pattern)
 	s.unlock()
 	return n
 }
@@ -71,7 +73,7 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
 	var known []seqFact
-	s.each(p, func(seq uint64, f *fact) bool {
+	s.each(p, s.ring.stored, func(seq uint64, f *fact) bool {
 		known = append(known, seqFact{seq, *f})
 		return true
 	})
@@ -81,17 +83,17 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 }
 
 // Sense yields the signals that q selects, held ones included, oldest first. A query for
-// one exact name looks only at signals of that name. Other queries look at every signal
-// that is not older than Within.
+// one exact name looks only at signals of that name, and at those that have come since the
+// last such query. Other queries look at every signal that is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
-	const batch = 256 // copied under the lock, in a few microseconds, and yielded without it
+	const batch = 64 // copied under the lock, in a few microseconds, and yielded without it
 	return func(yield func(Signal) bool) {
 		w := s.search(q)
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
-			more = w.some(func(_ *fact, signal Signal) bool {
-				buffer = append(buffer, signal)
+			more = w.some(func(seq uint64, f *fact) bool {
+				buffer = append(buffer, f.signal(seq, s.names.clock))
 				return len(buffer) < batch
 			})
 			for _, signal := range buffer {
@@ -118,12 +120,14 @@ func (s *Sink) search(q Query) *search {
 	defer s.unlock()
 	cutoff := q.cutoff(s.names.clock.now())
 	w.next, w.end = max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
-	if name, exact := w.filter.pattern.exact(); exact {
-		w.follow(name)
-		w.next = w.end
+	if name, exact := w.filter.pattern.exact(); exact && w.next+linkSegment < w.end {
+		s.catchUp()
+		if w.end = s.ring.head; w.follow(name) {
+			w.next = w.end
+		}
 	}
 	outside := func(seq uint64, f *fact) {
-		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name.text)) {
+		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name)) {
 			w.seqs = append(w.seqs, seq)
 		}
 	}
@@ -138,9 +142,9 @@ func (s *Sink) search(q Query) *search {
 	return w
 }
 
-// some visits the next chunk of facts and their signals with the lock held, until visit
-// returns false. It reports whether there may be more facts.
-func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
+// some visits the next chunk of facts with the lock held, until visit returns false. It reports
+// whether there may be more facts.
+func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 	s := w.sink
 	s.mu.Lock()
 	defer s.unlock()
@@ -154,34 +158,45 @@ func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
 		default:
 			return false
 		}
-		if f := s.find(seq); f != nil {
-			signal := f.signal(seq, s.names.clock)
-			if w.filter.accepts(&signal) && !visit(f, signal) {
-				break
-			}
+		if f := s.find(seq); f != nil && w.filter.acceptsFact(seq, f) && !visit(seq, f) {
+			break
 		}
 	}
 	return true
 }
 
-// follow finds the facts of an exact name in the window by their chain. The lock is held,
-// but released now and then.
-func (w *search) follow(name string) {
+// acceptsFact is accepts before a signal is made.
+func (f *filter) acceptsFact(seq uint64, x *fact) bool {
+	return f.acceptsName(x.name, x.key, seq) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
+}
+
+// follow finds the facts of an exact name in the window by the index, and facts that are not
+// in it one by one. It reports whether it has found all. The lock is held, but released now
+// and then; meanwhile the index may be cleared.
+func (w *search) follow(name string) (all bool) {
 	s := w.sink
-	entry := s.names.lookup(name)
-	if entry == nil {
-		return
-	}
-	for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
-		w.seqs = append(w.seqs, seq)
-		if len(w.seqs)%chunk == 0 {
-			s.mu.Unlock()
-			s.mu.Lock()
-			if seq < s.ring.tail {
-				return
-			}
+	for seq := max(w.next, s.index.end, s.ring.tail); seq < w.end; seq++ {
+		if s.ring.at(seq).name == name {
+			w.seqs = append(w.seqs, seq)
 		}
 	}
+	seq, _ := s.index.newest(name)
+	for seq != 0 && seq >= max(w.next, s.ring.tail) {
+		w.seqs = append(w.seqs, seq)
+		if len(w.seqs)%chunk == 0 {
+			s.unlock()
+			s.mu.Lock()
+			if seq >= s.index.end {
+				w.seqs = nil
+				return false
+			}
+			if seq < s.ring.tail {
+				break
+			}
+		}
+		seq = s.index.at(&s.ring, seq).previous
+	}
+	return true
 }
 
 // A Sensor shows signals. A [Sink] shows all signals that were raised on it. A
@@ -189,9 +204,11 @@ func (w *search) follow(name string) {
 // is present while the Sensor shows it. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal that matches pattern is present. Its cost does not
-	// depend on the number of signals. There are two exceptions, in which Has looks at
-	// each name that is present: the first call with a pattern, and calls that alternate
-	// between more than 64 wildcard patterns.
+	// depend on the number of signals. There are two exceptions. The first call with a
+	// pattern, and calls that alternate between more than 64 wildcard patterns, look at
+	// each signal, or, for a coordinator, at each name. The first call with a name, and
+	// calls that alternate between more than 64 names, look at each signal that has come
+	// since the last such call.
 	//
 	//ephemeral:pattern {pattern}
 	Has(pattern string) bool

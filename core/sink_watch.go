@@ -98,14 +98,15 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 	}
 }
 
-// WaitGone waits until no signal that matches pattern is present. If a new signal is
-// raised right after the last one has gone, WaitGone may return or may go on waiting. If
-// ctx ends first, WaitGone returns the cause of ctx.
+// WaitGone waits until no signal that matches pattern is present. At its start it looks at
+// each signal. If a new signal is raised right after the last one has gone, WaitGone may
+// return or may go on waiting. If ctx ends first, WaitGone returns the cause of ctx.
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
+	s.prepareZero()
 	s.mu.Lock()
 	c := s.names.addCounter(compile(pattern), gone)
 	s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		}
 	})
 	s.lockFresh()
-	s.each(p, func(seq uint64, f *fact) bool {
+	s.each(p, s.ring.stored, func(seq uint64, f *fact) bool {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})

@@ -64,6 +64,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
 		Queues:       []inspect.StoredQueue{l.mails.Inspect()},
 		Schedules:    []inspect.Schedules{l.plan},
+		Show:         shownItem,
 		Sink:         shop, // this sink also gets the signals of the page's actions
 	}
 	link := pageURL(listener.Addr())
@@ -104,6 +105,14 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		err = errors.Join(err, cause) // of the server
 	}
 	return err
+}
+
+// shownItem is the text of an item on the page. Rounds of the pipeline have their key.
+func shownItem(item any) string {
+	if o, ok := item.(order); ok {
+		return fmt.Sprintf("order %d, takes %v", o.ID, o.Takes)
+	}
+	return ""
 }
 
 // pageURL is the address of the page for a browser of this machine, even if it listens on

@@ -1,5 +1,5 @@
-// Package batching collects items into batches and hands each batch to one function,
-// because one insert of a hundred rows costs less than a hundred inserts of one row.
+// Package batching collects items into batches and hands each batch to one function. One insert
+// of a hundred rows costs less than a hundred inserts of one row.
 //
 //	batcher, err := batching.New(insertRows, batching.Options[Row]{MaxSize: 100})
 //	if err != nil {

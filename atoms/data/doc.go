@@ -1,6 +1,6 @@
-// Package data stores values by key. There is one interface, [Store], and an [Engine] for each place
-// that can store the bytes. atoms/data/file, atoms/data/sqlite and atoms/data/postgres each have a
-// function Open:
+// Package data stores values by key, in files, in SQLite or in PostgreSQL. There is one interface,
+// [Store], and an [Engine] for each place that can store the bytes. atoms/data/file,
+// atoms/data/sqlite and atoms/data/postgres each have a function Open:
 //
 //	orders, err := file.Open[string](ctx, "var", data.Options[Order]{Name: "orders", Sink: sink})
 //	...

@@ -1,4 +1,4 @@
-// Package fixedwork is a worker pool. It calls a function for each item, a fixed number at once,
+// Package fixedwork is a worker pool: it calls a function for each item, a fixed number at once,
 // in the order of the calls of Enqueue.
 //
 //	pool, err := fixedwork.New(resize, core.Options{MaxConcurrency: 4})

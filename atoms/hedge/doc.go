@@ -1,5 +1,6 @@
-// Package hedge makes slow calls faster: if a call takes longer than 95 % of the last calls, it is
-// made a second time, and the first success counts. The other attempt is cancelled.
+// Package hedge makes slow calls faster: a call that takes unusually long is made a second time,
+// and the first success counts. The other attempt is cancelled. Unusually long is longer than 95 %
+// of the last calls.
 //
 //	h, err := hedge.New(hedge.Options{})
 //	if err != nil {

@@ -1,5 +1,5 @@
-// Package keyedsequential runs items that have keys. Items of one key run one after the other, in
-// the order of the calls of Enqueue. Items of different keys run at the same time, up to a limit.
+// Package keyedsequential runs items of one key one after the other, and items of different keys at
+// the same time, up to a limit. The items of a key run in the order of the calls of Enqueue.
 //
 //	orders, err := keyedsequential.New(Order.Customer, process, core.Options{MaxConcurrency: 16})
 //	if err != nil {

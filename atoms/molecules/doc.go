@@ -1,6 +1,6 @@
-// Package molecules runs workflows that signals start. A [Blueprint] says which signals start
-// a workflow, and what its steps are. If a step fails, the steps before it are undone. A
-// [Runner] listens to the signals and runs the steps in the background:
+// Package molecules runs workflows that signals start, and undoes the steps before one that fails.
+// A [Blueprint] says which signals start a workflow, and what its steps are. A [Runner] listens to
+// the signals and runs the steps in the background:
 //
 //	order := molecules.Blueprint{
 //		Name: "order",

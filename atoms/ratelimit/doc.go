@@ -45,7 +45,7 @@
 //	sink.RaiseKey(ratelimit.CommandIncrease+":2.5", "api") // the one called api
 //
 // A change adds no tokens. But if the rate was [Unlimited], the bucket is full after the
-// change. A rate of 0 pauses. [Limiter.PauseFor] pauses for a time, for example the time in
+// change. A rate of 0 pauses. PauseFor pauses for a time, for example the time in
 // a Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid,
 // the limiter raises [SignalRejected].
 //

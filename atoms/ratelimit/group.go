@@ -35,7 +35,7 @@ type Limit struct {
 // a little more for each further limit.
 //
 // A Group obeys only commands that have the name of a limit as key: one number does not fit
-// all limits.
+// all limits. Name, Sink, Reset, PauseFor and Close are the same as in a [Keyed].
 type Group struct{ single }
 
 // NewGroup makes a group of limits with full buckets. It returns an error if the limits or the

@@ -41,6 +41,9 @@ func Every(d time.Duration) float64 {
 // [Reservation], which knows the time to wait. Each takes one token. AllowN, WaitN and ReserveN
 // take n tokens, and panic if n is negative.
 //
+// Name, Sink, Reset, PauseFor and Close are the same as in a Keyed: see [Keyed.Name],
+// [Keyed.Sink], [Keyed.Reset], [Keyed.PauseFor] and [Keyed.Close].
+//
 // Allow costs a lock and a clock reading, and allocates nothing. If there is a token, the same
 // is true of Wait.
 type Limiter struct{ single }

@@ -1,5 +1,5 @@
-// Package retry calls a function again after it has failed. There is a delay between the
-// attempts, and their number is limited. Signals report retries.
+// Package retry calls a function again after it has failed, with a delay before each attempt
+// and a limit of attempts. Signals report retries.
 //
 //	r, err := retry.New(retry.Options{
 //		Attempts: 4,

@@ -3,6 +3,7 @@ package scheduledtasks
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,16 +58,22 @@ func TestFirings(t *testing.T) {
 func TestFiringsThatFailOrAreMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		fails := errOnPurpose
-		j.fail = func(context.Context, Task) error { return fails }
+		var away atomic.Bool
+		away.Store(true)
+		j.fail = func(context.Context, Task) error {
+			if away.Load() {
+				return errOnPurpose
+			}
+			return nil
+		}
 		s := open(t, &j, Options{}, job("job", "@hourly"))
 		defer s.Close()
 		time.Sleep(time.Hour + 10*time.Second)
 		assert.Equal(t, []string{"01:00 failed false on purpose"}, became(s, "job"))
-		fails = nil
+		away.Store(false)
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, []string{"01:00 handed over false "}, became(s, "job"))
-		fails = errOnPurpose
+		away.Store(true)
 		time.Sleep(2 * time.Hour)
 		require.Len(t, became(s, "job"), 3)
 		assert.Contains(t, became(s, "job")[1], "02:00 missed false 1 ticks were missed, and 0 of them are run late: the first of them could not be handed over")

@@ -11,7 +11,7 @@
 //	sink.Raise("shutdown")                // items are refused
 //	sink.Retract("shutdown")              // items are accepted again
 //
-// While a signal matches CancelOn, [Gate.Enqueue] returns a [core.RefusedError] with this
+// While a signal matches CancelOn, Enqueue returns a [core.RefusedError] with this
 // signal, and items that wait are refused.
 //
 // While a signal matches DeferOn, items are accepted and wait. They do not poll, and other
@@ -26,6 +26,6 @@
 // signals that are present now. Explain says what an item waits for.
 //
 // [Wrap] and [WrapResult] put another function behind the same gate. A call waits, or returns
-// the error, on the goroutine of its caller. [Gate.Do] has the form of such a function itself,
+// the error, on the goroutine of its caller. Do of a [Gate] has the form of such a function itself,
 // so you can wrap it.
 package signalaware

@@ -1,5 +1,5 @@
-// Package slidingcache is a cache that loads missing values. Callers that want the same value
-// share one load. A load is an operation: you can see and limit it.
+// Package slidingcache is a cache that loads missing values, once for all callers that want
+// the same value. A load is an operation: you can see and limit it.
 //
 //	users, err := slidingcache.New(db.LoadUser, slidingcache.Options[string]{Capacity: 10_000})
 //	if err != nil {
@@ -9,9 +9,8 @@
 //	...
 //	user, err := users.Get(ctx, id)
 //
-// Use [github.com/ephemeralgo/ephemeral/core/lru] when nothing is loaded, or when loads need
-// no limit and need not be seen: it is cheaper. Use
-// [github.com/ephemeralgo/ephemeral/core/flight] when nothing should be kept.
+// Use package [lru] of core when nothing is loaded, or when loads need no limit and need not
+// be seen: it is cheaper. Use package [flight] of core when nothing should be kept.
 //
 // # Expiry
 //
@@ -26,8 +25,8 @@
 // and Absolute, and no access extends it.
 //
 // When the cache is full, a new key takes the place of another one at once. The choice
-// depends on how recently and how often keys were used. The store is
-// [github.com/ephemeralgo/ephemeral/core/lru]; its documentation has the details.
+// depends on how recently and how often keys were used. The store is an [lru.LRU]; its
+// documentation has the details.
 //
 // # Loading
 //

@@ -42,6 +42,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
 	doc := flags.String("doc", "", "write the table into this Markdown file, with the machine, the version and the command")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
+	names := flags.Bool("list", false, "print the rows that -run and -cpu select, and measure nothing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -53,8 +54,14 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errors.New("-rounds and -cell must be positive")
 	case *hits < 0 || *cores < 0 || *wal < 0:
 		return errors.New("-hits, -wal and -cpu must not be negative")
+	case *names && (*hits > 0 || *wal > 0 || *doc != ""):
+		return errors.New("-list measures nothing: leave out -hits, -wal and -doc")
 	}
+	sel := selection{match, *cores, stderr}
 
+	if *names {
+		return sel.list(stdout)
+	}
 	if *hits > 0 {
 		hitRatios(stdout, *hits)
 		return nil
@@ -79,26 +86,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)
 	t := table{w: stdout}
 	t.head()
-	measuredAny := false
-	for _, group := range bench.Groups() {
-		if *cores > 0 && (*cores == 1) != (group.Cores == 1) {
-			continue
-		}
-		all := group.Rows()
-		if len(all) == 0 {
-			fmt.Fprintf(stderr, "leaving out %s: it needs %s\n", group.Name, bench.PostgresDSN)
-			continue
-		}
-		var rows []bench.Row
-		for _, row := range all {
-			if match.MatchString(group.Name + "/" + row.Name) {
-				rows = append(rows, row)
-			}
-		}
-		if len(rows) == 0 {
-			continue
-		}
-		measuredAny = true
+	found := false
+	for group, rows := range sel.groups() {
+		found = true
 		fmt.Fprintf(stderr, "measuring %s: %d rows\n", group.Name, len(rows))
 		for _, m := range measure(rows, *rounds, *span) {
 			t.row(group.Name, m)
@@ -106,8 +96,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 		debug.FreeOSMemory() // frees the windows of this group before the next one
 	}
 	runtime.KeepAlive(bench.Ballast)
-	if !measuredAny {
-		return errors.New("-run and -cpu select no row")
+	if !found {
+		return errNoRow
 	}
 	return nil
 }

@@ -85,6 +85,18 @@ func TestRunSelectsByCores(t *testing.T) {
 	}
 }
 
+// -list prints each row once, and calls none of its sides.
+func TestRunListsRows(t *testing.T) {
+	var out strings.Builder
+	err := run([]string{"-list", "-run=^(match/op=match/pattern=exact|run/producers=1)$"}, &out, io.Discard)
+	want := `# match: matching a name with a pattern, and parsing a command
+match/op=match/pattern=exact	beside equality, path.Match
+# run: enqueueing and running an operation that does nothing
+run/producers=1	beside conc, ants, errgroup, pond-Submit, pond-Go
+`
+	coretest.Check(t, err == nil && out.String() == want, "got error %v and\n%s\nwant\n%s", err, &out, want)
+}
+
 func TestRunShowsHitRatios(t *testing.T) {
 	var out strings.Builder
 	if err := run([]string{"-hits=2000"}, &out, io.Discard); err != nil {
@@ -101,6 +113,7 @@ func TestRunRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
 		{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-wal=-1"}, {"-cpu=-1"}, {"-what"},
 		{"-run=("}, {"-run=^nothing$"}, {"-cpu=1", "-run=^match/"},
+		{"-list", "-run=^nothing$"}, {"-list", "-hits=1"}, {"-list", "-wal=1"}, {"-list", "-doc=numbers.md"},
 	} {
 		if err := run(args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v is accepted", args)

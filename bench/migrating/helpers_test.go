@@ -19,3 +19,24 @@ func get(ctx context.Context, url string) (string, error) {
 	}
 	return strings.ToUpper(url[1:]), nil
 }
+
+// Visit is an item that leaves the process.
+type Visit struct{ URL string }
+
+func (Visit) Kind() string   { return "visit" } // for River
+func (v Visit) Page() string { return v.URL }   // the key
+
+var visited = make(chan string, 1)
+
+// visit is the work of such an item.
+func visit(ctx context.Context, v Visit) error {
+	_, err := get(ctx, v.URL)
+	visited <- v.URL
+	return err
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

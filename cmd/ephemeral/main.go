@@ -1,4 +1,4 @@
-// Command ephemeral helps with programs that use the library:
+// Command ephemeral checks the names of signals in a program, and shows its status page in a terminal:
 //
 //	go install github.com/ephemeralgo/ephemeral/cmd/ephemeral@latest
 //

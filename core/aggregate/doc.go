@@ -1,5 +1,5 @@
-// Package aggregate computes sums, means and quantiles of typed signals over a
-// sliding span of time: how many bytes were served in the last minute, how long it
+// Package aggregate computes sums, means and quantiles of typed signals over a sliding
+// span of time. For example: how many bytes were served in the last minute, how long it
 // took at the 99th percentile, for which customers.
 //
 //	var Served = core.NewKind[Response]("response.served")

@@ -1,6 +1,6 @@
-// Package contributors keeps track of a fixed set of contributors. Each of them either
-// completes with a result or fails. Any number of callers can wait until enough have
-// completed:
+// Package contributors waits until enough of a fixed set of contributors have
+// completed, or until that is no longer possible. Each of them either completes with a
+// result or fails. Any number of callers can wait:
 //
 //	detectors, err := contributors.New[Verdict]([]string{"lexical", "behavior", "network"}, contributors.Options{})
 //	...

@@ -1,5 +1,5 @@
-// Package coretest helps to test what is built on core. It is imported by tests
-// only.
+// Package coretest checks in tests that signals were raised, that nothing is left to do, and
+// that a type ends as it promises. It is imported by tests only.
 //
 // Everything that accepts work and has to be ended keeps the promises of
 // [core.Lifecycle]. [RunLifecycle] checks them one by one, each in its own synctest

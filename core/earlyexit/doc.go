@@ -1,4 +1,4 @@
-// Package earlyexit ends work when a signal says that it is enough.
+// Package earlyexit ends the work of a coordinator when a signal says that it is enough.
 //
 // An [Exit] does that for any coordinator, and for each type that embeds a [core.Control]:
 //

@@ -1,5 +1,5 @@
-// Package filelock lets processes take turns, by an advisory lock on a file: processes that
-// write to the same directory or database, for example.
+// Package filelock lets processes take turns, by an advisory lock on a file. It is for
+// processes that write to the same directory or database, for example.
 //
 //	lock, err := filelock.Open("app.db.lock")
 //	…

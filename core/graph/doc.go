@@ -1,5 +1,5 @@
 // Package graph runs work that depends on other work: each node once, after all its
-// dependencies have succeeded, and as many at once as the options allow.
+// dependencies have succeeded. As many nodes run at once as the options allow.
 //
 //	tables := graph.New[string]()
 //	err := errors.Join(

@@ -29,7 +29,7 @@ type WaitNode struct {
 	// is a key, core.ReasonDeferred a signal, and core.ReasonNested room in a queue. "" is an
 	// operation.
 	Kind        core.ReasonKind  `json:"kind,omitempty"`
-	Of          int              `json:"of"` // index of the coordinator; -1: it is not one of these
+	Of          int              `json:"of"` // index of the coordinator; -1: it is another one, or the operation was not looked at
 	Coordinator string           `json:"coordinator"`
 	Operation   core.OperationID `json:"operation,omitempty"` // if Kind is ""
 	Status      core.Status      `json:"status,omitempty"`    // likewise; 0: not known

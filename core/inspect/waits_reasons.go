@@ -41,7 +41,7 @@ func (l *looker) reason(of int, r core.Reason) int {
 		r.Running = r.Ahead
 		return l.used(of, r, "", func(core.Snapshot) bool { return true })
 	case core.ReasonTrial:
-		class, _ := l.resource(core.ReasonClass, of, r.Class)
+		class := l.reason(of, core.Reason{Kind: core.ReasonClass, Class: r.Class})
 		l.open[class] = true // more may run when the signal goes
 		return l.signal(of, r)
 	case core.ReasonRefused, core.ReasonDeferred:

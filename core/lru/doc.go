@@ -1,13 +1,13 @@
-// Package lru is a cache in memory. It holds a bounded number of entries, entries expire
-// when they are not used, and a load runs once, however many callers want its value.
+// Package lru is a bounded cache in memory: entries expire when they are not used, and
+// callers of one key share a load.
 //
 //	users, err := lru.New(lru.Options[string, *User]{Capacity: 10_000})
 //	...
 //	user, err := users.GetOrLoad(ctx, id, db.LoadUser)
 //
 // Use the module atoms/slidingcache when loads should be bounded and visible as operations,
-// or when values should be refreshed in the background. Use
-// [github.com/ephemeralgo/ephemeral/core/flight] when nothing should be kept.
+// or when values should be refreshed in the background. Use package [flight] when nothing
+// should be kept.
 //
 // # Expiry
 //
@@ -62,8 +62,7 @@
 // [LRU.GetOrLoad] runs the load function once for all callers that want the same key. A
 // caller leaves when its own context ends; the load goes on as long as a caller waits.
 // [LRU.Refresh] loads a value again, and keeps the old one until the new one is there.
-// Loads that wait for each other in a circle get an error, see
-// [github.com/ephemeralgo/ephemeral/core/flight].
+// Loads that wait for each other in a circle get an error, see package [flight].
 //
 // # Signals
 //

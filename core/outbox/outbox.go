@@ -1,5 +1,6 @@
 // Package outbox collects the effects of a change under a lock, and runs them after the
-// lock is released: signals to raise, functions of users to call, channels to close.
+// lock is released. Effects are signals to raise, functions of users to call, channels to
+// close.
 //
 // Add under the lock puts effects in the order of the changes. Run, after the lock is
 // released, runs them in that order, one at a time. The goroutine that finds effects also

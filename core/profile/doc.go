@@ -1,5 +1,5 @@
-// Package profile gives the goroutines of bodies labels for package runtime/pprof, so that a profile says which
-// coordinator and which lane takes the processor time.
+// Package profile labels the goroutines of bodies for package runtime/pprof. So a profile says
+// which coordinator and which lane takes the processor time.
 //
 //	uploads, err := core.NewCoordinator(profile.Wrap(upload), core.Options{Name: "uploads"})
 //

@@ -1,5 +1,5 @@
-// Package progress reports the progress of long work, as signals that status pages and
-// other parts of the program can read:
+// Package progress reports the progress of long work as signals. Status pages and other
+// parts of the program can read them:
 //
 //	p, err := progress.New(sink, "ingest", int64(len(rows)), progress.Options{Every: 100})
 //	if err != nil {

@@ -1,5 +1,5 @@
-// Package quorum waits until enough different voters have voted. A vote is a signal; the
-// code that raises it need not know that votes are counted:
+// Package quorum waits until enough different voters have voted, where a vote is a signal.
+// The code that raises it need not know that votes are counted:
 //
 //	result, err := quorum.Wait(ctx, sink, "vote.bot", 2, quorum.Options{
 //		CancelOn: "verdict.*",

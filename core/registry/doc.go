@@ -1,7 +1,6 @@
-// Package registry holds a program's coordinators by name, so that the code that
-// configures them and the code that uses them need not know each other. It is a map that
-// makes each coordinator once, when it is first needed, and ends all of them in order. It
-// is not a container, and injects nothing.
+// Package registry holds a program's coordinators by name, makes each when it is first
+// needed, and ends all of them in order. The code that configures them and the code that
+// uses them need not know each other. It is not a container, and injects nothing.
 //
 //	r := registry.New()
 //	defer r.Close()

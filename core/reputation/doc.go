@@ -1,5 +1,5 @@
-// Package reputation keeps scores, for example of users or addresses. Each action of a
-// user raises or lowers the score, and the score decays exponentially with time:
+// Package reputation keeps scores that decay with time, for example of users or
+// addresses. Each action of a user raises or lowers the score:
 //
 //	scores, err := reputation.New[UserID](reputation.Options{HalfLife: 10 * time.Minute})
 //	...

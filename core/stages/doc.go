@@ -1,6 +1,6 @@
-// Package stages takes a batch of items through the stages of a pipeline, one stage after
-// the other: all items go through the first stage, and when it has ended, the items that
-// passed it go through the second.
+// Package stages takes a batch of items through the stages of a pipeline, and ends a stage
+// for all items before the next one begins. Only items that pass a stage go through the
+// next one.
 //
 //	photos, err := stages.New([]stages.Stage[Photo]{
 //		{Name: "decode", Work: decode},

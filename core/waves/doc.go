@@ -1,5 +1,5 @@
-// Package waves runs stages that signals start. The signal that one stage raises at its end
-// starts the next, wave after wave, until a signal ends everything.
+// Package waves runs stages that signals start: the end of one stage starts the next, until a
+// signal ends everything.
 //
 //	bots, err := waves.New([]waves.Stage{
 //		{Name: "lexical", Trigger: "content.received", Work: lexical, OnComplete: "vote.lexical"},

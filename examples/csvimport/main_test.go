@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,12 +13,12 @@ import (
 // counted counts the bytes that were read.
 type counted struct {
 	io.Reader
-	bytes int
+	bytes atomic.Int64
 }
 
 func (c *counted) Read(p []byte) (n int, err error) {
 	n, err = c.Reader.Read(p)
-	c.bytes += n
+	c.bytes.Add(int64(n))
 	return n, err
 }
 
@@ -36,8 +37,8 @@ func TestImport(t *testing.T) {
 			return nil
 		}
 		time.AfterFunc(time.Hour-1, func() {
-			if file.bytes > 20_000 || file.bytes < 5_000 {
-				t.Errorf("%d of %d bytes were read before the first batch was inserted", file.bytes, len(text))
+			if n := file.bytes.Load(); n > 20_000 || n < 5_000 {
+				t.Errorf("%d of %d bytes were read before the first batch was inserted", n, len(text))
 			}
 		})
 		var out strings.Builder

@@ -36,9 +36,7 @@ type service struct {
 // newService makes a service. The function ask asks the carrier for the price of a city.
 func newService(ask core.ResultWork[string, int]) (s *service, err error) {
 	s, sink := &service{}, core.NewSink(core.SinkOptions{})
-	s.breaker, err = circuitbreaker.New(sink, circuitbreaker.Options{
-		Name: "carrier", Threshold: 2, OpenFor: openFor, HalfOpen: 1,
-	})
+	s.breaker, err = circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier", Threshold: 2, OpenFor: openFor, HalfOpen: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +127,9 @@ func show(out io.Writer) error {
 	}
 	get("Paris")
 	s.calls.Cancel(rome.ID(), context.Canceled)
+	if err := s.calls.WaitIdle(context.Background()); err != nil {
+		return err
+	}
 
 	down.Store(true)
 	get("Graz")

@@ -1,7 +1,6 @@
-// Package dynamicworkflow runs items of many entities. The items of each entity run in order,
-// and do not wait for other entities. It routes items to healthy processors, probes processors
-// that fail, and changes the number of items that run at once by their results. Each decision
-// is a signal.
+// Package dynamicworkflow runs items of many entities, each in order, and routes them to
+// healthy processors. It probes processors that fail, and changes the number of items that run
+// at once by their results. Entities do not wait for each other. Each decision is a signal.
 //
 //	failover, err := priorityprocessor.New(processors, priorityprocessor.Options{Sink: sink})
 //	...

@@ -1,5 +1,5 @@
-// Package flightrecorder keeps the last seconds of the Go scheduler, and writes them to a file when a signal is raised:
-// what ran, what waited and for what, before something went wrong.
+// Package flightrecorder writes the last seconds of the Go scheduler to a file when a signal says
+// that something went wrong. The file says what ran, what waited and for what.
 //
 //	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
 //		On:           "circuit.opened.*, durable.lease.lost",

@@ -1,6 +1,7 @@
-// Package jobs runs declared jobs. A job is a handler with the signals that start it. A set of
-// jobs is a slice of values. You can print it, [Mermaid] can draw it, and [New] checks it. The
-// compiler checks the types of payloads and keys.
+// Package jobs runs handlers when signals come, with limits, keys and retries that are declared in
+// one list. A job is a handler with the signals that start it. A set of jobs is a slice of values.
+// You can print it, [Mermaid] can draw it, and [New] checks it. The compiler checks the types of
+// payloads and keys.
 //
 //	runner, err := jobs.New(sink, []jobs.Job{
 //		jobs.OnKind(FileSaved, makeThumbnail, jobs.Options{
@@ -11,7 +12,7 @@
 //
 // Each signal that starts a job becomes a [Run]: an operation of the [Runner], which is a
 // coordinator. The signal is the trigger of the run. All limits apply at the same time: the limits
-// of the runner, of the lane ([Options].Lane) and of the job ([Options].MaxConcurrency), and one
+// of the runner, of the lane ([Options.Lane]) and of the job ([Options.MaxConcurrency]), and one
 // run at a time for each key.
 //
 // # The life of a run
@@ -23,7 +24,7 @@
 // Signals that were raised before New start nothing. The code that raises a signal never waits:
 // if the queue is full, the run is rejected.
 //
-// A run can await further signals ([Options].Await). Until all of them have come, it has no slot,
+// A run can await further signals ([Options.Await]). Until all of them have come, it has no slot,
 // and later runs of its key can overtake it. If one signal ends the waiting of several runs, they
 // go on in the order in which they were accepted. In a pause between attempts a run has no slot,
 // but it holds its key, so no later run of the key overtakes it.

@@ -1,6 +1,6 @@
-// Package keyedpriorityfanout runs work for many users. The items of each user run in order
-// and one at a time. Urgent items have a separate lane: an urgent item overtakes the items
-// that wait, even items of the same user.
+// Package keyedpriorityfanout runs the items of each user in order, one at a time, and urgent
+// items first. Urgent items have a separate lane: an urgent item overtakes the items that
+// wait, even items of the same user.
 //
 //	users, err := keyedpriorityfanout.New(Command.User, handle,
 //		core.Lane{Depth: 100, CancelOn: "circuit.open.*"}, core.Options{MaxConcurrency: 8, Sink: sink})

@@ -1,4 +1,5 @@
-// Package logging connects log/slog with signals, in both directions.
+// Package logging raises a signal for each record of log/slog, and writes signals to
+// log/slog.
 //
 // A [Handler] raises a signal for each log record. Use it beside the handlers that write
 // the records:

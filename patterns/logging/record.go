@@ -19,7 +19,7 @@ import (
 //	log.{level}.{category}.{event}[:{type of error}]
 //
 // The level is debug, info, warn or error, as in slog. Below [slog.LevelDebug] it is trace,
-// and from [slog.LevelError]+4 on it is critical. A level between two of these counts as
+// and from 4 above [slog.LevelError] on it is critical. A level between two of these counts as
 // the lower one. In the other parts, letters become lower case, and digits are kept. Other
 // characters between letters and digits become one "-"; at the ends they are removed. A
 // part that is empty then becomes "none".

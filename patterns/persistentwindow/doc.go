@@ -1,5 +1,5 @@
-// Package persistentwindow stores the signals of a [core.Sink] in SQLite, and puts them back when
-// the program starts again. So the window of the sink survives a restart.
+// Package persistentwindow stores the signals of a sink in SQLite, and puts them back when the
+// program starts again. So the window of the [core.Sink] survives a restart.
 //
 //	window, err := persistentwindow.Open(ctx, w, sink, persistentwindow.Options{})
 //	...

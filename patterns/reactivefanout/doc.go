@@ -1,5 +1,6 @@
-// Package reactivefanout runs items through two stages, each with a limit. While too many
-// items wait for the second stage, the limit of the first stage is lowered to its minimum.
+// Package reactivefanout runs items through two stages, and slows the first one down while
+// the second has too much to do. Each stage has a limit. While too many items wait for the
+// second stage, the limit of the first is lowered to its minimum.
 //
 //	fanout, err := reactivefanout.New(fetch, store, reactivefanout.Options{Concurrency: 8, Downstream: 4, High: 32, Low: 8})
 //	if err != nil {

@@ -1,5 +1,5 @@
-// Package signalinghttp shows HTTP requests as signals and as operations. Beside core, it
-// needs only the standard library.
+// Package signalinghttp shows HTTP requests of clients and servers as signals and as
+// operations. Beside core, it needs only the standard library.
 //
 // [Download] and a [Transport] raise a signal at each stage of a request:
 //

@@ -161,16 +161,13 @@ const maxChanged = 500
 func servesMany(do func(context.Context, inspect.Items, inspect.ItemQuery, string) (int, error)) kind {
 	return kind{[]string{"queue", "state", "lane", "class", "key", "error"}, func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
-		if err != nil {
-			return nil, err
-		}
-		known, err := itemsOf(q)
+		known, lacks := itemsOf(q)
 		return func(ctx context.Context) (int, error) {
 			defer p.caches[slices.Index(p.queues, q)].expire()
 			match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
 			match.Limit = maxChanged
 			return do(ctx, known, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
-		}, err
+		}, cmp.Or(err, lacks)
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
@@ -11,47 +12,25 @@ import (
 // maxFirings is how many firings of a schedule are shown.
 const maxFirings = 20
 
-// countSource counts items of a queue.
-type countSource itemsSource
-
-func (v *countSource) frame(ctx context.Context, _ effort) (any, error) {
-	known, err := itemsOf(v.queue)
-	if err != nil {
-		return nil, err
-	}
-	n, err := known.Count(ctx, v.query)
+// count counts items of a queue.
+func (v itemsSource) count(ctx context.Context, _ effort) (any, error) {
+	n, err := v.known.Count(ctx, v.query)
 	return map[string]any{"queue": v.queue.id, "count": n}, err
 }
 
-// itemSource shows one item of a queue.
-type itemSource struct {
-	page  *Page
-	queue *entry[inspect.StoredQueue]
-	id    int64
-}
-
-type itemFrame struct {
-	Queue string             `json:"queue"`
-	Item  inspect.ItemDetail `json:"item"`
-}
-
-func (v *itemSource) frame(ctx context.Context, _ effort) (any, error) {
-	known, err := itemsOf(v.queue)
-	if err != nil {
-		return nil, err
-	}
-	item, ok, err := known.Item(ctx, v.id)
+// item shows one item of a queue.
+func (v itemsSource) item(ctx context.Context, _ effort) (any, error) {
+	item, ok, err := v.known.Item(ctx, v.id)
 	if err == nil && !ok {
 		err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no item %d of %q, or no longer", v.id, v.queue.id)}
 	}
 	v.page.clean(&item.StoredItem)
-	item.Why = v.page.redacted(item.Why)
-	item.History = append([]inspect.ItemAttempt{}, item.History...)
+	item.Why, item.History = v.page.redacted(item.Why), append([]inspect.ItemAttempt{}, item.History...)
 	for i := range item.History {
 		a := &item.History[i]
 		a.State, a.Node, a.Err = cut(a.State), cut(a.Node), v.page.redacted(a.Err)
 	}
-	return itemFrame{v.queue.id, item}, err
+	return map[string]any{"queue": v.queue.id, "item": item}, err
 }
 
 // clean makes an item fit to be shown.
@@ -69,13 +48,6 @@ func itemsOf(q *entry[inspect.StoredQueue]) (inspect.Items, error) {
 	return known, nil
 }
 
-// scheduleSource shows one schedule.
-type scheduleSource struct {
-	page  *Page
-	group *entry[inspect.Schedules]
-	name  string
-}
-
 type scheduleFrame struct {
 	scheduleRow
 	Firings []firingRow `json:"firings"` // the newest first
@@ -86,28 +58,26 @@ type firingRow struct {
 	Coordinator string `json:"coordinator,omitempty"` // of the operation, if the page shows it
 }
 
-func (v *scheduleSource) frame(context.Context, effort) (any, error) {
-	for _, s := range v.group.is.Status() {
-		if s.Name != v.name {
-			continue
-		}
-		shown := scheduleFrame{v.page.scheduleRow(v.group, s), []firingRow{}}
-		if known, ok := v.group.is.(inspect.Firings); ok {
-			for _, f := range known.Firings(v.name) {
-				if len(shown.Firings) == maxFirings {
-					break
-				}
-				f.State, f.Err = cut(f.State), v.page.redacted(f.Err)
-				row := firingRow{Firing: f}
-				if f.Operation != 0 {
-					row.Coordinator = v.page.locate(f.Operation, "")
-				}
-				shown.Firings = append(shown.Firings, row)
-			}
-		}
-		return shown, nil
+// schedule shows one schedule.
+func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
+	list := g.is.Status()
+	i := slices.IndexFunc(list, func(s inspect.ScheduleStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", name, g.id)}
 	}
-	return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", v.name, v.group.id)}
+	shown := scheduleFrame{p.scheduleRow(g, list[i]), []firingRow{}}
+	if known, ok := g.is.(inspect.Firings); ok {
+		firings := known.Firings(name)
+		for _, f := range firings[:min(len(firings), maxFirings)] {
+			f.State, f.Err = cut(f.State), p.redacted(f.Err)
+			row := firingRow{Firing: f}
+			if f.Operation != 0 {
+				row.Coordinator = p.locate(f.Operation, "")
+			}
+			shown.Firings = append(shown.Firings, row)
+		}
+	}
+	return shown, nil
 }
 
 // scheduleRow is the row of a schedule.

@@ -2,7 +2,6 @@ package statuspage
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 
@@ -12,13 +11,6 @@ import (
 
 // maxStack is how many bytes of a stack are shown.
 const maxStack = 16_000
-
-// errorsSource puts the failed operations of the windows into groups with similar errors.
-type errorsSource struct {
-	page  *Page
-	in    []*coordinator
-	limit int
-}
 
 type errorsFrame struct {
 	Groups []errorGroup `json:"groups"` // the largest first
@@ -34,36 +26,34 @@ type errorGroup struct {
 	Last        string       `json:"last"`
 	Example     operationRow `json:"example"` // the last one
 	Stack       string       `json:"stack,omitempty"`
-	last        core.Snapshot
-	in          *coordinator
 }
 
-func (v *errorsSource) frame(context.Context, effort) (any, error) {
-	shown, p := errorsFrame{Groups: []errorGroup{}}, v.page
-	for _, c := range v.in {
+// failures puts the failed operations of the windows into groups with similar errors.
+func (p *Page) failures(in []*coordinator, limit int) errorsFrame {
+	shown := errorsFrame{Groups: []errorGroup{}}
+	for _, c := range in {
 		err := guarded(func() error {
 			groups, others, all := inspect.Errors(c.is, func(err error) string { return p.redacted(err.Error()) })
-			for _, g := range groups {
-				shown.Groups = append(shown.Groups, errorGroup{Coordinator: c.id, Text: g.Text, Count: g.Count, First: stamp(g.First), Last: stamp(g.Example.Finished), last: g.Example, in: c})
-			}
 			shown.Others, shown.More = shown.Others+others, shown.More || !all
+			for i, g := range groups {
+				if i >= limit {
+					shown.Others += g.Count
+					continue
+				}
+				row := errorGroup{Coordinator: c.id, Text: g.Text, Count: g.Count, First: stamp(g.First), Last: stamp(g.Example.Finished), Example: p.operationRow(c, &g.Example)}
+				if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
+					row.Stack = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
+				}
+				shown.Groups = append(shown.Groups, row)
+			}
 			return nil
 		})
 		shown.More = shown.More || err != nil
 	}
-	slices.SortStableFunc(shown.Groups, func(a, b errorGroup) int {
-		return cmp.Or(b.Count-a.Count, b.last.Finished.Compare(a.last.Finished))
-	})
-	for _, g := range shown.Groups[min(len(shown.Groups), v.limit):] {
+	slices.SortStableFunc(shown.Groups, func(a, b errorGroup) int { return cmp.Or(b.Count-a.Count, cmp.Compare(b.Last, a.Last)) })
+	for _, g := range shown.Groups[min(len(shown.Groups), limit):] {
 		shown.Others += g.Count
 	}
-	shown.Groups = shown.Groups[:min(len(shown.Groups), v.limit)]
-	for i := range shown.Groups {
-		g := &shown.Groups[i]
-		g.Example = p.operationRow(g.in, &g.last)
-		if panicked, ok := errors.AsType[*core.PanicError](g.last.Err); ok {
-			g.Stack = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
-		}
-	}
-	return shown, nil
+	shown.Groups = shown.Groups[:min(len(shown.Groups), limit)]
+	return shown
 }

@@ -112,7 +112,7 @@ func TestFreshRowsSayWhyTheyWait(t *testing.T) {
 		synctest.Wait()
 		texts := decode(t, string(frame())).each("operations", "waits")
 		assert.Contains(t, texts[2], "2 items before it go first", "there is time for these")
-		assert.Equal(t, slices.Repeat([]any{"1 run, which is the limit; 100 items are pending"}, 97), texts[3:])
+		assert.Equal(t, slices.Repeat([]any{"1 of 1 slots are taken, and 100 items are pending"}, 97), texts[3:])
 		c.Pause()
 		enqueue(t, c, "")
 		texts = decode(t, string(frame())).each("operations", "waits")

@@ -7,9 +7,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// graphSource shows who waits for whom in all coordinators.
-type graphSource struct{ page *Page }
-
 type graphFrame struct {
 	Nodes   []graphNode `json:"nodes"`
 	Edges   []graphEdge `json:"edges"`
@@ -34,8 +31,8 @@ type graphEdge struct {
 	Since string `json:"since,omitempty"`
 }
 
-func (v graphSource) frame(context.Context, effort) (any, error) {
-	p := v.page
+// graph shows who waits for whom in all coordinators.
+func (p *Page) graph(context.Context, effort) (any, error) {
 	all := make([]core.Inspector, len(p.coordinators))
 	for i, c := range p.coordinators {
 		all[i] = c.is

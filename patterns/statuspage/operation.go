@@ -1,7 +1,6 @@
 package statuspage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -89,17 +88,17 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 }
 
 // cause returns the signal that caused the operation: the cause of its first signal. If
-// that signal has left the sink, the row has only its name.
+// that signal has left the sink, the row has only its name and its operation.
 func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	if len(s.Signals) == 0 || s.Signals[0].Depth() == 0 {
 		return nil
 	}
-	path := s.Signals[0].Path()
-	name := path[len(path)-2]
-	row := signalRow{Name: o.page.redacted(name)}
+	rows, causes := o.page.causes(s.Signals[0]), s.Signals[0].Causes()
+	by, cause := rows[len(rows)-1], causes[len(causes)-1]
+	row := signalRow{Name: by.Name, Operation: by.Operation, Coordinator: by.Coordinator}
 	if on := sinkOf(o.coordinator); on != nil {
-		for c := range on.Sense(core.Query{Pattern: name}) {
-			if c.Name == name && c.Seq < s.Signals[0].Seq && cmp.Or(c.Operation, s.Parent) == s.Parent {
+		for c := range on.Sense(core.Query{Pattern: cause.Name}) {
+			if c.Name == cause.Name && c.Seq < s.Signals[0].Seq && c.Operation == cause.Operation {
 				row = o.page.signalRow(c)
 			}
 		}

@@ -2,8 +2,8 @@ package statuspage
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -160,12 +160,9 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 
 // guess says why operations wait, as far as the counters tell.
 func guess(s core.Stats) explained {
-	w := waitRow{Kind: core.ReasonOrder, Text: strconv.Itoa(s.Pending) + " items are pending"}
-	switch {
-	case s.Paused:
-		w.Kind, w.Text = core.ReasonPaused, core.Reason{Kind: core.ReasonPaused}.String()
-	case s.Running >= s.Limit:
-		w.Kind, w.Text = core.ReasonLimit, strconv.Itoa(s.Running)+" run, which is the limit; "+w.Text
+	w := waitRow{Kind: core.ReasonLimit, Text: fmt.Sprintf("%d of %d slots are taken, and %d items are pending", s.Running, s.Limit, s.Pending)}
+	if s.Paused {
+		w.Kind, w.Text = core.ReasonPaused, "the coordinator is paused"
 	}
 	return explained{w.Text, []waitRow{w}}
 }

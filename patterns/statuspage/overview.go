@@ -10,9 +10,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// overviewSource shows everything in short.
-type overviewSource struct{ page *Page }
-
 type overviewFrame struct {
 	Title        string           `json:"title"`
 	ReadOnly     bool             `json:"readOnly"`
@@ -57,8 +54,8 @@ type scheduleRow struct {
 	Can   []string `json:"can"`
 }
 
-func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
-	p := v.page
+// overview shows everything in short.
+func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
 	for _, s := range p.sinks {
 		stats := s.is.Stats()

@@ -26,10 +26,13 @@ func program() (row programRow) {
 	return row
 }
 
+// overviewFrames are the frames of the overview.
+type overviewFrames struct{ frames }
+
 // more returns the fields of a source that make no frame when only they change: those of the
 // program in the overview.
 func more(of source) []byte {
-	if _, ok := of.(overviewSource); !ok {
+	if _, ok := of.(overviewFrames); !ok {
 		return nil
 	}
 	body, _ := json.Marshal(program())

@@ -105,6 +105,11 @@ type source interface {
 	frame(context.Context, effort) (any, error)
 }
 
+// frames is a source without state.
+type frames func(context.Context, effort) (any, error)
+
+func (f frames) frame(ctx context.Context, e effort) (any, error) { return f(ctx, e) }
+
 // effort says how much a frame may cost.
 type effort struct {
 	explain  time.Duration // time to find out why operations wait
@@ -134,7 +139,7 @@ func (p *Page) newSource(q query) (source, error) {
 		case "operation":
 			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
 		case "errors":
-			return &errorsSource{page: p, in: in, limit: q.Limit}, nil
+			return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
 		}
 		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 	case "signals":
@@ -142,25 +147,22 @@ func (p *Page) newSource(q query) (source, error) {
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
 	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
-		switch items := (itemsSource{page: p, queue: s, query: q.items}); q.view {
-		case "count":
-			return (*countSource)(&items), err
-		case "item":
-			return &itemSource{p, s, int64(q.id)}, err
-		default:
-			return &items, err
+		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
+		if q.view != "items" && err == nil {
+			v.known, err = itemsOf(s)
 		}
+		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
 	case "schedule":
 		g, err := choose(p.schedules, "group of schedules", q.of)
-		return &scheduleSource{p, g, q.text}, err
+		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
 	}
 	switch q.view {
 	case "graph":
-		return graphSource{p}, nil
+		return frames(p.graph), nil
 	case "time":
-		return timeSource{p, q.minutes}, nil
+		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes) }), nil
 	}
-	return overviewSource{p}, nil
+	return overviewFrames{p.overview}, nil
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are

@@ -71,11 +71,13 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// itemsSource shows items of a queue; without another query, those that are not tried any more.
+// itemsSource shows items of a queue, their number, and one of them.
 type itemsSource struct {
 	page  *Page
 	queue *entry[inspect.StoredQueue]
+	known inspect.Items // of count and item
 	query inspect.ItemQuery
+	id    int64
 }
 
 type itemsFrame struct {
@@ -84,7 +86,7 @@ type itemsFrame struct {
 	Next  string               `json:"next"` // to pass as after; "": these are the last
 }
 
-func (v *itemsSource) frame(ctx context.Context, _ effort) (any, error) {
+func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
 	got, err := v.queue.is.Items(ctx, v.query)
 	if err != nil {
 		return nil, err

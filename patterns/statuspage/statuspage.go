@@ -58,7 +58,8 @@ type Options struct {
 	// Redact returns the text to show in place of a key, an error text, the text of an item,
 	// the stack of a panic, a signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
 	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
-	// often, and must be safe for concurrent use. Queries compare with the original texts.
+	// often, and must be safe for concurrent use. Queries compare with the original texts, but find
+	// compares with those that are shown.
 	Redact func(text string) string
 
 	// MaxClients limits the number of streams. A browser that gets no stream asks every two
@@ -125,7 +126,8 @@ type entry[T any] struct {
 
 type coordinator = entry[core.Inspector]
 
-// New makes a page. It starts nothing. A proxy on the same machine makes everybody a loopback
+// New makes a page. It starts no goroutine, but from now on the coordinators count times: see
+// the package documentation. A proxy on the same machine makes everybody a loopback
 // peer, so Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()

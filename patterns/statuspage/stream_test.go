@@ -207,7 +207,7 @@ func TestStreamFails(t *testing.T) {
 	})
 }
 
-// Without clients, a page costs nothing: bubbles end only when no goroutine and no timer is
+// Without clients, a page takes no samples: bubbles end only when no goroutine and no timer is
 // left.
 func TestSampler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

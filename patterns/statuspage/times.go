@@ -1,7 +1,6 @@
 package statuspage
 
 import (
-	"context"
 	"math/bits"
 	"time"
 
@@ -12,12 +11,6 @@ import (
 // timer is a coordinator that counts how long its operations wait and run.
 type timer interface {
 	Times(within time.Duration) []core.Times
-}
-
-// timeSource shows how long operations waited and ran.
-type timeSource struct {
-	page    *Page
-	minutes int
 }
 
 type timeFrame struct {
@@ -52,16 +45,16 @@ func (p *Page) begin() {
 	}
 }
 
-func (v timeSource) frame(context.Context, effort) (any, error) {
-	p := v.page
-	shown := timeFrame{v.minutes, []timeRow{}}
+// times shows how long operations waited and ran in the last minutes.
+func (p *Page) times(minutes int) (any, error) {
+	shown := timeFrame{minutes, []timeRow{}}
 	for _, c := range p.coordinators {
 		t, ok := c.is.(timer)
 		if !ok {
 			continue
 		}
 		var list []core.Times
-		if err := guarded(func() error { list = t.Times(time.Duration(v.minutes) * time.Minute); return nil }); err != nil {
+		if err := guarded(func() error { list = t.Times(time.Duration(minutes) * time.Minute); return nil }); err != nil {
 			shown.Times = append(shown.Times, timeRow{Coordinator: c.id, Error: p.redacted(err.Error())})
 		}
 		for i := range list {

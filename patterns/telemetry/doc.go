@@ -1,6 +1,7 @@
-// Package telemetry shows coordinators and signals in OpenTelemetry: a span for each
-// operation, counters of signals, and the Stats of coordinators and other parts as metrics.
-// It uses the API of OpenTelemetry only; the program chooses the SDK and the exporters.
+// Package telemetry shows coordinators and signals in OpenTelemetry, as spans, counters and
+// metrics. There is a span for each operation, a counter of signals, and the Stats of coordinators
+// and other parts are metrics. It uses the API of OpenTelemetry only; the program chooses the SDK
+// and the exporters.
 //
 //	tel, err := telemetry.New(sink, telemetry.Options{Signals: "error.*, circuit.*"})
 //	if err != nil {

@@ -12,15 +12,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// typo is a program with a misspelt name of a signal, which ephemeral vet finds.
+// typo is a program with a misspelt name of a signal, which ephemeral vet finds, and with a view
+// that is dropped, which go vet finds with it.
 const typo = `package main
 
-import "` + repo.Prefix + `core"
+import (
+	"context"
+
+	"` + repo.Prefix + `core"
+)
 
 func main() {
 	sink := core.NewSink(core.SinkOptions{})
 	sink.Raise("order.shipped")
 	sink.Has("order.shiped")
+	core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{})).Cost(2)
 }
 `
 
@@ -44,8 +50,13 @@ func (p *prover) install(ctx context.Context, m *repo.Module, dir string, env []
 	if _, err := command.Output(ctx, program, env, "go", "get", repo.Prefix+"core@"+p.version); err != nil {
 		return err
 	}
-	out, err := command.Output(ctx, program, env, filepath.Join(bin, path.Base(m.Dir)), "vet", "./...")
-	if err == nil || !strings.Contains(err.Error(), `main.go:8:11: Has: nothing raises "order.shiped"; did you mean "order.shipped"`) {
+	tool := filepath.Join(bin, path.Base(m.Dir))
+	out, err := command.Output(ctx, program, env, "go", "vet", "-vettool="+tool, "./...")
+	if err == nil || !strings.Contains(err.Error(), "Cost returns a view") {
+		return fmt.Errorf("go vet did not find the dropped view with -vettool: %s%v", out, err)
+	}
+	out, err = command.Output(ctx, program, env, tool, "vet", "./...")
+	if err == nil || !strings.Contains(err.Error(), `main.go:12:11: Has: nothing raises "order.shiped"; did you mean "order.shipped"`) {
 		return fmt.Errorf("vet did not find the mistake in a program: %s%v", out, err)
 	}
 	return nil

@@ -1,4 +1,5 @@
-// Package datatest checks that an engine keeps what [data.Engine] and [data.Store] promise:
+// Package datatest checks that an engine keeps the promises of package data. [Run] checks all
+// that [data.Engine] and [data.Store] promise:
 //
 //	func TestEngine(t *testing.T) {
 //		datatest.Run(t, func(t testing.TB) data.Engine { return open(t.TempDir()) }, datatest.Options{})

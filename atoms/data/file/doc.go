@@ -1,4 +1,5 @@
-// Package file keeps the values of a [data.Store] in a directory, one file for each key.
+// Package file stores values by key in a directory, one file for each key. [Open] returns
+// a [data.Store]:
 //
 //	orders, err := file.Open[string](ctx, "var", data.Options[Order]{Name: "orders"})
 //	...

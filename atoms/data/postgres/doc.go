@@ -1,7 +1,8 @@
-// Package postgres keeps the values of a [data.Store] in a table of PostgreSQL.
+// Package postgres stores values by key in a table of PostgreSQL. [Open] returns a [Store],
+// which is a [data.Store] with queries:
 //
 //	orders, err := postgres.Open[string](ctx, pool, data.Options[Order]{Name: "orders"})
-//	…
+//	...
 //	err = orders.Save(ctx, order.ID, order)
 //	for entry, err := range orders.Query(ctx, []string{"customer", "city"}, "Berlin") {
 //

@@ -1,5 +1,5 @@
-// Package sqlite keeps the values of a [data.Store] in a table of a SQLite file. The file may have
-// tables of other stores, and your own tables. Other processes may use it, too.
+// Package sqlite stores values by key in a table of a SQLite file. The file may have tables of
+// other stores, and your own tables. Other processes may use it, too. [Open] returns a [data.Store].
 //
 // There is no loss window: when a method has returned nil, its change survives a crash. It also
 // survives a power cut, if the disk keeps what it has synced.

@@ -1,4 +1,5 @@
-// Package durabletest checks that a store keeps what [durable.Store] promises:
+// Package durabletest checks that a store keeps the promises of package durable. [Run] checks
+// all that [durable.Store] promises:
 //
 //	func TestStore(t *testing.T) {
 //		durabletest.Run(t, func(t testing.TB) durable.Store { return open(t, path) })

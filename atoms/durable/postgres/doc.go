@@ -1,5 +1,5 @@
-// Package postgres keeps the items of a [durable.Queue] in PostgreSQL, for many processes on
-// many machines.
+// Package postgres keeps the items of a durable queue in PostgreSQL, for many processes on
+// many machines. [Open] returns a [Store] for [durable.New]:
 //
 //	store, err := postgres.Open(ctx, pool, postgres.Options{})
 //	…

@@ -1,5 +1,5 @@
-// Package sqlite keeps the items of a [durable.Queue] in a SQLite file, for the processes of
-// one host.
+// Package sqlite keeps the items of a durable queue in a SQLite file, for the processes of
+// one host. [Open] returns a [Store] for [durable.New]:
 //
 //	w, err := sqlitewriter.Open(ctx, "work.db", sqlitewriter.Options{})
 //	...

@@ -24,7 +24,7 @@ import (
 //
 //   - a view of a coordinator or a queue, such as Lane or Cost, that is not used;
 //   - a signal that is held without a lease, and whose release is not kept, except in tests;
-//   - a body that waits for its own coordinator with a context of package context: the
+//   - a body that waits for its own coordinator with another context than its own: the
 //     operation keeps its slot, and so may wait for ever.
 var Analyzer = &analysis.Analyzer{
 	Name: "ephemeral",
@@ -59,7 +59,7 @@ func ignored(p *analysis.Pass, pos token.Pos) bool {
 
 // Check calls report for each fault in the files of one package.
 func Check(files []*ast.File, info *types.Info, report func(pos token.Pos, message string)) {
-	c := &checker{info: info, report: report, runs: map[any][]types.Object{}}
+	c := &checker{info: info, report: report, runs: map[any][]types.Object{}, of: map[types.Object]types.Object{}}
 	test := func(f *ast.File) bool {
 		for _, i := range f.Imports {
 			if i.Path.Value == `"testing"` {
@@ -80,9 +80,9 @@ func Check(files []*ast.File, info *types.Info, report func(pos token.Pos, messa
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncLit:
-				c.waits(n, n.Body)
+				c.waits(n, n.Type.Params, n.Body)
 			case *ast.FuncDecl:
-				c.waits(info.Defs[n.Name], n.Body)
+				c.waits(info.Defs[n.Name], n.Type.Params, n.Body)
 			}
 			return true
 		})
@@ -93,6 +93,10 @@ type checker struct {
 	info   *types.Info
 	report func(token.Pos, string)
 	runs   map[any][]types.Object // coordinators by their body, which is an *ast.FuncLit or a *types.Func
+
+	of map[types.Object]types.Object // coordinators by a future or a view of theirs
+
+	parameters map[types.Object]bool // of the body
 
 	program bool // the code is no test: in a test, the sink ends soon
 }
@@ -158,6 +162,11 @@ func (c *checker) body(to, made ast.Expr) {
 		return
 	}
 	fn := flow.Object(call.Fun, c.info)
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && (sel.Sel.Name == "Submit" || sel.Sel.Name == "Lane" || sel.Sel.Name == "Class") {
+		if v := flow.Object(to, c.info); v != nil {
+			c.of[v] = flow.Object(sel.X, c.info)
+		}
+	}
 	if dir, name := flow.Key(fn); (dir == "core" || dir == "complete") && name == "Must" {
 		c.body(to, call.Args[0])
 	} else if dir == "" || !strings.HasPrefix(name, "New") {
@@ -180,9 +189,15 @@ func (c *checker) body(to, made ast.Expr) {
 }
 
 // waits finds calls in a body that wait for its own coordinator with another context.
-func (c *checker) waits(fn any, body *ast.BlockStmt) {
+func (c *checker) waits(fn any, params *ast.FieldList, body *ast.BlockStmt) {
 	if len(c.runs[fn]) == 0 || body == nil {
 		return
+	}
+	c.parameters = map[types.Object]bool{}
+	for _, f := range params.List {
+		for _, id := range f.Names {
+			c.parameters[c.info.Defs[id]] = true
+		}
 	}
 	ast.Inspect(body, func(n ast.Node) bool {
 		if _, ok := n.(*ast.GoStmt); ok {
@@ -193,13 +208,13 @@ func (c *checker) waits(fn any, body *ast.BlockStmt) {
 			return true
 		}
 		sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if !ok || !c.background(call.Args[0]) {
+		if !ok || !c.foreign(call.Args[0], body) {
 			return true
 		}
 		switch sel.Sel.Name {
 		case "Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle":
 			for _, own := range c.runs[fn] {
-				if flow.Object(sel.X, c.info) == own {
+				if on := flow.Object(sel.X, c.info); on == own || c.of[on] == own {
 					c.report(call.Pos(), sel.Sel.Name+" waits for the coordinator whose body this is, and keeps the slot: pass the context of the body")
 				}
 			}
@@ -208,12 +223,16 @@ func (c *checker) waits(fn any, body *ast.BlockStmt) {
 	})
 }
 
-// background reports whether the expression is context.Background() or context.TODO().
-func (c *checker) background(x ast.Expr) bool {
-	call, ok := ast.Unparen(x).(*ast.CallExpr)
-	if !ok {
-		return false
+// foreign reports whether a context is not that of the body: it is context.Background(), or a
+// variable from outside.
+func (c *checker) foreign(x ast.Expr, body *ast.BlockStmt) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		fn, ok := flow.Object(x.Fun, c.info).(*types.Func)
+		return ok && fn.Pkg() != nil && fn.Pkg().Path() == "context" && (fn.Name() == "Background" || fn.Name() == "TODO")
+	case *ast.Ident:
+		v, ok := c.info.Uses[x].(*types.Var)
+		return ok && !c.parameters[v] && (v.Pos() < body.Pos() || v.Pos() > body.End()) && types.IsInterface(v.Type())
 	}
-	fn, ok := flow.Object(call.Fun, c.info).(*types.Func)
-	return ok && fn.Pkg() != nil && fn.Pkg().Path() == "context" && (fn.Name() == "Background" || fn.Name() == "TODO")
+	return false
 }

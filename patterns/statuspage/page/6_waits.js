@@ -17,8 +17,8 @@ nodeWords.deferred = nodeWords.trial = nodeWords.refused;
 const nodeName = (n) => (nodeWords[n.kind] ?? ((n) => `${n.kind} ${inside(n.name ?? "")}`))(n);
 const nodeOf = (n) => inside(coordinatorOf(n.coordinator)?.name ?? n.coordinator ?? "");
 
-// drawable returns nodes and edges to draw: equal operations for which nobody waits are one
-// node, and what is left has at most maxDrawn nodes, those of cycles first.
+// drawable returns what to draw: equal operations for which nobody waits are one node, and nodes
+// of cycles come first.
 function drawable(frame) {
   const to = frame.nodes.map(() => []);
   const awaited = new Set();
@@ -44,8 +44,8 @@ function drawable(frame) {
   return { nodes, edges, cut: all.length - nodes.length };
 }
 
-// arrange gives each node a column: one more than that of the last node that waits for it.
-// An edge that closes a circle does not count. Then it gives nodes places in their columns.
+// arrange gives each node a place, to the right of all nodes that wait for it. An edge that closes
+// a circle does not count.
 function arrange(nodes, edges) {
   const after = new Map(nodes.map((n) => [n, []]));
   for (const e of edges) after.get(e.a).push(e);
@@ -68,11 +68,10 @@ function arrange(nodes, edges) {
   const columns = [];
   for (const n of order) (columns[n.column] ??= []).push(n);
   for (const column of columns) {
-    const mean = (n) => {
+    const means = new Map(column.map((n) => {
       const from = edges.filter((e) => e.b === n && e.a.y !== undefined);
-      return from.length ? from.reduce((sum, e) => sum + e.a.y, 0) / from.length : 0;
-    };
-    const means = new Map(column.map((n) => [n, mean(n)]));
+      return [n, from.reduce((sum, e) => sum + e.a.y, 0) / (from.length || 1)];
+    }));
     column.sort((a, b) => means.get(a) - means.get(b));
     column.forEach((n, k) => {
       n.x = box.left + n.column * (box.width + box.right);

@@ -11,9 +11,9 @@ type Floor struct {
 // Floors are the floors of the root package of core, the lowest first. The file doc.go is on
 // no floor.
 var Floors = []Floor{
-	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
-	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
-	{"sink", []string{"sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink"}, "how facts come and go"},
+	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "spares", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
+	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_index", "sink_routes", "sink_answers", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
+	{"sink", []string{"sink_lookup", "sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink"}, "how facts come and go"},
 	{"senses", []string{"sink_sense", "sink_retract", "sink_watch", "kind"}, "what users ask a sink"},
 	{"data", []string{"lane", "class", "stats", "op_snapshot", "options", "explanation", "op_rates", "op_stuck", "op_rated_keys", "op", "op_window", "op_keys", "op_board", "op_tokens", "engine_intake"}, "operations and what is next, without goroutines"},
 	{"ledger", []string{"engine_ledger", "engine_condition"}, "the facts of operations, and the rules that facts decide"},

@@ -16,7 +16,7 @@ type Limit struct {
 // Limits lists all goals. The first whose pattern matches counts. A new module brings its own.
 var Limits = []Limit{
 	{Part: "core", Lines: 8940, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 900"},
-	{Part: "core/...", Lines: 14600, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000"},
+	{Part: "core/...", Lines: 15100, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000, and the graph of waits and histograms, which is 500"},
 	{Part: "atoms/...", Lines: 18600, Reason: "small pieces over core; storage, durable work and schedules have 10,600 of it"},
 	{Part: "atoms/ratelimit/...", Lines: 1510, Reason: "three limiters, and keys may be millions; the bucket is core/bucket"},
 	{Part: "atoms/slidingcache/...", Lines: 805, Reason: "it is a loader over core/lru"},
@@ -47,8 +47,9 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 342, Tests: 150, Reason: "spans, and metrics of everything that has Stats"},
 	{Part: "patterns/signalinghttp/...", Lines: 264, Tests: 150, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "cmd/ephemeral/...", Lines: 2600, Reason: "a flow of texts, a table of roles, twelve checks, a map and a terminal view"},
-	{Part: "scripts/...", Lines: 7310, Reason: "tools must not be more work than what they check: 4,600 for all but scripts/chaos, which has two engines, mutants and old programs; 340 make the table of directives, and 400 make a release in a copy and bills of materials"},
+	{Part: "cmd/ephemeral/...", Lines: 3120, Reason: "a flow of texts, a table of roles, twelve checks and a map, which are 2,400, and a terminal view of 700, which has all views and most actions of the status page; the goal was 2,600, with 350 for the view"},
+	{Part: "examples/...", Lines: 640, Reason: "five programs of at most 150 lines, comments included"},
+	{Part: "scripts/...", Lines: 7320, Reason: "tools must not be more work than what they check: 4,600 for all but scripts/chaos, which has two engines, mutants and old programs; 340 make the table of directives, and 400 make a release in a copy and bills of materials"},
 	{Part: "...", Tests: 125, Reason: "a promise is tested once"},
 }
 

@@ -34,6 +34,7 @@ type program struct {
 	facts []flow.Fact
 	units []*flow.Unit      // by place
 	names map[string][]name // by kind: "signal", "lane" and "class"
+	exact map[string]bool   // the same names with their kind before them, for speed
 	data  map[string][]flow.Fact
 }
 
@@ -47,7 +48,7 @@ type name struct {
 var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
-	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}}
+	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
 	p.units = w.Reach(root)
 	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts.Facts...)
@@ -77,6 +78,7 @@ func newProgram(w *flow.World, root *flow.Unit) *program {
 					again = append(again, n)
 				default:
 					p.names[kind] = append(p.names[kind], n)
+					p.exact[kind+" "+t.S] = true
 				}
 			}
 		}

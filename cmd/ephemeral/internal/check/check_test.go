@@ -15,7 +15,7 @@ var want = regexp.MustCompile("// want `(.*)`")
 
 // Each planted mistake is found, and nothing else.
 func TestPlanted(t *testing.T) {
-	w := load(t, false, testdata+"planted", testdata+"alone", testdata+"legit")
+	w := load(t, false, testdata+"planted", testdata+"alone", testdata+"legit", testdata+"whole")
 	var wanted, found []string
 	patterns := map[string]*regexp.Regexp{}
 	for _, p := range w.Packages {

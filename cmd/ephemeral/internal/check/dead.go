@@ -14,7 +14,6 @@ type term struct {
 	flow.Text
 	kind  string // of names
 	text  string
-	list  bool // it is a part of a comma list
 	fact  flow.Fact
 	alive int  // programs in which it can be right
 	data  bool // a program that has it takes names from data, or is an example
@@ -50,7 +49,7 @@ func (p *program) terms(all map[string]*term) {
 				}
 				key := fmt.Sprint(t.Pos, f.Pos, f.API, part)
 				if all[key] == nil {
-					all[key] = &term{Text: t, kind: kind, text: part, fact: f, list: len(parts) > 1, near: near{cost: 1 << 20}}
+					all[key] = &term{Text: t, kind: kind, text: part, fact: f, near: near{cost: 1 << 20}}
 				}
 				all[key].try(p)
 			}
@@ -61,18 +60,29 @@ func (p *program) terms(all map[string]*term) {
 // try looks for the names of a program that the term can match. If only names can of which a
 // part is data, swapped letters are still a fault.
 func (t *term) try(p *program) {
+	if p.exact[t.kind+" "+t.text] && !t.fact.Known {
+		t.alive++
+		return
+	}
 	weak := false
-	for _, n := range p.names[t.kind] {
+	names, data := p.names[t.kind], len(p.data[t.kind]) > 0
+	if t.fact.Known {
+		names, data = nil, false
+		for _, n := range t.fact.Names {
+			names = append(names, name{n, t.fact})
+		}
+	}
+	for _, n := range names {
 		if t.matches(n.S, true) {
 			t.alive++
 			return
 		}
 		weak = weak || t.matches(n.S, false)
 	}
-	t.data = t.data || len(p.data[t.kind]) > 0 || !p.root.Program()
+	t.data = t.data || data || !p.root.Program()
 	limit := max(1, min(3, len(t.text)/4))
 	best := near{cost: limit + 1}
-	for _, n := range p.names[t.kind] {
+	for _, n := range names {
 		for _, prefix := range t.prefixes() {
 			if cost, text := flow.Corrected(prefix+t.text, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
 				best = near{n, cost, strings.TrimPrefix(text, prefix)}
@@ -117,6 +127,9 @@ func (t *term) finding(w *flow.World) Finding {
 	message := fmt.Sprintf("%s: nothing raises %q", t.fact.API, shown)
 	if t.kind != "signal" {
 		message = fmt.Sprintf("%s: no options have a %s %q", t.fact.API, t.kind, shown)
+	}
+	if t.fact.Known {
+		message = fmt.Sprintf("%s: the options of the coordinator have no %s %q", t.fact.API, t.kind, shown)
 	}
 	sure := !t.data && !t.Loose && t.Exact()
 	f := at(w, pos, "name", sure, "")

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"go/token"
 	"slices"
 	"strings"
 
@@ -76,21 +77,22 @@ func matchesList(pattern, name string) bool {
 	return false
 }
 
-// gates finds coordinators that nothing can close: they have a sink of their own, no code asks
-// for it, and no operation raises what closes them.
+// gates finds coordinators that nothing can close, although the signal is raised: they have a
+// sink of their own, no code asks for it, and no operation raises the signal.
 func (p *program) gates() (all []Finding) {
 	var alone []flow.Fact
+	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
 	for _, f := range p.facts {
 		switch f.Verb {
 		case "sink":
-			return nil
+			asked[f.Maker] = true
 		case "alone":
 			alone = append(alone, f)
 		}
 	}
 	library := p.w.Linked(p.root.Pkg.Deps)
 	for _, f := range alone {
-		closes := false
+		closes := asked[f.Maker] || asked[token.NoPos]
 		for _, r := range append(library, p.facts...) {
 			for _, n := range r.Texts {
 				for _, t := range f.Texts {
@@ -98,7 +100,10 @@ func (p *program) gates() (all []Finding) {
 				}
 			}
 		}
-		if !closes && !p.w.Ignored(f.Pos) {
+		raised := slices.ContainsFunc(p.names["signal"], func(n name) bool {
+			return slices.ContainsFunc(f.Texts, func(t flow.Text) bool { return matchesList(t.S, n.S) })
+		})
+		if raised && !closes && !p.w.Ignored(f.Pos) { // if nothing raises it at all, another finding says so
 			all = append(all, at(p.w, f.Pos, "gate", true, "%s: nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.API, f.Texts[0]))
 		}
 	}

@@ -127,6 +127,9 @@ func constants(w *flow.World) map[string][]constantExpr {
 			}
 		}
 	}
+	for _, same := range all { // the whole of a sum begins where its first operand does
+		slices.SortFunc(same, func(a, b constantExpr) int { return int(b.End()-b.Pos()) - int(a.End()-a.Pos()) })
+	}
 	return all
 }
 

@@ -18,13 +18,16 @@ type Fact struct {
 	Verb     string
 	Texts    []Text
 	Prefixes []Text // what may stand before the texts of a pattern
+	Names    []Text // of lanes or classes, if those of the coordinator are Known
+	Known    bool
 	Pos      token.Pos
-	API      string // like "CancelOn" or "Raise"
-	Dir      string // of the API in the library; "" for a directive of the program
-	Typed    bool   // by a kind or a family
-	Global   bool   // outside of functions
-	Payload  string // type of the payload of a kind
-	InBody   bool   // an operation may have raised it
+	API      string    // like "CancelOn" or "Raise"
+	Dir      string    // of the API in the library; "" for a directive of the program
+	Typed    bool      // by a kind or a family
+	Global   bool      // outside of functions
+	Payload  string    // type of the payload of a kind
+	InBody   bool      // an operation may have raised it
+	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
 // Facts are the facts of a unit.
@@ -82,6 +85,9 @@ func (w *World) facts(u use) {
 			f.Texts = append(f.Texts, texts...)
 		}
 		f.Texts = unite(f.Texts)
+		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
+			f.Names, f.Known = w.places(u, r.Verb)
+		}
 		u.unit.Facts.Facts = append(u.unit.Facts.Facts, f)
 	}
 	if u.call != nil {
@@ -135,6 +141,8 @@ func (u use) raiser() (none expr) {
 	}
 	return
 }
+
+func isView(r roles.Role) bool { return r.Verb == "view" }
 
 func typeOf(info *types.Info, x ast.Expr) types.Type {
 	if t := info.TypeOf(x); t != nil {

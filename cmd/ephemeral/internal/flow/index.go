@@ -15,6 +15,7 @@ type index struct {
 	units    map[types.Object]*Unit
 	methods  map[types.Object][]*Unit // by type
 	assigned map[types.Object][]value // to variables and fields
+	changed  map[types.Object]bool    // variables of which a part is set, or whose address is taken
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
 	dynamic  map[types.Object][]*call // by the variable with the function
 	escapes  map[any]bool             // functions that code outside the packages may call
@@ -82,7 +83,7 @@ type use struct {
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
+		units: map[types.Object]*Unit{}, changed: map[types.Object]bool{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
 		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},
 		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[types.Object][]Text{}, busy: map[types.Object]bool{},
 		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, at: map[string][]directive{},

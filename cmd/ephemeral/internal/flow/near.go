@@ -8,8 +8,21 @@ func Match(pattern, name string, strict bool) bool {
 	if !strings.ContainsAny(pattern+name, "*?"+Hole+Known) {
 		return pattern == name
 	}
+	if differ(pattern, name) {
+		return false
+	}
 	changes, _ := align([]rune(pattern), []rune(name), 0, strict)
 	return changes == 0
+}
+
+// differ reports whether the texts differ before the first wildcard or hole, or after the last.
+func differ(pattern, name string) bool {
+	const open = "*?" + Hole + Known
+	p, n := strings.IndexAny(pattern, open), strings.IndexAny(name, Hole+Known)
+	head := min(uint(p), uint(n), uint(len(pattern)), uint(len(name))) // -1 is very large
+	p, n = len(pattern)-1-strings.LastIndexAny(pattern, open), len(name)-1-strings.LastIndexAny(name, Hole+Known)
+	tail := min(p, n)
+	return pattern[:head] != name[:head] || pattern[len(pattern)-tail:] != name[len(name)-tail:]
 }
 
 // Corrected returns the pattern with the fewest changes with which it matches the name, and

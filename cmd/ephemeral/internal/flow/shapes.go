@@ -28,6 +28,7 @@ var makers = map[string][]string{
 	"atoms/signalaware":     {"New"},
 	"atoms/fixedwork":       {"New"},
 	"atoms/keyedsequential": {"New"},
+	"complete":              {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator", "NewGate", "NewPool", "NewSequencer"},
 }
 
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
@@ -36,6 +37,9 @@ func (w *World) shapes(u use, o types.Object, f Fact) {
 	dir, name := Key(o)
 	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok && o.Name() == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(u.call.info, sel.X)) {
 		f.Verb = "sink"
+		if made, ok := w.call(expr{sel.X, u.call.info}); ok {
+			f.Maker = made.Pos()
+		}
 		u.unit.Facts.Facts = append(u.unit.Facts.Facts, f)
 		return
 	}
@@ -46,7 +50,7 @@ func (w *World) shapes(u use, o types.Object, f Fact) {
 	if !ok {
 		return
 	}
-	f.Verb = "alone"
+	f.Verb, f.Maker = "alone", u.call.Pos()
 	for _, x := range lit.Elts {
 		kv, ok := x.(*ast.KeyValueExpr)
 		if !ok {

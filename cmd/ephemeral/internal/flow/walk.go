@@ -46,6 +46,9 @@ func (k *walker) walk(node ast.Node, fn any) {
 		case *ast.CompositeLit:
 			k.composite(n, fn)
 		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				k.change(n.X)
+			}
 			if _, lit := ast.Unparen(n.X).(*ast.CompositeLit); n.Op == token.AND && !lit {
 				if o := Object(n.X, k.info); o != nil {
 					if basic, ok := o.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
@@ -107,6 +110,9 @@ func (k *walker) assign(n *ast.AssignStmt, fn any) {
 func (k *walker) set(to ast.Expr, v value, fn any) {
 	if v.Expr == nil {
 		return
+	}
+	if _, ok := ast.Unparen(to).(*ast.Ident); !ok {
+		k.change(to)
 	}
 	switch x := ast.Unparen(to).(type) {
 	case *ast.IndexExpr: // an element; see World.texts

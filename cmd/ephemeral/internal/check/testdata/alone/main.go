@@ -17,5 +17,7 @@ func main() {
 	sink := core.NewSink(core.SinkOptions{})
 	c, _ := core.NewCoordinator(work, core.Options{DeferOn: "maintenance", Sink: sink})
 	sink.Raise("maintenance")
+	d, _ := core.NewCoordinator(work, core.Options{DeferOn: "maintenance"})
+	d.Sink().Raise("maintenance")
 	core.Shutdown(context.Background(), a, b, c)
 }

@@ -109,6 +109,15 @@ func main() {
 	view := c.Lane("hot")
 	view.Enqueue(ctx, "b")
 
+	later := core.Options{Sink: sink, Lanes: []core.Lane{{Name: "a"}}}
+	later.Lanes = append(later.Lanes, core.Lane{Name: "hot"})
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("hot").Enqueue(ctx, "x")
+	either := c
+	if *name == "" {
+		either = core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
+	}
+	either.Lane("cold").Enqueue(ctx, "y")
+
 	var conf config
 	json.Unmarshal([]byte(`{"gates":["a.b"]}`), &conf)
 	for _, g := range conf.Gates {

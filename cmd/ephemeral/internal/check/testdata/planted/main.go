@@ -35,8 +35,8 @@ func main() {
 		Lanes:    []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "order.shiped"}}, // want `"order.shiped"; did you mean "order.shipped"`
 		Classes:  []core.Class{{Name: "stripe"}},
 	}))
-	s.orders.Lane("hto").Enqueue(ctx, "1")       // want `no options have a lane "hto"; did you mean "hot"`
-	s.orders.Class("strpe").TryEnqueue(ctx, "2") // want `no options have a class "strpe"; did you mean "stripe"`
+	s.orders.Lane("hto").Enqueue(ctx, "1")       // want `the options of the coordinator have no lane "hto"; did you mean "hot"`
+	s.orders.Class("strpe").TryEnqueue(ctx, "2") // want `the options of the coordinator have no class "strpe"; did you mean "stripe"`
 	s.orders.Lane("hot")                         // want `Lane returns a view`
 	s.orders.Cost(3)                             // want `Cost returns a view`
 	s.orders.Lane("slow").Class("stripe").Enqueue(ctx, "3")
@@ -65,6 +65,23 @@ func main() {
 	done := core.NewKind[int]("thumbnail.done")
 	done.Subscribe(sink, func(core.Signal, int) {})
 	core.NewKind[string]("file.saved").Subscribe(sink, func(core.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at names/names.go:13`
+
+	other := core.Must(core.NewCoordinator(s.ship, core.Options{Sink: sink, Lanes: core.Must(core.ParseLanes("fast:2, late"))}))
+	other.Lane("fast").Enqueue(ctx, "4")
+	other.Lane("hot").Enqueue(ctx, "5") // want `the options of the coordinator have no lane "hot"`
+	mails, _ := core.NewCoordinator(s.ship, core.Options{Sink: sink})
+	mails.Class("stripe").Lane("late").Enqueue(ctx, "6") // want `no (class "stripe"|lane "late")`
+
+	var own *core.Coordinator[int]
+	own = core.Must(core.NewCoordinator(func(inner context.Context, n int) error {
+		future, _ := own.Submit(inner, n)
+		future.Wait(ctx) // want `Wait waits for the coordinator whose body this is`
+		future.Wait(inner)
+		limited, cancel := context.WithTimeout(inner, 1)
+		defer cancel()
+		own.Do(limited, n)
+		return own.Do(ctx, n-1) // want `Do waits for the coordinator whose body this is`
+	}, core.Options{}))
 
 	_, err := jobs.New(sink, []jobs.Job{
 		jobs.OnKind(names.Saved, func(context.Context, core.Signal, names.File) error { return nil }, jobs.Options{EmitOnComplete: "scan.done"}),

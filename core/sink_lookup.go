@@ -1,0 +1,67 @@
+package core
+
+// catchUp enters the facts into the index that are present at its start. The lock is held, but
+// released now and then.
+func (s *Sink) catchUp() {
+	for to := s.ring.head; s.index.add(&s.ring, chunk/8, to); {
+		s.unlock()
+		s.mu.Lock()
+	}
+}
+
+// countName is part of tally. Facts that come while the index catches up are looked at one by
+// one, because raisers may be faster than the index.
+func (s *Sink) countName(name string) int {
+	s.catchUp()
+	_, n := s.index.newest(name)
+	n += s.standing.names[name]
+	for i := range s.kept {
+		if s.kept[i].fact.name == name {
+			n++
+		}
+	}
+	for seq := max(s.index.end, s.ring.tail); seq < s.ring.head; seq++ {
+		if s.ring.at(seq).name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// countMatching is part of tally.
+func (s *Sink) countMatching(p pattern) (n int) {
+	s.each(p, s.ring.stored, func(uint64, *fact) bool {
+		n++
+		return true
+	})
+	return n
+}
+
+// each visits all matching facts. Those in the window come newest first, until visit returns
+// false. The same holds for kept facts. Held facts come last. There are at most so many facts
+// in the window that gates count, so the search of the window may end early. The lock is held.
+func (s *Sink) each(p pattern, most int, visit func(seq uint64, f *fact) (older bool)) {
+	for seq := s.ring.head; most > 0 && seq > s.ring.tail; {
+		seq--
+		f := s.ring.at(seq)
+		if f.name == "" || !p.matches(f.name) {
+			continue
+		}
+		if f.notices() {
+			most--
+		}
+		if !visit(seq, f) {
+			break
+		}
+	}
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		if k := &s.kept[i]; p.matches(k.fact.name) && !visit(k.seq, &k.fact) {
+			break
+		}
+	}
+	for seq, h := range s.held {
+		if p.matches(h.fact.name) {
+			visit(seq, &h.fact)
+		}
+	}
+}
