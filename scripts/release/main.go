@@ -1,8 +1,9 @@
 // Command release releases all published modules at the version that the first
 // heading in CHANGELOG.md names:
 //
-//	go run ./scripts/release            # shows everything it would do
+//	go run ./scripts/release            # shows everything it would do, and tries it in a copy
 //	go run ./scripts/release -publish   # does it
+//	go run ./scripts/release -sbom DIR  # writes a bill of materials of each module
 //
 // It refuses if the tree has changes, differs from the branch of the remote, fails the
 // checks, or has incompatible changes that the version does not allow. Then it makes two

@@ -227,8 +227,8 @@ func TestPatched(t *testing.T) {
 }
 
 func TestTagged(t *testing.T) {
-	got := tagged([]string{"atoms/data/file", "atoms/zap", "bench", "complete", "core", "core/testdata/mod", "atoms/data", "demo", "patterns/ant", "scripts", "."})
-	want := []string{"core", "atoms/data", "atoms/zap", "atoms/data/file", "patterns/ant", "complete"}
+	got := tagged([]string{"atoms/data/file", "atoms/zap", "bench", "cmd/tool", "complete", "core", "core/testdata/mod", "atoms/data", "demo", "patterns/ant", "scripts", "."})
+	want := []string{"core", "atoms/data", "atoms/zap", "atoms/data/file", "patterns/ant", "cmd/tool", "complete"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

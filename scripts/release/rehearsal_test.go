@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,5 +23,19 @@ func TestRehearsalOfTheRealTree(t *testing.T) {
 	c := checkout{filepath.Clean(root)}
 	if err := c.rehearse(t.Context(), time.Now(), t.Output()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Here the workspace hides that a requirement is missing.
+func TestRehearsalFails(t *testing.T) {
+	c := newClone(t)
+	c.replace("complete/go.mod", "require "+prefix+"core v0.1.0\n", "")
+	c.commit()
+	before := c.everything()
+	if out, err := c.release(false); err == nil || !strings.Contains(err.Error(), "v0.1.0 fails in a copy: complete: go list ") {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	if got := c.everything(); got != before {
+		t.Errorf("left\n%s\nwant\n%s", got, before)
 	}
 }

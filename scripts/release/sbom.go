@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/url"
@@ -70,7 +71,7 @@ func writeBOMs(ctx context.Context, root, dir string) (int, error) {
 	for _, m := range policy.Published(tree) {
 		b, err := newBOM(ctx, root, m, version)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%s: %w", m.Dir, err)
 		}
 		text, err := json.MarshalIndent(b, "", "  ")
 		if err != nil {

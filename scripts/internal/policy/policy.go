@@ -107,12 +107,12 @@ var Kinds = []Kind{
 		Reason: "a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo",
 	},
 	{
-		Pattern: "complete", Published: true, Uses: published, Needs: core, Files: filesOfLarge, ReadmeLines: 120,
-		Reason: "complete exports the names of every published module again, and has no logic of its own",
-	},
-	{
 		Pattern: "cmd/*", Published: true, Tool: true, Files: filesOfTool, ReadmeLines: 80,
 		Reason: "go install refuses a module that replaces others, so a command requires no module of this repository",
+	},
+	{
+		Pattern: "complete", Published: true, Uses: published, Needs: core, Files: filesOfLarge, ReadmeLines: 120,
+		Reason: "complete exports the names of every published module again, and has no logic of its own",
 	},
 	{
 		Pattern: "demo", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 120,
