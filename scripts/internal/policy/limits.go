@@ -15,7 +15,7 @@ type Limit struct {
 
 // Limits lists all goals. The first whose pattern matches counts. A new module brings its own.
 var Limits = []Limit{
-	{Part: "core", Lines: 8940, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 900"},
+	{Part: "core", Lines: 9390, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, 450 for rates, which took 900, and 450 for an index of names that only those pay who ask"},
 	{Part: "core/...", Lines: 14600, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000"},
 	{Part: "atoms/...", Lines: 18600, Reason: "small pieces over core; storage, durable work and schedules have 10,600 of it"},
 	{Part: "atoms/ratelimit/...", Lines: 1510, Reason: "three limiters, and keys may be millions; the bucket is core/bucket"},
