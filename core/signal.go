@@ -137,6 +137,8 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 // With returns s with that payload and with causes of these names, the first cause first. It
 // replaces the payload and the causes that s has. It is for a signal that comes from
 // somewhere else; see [Sink.Import].
+//
+//ephemeral:none
 func (s Signal) With(payload any, causes ...string) Signal {
 	s.payload, s.cause = payload, nil
 	for _, name := range causes {

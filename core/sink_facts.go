@@ -32,7 +32,7 @@ func (s *Sink) record(r *route, n *note, operation OperationID, source *string, 
 		f.more = n.more()
 	}
 	s.raised++
-	if r != unwatched {
+	if len(r.counters)+len(r.gates)+len(r.monitors) > 0 {
 		s.names.entered(r, f, seq)
 	}
 	return f, seq
@@ -76,10 +76,12 @@ func (s *Sink) evict() {
 	}
 	r.stored--
 	s.index.drop(r, r.tail-1)
-	if s.names.leaves() {
-		s.keep(f, r.tail-1)
-	} else {
+	if !s.names.leaves() {
 		s.evicted++
+	} else if route := s.names.of(f.name); len(route.gates)+len(route.counters) == 0 {
+		s.evicted++
+	} else {
+		s.keep(route, f, r.tail-1)
 	}
 	f.name, f.key, f.more = "", "", nil // a ring may have more places than its capacity
 }
@@ -88,14 +90,13 @@ func (s *Sink) evict() {
 func (s *Sink) pushOut(seq uint64) {
 	if s.ring.contains(seq) {
 		f := s.cut(seq)
-		s.keep(&f, seq)
+		s.keep(s.names.of(f.name), &f, seq)
 	}
 }
 
 // keep evicts a fact that has left the window, unless gates count it: each gate keeps its
 // newest maxKept facts.
-func (s *Sink) keep(f *fact, seq uint64) {
-	r := s.names.of(f.name)
+func (s *Sink) keep(r *route, f *fact, seq uint64) {
 	if len(r.gates) == 0 || !f.notices() {
 		s.evicted++
 		s.names.leaveRoute(r, f, seq)

@@ -3,7 +3,7 @@ package core
 // catchUp enters the facts into the index that are present at its start. The lock is held, but
 // released now and then.
 func (s *Sink) catchUp() {
-	for to := s.ring.head; s.index.add(&s.ring, chunk/8, to); {
+	for to := s.ring.head; s.index.end < to && s.index.add(&s.ring, chunk/8, to); {
 		s.unlock()
 		s.mu.Lock()
 	}

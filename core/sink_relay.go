@@ -19,6 +19,8 @@ import (
 //
 // Cancel waits for calls of out that are under way, but not inside a handler. After cancel,
 // out is not called. Relay panics if out is nil.
+//
+//ephemeral:pattern {pattern}
 func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration) (ended func())) (cancel func()) {
 	need(out != nil, "Relay needs a function")
 	relay := func(f *forward, p passage) {
@@ -80,6 +82,8 @@ func (r *relayed) tell() {
 // A held signal stands until release is called. For other signals, release does nothing. Ok
 // is false if nothing was recorded: in the cases in which [Sink.Raise] returns false. Import
 // calls the handlers of s before it returns. It panics if node is empty.
+//
+//ephemeral:raises *
 func (s *Sink) Import(signal Signal, node string) (release func(), ok bool) {
 	need(node != "", "Import needs the name of a node")
 	signal.Node, signal.Operation = node, 0

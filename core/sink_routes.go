@@ -8,16 +8,17 @@ import (
 )
 
 // routes find the watchers of a name by its text. Most programs have few watchers. Then most
-// names have the same route, and a raise finds it by one bit. All other routes are found once,
-// and remembered in a table of fixed size.
+// names have the same route, and a raise finds it by a bit of the first byte, or of a hash. All
+// other routes are found once, and remembered in a table of fixed size.
 type routes struct {
 	route                   // all watchers, without counters of plain names; the lists are replaced, never changed
 	forwarder *subscription // called after subs; may be nil
 	plain     map[string]*counter
 
-	common  *route                    // of all names without a bit in exact; nil: each name may have another
-	exact   [recentNames / 64]uint64  // bits of the places of names that watchers have without wildcards
-	bits    bool                      // exact has bits
+	common  *route                    // of all names without bits; nil: each name may have another
+	first   byteSet                   // first bytes of names that watchers name
+	exact   byteSet                   // places of names that watchers have without wildcards
+	wild    bool                      // some watchers have wildcards: exact does not say enough
 	recent  *[recentNames]recentRoute // by place; made on first use
 	last    *route                    // newest route, shared by names with equal routes
 	scratch route
@@ -30,6 +31,12 @@ const (
 	recentNames = 256 // a program has some dozen names that it raises often
 	maxText     = 128 // no table keeps a longer name
 )
+
+// byteSet has a bit for each byte.
+type byteSet [4]uint64
+
+func (b *byteSet) has(i uint8) bool { return b[i/64]>>(i%64)&1 != 0 }
+func (b *byteSet) set(i uint8)      { b[i/64] |= 1 << (i % 64) }
 
 // recentRoute is the route of a name that was raised or left recently.
 type recentRoute struct {
@@ -53,11 +60,11 @@ var unwatched = new(route)
 
 // of returns the route of a name.
 func (t *routes) of(text string) *route {
-	if !t.bits && t.common != nil {
+	if t.common != nil && !t.first.has(text[0]) {
 		return t.common
 	}
 	at := place(text)
-	if t.common != nil && t.exact[at/64]>>(at%64)&1 == 0 {
+	if t.common != nil && !t.wild && !t.exact.has(at) {
 		return t.common
 	}
 	if t.recent != nil {
@@ -181,17 +188,18 @@ func (t *routes) recounted(c *counter) {
 
 // survey finds what most names have in common.
 func (t *routes) survey() {
-	all, wild := &route{}, false
-	t.exact, t.bits = [recentNames / 64]uint64{}, false
+	all, varied := &route{}, false
+	t.first, t.exact, t.wild = byteSet{}, byteSet{}, false
 	watched := func(p *pattern) (every bool) {
 		for i := range p.terms {
 			switch term := &p.terms[i]; {
 			case term.text == "*":
 				return true
-			case term.exact():
-				t.mark(term.text)
+			case term.prefix == "":
+				varied = true
 			default:
-				wild = true
+				t.mark(term.prefix)
+				t.wild = t.wild || !term.exact()
 			}
 		}
 		return false
@@ -215,21 +223,20 @@ func (t *routes) survey() {
 		}
 	}
 	for _, g := range t.gates {
-		wild = watched(&g.pattern) || wild // not of lifecycle signals
+		varied = watched(&g.pattern) || varied // not of lifecycle signals
 	}
 	for text := range t.plain {
 		t.mark(text)
 	}
-	if t.common = t.shared(all); wild {
+	if t.common = t.shared(all); varied {
 		t.common = nil
 	}
 }
 
-// mark says that a watcher has a name without wildcards.
+// mark says that a watcher has a name, or names that begin so.
 func (t *routes) mark(text string) {
-	at := place(text)
-	t.exact[at/64] |= 1 << (at % 64)
-	t.bits = true
+	t.first.set(text[0])
+	t.exact.set(place(text))
 }
 
 // listens reports whether a handler, a forward or a monitor asks for lifecycle signals, with

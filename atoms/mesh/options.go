@@ -25,8 +25,12 @@ type Options struct {
 	Name string
 	// Share is the pattern of the signals that leave this process; see [core.Match]. "" means
 	// none. Names that begin with "mesh." are never shared.
+	//
+	//ephemeral:raises
 	Share string
 	// Accept is the pattern of the signals that other nodes may raise here; "" means Share.
+	//
+	//ephemeral:raises
 	Accept string
 	// Lease is how long what a node holds stands after its last beat. 0 means 5 seconds, the
 	// minimum is 100 ms. A node beats four times in this time.

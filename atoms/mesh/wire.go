@@ -102,6 +102,8 @@ type Carrier struct {
 }
 
 // Carry lets payloads of the kind travel, as JSON. Both ends declare it, see [Options].
+//
+//ephemeral:raises {kind}
 func Carry[P any](kind core.Kind[P]) Carrier {
 	return Carrier{
 		kind.Name(),

@@ -15,8 +15,8 @@ type Limit struct {
 
 // Limits lists all goals. The first whose pattern matches counts. A new module brings its own.
 var Limits = []Limit{
-	{Part: "core", Lines: 8940, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 900"},
-	{Part: "core/...", Lines: 15100, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000, and the graph of waits and histograms, which is 500"},
+	{Part: "core", Lines: 9660, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570, and 450 for rates, which took 900; traces, times and stuck bodies are 150, relays 120, and the index on demand 450"},
+	{Part: "core/...", Lines: 16000, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, what patterns, jobs and the status page need, and rates, which is 2,000, and the graph of waits and histograms, which is 500"},
 	{Part: "atoms/...", Lines: 20050, Reason: "small pieces over core; storage, durable work and schedules have 10,600 of it, and facts across processes 1,450"},
 	{Part: "atoms/ratelimit/...", Lines: 1510, Reason: "three limiters, and keys may be millions; the bucket is core/bucket"},
 	{Part: "atoms/slidingcache/...", Lines: 805, Reason: "it is a loader over core/lru"},
@@ -43,7 +43,7 @@ var Limits = []Limit{
 	{Part: "patterns/circuitbreaker/...", Lines: 182, Reason: "a pattern shows how to use core in a few lines; 32 are for the signals of its changes, each with a reason"},
 	{Part: "patterns/jobs/...", Lines: 700, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
 	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
-	{Part: "patterns/statuspage/...", Lines: 1900, Reason: "ten views, sixteen actions, a search, groups of errors, shared streams, guards and ready views; the page is extra; the goal is 800"},
+	{Part: "patterns/statuspage/...", Lines: 2020, Reason: "twelve views, sixteen actions, a search, groups of errors, shared streams, guards and ready views; the page is extra; the goal is 800"},
 	{Part: "patterns/persistentwindow/...", Lines: 410, Tests: 150, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
 	{Part: "patterns/dynamicworkflow/...", Lines: 310, Tests: 150, Reason: "five ways to choose a route, and a rule for concurrency"},
 	{Part: "patterns/logging/...", Lines: 267, Tests: 150, Reason: "two directions, levels from the words of a name, and the contract of slog.Handler"},
