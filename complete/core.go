@@ -226,7 +226,7 @@ const ReasonDeferred = core.ReasonDeferred
 const ReasonPriority = core.ReasonPriority
 
 // ReasonOrder is [core.ReasonOrder]: earlier items of its lane, class or key go first:
-// Ahead
+// Ahead; not those of other keys, which take turns
 const ReasonOrder = core.ReasonOrder
 
 // ReasonNested is [core.ReasonNested]: its body waits for one operation (field Holder),

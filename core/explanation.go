@@ -50,7 +50,7 @@ const (
 	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
-	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
+	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead; not those of other keys, which take turns
 	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
 	ReasonStuck    ReasonKind = "stuck"    // its body does not return: What, Since; see [Options.StuckAfter]
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires

@@ -93,7 +93,7 @@ func beNode(ctx context.Context, name string, servers []string, in io.Reader, ou
 			breaker.Reset()
 			err = m.Flush(ctx)
 		case "update":
-			sink.Hold("update.in-progress", "prices", 0)
+			defer sink.Hold("update.in-progress", "prices", 0)() // a killed process does not get there
 			err = m.Flush(ctx)
 		case "wait": // until no update is in progress
 			err = sink.WaitGone(ctx, "update.*")

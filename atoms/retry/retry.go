@@ -52,8 +52,8 @@ type Options struct {
 	MaxElapsed time.Duration
 	// RetryIf reports whether an error is retried. nil means all errors, except those that
 	// match [context.Canceled], [core.ErrClosed], [core.ErrWouldDeadlock] or
-	// [breaker.ErrOpen]: a retry against an open breaker is of no use. RetryIf is not
-	// called for an error marked [Permanent], and not after the end of the context of the
+	// [breaker.ErrOpen]. A RetryIf that accepts ErrOpen lets a call wait until its breaker allows
+	// calls: that is an attempt. RetryIf is not called for an error marked [Permanent], and not after the end of the context of the
 	// call. It must be safe for concurrent use.
 	RetryIf func(error) bool
 	// Budget limits the retries of all Retriers that share it. nil means no such limit.

@@ -233,6 +233,16 @@ func TestNoAllocationsOnSuccess(t *testing.T) {
 	}
 }
 
+// If RetryIf accepts an open breaker, the next attempt starts when the breaker allows calls.
+func TestOpenBreakerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := core.Must(retry.New(retry.Options{Attempts: 2, RetryIf: func(error) bool { return true }}))
+		start, errs := time.Now(), []error{&breaker.OpenError{Name: "api", Wait: 10 * time.Second}, nil}
+		assert.NoError(t, r.Do(t.Context(), func(context.Context) (err error) { err, errs = errs[0], errs[1:]; return err }))
+		assert.Equal(t, 10*time.Second, time.Since(start))
+	})
+}
+
 // hopeless is an error of another package that says that retries are useless.
 type hopeless struct{}
 

@@ -40,14 +40,20 @@ func Example_breaker() {
 		Trials:  1,                           // one item runs
 	}}}))
 	defer orders.Close()
+	closed := make(chan bool)
 	defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, c circuitbreaker.Change) {
 		fmt.Printf("%s: %s\n", s.Name, c.Reason)
+		if s.Name == "circuit.closed.carrier" {
+			close(closed)
+		}
 	})()
 
 	ctx := context.Background()
-	for n := range 4 {
+	for n := range 3 {
 		core.Must(orders.Class("carrier").Enqueue(ctx, fmt.Sprint("order-", n+1)))
 	}
+	<-closed
+	core.Must(orders.Class("carrier").Enqueue(ctx, "order-4"))
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}

@@ -59,7 +59,7 @@ func Example_gobreakerAfter() {
 	for _, url := range []string{"/gone", "/gone", "/gone", "/cat"} {
 		_, err := guarded(ctx, url)
 		if open, ok := errors.AsType[*circuitbreaker.OpenError](err); ok {
-			fmt.Println("open, try again in", open.RetryAfter.Round(time.Second))
+			fmt.Println("open, try again in", open.Wait.Round(time.Second))
 		} else {
 			fmt.Println(err)
 		}

@@ -98,7 +98,7 @@ func ExampleShared() {
 }
 
 func ExampleOpenError() {
-	err := error(&breaker.OpenError{Name: "api", Failures: 5, RetryAfter: 30 * time.Second})
+	err := error(&breaker.OpenError{Name: "api", Failures: 5, Wait: 30 * time.Second})
 	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
 		fmt.Println(open, errors.Is(err, breaker.ErrOpen))
 	}

@@ -16,16 +16,19 @@ var ErrOpen = errors.New("breaker: the circuit is open")
 
 // An OpenError says that a breaker allows no call.
 type OpenError struct {
-	Name       string        // of the breaker
-	Failures   int           // that count
-	RetryAfter time.Duration // time until calls are allowed; 0 if all probes run already
+	Name     string        // of the breaker
+	Failures int           // that count
+	Wait     time.Duration // time until calls are allowed; 0 if all probes run already
 }
 
+// RetryAfter is Wait. If package retry is told to retry this error, it waits for that long.
+func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
+
 func (e *OpenError) Error() string {
-	if e.RetryAfter == 0 {
+	if e.Wait == 0 {
 		return fmt.Sprintf("breaker: %s is half-open, and as many probes run as may", e.Name)
 	}
-	return fmt.Sprintf("breaker: %s is open after %d failures, for another %v", e.Name, e.Failures, e.RetryAfter)
+	return fmt.Sprintf("breaker: %s is open after %d failures, for another %v", e.Name, e.Failures, e.Wait)
 }
 
 // Is reports whether target is [ErrOpen].

@@ -22,7 +22,7 @@ func Example() {
 	ctx := context.Background()
 	core.Must(orders.Enqueue(ctx, Order{"ada", "a lamp"}))
 	core.Must(orders.Sink().WaitFor(ctx, "order.started"))
-	orders.Sink().Hold("warehouse.closed", "north", 0)
+	defer orders.Sink().Hold("warehouse.closed", "north", 0)() // until released
 	second := core.Must(orders.Enqueue(ctx, Order{"ada", "a chair"}))
 
 	why, _ := orders.Explain(second)

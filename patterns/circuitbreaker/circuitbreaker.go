@@ -298,7 +298,7 @@ func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.Res
 }
 
 func (b *Breaker) refusal() error {
-	return &OpenError{Name: b.opts.Name, Failures: b.Failures(), RetryAfter: b.ClosesIn()}
+	return &OpenError{Name: b.opts.Name, Failures: b.Failures(), Wait: b.ClosesIn()}
 }
 
 // raise raises a failure if it counts.

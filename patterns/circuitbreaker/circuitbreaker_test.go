@@ -63,7 +63,7 @@ func TestClosesAsFailuresAge(t *testing.T) {
 				var open *circuitbreaker.OpenError
 				require.ErrorAs(t, b.Check(), &open)
 				assert.ErrorIs(t, open, circuitbreaker.ErrOpen)
-				assert.Equal(t, circuitbreaker.OpenError{Name: "api", Failures: 3, RetryAfter: 9*time.Second + 1}, *open)
+				assert.Equal(t, circuitbreaker.OpenError{Name: "api", Failures: 3, Wait: 9*time.Second + 1}, *open)
 				require.ErrorAs(t, work(t.Context(), nil), &open)
 			}
 			time.Sleep(b.ClosesIn() - 1)
@@ -130,7 +130,7 @@ func TestHalfOpen(t *testing.T) {
 		second, _ := b.Allow()
 		var open *circuitbreaker.OpenError
 		require.ErrorAs(t, work(t.Context(), nil), &open, "two at once")
-		assert.Zero(t, open.RetryAfter)
+		assert.Zero(t, open.Wait)
 		_, err = b.Allow()
 		require.ErrorIs(t, err, circuitbreaker.ErrOpen)
 		first(nil)

@@ -32,7 +32,7 @@ func Example() {
 	for range 3 {
 		err = call(ctx, "/orders")
 		if open, ok := errors.AsType[*circuitbreaker.OpenError](err); ok {
-			fmt.Println("refused after", open.Failures, "failures, try again in", open.RetryAfter.Round(time.Second)) // the third call
+			fmt.Println("refused after", open.Failures, "failures, try again in", open.Wait.Round(time.Second)) // the third call
 		} else {
 			fmt.Println(err) // /orders: connection refused
 		}

@@ -215,7 +215,7 @@ func (c *checker) waits(fn any, params *ast.FieldList, body *ast.BlockStmt) {
 		case "Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle":
 			for _, own := range c.runs[fn] {
 				if on := flow.Object(sel.X, c.info); on == own || c.of[on] == own {
-					c.report(call.Pos(), sel.Sel.Name+" waits for the coordinator whose body this is, and keeps the slot: pass the context of the body")
+					c.report(call.Pos(), sel.Sel.Name+" waits for the coordinator whose body this is, but not with the context of the body: it returns core.ErrWouldDeadlock")
 				}
 			}
 		}

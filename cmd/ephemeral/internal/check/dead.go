@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -149,8 +151,14 @@ func (t *term) finding(w *flow.World) Finding {
 	return f
 }
 
-// short is the end of a file name: its directory and its name.
+// short is the name of a file as seen from the working directory, or, if it is elsewhere, its
+// directory and its name.
 func short(file string) string {
+	if dir, err := os.Getwd(); err == nil {
+		if name, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(name) {
+			return name
+		}
+	}
 	parts := strings.Split(strings.ReplaceAll(file, "\\", "/"), "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }

@@ -86,7 +86,8 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 	case isFunc(o, roles.Prefix+"core", "Must"), isFunc(o, roles.Prefix+"complete", "Must"):
 		return arg(0), true
 	case isFunc(o, "strings", "Join"):
-		lit, ok := ast.Unparen(w.origin(expr{c.Args[0], c.info})).(*ast.CompositeLit)
+		from := w.origin(expr{c.Args[0], c.info})
+		lit, ok := ast.Unparen(from.Expr).(*ast.CompositeLit)
 		if !ok {
 			return nil, false
 		}
@@ -95,7 +96,7 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 			if i > 0 {
 				all = join(all, arg(1))
 			}
-			all = join(all, w.texts(expr{el, c.info}, f))
+			all = join(all, w.texts(expr{el, from.info}, f))
 		}
 		return unite(all), true
 	case isFunc(o, "fmt", "Sprintf") && !c.Ellipsis.IsValid():

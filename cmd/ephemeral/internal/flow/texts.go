@@ -144,9 +144,10 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 func (w *World) value(a value) []Text {
 	switch a.part {
 	case keys:
-		if lit, ok := ast.Unparen(w.origin(a.expr)).(*ast.CompositeLit); ok {
-			if _, ok := a.info.TypeOf(lit).Underlying().(*types.Map); ok {
-				return w.elements(lit, a.info, nil, true)
+		from := w.origin(a.expr)
+		if lit, ok := ast.Unparen(from.Expr).(*ast.CompositeLit); ok {
+			if _, ok := from.info.TypeOf(lit).Underlying().(*types.Map); ok {
+				return w.elements(lit, from.info, nil, true)
 			}
 		}
 	case result:
@@ -159,12 +160,12 @@ func (w *World) value(a value) []Text {
 	return []Text{{S: Hole, Pos: a.Pos()}}
 }
 
-// origin follows a variable to its only value.
-func (w *World) origin(x expr) ast.Expr {
+// origin follows a variable to its only value, which may be in another package.
+func (w *World) origin(x expr) expr {
 	if o := Object(x.Expr, x.info); o != nil && len(w.assigned[o]) == 1 && w.assigned[o][0].part == whole {
-		return w.assigned[o][0].Expr
+		return w.assigned[o][0].expr
 	}
-	return x.Expr
+	return x
 }
 
 // instance returns the texts of a template. For a function, c is the call.

@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
+	shared "github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check/testdata/names"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
@@ -184,4 +185,8 @@ func main() {
 	})
 	sink.Has("seen.mail.sent")
 	sink.Retract("shutdown")
+	for name := range shared.Doors {
+		sink.Raise(name)
+	}
+	sink.Has("door.open")
 }

@@ -12,5 +12,8 @@ type File struct{ Name string }
 
 var Saved = core.NewKind[File]("file.saved")
 
+// Doors are names as keys.
+var Doors = map[string]int{"door.open": 1}
+
 // Announce raises a name that is put together.
 func Announce(on core.Raiser, what, state string) { on.Raise(what + "." + state) }

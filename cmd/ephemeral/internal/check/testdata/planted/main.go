@@ -30,7 +30,7 @@ func main() {
 	s := &server{sink: sink}
 	s.orders = core.Must(core.NewCoordinator(s.ship, core.Options{
 		Sink:     sink,
-		CancelOn: "wharehouse.closed", // want `CancelOn: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(planted/main.go:24\)`
+		CancelOn: "wharehouse.closed", // want `CancelOn: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(testdata/planted/main.go:24\)`
 		DeferOn:  names.Closed + ", circuit.open.*, operation.panicked",
 		Lanes:    []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "order.shiped"}}, // want `"order.shiped"; did you mean "order.shipped"`
 		Classes:  []core.Class{{Name: "stripe"}},
@@ -61,10 +61,10 @@ func main() {
 	subscribe(sink, circuitbreaker.SignalOpen+".apy") // want `did you mean "circuit.open.api"`
 
 	names.Saved.Raise(sink, "a", names.File{})
-	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at planted/main.go:66 wants one`
+	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at testdata/planted/main.go:66 wants one`
 	done := core.NewKind[int]("thumbnail.done")
 	done.Subscribe(sink, func(core.Signal, int) {})
-	core.NewKind[string]("file.saved").Subscribe(sink, func(core.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at names/names.go:13`
+	core.NewKind[string]("file.saved").Subscribe(sink, func(core.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:13`
 
 	other := core.Must(core.NewCoordinator(s.ship, core.Options{Sink: sink, Lanes: core.Must(core.ParseLanes("fast:2, late"))}))
 	other.Lane("fast").Enqueue(ctx, "4")
