@@ -10,11 +10,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// TestRehearsalOfTheRealTree releases the checkout that the test runs in, in a copy. The
-// short form is part of TestReleases, with a small tree.
+// TestRehearsalOfTheRealTree releases the checkout that the test runs in, in a copy. That takes
+// minutes, and go run ./scripts/release does the same. TestReleases has a small tree.
 func TestRehearsalOfTheRealTree(t *testing.T) {
-	if os.Getenv("EPHEMERAL_LONG") == "" {
-		t.Skip("EPHEMERAL_LONG is not set")
+	if os.Getenv("EPHEMERAL_REHEARSAL") == "" {
+		t.Skip("EPHEMERAL_REHEARSAL is not set")
 	}
 	root, err := repo.Root()
 	if err != nil {
