@@ -90,10 +90,10 @@ func TestDiscardBesideWork(t *testing.T) {
 	beside := float64(done.Load()-before) / took.Seconds()
 	require.NoError(t, err)
 	alone = min(alone, rate(span)) // the machine may have had more to do meanwhile
-	require.Less(t, done.Load(), 10*int64(many), "there was work all the time")
 	assert.Equal(t, durable.Progress{Matched: many, Looked: many, Changed: many}, p)
 	t.Logf("%.0f items a second alone, %.0f beside %d that are discarded in %v", alone, beside, many, took)
 	if many == 30_000 {
+		assert.Less(t, done.Load(), 10*int64(many), "there was work all the time")
 		assert.Greater(t, beside, 0.7*alone)
 	}
 	stop()
