@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,7 +83,16 @@ type Recorder struct {
 	opts Options // resolved
 	sink *core.Sink
 	c    *core.Coordinator[core.Signal] // its operations are the recordings
+	does atomic.Int32                   // one of the constants below
 }
+
+// What a recorder does. [trace.FlightRecorder] must not be stopped while it writes: if the end comes then, who
+// writes stops it.
+const (
+	waits int32 = iota
+	writes
+	ended
+)
 
 // New starts a recorder. Only one [trace.FlightRecorder] can run in a process, so New returns an error if there is one
 // already. It also returns an error if the options are not valid. While it runs, the runtime collects trace events: each
@@ -121,7 +131,11 @@ func New(sink *core.Sink, opts Options) (*Recorder, error) {
 			r.c.TryEnqueue(context.Background(), s)
 		}
 	})
-	r.c.OnClosed(func() { cancel(); flight.Stop() })
+	r.c.OnClosed(func() {
+		if cancel(); r.does.Swap(ended) == waits {
+			flight.Stop()
+		}
+	})
 	return r, nil
 }
 
@@ -154,12 +168,23 @@ func (r *Recorder) record(flight *trace.FlightRecorder, cause core.Signal) (got 
 	if err != nil {
 		return got, err
 	}
-	got.Bytes, err = flight.WriteTo(file)
+	got.Bytes, err = r.write(flight, file)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return got, err
 	}
 	text, err := json.MarshalIndent(report, "", "\t")
 	return got, errors.Join(err, os.WriteFile(got.Report, text, 0o600))
+}
+
+func (r *Recorder) write(flight *trace.FlightRecorder, to io.Writer) (n int64, err error) {
+	if !r.does.CompareAndSwap(waits, writes) {
+		return 0, core.ErrClosed
+	}
+	n, err = flight.WriteTo(to)
+	if !r.does.CompareAndSwap(writes, waits) {
+		flight.Stop()
+	}
+	return n, err
 }
 
 // ours matches the names of files that record writes.

@@ -178,7 +178,7 @@ func TestTasks(t *testing.T) {
 	events, err := exec.Command("go", "tool", "trace", "-d=parsed", (*recordings)[1].Trace).Output()
 	require.NoError(t, err)
 	for what, n := range map[string]int{
-		`TaskBegin .* Type="outer"`: 2, `TaskBegin .* Parent=\d\d? Type="inner"`: 2, `TaskEnd .* Type="(?:outer|inner)"`: 4,
+		`TaskBegin .* Type="outer"`: 2, `TaskBegin .* Parent=\d{1,9} Type="inner"`: 2, `TaskEnd .* Type="(?:outer|inner)"`: 4,
 		`RegionBegin .* Type="outer: body"`: 2, `RegionEnd .* Type="outer: body"`: 2, `RegionBegin .* Type="outer: suspended"`: 2,
 		`Log .* Task=\d+ Category="own" Message="entry"`: 2, `Log .* Category="waits" Message="the coordinator is paused"`: 2,
 		`Log .* Category="waits" Message="tea"`: 2, `Log .* Category="waited" Message="tea"`: 2,
