@@ -1,0 +1,2 @@
+// Package examples has whole programs, one in each directory. See the README.
+package examples
