@@ -169,14 +169,14 @@ func TestRepository(t *testing.T) {
 	}
 
 	commands := [][]string{{"go", "list", "-deps", "-test", "work"}}
-	if os.Getenv("EPHEMERAL_LONG") != "" {
+	if os.Getenv("EPHEMERAL_REHEARSAL") != "" {
 		commands = append(commands,
 			[]string{"gofmt", "-l", "."},
 			[]string{"go", "vet", to + "/core", to + "/atoms/fixedwork", to + "/scripts/..."},
 			[]string{"go", "test", "-short", to + "/core/lru", to + "/core/graph", to + "/core/quorum", to + "/atoms/fixedwork"})
 	}
 	// -trimpath lets the build cache serve the directories of all runs.
-	env := append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-trimpath", "EPHEMERAL_LONG=")
+	env := append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-trimpath", "EPHEMERAL_REHEARSAL=")
 	for _, args := range commands {
 		out, err := command.Output(t.Context(), dir, env, args[0], args[1:]...)
 		if err != nil {
