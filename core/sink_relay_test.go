@@ -55,16 +55,18 @@ func TestRelay(t *testing.T) {
 
 // A held signal of an operation is relayed, and its end is told, too.
 func TestRelayOfAnOperation(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	got, cancel := relayTo(s, "busy")
-	defer cancel()
-	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
-		core.OperationFrom(ctx).Hold("busy", 0)
-		return nil
-	}, core.Options{Sink: s}))
-	checkError(t, "Do", c.Do(t.Context(), "k"), nil)
-	c.Close()
-	wantNames(t, "relayed", *got, "busy  0s", "end busy")
+	bubble(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		got, cancel := relayTo(s, "busy")
+		defer cancel()
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
+			core.OperationFrom(ctx).Hold("busy", 0)
+			return nil
+		}, core.Options{Sink: s}))
+		checkError(t, "Do", c.Do(t.Context(), "k"), nil)
+		synctest.Wait() // the end is told after Do has returned
+		wantNames(t, "relayed", *got, "busy  0s", "end busy")
+	})
 }
 
 // A signal that is released while it is relayed gets its end. Panics are counted, and have no
