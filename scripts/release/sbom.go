@@ -19,7 +19,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// systems are those whose programs a bill of materials is about, as GOOS/GOARCH.
+// systems are the pairs GOOS/GOARCH that a bill of materials covers.
 var systems = []string{"linux/amd64", "darwin/arm64", "windows/amd64"}
 
 // bom is a software bill of materials in the format CycloneDX 1.6, as far as it is used here.

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 )
 
-// A bill of materials lists what is linked on any system, and who needs it. It does not list
+// A bill of materials lists what is linked on any system, and which module needs it. It does not list
 // libraries that only tests import.
 func TestBOM(t *testing.T) {
 	c := newClone(t)
