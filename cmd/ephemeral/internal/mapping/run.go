@@ -28,18 +28,9 @@ func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer)
 	flags.StringVar(&s.Signal, "signal", "", "only signals whose name matches this `pattern`")
 	flags.StringVar(&s.Package, "package", "", "only signals that a package whose path matches this `pattern` raises or reads")
 	flags.BoolVar(&s.All, "all", false, "also readers of all signals, such as Subscribe(\"*\")")
-	tests := flags.Bool("tests", false, "read tests and examples, too")
 	asJSON := flags.Bool("json", false, "print the signals with their places, as JSON")
-	if err := flags.Parse(args); err != nil {
-		return 2
-	}
-	patterns := flags.Args()
-	if len(patterns) == 0 {
-		patterns = []string{"."}
-	}
-	w, err := flow.Load(ctx, "", *tests, patterns...)
-	if err != nil {
-		fmt.Fprintln(errOut, err)
+	w, ok := flow.Open(ctx, flags, args, errOut)
+	if !ok {
 		return 2
 	}
 	signals := Signals(w, s)

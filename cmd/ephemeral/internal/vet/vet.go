@@ -26,19 +26,10 @@ func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer)
 	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	flags.Usage = func() { fmt.Fprint(errOut, usage); flags.PrintDefaults() }
-	tests := flags.Bool("tests", false, "read tests and examples, too")
 	all := flags.Bool("all", false, "also list what may be right, such as names that are data")
 	asJSON := flags.Bool("json", false, "print an array of all findings; only those with \"sure\" are faults")
-	if err := flags.Parse(args); err != nil {
-		return 2
-	}
-	patterns := flags.Args()
-	if len(patterns) == 0 {
-		patterns = []string{"."}
-	}
-	w, err := flow.Load(ctx, "", *tests, patterns...)
-	if err != nil {
-		fmt.Fprintln(errOut, err)
+	w, ok := flow.Open(ctx, flags, args, errOut)
+	if !ok {
 		return 2
 	}
 	findings, status := check.Sorted(append(check.Programs(w), check.Calls(w)...)), 0
