@@ -106,7 +106,7 @@ func ExampleStuckOperation() {
 	defer mails.Close()
 	defer core.Stuck.Subscribe(mails.Sink(), func(s core.Signal, stuck core.StuckOperation) {
 		fmt.Println(s.Source+":", stuck.Reason)
-		fmt.Println("the stack names the function that blocks:", strings.Contains(stuck.Stack, "core_test."))
+		fmt.Println("the stack names the function that blocks:", strings.Contains(stuck.Stack, "ExampleStuckOperation"))
 		fmt.Println("stuck:", mails.Stats().Stuck)
 		close(block)
 	})()
