@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -155,15 +156,18 @@ func showMesh(ctx context.Context, stdout, stderr io.Writer) error {
 	return say(1, "order", "takes an order:")
 }
 
-// freeAddresses returns addresses of this machine that are free now.
+// freeAddresses returns addresses of this machine that are free now. Systems take the ports of
+// outgoing connections from above 32767, so no connection takes one of them.
 func freeAddresses(n int) (addresses []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for tries := 0; len(addresses) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		switch {
+		case err == nil:
+			defer l.Close()
+			addresses = append(addresses, l.Addr().String())
+		case tries == 100:
 			return nil, err
 		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -161,13 +162,17 @@ func (n *node) gone(t *testing.T, pattern string) {
 	require.NoError(t, n.sink.WaitGone(soon(t), pattern), pattern)
 }
 
-// address is an address of this machine that nobody uses.
+// address is an address of this machine that nobody uses. Systems take the ports of outgoing
+// connections from above 32767, so no connection takes it before the server listens.
 func address(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
 }
 
 // run starts a server, which is closed at the end of the test.
