@@ -138,7 +138,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.now())
 	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
-	e.loop = func() { engineFrame(e.number, e.work) }
+	work := e.work
+	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
 	if opts.OnDone != nil {

@@ -319,17 +319,17 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancel
 		w.trace("waits")
 		defer w.trace("waited")
 	}
-	var ended <-chan struct{}
-	if !w.ends {
-		ended = ctx.Done()
-	}
-	select {
-	case <-w.done:
-	case <-ended:
-		cause := context.Cause(ctx)
-		e.mu.Lock()
-		e.refuse(w, cause)
-		e.unlock()
+	if w.ends {
+		<-w.done
+	} else {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			e.mu.Lock()
+			e.refuse(w, cause)
+			e.unlock()
+		}
 	}
 	if cancels && w.err != nil {
 		e.cancelByID(on.on.id, w.err) // the cancelled operation may have the slot that by needs
