@@ -184,7 +184,7 @@ func (x *explainer) body(o *Operation) {
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {
-		if w.on == nil {
+		if w.on.engine == nil {
 			x.add(o, Reason{Kind: ReasonBody, What: w.what, Since: w.since, Expires: w.until}, nil)
 		} else if r, holder, waits := w.on.reason(); waits {
 			x.add(o, r, holder)
@@ -207,9 +207,8 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		}
 		waited = func(o *Operation) bool { return a.flush.includes == nil || a.flush.includes(o) }
 	case a.group != nil:
-		a.group.mu.Lock()
-		r.Ahead, waits = a.group.left, a.group.left > 0
-		a.group.mu.Unlock()
+		r.Ahead = int(a.group.left.Load() &^ overBit)
+		waits = r.Ahead > 0
 		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
 		waits = a.room.marks&roomless != 0

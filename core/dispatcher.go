@@ -132,6 +132,6 @@ func (r *reaction) call(ctx context.Context, s Signal) error {
 
 // isCancelled reports whether the context has ended. It costs nothing if no code has called Done.
 func (o *Operation) isCancelled() bool {
-	real := o.context.Load()
+	real := (*operationContext)(o).made()
 	return real != nil && real.Err() != nil
 }

@@ -42,9 +42,9 @@ type engine struct {
 	tries          bool              // a class has TrialOn
 	resumeOn       *condition        // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
-	keepsSignals   bool              // at the end, the signals of operations in the window stay on the sink
+	ofRun          bool              // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
 	undrain        func()            // stops watching DrainOn; may be nil
-	loop           func()            // e.work, made once
+	loop           func()            // e.work with the number on the stack, made once
 	errClosed      error             // ErrClosed and ErrFull with the name
 	errFull        error
 	bodies         any           // the Work or ResultWork
@@ -77,8 +77,8 @@ type engine struct {
 	window       window
 	index        index
 	echoes       echoes
-	outcomes     [len(statusNames)]uint64    // how many operations ended with each status
-	awaited      map[*Operation]*[]*bodyWait // see awaitedBy
+	outcomes     [len(statusNames)]uint64   // how many operations ended with each status
+	awaited      map[*Operation][]*bodyWait // see list
 	forced       uint64
 	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
@@ -138,7 +138,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.now())
 	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
-	e.loop = e.work
+	work := e.work
+	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
 	if opts.OnDone != nil {

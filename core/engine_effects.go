@@ -6,7 +6,8 @@ import "fmt"
 // run after the lock is released.
 type engineEffects struct {
 	cancels []cancelled     // contexts to cancel
-	closing []chan struct{} // channels to close, for goroutines that wait
+	first   chan struct{}   // the first channel to close for a goroutine that waits, or nil
+	closing []chan struct{} // the other such channels
 	after   effects         // effects of signals that have left with their operations
 	done    []told          // operations for which OnDone is to be called
 	final   []told          // operations for which OnFinalized is to be called
@@ -14,11 +15,17 @@ type engineEffects struct {
 	ends    []chan struct{} // channels of flushes and of Close, to close after all of the above
 }
 
-func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
+func (out *engineEffects) close(c chan struct{}) {
+	if out.first == nil { // most often there is no other, and a list would be made for each
+		out.first = c
+	} else {
+		out.closing = append(out.closing, c)
+	}
+}
 
 // empty reports whether there is nothing to settle. That is so after most changes.
 func (out *engineEffects) empty() bool {
-	return len(out.cancels)+len(out.closing)+len(out.ends)+len(out.after.wakes) == 0 && !out.foreign()
+	return out.first == nil && len(out.cancels)+len(out.ends)+len(out.after.wakes) == 0 && !out.foreign()
 }
 
 // foreign reports whether settle runs foreign code.
@@ -83,7 +90,7 @@ func (e *engine) unlockTo(out *engineEffects) {
 // settle runs the effects and leaves them empty. No lock is held. The order is:
 //
 //  1. cancels: bodies see at once that they are cancelled.
-//  2. closing: waiters that need none of the following steps go on.
+//  2. first and closing: waiters that need none of the following steps go on.
 //  3. after, without its tells: work that waited for signals to leave goes on.
 //  4. done: OnDone is called, and then the waits for these operations end.
 //  5. the tells in after: watermarks, and handlers of signals that have been released.
@@ -98,10 +105,14 @@ func (e *engine) settle(out *engineEffects) {
 		c.context.cancelWith(c.cause)
 	}
 	out.cancels = emptied(out.cancels)
-	for _, c := range out.closing {
-		close(c)
+	if out.first != nil {
+		close(out.first)
+		out.first = nil
+		for _, c := range out.closing {
+			close(c)
+		}
+		out.closing = emptied(out.closing)
 	}
-	out.closing = emptied(out.closing)
 	if len(out.after.copies)+len(out.after.wakes) > 0 {
 		after := out.after // which escapes
 		after.settleOwn()

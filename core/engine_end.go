@@ -39,6 +39,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 		if e.stuck.bodies != nil {
 			e.watchUntil(e.stuck.cancelled(o.id, cause, e.clock.now()))
 		}
+		e.refuseAll(o, cause)
 	}
 	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
@@ -115,7 +116,7 @@ func (e *engine) answer(o *Operation) {
 		g.ended(o)
 	}
 	if o.marks&awaitedOwn != 0 {
-		e.endWaits(e.awaitedBy(o))
+		e.endWaits(e.awaited[o])
 		delete(e.awaited, o)
 	}
 	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
@@ -169,7 +170,7 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
 	spent := e.echoes.makeRoom(now)
-	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, spent, &e.out.after), now)
+	e.echoes.add(o, e.ledger.evictSignals(o, e.ofRun && e.finalized, spent, &e.out.after), now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -205,6 +206,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	if e.scheduler.only == nil { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
+	e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
 	if o.status == StatusSuspended {
 		e.abandonWaits(o)
 	} else {
@@ -232,7 +234,11 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		e.ledger.releaseAll(o, &e.out.after)
 	}
 	e.retire(o, status, err, now)
-	if o.context.Load() != nil { // a context that outlives its body has no timer and keeps nothing alive
+	switch o.context.Load() {
+	case nil:
+	case asked:
+		o.context.Store(ended)
+	default: // a context that outlives its body has no timer and keeps nothing alive
 		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
 	}
 	if e.closing && e.alive() == 0 {

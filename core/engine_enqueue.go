@@ -103,7 +103,7 @@ func (e *engine) reject(err error) error {
 
 // enqueueFull continues enqueue when the queue seems to be full.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
-	beyond := wait && e.isOwn(ctx)
+	beyond := wait && !e.ofRun && e.isOwn(ctx)
 	var settled chan struct{}
 	e.mu.Lock()
 	e.intake.mu.Lock()

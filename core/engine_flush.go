@@ -75,9 +75,16 @@ type awaited struct {
 // to an operation, Explain shows the wait.
 func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
 	if by := OperationFrom(ctx); by != nil {
-		w := &bodyWait{by: by, on: a}
-		w.start()
+		w := bodyWait{by: by, on: a, ends: endsByCancel(ctx)}.start()
 		defer w.end()
+		if w.ends {
+			select {
+			case <-done:
+				return nil
+			case <-w.done:
+				return w.err
+			}
+		}
 	} else if ctx.Done() == nil { // a select would cost more
 		<-done
 		return nil

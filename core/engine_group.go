@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // group is the part of a Group that does not depend on the type of the items.
@@ -22,10 +23,10 @@ type group struct {
 	idle    []chan struct{} // channels of goroutines that wait for the group; guarded likewise
 	awaited []*bodyWait     // waits of operations of the engine for the group; guarded likewise
 
+	left atomic.Int64 // operations that have not ended; overBit is added when Wait has returned
+
 	mu   sync.Mutex // taken last
-	left int
-	over bool // Wait has returned
-	cut  bool // something was cancelled because the context has ended
+	cut  bool       // something was cancelled because the context has ended
 	errs []error
 	more int     // how many errors are only counted
 	late []error // errors of cancelled operations; most say only that the operation was cancelled
@@ -114,17 +115,13 @@ func (g *group) halt(cause error) {
 func (g *group) wait(by *Operation) error {
 	e := g.engine
 	e.mu.Lock()
-	g.mu.Lock()
-	ended := g.left == 0
-	g.over = g.over || ended
-	g.mu.Unlock()
 	on := awaited{engine: e, group: g}
 	switch {
-	case ended:
+	case g.left.CompareAndSwap(0, overBit) || g.left.Load() >= overBit:
 		e.mu.Unlock()
 		return nil
 	case by != nil && by.status&StatusAlive != 0:
-		return e.awaitOwn(context.Background(), by, on, &g.awaited, false)
+		return e.awaitOwn(context.Background(), by, on, false)
 	}
 	idle := make(chan struct{})
 	g.idle = append(g.idle, idle)
@@ -134,38 +131,44 @@ func (g *group) wait(by *Operation) error {
 
 // enter counts an item that is about to be enqueued.
 func (g *group) enter() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	switch {
-	case g.over:
+	case g.left.Add(1) > overBit:
+		g.left.Add(-1)
 		return ErrClosed
 	case g.ctx.Err() != nil:
+		g.engine.mu.Lock()
+		defer g.engine.unlock()
+		g.leave()
 		return context.Cause(g.ctx)
 	}
-	g.left++
 	return nil
 }
 
-// leave counts an item for which the group no longer waits. The engine's mu and mu are held.
+// overBit is added to the number of operations of a group whose Wait has returned.
+const overBit = 1 << 62
+
+// leave counts an item for which the group no longer waits. The engine's mu is held.
 func (g *group) leave() {
-	if g.left--; g.left > 0 {
+	if g.left.Add(-1) > 0 || len(g.idle)+len(g.awaited) == 0 || !g.left.CompareAndSwap(0, overBit) {
 		return
 	}
-	g.over = g.over || len(g.idle)+len(g.awaited) > 0
 	for _, idle := range g.idle {
 		g.engine.out.close(idle)
 	}
-	g.idle = nil
-	g.engine.endWaits(&g.awaited)
+	g.engine.endWaits(g.awaited)
+	g.idle, g.awaited = nil, nil
 }
 
 // ended records the end of an operation of the group. The engine's mu is held.
 func (g *group) ended(o *Operation) {
+	defer g.leave()
+	if o.status == StatusSucceeded {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	stopped := g.halted != nil || g.ctx.Err() != nil
 	switch err := o.err; {
-	case o.status == StatusSucceeded:
 	case o.status == StatusCancelled && stopped:
 		g.cut = true
 		if len(g.late) < maxErrors {
@@ -179,7 +182,6 @@ func (g *group) ended(o *Operation) {
 			out.cancels = append(out.cancels, cancelled{g, err})
 		}
 	}
-	g.leave()
 }
 
 func (g *group) cancelWith(cause error) { g.cancel(cause) }

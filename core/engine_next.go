@@ -393,7 +393,7 @@ func (e *engine) passToken(now int64) {
 			return
 		}
 	}
-	go engineFrame(e.number, e.loop)
+	go e.loop()
 }
 
 // startable reports whether an operation may be able to start, or a resuming operation can

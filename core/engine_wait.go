@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// start begins a wait, unless the operation has ended.
-func (w *bodyWait) start() {
+// start begins a wait like w, unless the operation has ended.
+func (w bodyWait) start() *bodyWait {
 	if trace.IsEnabled() {
 		w.trace("waits")
 	}
 	e := w.by.engine
 	e.mu.Lock()
-	e.startWait(w)
-	e.unlock()
+	defer e.unlock()
+	return e.startWait(w)
 }
 
 // end ends the wait, and returns when the body may go on.
@@ -36,7 +36,7 @@ func (w *bodyWait) end() {
 // trace logs the start or the end of a wait of a body.
 func (w *bodyWait) trace(category string) {
 	what := w.what
-	if w.on != nil && category == "waits" {
+	if w.on.engine != nil && category == "waits" {
 		r, holder, _ := w.on.reason()
 		if holder != nil {
 			r.Holder = holder.id
@@ -47,16 +47,40 @@ func (w *bodyWait) trace(category string) {
 }
 
 // startWait does the work of bodyWait.start with mu held.
-func (e *engine) startWait(w *bodyWait) {
-	o := w.by
+func (e *engine) startWait(like bodyWait) *bodyWait {
+	o := like.by
+	if like.ends && like.done == nil {
+		like.done = make(chan struct{})
+	}
 	if o.status&StatusAlive == 0 {
-		return
+		w := new(like)
+		e.refuse(w, context.Canceled)
+		return w
 	}
 	d := o.suspending()
-	d.waits = append(d.waits, w)
-	if !w.gives {
-		return
+	w := &d.first
+	if w.by != nil {
+		w = new(bodyWait)
 	}
+	*w = like
+	if d.waits == nil {
+		d.waits = d.one[:0]
+	}
+	d.waits = append(d.waits, w)
+	if w.number > 0 {
+		e.list(w)
+	}
+	if w.gives {
+		e.giveUpSlot(o, d, w)
+	}
+	if w.ends && d.cause != nil {
+		e.refuse(w, d.cause)
+	}
+	return w
+}
+
+// giveUpSlot suspends an operation when a wait begins. mu is held.
+func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	if d.giving++; w.number > 0 {
 		d.own++
 	}
@@ -251,7 +275,7 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 			e.mu.Unlock()
 			return ErrWouldDeadlock
 		}
-		if err := e.awaitOwn(ctx, by, awaited{engine: e, on: o}, e.awaitedBy(o), cancels); err != nil {
+		if err := e.awaitOwn(ctx, by, awaited{engine: e, on: o}, cancels); err != nil {
 			return err
 		}
 		return o.err
@@ -267,40 +291,45 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	return o.err
 }
 
-// awaitedBy is the list of the waits of other operations of the engine for the end of o.
-// The list is not part of the details, because o may leave the window, and lose its
-// details, before these waits end. mu is held.
-func (e *engine) awaitedBy(o *Operation) *[]*bodyWait {
+// list adds a wait to the waits of operations of this engine for the same operation or group. The list
+// is not part of that operation's details, because it may leave the window, and lose its details,
+// before these waits end. mu is held.
+func (e *engine) list(w *bodyWait) {
+	o := w.on.on
+	if o == nil {
+		w.on.group.awaited = append(w.on.group.awaited, w)
+		return
+	}
 	list := e.awaited[o]
 	if list == nil {
-		list = new([]*bodyWait)
-		put(&e.awaited, o, list)
+		list = w.alone[:0]
 		o.marks |= awaitedOwn
 	}
-	return list
+	put(&e.awaited, o, append(list, w))
 }
 
-// awaitOwn waits for an operation or a group; list has the waits for it. By is the
-// operation of this engine that waits; it is suspended meanwhile. If cancels is set
-// and ctx ends first, the operation or the group is cancelled. mu is held, and
-// released.
-func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *[]*bodyWait, cancels bool) error {
+// awaitOwn waits for an operation or a group. By is the operation of this engine that
+// waits; it is suspended meanwhile. If cancels is set and ctx ends first, the operation is
+// cancelled. mu is held, and released.
+func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancels bool) error {
 	e.waits++
-	w := &bodyWait{by: by, on: on, gives: true, number: e.waits, done: make(chan struct{}), list: list}
-	*list = append(*list, w)
-	e.startWait(w)
+	w := e.startWait(bodyWait{by: by, on: on, gives: true, ends: endsByCancel(ctx), number: e.waits, done: make(chan struct{})})
 	e.unlock()
 	if trace.IsEnabled() {
 		w.trace("waits")
 		defer w.trace("waited")
 	}
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		cause := context.Cause(ctx)
-		e.mu.Lock()
-		e.refuse(w, cause)
-		e.unlock()
+	if w.ends {
+		<-w.done
+	} else {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			e.mu.Lock()
+			e.refuse(w, cause)
+			e.unlock()
+		}
 	}
 	if cancels && w.err != nil {
 		e.cancelByID(on.on.id, w.err) // the cancelled operation may have the slot that by needs
@@ -317,26 +346,50 @@ func (e *engine) keeps(by *Operation, key string) bool {
 	return e.opts.MaxPerKey == 1 && by.turn != nil && by.turn.key.text == key
 }
 
-// refuse ends a wait for operations that have not ended. mu is held.
+// refuse ends a wait, unless what it is for has ended. mu is held.
 func (e *engine) refuse(w *bodyWait, err error) {
-	i := slices.Index(*w.list, w)
-	if i < 0 {
-		return // it has
+	if w.over || w.done == nil {
+		return
 	}
-	*w.list = slices.Delete(*w.list, i, i+1)
 	w.err = err
-	e.endWait(w)
-	e.out.close(w.done)
+	switch on := w.on; {
+	case w.number == 0:
+	case on.group != nil:
+		on.group.awaited = without(on.group.awaited, w)
+	default:
+		put(&e.awaited, on.on, without(e.awaited[on.on], w))
+	}
+	e.endWaits([]*bodyWait{w})
+}
+
+// refuseAll ends the waits that end with the operation's own context. mu is held.
+func (e *engine) refuseAll(o *Operation, cause error) {
+	d := o.rest.Load()
+	if d == nil || d.suspension == nil {
+		return
+	}
+	for i := len(d.waits) - 1; i >= 0; i-- {
+		if w := d.waits[i]; w.ends {
+			e.refuse(w, cause) // which takes it out of d.waits
+		}
+	}
+}
+
+// endsByCancel reports whether ctx is the context of an operation that ends only when the operation
+// ends or is cancelled: then a wait with ctx ends without a real context.
+func endsByCancel(ctx context.Context) bool {
+	c, ok := ctx.(*operationContext)
+	return ok && c.engine.opts.Timeout == 0
 }
 
 // endWaits ends waits for operations that have ended, so that the waiting operations get
 // their slots back. mu is held.
-func (e *engine) endWaits(list *[]*bodyWait) {
-	for _, w := range *list {
+func (e *engine) endWaits(list []*bodyWait) {
+	for _, w := range list {
+		w.over = true
 		e.endWait(w)
 		e.out.close(w.done)
 	}
-	*list = nil
 }
 
 // breakCircle refuses the newest wait for an operation of this engine if none of these waits can end otherwise:

@@ -35,7 +35,7 @@ const idleYields = 6
 // wakeForArrival starts a worker if no goroutine looks for arrivals.
 func (e *engine) wakeForArrival() {
 	if e.token.Load() == tokenParked && e.token.CompareAndSwap(tokenParked, tokenTaken) {
-		go engineFrame(e.number, e.loop)
+		go e.loop()
 	}
 }
 
@@ -43,7 +43,7 @@ func (e *engine) wakeForArrival() {
 // arrivals. mu is held.
 func (e *engine) wakeLocked() {
 	if token := e.token.Load(); token != tokenTaken && !e.full() && e.token.CompareAndSwap(token, tokenTaken) {
-		go engineFrame(e.number, e.loop)
+		go e.loop()
 	}
 }
 

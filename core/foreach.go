@@ -89,7 +89,7 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	c.keepsSignals = true
+	c.ofRun = true
 	r := &run[T]{Coordinator: c, group: c.Group(ctx, GroupOptions{StopOnError: stopOnError})}
 	if o := OperationFrom(ctx); o != nil {
 		r.inside = o.engine.number

@@ -74,9 +74,7 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	}
 	if err := g.engine.enqueue(ctx, &t.Operation, g.c.door, true); err != nil {
 		g.engine.mu.Lock()
-		g.mu.Lock()
 		g.leave()
-		g.mu.Unlock()
 		g.engine.unlock()
 		return nil, err
 	}

@@ -118,12 +118,6 @@ func (o *Operation) cause() error {
 	return nil
 }
 
-// waitedFor is something in an engine for which a body waits.
-type waitedFor interface {
-	// reason returns why it is waited for, unless the wait is about to end.
-	reason() (r Reason, holder *Operation, waits bool)
-}
-
 func (o *Operation) pinned() bool {
 	d := o.rest.Load()
 	return d != nil && d.pins > 0
@@ -259,6 +253,8 @@ const maxFacts = 1000
 // it takes before anything that is pending in its lane and in lower ones.
 type suspension struct {
 	waits  []*bodyWait
+	first  bodyWait      // the memory of the first wait; its by is set when it is used
+	one    [1]*bodyWait  // the memory of waits, while there is at most one
 	giving int           // how many of the waits give up the slot
 	own    int           // how many of the giving waits are for operations of the same engine
 	lends  bool          // counts in engine.lent; does not change while the operation is resuming
@@ -271,20 +267,30 @@ type suspension struct {
 type bodyWait struct {
 	by           *Operation
 	what         string
-	on           waitedFor // nil: the wait is for what the text says
+	on           awaited // its engine is nil: the wait is for what the text says
 	since, until time.Time
 
 	gives  bool          // gives up the slot
+	ends   bool          // ends with the operation's own context, which need not be real for that
+	over   bool          // the channel done is closed, or is about to be
 	number uint64        // numbers the waits for operations of the same engine, in the order in which they began
-	list   *[]*bodyWait  // the list of such a wait, until those operations have ended
-	done   chan struct{} // closed when such a wait has ended, unless its context ended first
-	err    error         // why the wait has ended, if not by the end of the operation
+	alone  [1]*bodyWait  // the memory of the list of waits for the same operation, if it is the first
+	done   chan struct{} // closed when what it is for has ended, if that is of the same engine; and when err is set
+	err    error         // why the wait has ended, if not by the end of what it is for
 	ready  chan struct{} // set at the end of the wait: closed when the body may go on; nil: at once
 }
 
 // suspending returns the details of an operation that has not ended; suspension is set.
 // engine.mu is held.
 func (o *Operation) suspending() *details {
+	if d := o.rest.Load(); d == nil || d == firstOnly {
+		made := new(struct {
+			details    details
+			suspension suspension
+		})
+		made.details.suspension = &made.suspension
+		o.rest.CompareAndSwap(d, &made.details)
+	}
 	d := o.details()
 	if d.suspension == nil {
 		d.suspension = new(suspension)

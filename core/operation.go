@@ -175,9 +175,7 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 	if o == nil {
 		return func() {}
 	}
-	w := &bodyWait{by: o, what: what, since: time.Now(), until: until}
-	w.start()
-	return w.end
+	return bodyWait{by: o, what: what, since: time.Now(), until: until}.start().end
 }
 
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
@@ -206,12 +204,11 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 		return wait(ctx)
 	}
 	until, _ := ctx.Deadline()
-	w := &bodyWait{by: o, what: what, since: time.Now(), until: until, gives: true}
+	w := bodyWait{by: o, what: what, since: time.Now(), until: until, gives: true}
 	if trace.IsEnabled() {
 		defer trace.StartRegion(ctx, o.engine.name+": suspended").End()
 	}
-	w.start()
-	defer w.end()
+	defer w.start().end()
 	return wait(ctx)
 }
 

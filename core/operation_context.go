@@ -44,6 +44,18 @@ func baseOf(ctx context.Context, deadline time.Time) context.Context {
 	return &origin{base, parent.id, deadline}
 }
 
+// asked is in place of the real context after a call of Err in the body, if there was no other need of a real
+// one. So the next calls of Err need no lock.
+var asked = new(cancellation)
+
+// made returns the real context, or nil if there is none.
+func (c *operationContext) made() *cancellation {
+	if real := c.context.Load(); real != asked {
+		return real
+	}
+	return nil
+}
+
 // ended is the context of an operation that has ended before it needed a real one.
 var ended = func() *cancellation {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -55,12 +67,12 @@ var ended = func() *cancellation {
 // when the body has returned, so that a context that outlives its body has no
 // timer and keeps nothing alive.
 func (c *operationContext) real() *cancellation {
-	if real := c.context.Load(); real != nil {
+	if real := c.made(); real != nil {
 		return real
 	}
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	real := c.context.Load()
+	real := c.made()
 	switch {
 	case real != nil:
 	case c.status&StatusFinished != 0:
@@ -103,7 +115,7 @@ func (c *operationContext) timeout() time.Time {
 
 // timedOut returns the error of a body, joined with ErrTimeout after a timeout.
 func (o *Operation) timedOut(err error) error {
-	real := o.context.Load()
+	real := (*operationContext)(o).made()
 	switch {
 	case err == nil || real == nil || context.Cause(real) != ErrTimeout || errors.Is(err, ErrTimeout):
 		return err
@@ -115,7 +127,20 @@ func (o *Operation) timedOut(err error) error {
 
 func (c *operationContext) Done() <-chan struct{} { return c.real().Done() }
 
-func (c *operationContext) Err() error { return c.real().Err() }
+func (c *operationContext) Err() error {
+	if real := c.context.Load(); real == asked || real == nil && c.runs() {
+		return nil
+	}
+	return c.real().Err()
+}
+
+// runs reports whether there is no real context, and no need of one before the operation is cancelled or ends. The
+// next call of Err then needs no lock.
+func (c *operationContext) runs() bool {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	return c.status&StatusFinished == 0 && c.engine.opts.Timeout == 0 && c.context.CompareAndSwap(nil, asked)
+}
 
 func (c *operationContext) Value(key any) any {
 	switch key {
@@ -124,7 +149,7 @@ func (c *operationContext) Value(key any) any {
 	case parentKey{}:
 		return c.id
 	}
-	real := c.context.Load()
+	real := c.made()
 	if real == nil {
 		return context.WithoutCancel(c.base).Value(key) // context.Cause must not find the enqueuer's context
 	}
