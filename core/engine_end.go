@@ -170,7 +170,11 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
 	spent := e.echoes.makeRoom(now)
-	e.echoes.add(o, e.ledger.evictSignals(o, e.ofRun && e.finalized, spent, &e.out.after), now)
+	facts := ownFacts{id: o.id}
+	if !o.rest.CompareAndSwap(nil, evicted) { // it has raised signals, or has other details
+		facts = e.ledger.evictSignals(o, e.ofRun && e.finalized, spent, &e.out.after)
+	}
+	e.echoes.add(o, facts, now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.

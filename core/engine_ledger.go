@@ -321,9 +321,6 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // operation had. From now on the operation's key does not change. Spent are facts of an
 // earlier operation, of which the memory may be used again.
 func (l *ledger) evictSignals(o *Operation, keep bool, spent ownFacts, after *effects) ownFacts {
-	if o.rest.CompareAndSwap(nil, evicted) {
-		return ownFacts{id: o.id} // it never raised a signal
-	}
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	defer after.take(&l.sink.after)

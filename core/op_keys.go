@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"maps"
+	"weak"
 )
 
 // keyState is a key with operations that are pending or running. A key without operations
@@ -23,16 +24,29 @@ type turn struct {
 	queue line       // the others
 }
 
-// keyTable finds the live keys.
+// keyTable finds the live keys. A large table without keys is kept until the next garbage collection, so that bursts
+// of keys do not build it again and again.
 type keyTable struct {
-	live  map[string]*keyState
-	spare *keyState // unused keyStates to reuse, while any key is live
-	peak  int       // highest len(live) since the map was made; a map never shrinks
+	keyMap
+	idle weak.Pointer[keyMap]
 }
+
+type keyMap struct {
+	live     map[string]*keyState
+	spare    *keyState // unused keyStates to reuse, while any key is live
+	peak     int       // highest len(live) since the map was made; a map never shrinks
+	released int       // keys, since half of the peak was live
+}
+
+// smallPeak is how many keys a map may have had that an idle table keeps.
+const smallPeak = 64
 
 func (t *keyTable) obtain(text string, lanes int) *keyState {
 	if k := t.live[text]; k != nil {
 		return k
+	}
+	if t.live == nil {
+		t.keyMap = *cmp.Or(t.idle.Value(), new(keyMap))
 	}
 	k := t.spare
 	if k == nil {
@@ -41,7 +55,9 @@ func (t *keyTable) obtain(text string, lanes int) *keyState {
 	t.spare, k.spare = k.spare, nil // a new keyState has no next spare
 	k.text = text
 	put(&t.live, text, k)
-	t.peak = max(t.peak, len(t.live))
+	if n := len(t.live); n >= t.peak/2 {
+		t.peak, t.released = max(t.peak, n), 0
+	}
 	return k
 }
 
@@ -63,13 +79,19 @@ func (t *keyTable) release(k *keyState) {
 	}
 	delete(t.live, k.text)
 	k.text, k.spare, t.spare = "", t.spare, k
-	if len(t.live) == 0 {
-		k.spare = nil // an idle table keeps one keyState
-	}
-	if t.peak > 64 && len(t.live) < t.peak/8 {
-		fewer := make(map[string]*keyState, 2*len(t.live))
+	t.released++
+	switch n := len(t.live); {
+	case t.peak <= smallPeak:
+		if n == 0 {
+			k.spare = nil // an idle table keeps one keyState
+		}
+	case t.released > t.peak && n < t.peak/8:
+		fewer := make(map[string]*keyState, 2*n)
 		maps.Copy(fewer, t.live)
-		t.live, t.peak = fewer, len(fewer)
+		t.keyMap = keyMap{live: fewer, peak: n}
+	case n == 0:
+		kept := t.keyMap
+		t.keyMap, t.idle = keyMap{}, weak.Make(&kept)
 	}
 }
 

@@ -133,7 +133,8 @@ type echo struct {
 // add remembers an operation that has been evicted, with the signals it had. There is room.
 func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
 	if e.limit > 0 {
-		*e.push() = echo{facts, o.key, o.status, o.err, now}
+		p := e.push() // a whole echo that is copied costs more
+		p.ownFacts, p.key, p.status, p.err, p.at = facts, o.key, o.status, o.err, now
 	}
 }
 
