@@ -15,9 +15,18 @@ import (
 //
 //ephemeral:none
 func ParseCommand(name, command string) (payload string, ok bool) {
-	for colon := len(command); command != "" && colon < len(name); colon++ {
+	// A call of this function is inlined, and most commands have nothing before them.
+	if n := len(command); n > 0 && n < len(name) && name[n] == ':' && name[:n] == command {
+		return name[n+1:], true
+	}
+	return parseScoped(name, command)
+}
+
+// parseScoped finds a command after other text.
+func parseScoped(name, command string) (payload string, ok bool) {
+	for colon := len(command) + 1; command != "" && colon < len(name); colon++ {
 		start := colon - len(command)
-		begins := start == 0 || name[start-1] == '.' || name[start-1] == ':'
+		begins := name[start-1] == '.' || name[start-1] == ':'
 		if name[colon] == ':' && begins && name[start:colon] == command {
 			return name[colon+1:], true
 		}

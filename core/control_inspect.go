@@ -166,7 +166,7 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 		n := 0
 		for o := range e.walk(q.After, q.NewestFirst) {
 			e.mu.Lock()
-			if e.index.get(o.id) != o || !q.selects(o, e.clock.now()) {
+			if e.index.get(o.id) != o || !q.selects(o) {
 				e.mu.Unlock()
 				continue
 			}
@@ -402,11 +402,11 @@ func (o *Operation) changed() int64 {
 }
 
 // selects reports whether q selects o; it does not look at signals. engine.mu is held.
-func (q *OperationQuery) selects(o *Operation, now int64) bool {
+func (q *OperationQuery) selects(o *Operation) bool {
 	e := o.engine
 	return (q.Status == 0 || q.Status&o.status != 0) &&
 		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
 		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
-		(q.Within <= 0 || now-o.changed() <= int64(q.Within)) &&
+		(q.Within <= 0 || e.clock.now()-o.changed() <= int64(q.Within)) &&
 		(q.Key == "" || q.Key == o.Key())
 }

@@ -22,66 +22,97 @@ import (
 //
 //ephemeral:match {pattern} {name}
 func Match(pattern, name string) bool {
-	for {
-		matches, end := matchFirst(pattern, name)
+	for at := 0; ; {
+		matches, end := matchTerm(pattern, at, name)
 		if end < 0 {
-			end = termEnd(pattern, 0)
-			term := strings.TrimSpace(pattern[:end])
+			end = termEnd(pattern, at)
+			term := strings.TrimSpace(pattern[at:end])
 			matches = term != "" && walk(term, name)
 		}
 		if matches || end == len(pattern) {
 			return matches
 		}
-		pattern = pattern[end+1:]
+		if at = end + 1; at < len(pattern) && pattern[at] == ' ' {
+			at++
+		}
 	}
 }
 
-// matchFirst matches the first term of a list, which ends at end; a negative end says
-// that trim and walk are needed. It searches the whole literal after a star, and
-// takes its first place: that leaves most for the rest of the term.
-func matchFirst(list, name string) (matches bool, end int) {
-	if list == "" || !isGraph(list[0]) {
+// matchTerm matches the term of a list that begins at at and ends at end; a negative end says
+// that trim and walk are needed. It searches the whole literal after a star, and takes its first
+// place: that leaves most for the rest of the term. Literals and names are short, so loops over
+// their bytes cost less than calls.
+func matchTerm(list string, at int, name string) (matches bool, end int) {
+	if at == len(list) || !isGraph(list[at]) {
 		return false, -1
 	}
-	i := 0
-	if list[0] != '*' {
-		i = special(list)
+	i, n := at, 0
+	for ; i+8 <= len(list) && n+8 <= len(name); i, n = i+8, n+8 {
+		word := binary.LittleEndian.Uint64([]byte(list[i : i+8]))
+		if word != binary.LittleEndian.Uint64([]byte(name[n:n+8])) || specials(word) != 0 {
+			break
+		}
+	}
+	for ; i < len(list) && !isSpecial[list[i]]; i, n = i+1, n+1 {
+		if n == len(name) || name[n] != list[i] {
+			if !isGraph(list[i]) {
+				return false, -1
+			}
+			return false, termEnd(list, i)
+		}
 	}
 	switch {
 	case i == len(list) || list[i] == ',':
-		if i == 0 || !isGraph(list[i-1]) {
+		if i == at || !isGraph(list[i-1]) {
 			return false, -1
 		}
-		return list[:i] == name, i
+		return n == len(name), i
 	case list[i] == '?':
 		return false, -1
-	case !strings.HasPrefix(name, list[:i]):
-		return false, termEnd(list, i)
 	}
-	for rest := list; ; {
-		name, rest = name[i:], rest[i+1:]
-		if rest == "" {
-			return true, len(list)
+	for name = name[n:]; ; {
+		if at = i + 1; at == len(list) {
+			return true, at
 		}
-		if !utf8.RuneStart(rest[0]) { // a star takes whole characters
+		if !utf8.RuneStart(list[at]) { // a star takes whole characters
 			return false, -1
 		}
-		i = special(rest)
-		if i == len(rest) || rest[i] == ',' {
-			if i > 0 && !isGraph(rest[i-1]) {
+		for i = at; i < len(list) && !isSpecial[list[i]]; i++ {
+		}
+		literal := list[at:i]
+		if i == len(list) || list[i] == ',' {
+			if i > at && !isGraph(list[i-1]) {
 				return false, -1
 			}
-			return strings.HasSuffix(name, rest[:i]), len(list) - len(rest) + i
+			before := len(name) - len(literal)
+			return before >= 0 && indexShort(name[before:], literal) == 0, i
 		}
-		if rest[i] == '?' {
+		if list[i] == '?' {
 			return false, -1
 		}
-		at := strings.Index(name, rest[:i])
-		if at < 0 {
-			return false, termEnd(list, len(list)-len(rest))
+		before := indexShort(name, literal)
+		if before < 0 {
+			return false, termEnd(list, i)
 		}
-		name = name[at:]
+		name = name[before+len(literal):]
 	}
+}
+
+// indexShort is [strings.Index]. It is faster in a short s.
+func indexShort(s, part string) int {
+	if len(s) > 64 {
+		return strings.Index(s, part)
+	}
+search:
+	for at := 0; at+len(part) <= len(s); at++ {
+		for i := range len(part) {
+			if s[at+i] != part[i] {
+				continue search
+			}
+		}
+		return at
+	}
+	return -1
 }
 
 // termEnd returns the end of a term that does not end before from.
@@ -95,20 +126,25 @@ func termEnd(list string, from int) int {
 // isGraph reports whether c is neither a blank nor a byte of one.
 func isGraph(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
 
-// special returns the index of the first "*", "?" or "," in s, or its length. It
-// looks at eight bytes at a time, by the test for a zero byte of "Bit Twiddling
-// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). The
-// test may also mark a byte above a zero byte, but the lowest mark is right. The
-// last word overlaps the previous one, which had no match.
-func special(s string) int {
+// isSpecial says which bytes are not part of a literal.
+var isSpecial = [256]bool{'*': true, '?': true, ',': true}
+
+// specials marks the bytes of a word that are "*", "?" or ",", by the test for a zero byte of
+// "Bit Twiddling Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). The
+// test may also mark a byte above a zero byte, but the lowest mark is right.
+func specials(word uint64) uint64 {
 	const ones = 0x0101010101010101
+	star, query, comma := word^'*'*ones, word^'?'*ones, word^','*ones
+	return ((star-ones)&^star | (query-ones)&^query | (comma-ones)&^comma) & (0x80 * ones)
+}
+
+// special returns the index of the first "*", "?" or "," in s, or its length. It looks at eight
+// bytes at a time. The last word overlaps the previous one, which had no match.
+func special(s string) int {
 	if last := len(s) - 8; last >= 0 {
 		for i := 0; ; i = min(i+8, last) {
-			word := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
-			star, query, comma := word^'*'*ones, word^'?'*ones, word^','*ones
-			hits := ((star-ones)&^star | (query-ones)&^query | (comma-ones)&^comma) & (0x80 * ones)
-			if hits != 0 {
-				return i + bits.TrailingZeros64(hits)/8
+			if marks := specials(binary.LittleEndian.Uint64([]byte(s[i : i+8]))); marks != 0 {
+				return i + bits.TrailingZeros64(marks)/8
 			}
 			if i == last {
 				return len(s)
@@ -116,7 +152,7 @@ func special(s string) int {
 		}
 	}
 	for i := range len(s) {
-		if c := s[i]; c == '*' || c == '?' || c == ',' {
+		if isSpecial[s[i]] {
 			return i
 		}
 	}

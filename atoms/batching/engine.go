@@ -128,7 +128,7 @@ func (x *engine[In, Out]) enter(ctx context.Context, in In, done chan struct{}, 
 	if wait && ctx.Err() != nil {
 		return nil, x.reject(context.Cause(ctx))
 	}
-	it := &item[In, Out]{in: in, done: done}
+	it := item[In, Out]{in: in, done: done}
 	if x.opts.SizeOf != nil {
 		it.size = max(0, x.opts.SizeOf(in))
 		if most := min(x.opts.MaxBytes, x.opts.MaxQueuedBytes); it.size > most {
@@ -138,30 +138,30 @@ func (x *engine[In, Out]) enter(ctx context.Context, in In, done chan struct{}, 
 	if x.opts.Key != nil {
 		it.key = x.opts.Key(in)
 	}
-	err := x.accept(it)
+	accepted, err := x.accept(it)
 	if err == core.ErrFull && wait {
 		if x.Inside(ctx) {
 			return nil, x.reject(core.ErrWouldDeadlock)
 		}
 		it.room = make(chan struct{})
-		err = x.accept(it)
+		accepted, err = x.accept(it)
 	}
 	switch {
 	case err != nil:
 		return nil, x.reject(err)
 	case it.room == nil:
-		return it, nil
+		return accepted, nil
 	}
-	if err := x.wait(ctx, it, it.room); err != nil {
+	if err := x.wait(ctx, accepted, it.room); err != nil {
 		return nil, err
 	}
-	if it.batch == nil {
+	if accepted.batch == nil {
 		return nil, x.errClosed
 	}
-	return it, nil
+	return accepted, nil
 }
 
-func (x *engine[In, Out]) accept(it *item[In, Out]) error {
+func (x *engine[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
 	x.mu.Lock()
 	defer x.unlock()
 	return x.queue.accept(it)

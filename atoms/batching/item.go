@@ -69,11 +69,22 @@ type batch[In, Out any] struct {
 	began  time.Time
 	timer  *time.Timer      // ends MaxDelay; nil: none
 	items  []*item[In, Out] // in order, withdrawn ones included; nil when the flush has begun or all were withdrawn
+	slab   []item[In, Out]  // memory for items
 	n      int              // items that were not withdrawn
 	bytes  int              // of these
 	reason Reason           // why the batch was submitted; "" until then
 	id     core.OperationID // set when the batch is submitted
 	wanted int              // during its flush: items whose callers have not left
+}
+
+// place returns memory for one more item of at most most. It is allocated for many items at
+// once: for as many as there are, so that callers who come and leave do not fill the memory.
+func (b *batch[In, Out]) place(most int) *item[In, Out] {
+	if len(b.slab) == cap(b.slab) {
+		b.slab = make([]item[In, Out], 0, min(max(32, b.n), max(1, most-b.n)))
+	}
+	b.slab = b.slab[:len(b.slab)+1]
+	return &b.slab[len(b.slab)-1]
 }
 
 // compact removes withdrawn items from the slice.

@@ -34,48 +34,57 @@ type effects[In, Out any] struct {
 	flood    bool              // SignalDropped is to be raised
 }
 
-// accept puts an item into a batch. If there is no room and the item has the channel room, it
-// waits in the queue; if it has none, accept returns ErrFull.
-func (q *queue[In, Out]) accept(it *item[In, Out]) error {
+// accept puts a copy of an item into a batch, and returns it. If there is no room and the item
+// has the channel room, it waits in the queue; if it has none, accept returns ErrFull.
+func (q *queue[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
 	if q.stats.Closed {
-		return core.ErrClosed
+		return nil, core.ErrClosed
 	}
-	drops := q.waiting.n > 0 || !q.fits(it)
+	drops := q.waiting.n > 0 || !q.fits(it.size)
 	if drops && !q.opts.DropOldest {
 		q.enqueue(q.pending.head.batch, ReasonRoom) // perhaps only this flush makes room
 		if it.room == nil {
-			return core.ErrFull
+			return nil, core.ErrFull
 		}
-		it.state = stateWaiting
-		q.waiting.push(it)
-		return nil
+		waits := it // an item that does not wait is not allocated
+		waits.state = stateWaiting
+		q.waiting.push(&waits)
+		return &waits, nil
 	}
-	for !q.fits(it) {
+	for !q.fits(it.size) {
 		q.withdraw(q.pending.head, core.ErrDropped, &q.stats.Dropped)
 	}
 	q.effects.flood = drops && !q.dropping
 	q.dropping = drops
-	q.admit(it)
-	return nil
+	b := q.batchFor(it.key, it.size)
+	place := b.place(q.opts.MaxSize)
+	*place = it
+	q.admit(place, b)
+	return place, nil
 }
 
-func (q *queue[In, Out]) fits(it *item[In, Out]) bool {
-	return q.pending.n < q.opts.MaxQueued && it.size <= q.opts.MaxQueuedBytes-q.stats.PendingBytes
+func (q *queue[In, Out]) fits(size int) bool {
+	return q.pending.n < q.opts.MaxQueued && size <= q.opts.MaxQueuedBytes-q.stats.PendingBytes
 }
 
-// admit puts an item into the open batch of its key.
-func (q *queue[In, Out]) admit(it *item[In, Out]) {
-	b := q.open[it.key]
-	if b != nil && it.size > q.opts.MaxBytes-b.bytes {
+// batchFor returns the open batch of a key, with room for an item of that size.
+func (q *queue[In, Out]) batchFor(key string, size int) *batch[In, Out] {
+	b := q.open[key]
+	if b != nil && size > q.opts.MaxBytes-b.bytes {
 		q.seal(b, ReasonBytes)
 		b = nil
 	}
 	if b == nil {
-		b = &batch[In, Out]{key: it.key, items: make([]*item[In, Out], 0, min(q.opts.MaxSize, 32))}
-		q.open[it.key] = b
+		b = &batch[In, Out]{key: key, items: make([]*item[In, Out], 0, min(q.opts.MaxSize, 32))}
+		q.open[key] = b
 		q.mostOpen = max(q.mostOpen, len(q.open))
 		q.begin(b)
 	}
+	return b
+}
+
+// admit puts an item into a batch.
+func (q *queue[In, Out]) admit(it *item[In, Out], b *batch[In, Out]) {
 	it.state, it.batch = statePending, b
 	b.items = append(b.items, it)
 	b.n++
@@ -252,12 +261,12 @@ func (q *queue[In, Out]) turnAway(it *item[In, Out]) {
 func (q *queue[In, Out]) refill() {
 	for q.waiting.n > 0 {
 		it := q.waiting.head
-		if !q.fits(it) {
+		if !q.fits(it.size) {
 			q.enqueue(q.pending.head.batch, ReasonRoom)
 			return
 		}
 		q.waiting.remove(it)
-		q.admit(it)
+		q.admit(it, q.batchFor(it.key, it.size))
 	}
 }
 

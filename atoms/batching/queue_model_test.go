@@ -145,21 +145,26 @@ func bytesOf(items []*testItem) (n int) {
 	return n
 }
 
-func (m *model) fits(it *testItem) bool {
+func (m *model) fits(it testItem) bool {
 	return len(m.pending) < m.q.opts.MaxQueued && bytesOf(m.pending)+it.size <= m.q.opts.MaxQueuedBytes
 }
 
 func (m *model) offer(key string) {
-	it := &testItem{in: len(m.all), size: 1 + m.IntN(6), key: key}
+	it := testItem{in: len(m.all), size: 1 + m.IntN(6), key: key}
 	if m.IntN(2) == 0 {
 		it.done = make(chan struct{})
 	}
 	if m.IntN(2) == 0 {
 		it.room = make(chan struct{})
 	}
-	m.all = append(m.all, it)
+	var accepted *testItem
 	var got, want error
-	m.do(fmt.Sprint("accept ", it.in), func() { got = m.q.accept(it) }, func() {
+	m.do(fmt.Sprint("accept ", it.in), func() {
+		if accepted, got = m.q.accept(it); got != nil {
+			accepted = &it
+		}
+		m.all = append(m.all, accepted)
+	}, func() {
 		drops := m.q.opts.DropOldest && !m.fits(it)
 		for drops && !m.fits(it) {
 			m.withdraw(m.pending[0], &m.stats.Dropped)
@@ -167,9 +172,9 @@ func (m *model) offer(key string) {
 		switch {
 		case len(m.waiting) == 0 && m.fits(it):
 			m.flood, m.dropping = drops && !m.dropping, drops
-			m.admit(it)
+			m.admit(accepted)
 		case it.room != nil:
-			m.waiting = append(m.waiting, it)
+			m.waiting = append(m.waiting, accepted)
 		default:
 			want = core.ErrFull
 		}
@@ -226,7 +231,7 @@ func (m *model) leave(it *testItem) {
 }
 
 func (m *model) refill() {
-	for len(m.waiting) > 0 && m.fits(m.waiting[0]) {
+	for len(m.waiting) > 0 && m.fits(*m.waiting[0]) {
 		m.admit(m.waiting[0])
 		m.waiting = m.waiting[1:]
 	}
