@@ -71,7 +71,7 @@ func TestEndIsRefused(t *testing.T) {
 		item, _ := durable.ItemFenced.From(signals.ExpectExactly(durable.SignalFenced)[0])
 		assert.Equal(t, ids[1], item.ID)
 		assert.False(t, q.Sink().Has(durable.SignalStoreLost))
-		assert.Equal(t, "a/1 bad/1 b/1 c/1", l.take())
+		assert.ElementsMatch(t, []string{"a/1", "bad/1", "b/1", "c/1"}, split(l.take()))
 		s.run(good)
 		time.Sleep(time.Second)
 		assert.Equal(t, "bad/1 bad/2", l.take())
