@@ -17,6 +17,7 @@ type pump[T any] struct {
 	last    time.Time       // when ends that are not recorded are given up; known when quit is closed
 	gaveUp  error           // names the items of these ends; known when run has returned
 	more    bool            // there may be items to claim
+	dry     bool            // there was none to claim ahead, since the last end or wake-up
 	turns   mean
 	noAhead atomic.Int64  // the time until which nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
@@ -36,7 +37,7 @@ func (p *pump[T]) run() {
 	for {
 		select {
 		case <-p.wakes:
-			p.more = true
+			p.more, p.dry = true, false
 		default:
 		}
 		var tokens <-chan time.Time
@@ -86,7 +87,7 @@ func (p *pump[T]) run() {
 		}
 		select {
 		case <-p.wakes:
-			p.more = true
+			p.more, p.dry = true, false
 		case <-p.ended:
 		case <-tokens:
 		case <-retry:
@@ -131,7 +132,7 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	ends := make([]End, len(some))
 	for n, x := range some {
-		x.end.HandOver = x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
+		x.end.HandOver = !p.more && want.Max == 0 && x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
 		if x.end.Patience = 0; x.busy%8 == 7 { // calls that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}
@@ -176,6 +177,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
+		p.dry = count == 0 && want.Max == want.Ahead
 		if p.more = count >= want.Max-want.Ahead; !p.more { // perhaps none was ahead
 			p.await(t.Waits, count)
 		}
