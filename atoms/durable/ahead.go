@@ -39,7 +39,7 @@ func ahead(most, slots int, turn, body int64) int {
 // mayClaimAhead is how many items the pump claims before their slots are free.
 func (p *pump[T]) mayClaimAhead(s *session) int {
 	store, ok := p.store.(interface{ Ahead(slots int) int })
-	if !ok || s.limited || int64(time.Since(p.share.began)) < p.noAhead.Load() {
+	if !ok || s.limited || p.dry || int64(time.Since(p.share.began)) < p.noAhead.Load() {
 		return 0
 	}
 	return ahead(store.Ahead(p.opts.MaxConcurrency), p.opts.MaxConcurrency, p.turns.ns.Load(), p.bodies.ns.Load())

@@ -12,6 +12,28 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+// While a body runs for long and nothing waits, the process makes no turns: it does not look for items ahead.
+func TestNothingToClaimAhead(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		counted := &counting{Store: s.store}
+		s.store = early{counted}
+		q := s.serve(func(ctx context.Context, item string) error {
+			if item == "long" {
+				return sleep(ctx, time.Minute)
+			}
+			return nil
+		}, durable.Options{MaxConcurrency: 1})
+		s.enqueue(q, "1", "2", "3", "long")
+		time.Sleep(time.Second)
+		before := counted.turns.Load()
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, before, counted.turns.Load())
+		s.enqueue(q, "next")
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, 5, s.stats(q).Done)
+	})
+}
+
 // early is a store whose nodes claim two items ahead, because a turn takes a millisecond.
 type early struct{ durable.Store }
 

@@ -240,7 +240,7 @@ func ExampleStore() {
 func ExampleQueue_List() {
 	ctx := context.Background()
 	work := func(context.Context, Order) error { return durable.Permanent(errors.New("no such address")) }
-	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{Poll: time.Millisecond}))
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{MaxConcurrency: 1, Poll: time.Millisecond}))
 	defer orders.Close()
 	ids := core.Must(orders.EnqueueAll(ctx, []Order{{"ada", "4711"}, {"bob", "4712"}, {"bob", "4713"}}))
 	go orders.Run(ctx)

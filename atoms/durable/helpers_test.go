@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,6 +161,7 @@ type faulty struct {
 	loseClaim atomic.Bool // the answer of the next claim
 	loseEnd   atomic.Bool // the answer of the next end
 	slow      atomic.Bool // the answer of a turn that claims takes a second
+	refused   string      // a key: turns with the end of its item fail
 }
 
 func (f *faulty) Insert(ctx context.Context, queue string, items []durable.Insert) ([]durable.Inserted, error) {
@@ -178,7 +180,7 @@ func (f *faulty) Beat(ctx context.Context, node durable.Node, note string) (dura
 }
 
 func (f *faulty) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (durable.Turned, error) {
-	if f.cut.Load() {
+	if f.cut.Load() || slices.ContainsFunc(ends, func(e durable.End) bool { return f.refused != "" && e.Key == f.refused }) {
 		return durable.Turned{}, errOnPurpose
 	}
 	t, err := f.Store.Turn(ctx, node, ends, want)

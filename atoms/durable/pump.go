@@ -1,24 +1,12 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
-
-// An ending is the end of a claim that is not recorded yet.
-type ending struct {
-	run   *run
-	end   End
-	busy  int // how often the lock of its key was taken
-	since time.Time
-}
 
 // A pump makes turns, one at a time: it takes all waiting ends and all free slots, calls the
 // store, starts the claimed items, and then reports the ends.
@@ -26,24 +14,30 @@ type pump[T any] struct {
 	*loop[T]
 	running context.Context // ends when no more items are to be claimed
 	quit    chan struct{}   // is closed when all bodies have ended
+	last    time.Time       // when ends that are not recorded are given up; known when quit is closed
+	gaveUp  error           // names the items of these ends; known when run has returned
 	more    bool            // there may be items to claim
+	dry     bool            // there was none to claim ahead, since the last end or wake-up
 	turns   mean
 	noAhead atomic.Int64  // the time until which nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
 	low     int           // items claimed since the last item that was claimed for its age
-	again   []*ending     // ends that a turn has not recorded
-	retry   time.Time     // when to try again
-	wait    time.Duration // the pause before the next try if the store cannot be reached; 0: it can be reached
+	again   []*ending     // ends that no turn has recorded
+	retry   time.Time     // the next turn is not before this time
+	wait    time.Duration // the pause before it, if the store cannot be reached; 0: it can be reached
 	line    line
+	refused line // of turns with an end that was refused before
+	others  bool // the last turn had such an end: the next one is for others
 	classes classes
 }
 
 func (p *pump[T]) run() {
 	defer p.line.reach(p.opts, nil)
+	defer p.refused.reach(p.opts, nil)
 	for {
 		select {
 		case <-p.wakes:
-			p.more = true
+			p.more, p.dry = true, false
 		default:
 		}
 		var tokens <-chan time.Time
@@ -52,11 +46,12 @@ func (p *pump[T]) run() {
 				p.more, p.classes.next = true, time.Time{}
 			}
 		}
-		left := time.Until(p.retry)
-		s, some := p.take(left <= 0)
-		p.entry = p.share.enter(p.queue, time.Now())
+		now := time.Now()
+		stopped := p.wait > 0 && now.Before(p.retry)
+		s, some, next := p.take(now, stopped)
+		p.entry = p.share.enter(p.queue, now)
 		want := p.want(s, some)
-		turns := (len(some) > 0 || want.Max > 0) && (p.wait == 0 || left <= 0)
+		turns := len(some) > 0 || want.Max > 0 && !stopped
 		if turns {
 			p.turn(s, some, want)
 		}
@@ -66,27 +61,33 @@ func (p *pump[T]) run() {
 		if turns {
 			continue
 		}
-		p.again = append(p.again, some...)
 		if len(p.again) == 0 && want.Max == 0 {
 			p.line.reach(p.opts, nil)
+			p.refused.reach(p.opts, nil)
 			p.wait = 0
-			select {
-			case <-p.quit:
-				return // this was the last turn
-			default:
-			}
-		}
-		var retry <-chan time.Time
-		if left > 0 {
-			retry = time.After(left)
+		} else if stopped {
+			next = p.retry
 		}
 		quit := p.quit
-		if len(p.again) > 0 || p.wait > 0 {
+		select {
+		case <-quit:
+			if len(p.again) == 0 || !now.Before(p.last) {
+				p.giveUp()
+				return
+			}
 			quit = nil
+			if next.After(p.last) {
+				next = p.last
+			}
+		default:
+		}
+		var retry <-chan time.Time
+		if !next.IsZero() {
+			retry = time.After(time.Until(next))
 		}
 		select {
 		case <-p.wakes:
-			p.more = true
+			p.more, p.dry = true, false
 		case <-p.ended:
 		case <-tokens:
 		case <-retry:
@@ -95,35 +96,9 @@ func (p *pump[T]) run() {
 	}
 }
 
-// take takes ends of one session, at most one for each item, and returns the session. Without
-// ends, it returns the current session, or nil.
-func (p *pump[T]) take(again bool) (s *session, some []*ending) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all, once, rest := p.ends, map[ItemID]bool{}, []*ending(nil)
-	if again {
-		all, p.again = append(p.again, all...), nil
-	}
-	for _, x := range all {
-		if s == nil {
-			s = x.run.session
-		}
-		if x.run.session != s || once[x.end.ID] || len(some) == MaxBatch {
-			rest = append(rest, x)
-			continue
-		}
-		once[x.end.ID] = true
-		some = append(some, x)
-	}
-	if p.ends = rest; s == nil {
-		s = p.session.Load()
-	}
-	return s, some
-}
-
 // want says how much can be claimed.
 func (p *pump[T]) want(s *session, some []*ending) (want Want) {
-	if s == nil || s != p.session.Load() || s.ctx.Err() != nil || p.running.Err() != nil || p.deferred() || p.entry == barred {
+	if s == nil || s != p.session.Load() || s.ctx.Err() != nil || p.running.Err() != nil || p.deferred() || p.entry == barred || len(some) > 0 && some[0].refused > 0 {
 		return want
 	}
 	if p.entry == only {
@@ -157,23 +132,28 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	ends := make([]End, len(some))
 	for n, x := range some {
-		x.end.HandOver = x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
+		x.end.HandOver = !p.more && want.Max == 0 && x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
 		if x.end.Patience = 0; x.busy%8 == 7 { // calls that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}
 		ends[n] = x.end
 	}
 	var t Turned
-	began := time.Now()
-	err := p.call(&p.line, s, func(ctx context.Context) (err error) {
+	began, by := time.Now(), &p.line
+	if len(some) > 0 && some[0].refused > 0 {
+		by = &p.refused
+	}
+	err := p.call(by, s, func(ctx context.Context) (err error) {
 		t, err = p.store.Turn(ctx, s.claimer(), ends, want)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		p.wait = min(max(2*p.wait, 10*time.Millisecond), p.opts.Poll)
-		p.retry = time.Now().Add(p.wait)
+		if by == &p.line {
+			p.wait = min(max(2*p.wait, 10*time.Millisecond), p.every)
+			p.retry = time.Now().Add(p.wait)
+		}
 		if s.ctx.Err() == nil {
-			p.again = append(some, p.again...)
+			p.refuse(some, err)
 			return
 		}
 		t.Ends = make([]Ended, len(some)) // they are lost
@@ -197,6 +177,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
+		p.dry = count == 0 && want.Max == want.Ahead
 		if p.more = count >= want.Max-want.Ahead; !p.more { // perhaps none was ahead
 			p.await(t.Waits, count)
 		}
@@ -209,19 +190,19 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	for n, x := range some {
 		if t.Ends[n].Outcome == OutcomeBusy {
 			p.again = append(p.again, x)
-			p.retry = time.Now().Add(time.Millisecond << min(x.busy, 5))
+			x.again, x.err = time.Now().Add(time.Millisecond<<min(x.busy, 5)), errBusy
 			x.busy++
 			continue
 		}
 		told, outs = append(told, x), append(outs, t.Ends[n])
 		p.leave(x.run)
 	}
-	promoted := false
+	promoted := false // there is something to claim
 	for n, x := range told {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || outs[n].Promoted && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn
+		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)
@@ -238,25 +219,6 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	if slices.ContainsFunc(outs, func(e Ended) bool { return e.State&(Finished|Halted) != 0 }) {
 		p.tellWaiters()
-	}
-}
-
-// leave frees the slot of a run.
-func (p *pump[T]) leave(r *run) {
-	if r.release != nil {
-		r.release()
-	}
-	p.mu.Lock()
-	started := r.store != nil // false for an orphan
-	if p.runs[r.item.ID] == r {
-		delete(p.runs, r.item.ID)
-	}
-	p.mu.Unlock()
-	if r.alone {
-		p.share.free(p.queue, 0)
-	}
-	if started {
-		p.share.exit(p.queue)
 	}
 }
 
@@ -294,53 +256,4 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 		}
 	}
 	p.finish(t.run, end)
-}
-
-// done ends the claim of an operation that has ended.
-func (q *queue[T]) done(o core.Snapshot) {
-	r := o.Item.(*task[T]).run
-	e := q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
-	if givenBack(r, o) {
-		e = End{Kind: EndGivenBack}
-	}
-	if e.Kind == EndDone {
-		e.Result = r.returned()
-	}
-	q.finish(r, e)
-}
-
-// finish lets the pump record the end of a claim. If the store cannot be reached, the pump
-// tries again until the lease is lost.
-func (q *queue[T]) finish(r *run, e End) {
-	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
-	q.mu.Lock()
-	q.ends = append(q.ends, &ending{run: r, end: e, since: time.Now()})
-	q.mu.Unlock()
-	select {
-	case q.ended <- struct{}{}:
-	default:
-	}
-}
-
-var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
-
-// tell raises the signal about the end of a claim.
-func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
-	i.Data, i.State = nil, out.State
-	if e.Kind == EndSnoozed && out.State == Ready {
-		i.Note = e.Err
-	} else {
-		i.Err = cmp.Or(e.Err, i.Err)
-	}
-	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
-		i.State = Done
-	}
-	kind := kindOf[i.State]
-	if i.State == Ready && e.Kind == EndSnoozed {
-		kind = ItemSnoozed
-	}
-	if i.State == 0 {
-		q.fenced.Add(1)
-	}
-	kind.Raise(q.opts.Sink, q.opts.Name, i)
 }

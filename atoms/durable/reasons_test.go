@@ -41,6 +41,22 @@ func TestSnoozeHasAReason(t *testing.T) {
 	})
 }
 
+// After a snooze of 0 the item is due at once, and not when the queue looks again.
+func TestSnoozeOfNothing(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		runs, began := 0, time.Now()
+		q := s.serve(func(context.Context, string) error {
+			if runs++; runs < 5 {
+				return durable.Snooze(0)
+			}
+			return nil
+		}, durable.Options{})
+		id := s.enqueue(q, "a")[0]
+		assert.Equal(t, "done", s.states(q, id))
+		assert.Zero(t, time.Since(began))
+	})
+}
+
 // A unique item says whether it was added, and which one stands.
 func TestEnqueueUnique(t *testing.T) {
 	inBubble(t, func(s *shop) {

@@ -20,6 +20,10 @@ const (
 // the items that have not started, waits for the running bodies, and returns nil. Call Close to
 // cancel these bodies. If the store cannot be reached, Run tries again. Run can be called once.
 // A process that only enqueues does not call it.
+//
+// If the store refuses the end of an item, the other items go on. After the last body has ended, Run
+// tries for one Lease to record the ends that are left. Then it raises [SignalFenced] for each, gives
+// the items back, and returns an error with their IDs: they may run again.
 func (q *Queue[T]) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -64,6 +68,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	go func() {
 		q.here.Stop(context.Background())
+		p.last = time.Now().Add(q.opts.Lease)
 		close(p.quit)
 	}()
 	for {
@@ -74,7 +79,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) })
 				s.lose(nil)
 			}
-			return nil
+			return p.gaveUp
 		case <-time.After(time.Until(l.beat)):
 			l.step(true)
 		}

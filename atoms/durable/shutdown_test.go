@@ -42,6 +42,42 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
+// The store refuses the end of an item for ever. Other items go on, and Run ends one lease after the last
+// body. The item runs again elsewhere.
+func TestEndIsRefused(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		good := s.queue(l.work, durable.Options{})
+		s.store = &faulty{Store: s.store, refused: "bad"}
+		q := s.queue(l.sleeps, durable.Options{MaxConcurrency: 3, Lease: 10 * time.Second, Poll: time.Hour})
+		signals := watch(s, q, durable.SignalFenced)
+		ids := s.enqueue(q, "a/1", "bad/1", "b/1", "bad/2")
+		ended := make(chan error)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() { ended <- q.Run(ctx) }()
+		time.Sleep(time.Minute)
+		assert.Equal(t, "done running done blocked", s.states(q, ids...))
+		assert.True(t, q.Sink().Has(durable.SignalStoreLost))
+		began := time.Now()
+		ids = append(ids, s.enqueue(q, "c/1")...)
+		time.Sleep(time.Second)
+		assert.Equal(t, "done", s.states(q, ids[4]))
+		cancel()
+		err := <-ended
+		assert.Equal(t, 11*time.Second, time.Since(began))
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.EqualError(t, err, `durable: queue "durable": the end of item 2 could not be recorded for 10s, so the item may run again: on purpose`)
+		item, _ := durable.ItemFenced.From(signals.ExpectExactly(durable.SignalFenced)[0])
+		assert.Equal(t, ids[1], item.ID)
+		assert.False(t, q.Sink().Has(durable.SignalStoreLost))
+		assert.ElementsMatch(t, []string{"a/1", "bad/1", "b/1", "c/1"}, split(l.take()))
+		s.run(good)
+		time.Sleep(time.Second)
+		assert.Equal(t, "bad/1 bad/2", l.take())
+	})
+}
+
 // An item that was claimed and has not started is given back, and its attempt does not count.
 // So is one whose body Close has cancelled.
 func TestItemsAreGivenBack(t *testing.T) {

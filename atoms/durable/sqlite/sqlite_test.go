@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -154,6 +155,45 @@ func TestWake(t *testing.T) {
 		require.Equal(t, int32(1), never.Load())
 		cancel()
 		wakes(0, func() { insert(t, other, "ada"); s.Wake(q) })
+		require.NoError(t, w.Close())
+	})
+}
+
+// The file refuses the end of an item for ever. Run gives up, and the item runs again when the file takes it.
+func TestEndIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "work.db")
+	synctest.Test(t, func(t *testing.T) {
+		s, w := open(t, path, sqlite.Options{})
+		_, err := w.Exec(t.Context(), "create trigger refuse before update on durable_item when new.state = 32 and new.key = 'bad' begin select raise(abort, 'refused'); end")
+		require.NoError(t, err)
+		runs := 0
+		run := func(span time.Duration) error {
+			orders, err := durable.New(s, strings.Clone, func(_ context.Context, item string) error {
+				if item == "bad" {
+					runs++
+				}
+				return nil
+			}, durable.Options{Name: q, Lease: 2 * time.Second})
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), span)
+			defer cancel()
+			for _, key := range []string{"good", "bad", "good"}[:3-2*runs] {
+				_, err = orders.Enqueue(t.Context(), key)
+				require.NoError(t, err)
+			}
+			defer orders.Close()
+			return orders.Run(ctx)
+		}
+		began := time.Now()
+		require.ErrorContains(t, run(10*time.Second), "the end of item 2 could not be recorded for 2s, so the item may run again: sqlite: ")
+		require.Less(t, time.Since(began), 13*time.Second)
+		stats, err := s.Stats(t.Context(), q)
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 1}, []int{stats.Done, stats.Ready})
+		_, err = w.Exec(t.Context(), "drop trigger refuse")
+		require.NoError(t, err)
+		require.NoError(t, run(time.Second))
+		require.Equal(t, 2, runs)
 		require.NoError(t, w.Close())
 	})
 }

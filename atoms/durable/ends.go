@@ -1,0 +1,152 @@
+package durable
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// An ending is the end of a claim that is not recorded yet.
+type ending struct {
+	run     *run
+	end     End
+	since   time.Time
+	again   time.Time // when to try again
+	busy    int       // how often the lock of its key was taken
+	refused int       // how often a turn with it failed
+	err     error     // of the last turn that did not record it
+}
+
+// errBusy is why the end of an item is not recorded while its key is locked.
+var errBusy = errors.New("durable: another transaction has the lock of its key")
+
+// atOnce says that the item can be claimed again at once.
+func (x *ending) atOnce(e Ended) bool {
+	return x.end.After <= 0 && (x.end.Kind == EndSnoozed || x.end.Kind == EndRetry) && e.State == stateAfter[x.end.Kind]
+}
+
+// done ends the claim of an operation that has ended.
+func (q *queue[T]) done(o core.Snapshot) {
+	r := o.Item.(*task[T]).run
+	e := q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
+	if givenBack(r, o) {
+		e = End{Kind: EndGivenBack}
+	}
+	if e.Kind == EndDone {
+		e.Result = r.returned()
+	}
+	q.finish(r, e)
+}
+
+// finish lets the pump record the end of a claim. If the store cannot be reached, or refuses the
+// end, the pump tries again until the lease is lost or Run gives up.
+func (q *queue[T]) finish(r *run, e End) {
+	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
+	q.mu.Lock()
+	q.ends = append(q.ends, &ending{run: r, end: e, since: time.Now()})
+	q.mu.Unlock()
+	select {
+	case q.ended <- struct{}{}:
+	default:
+	}
+}
+
+var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
+
+// tell raises the signal about the end of a claim.
+func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
+	i.Data, i.State = nil, out.State
+	if e.Kind == EndSnoozed && out.State == Ready {
+		i.Note = e.Err
+	} else {
+		i.Err = cmp.Or(e.Err, i.Err)
+	}
+	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
+		i.State = Done
+	}
+	kind := kindOf[i.State]
+	if i.State == Ready && e.Kind == EndSnoozed {
+		kind = ItemSnoozed
+	}
+	if i.State == 0 {
+		q.fenced.Add(1)
+	}
+	kind.Raise(q.opts.Sink, q.opts.Name, i)
+}
+
+// take takes ends of one session, at most one for each item, and returns the session, and when to
+// take again; zero: when there is something new. An end that was refused is taken alone. Without
+// ends, take returns the current session, or nil.
+func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, next time.Time) {
+	p.mu.Lock()
+	all := append(p.again, p.ends...)
+	p.ends = nil
+	p.mu.Unlock()
+	once := map[ItemID]bool{}
+	p.again = nil
+	for _, x := range all {
+		at := x.again
+		if p.others && x.refused > 0 && !at.After(now) {
+			at = now.Add(1)
+		}
+		late := at.After(now)
+		if late && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		if none || late || len(some) == MaxBatch || once[x.end.ID] || s != nil && x.run.session != s || len(some) > 0 && x.refused+some[0].refused > 0 {
+			p.again = append(p.again, x)
+			continue
+		}
+		s, once[x.end.ID] = x.run.session, true
+		some = append(some, x)
+	}
+	if s == nil {
+		s = p.session.Load()
+	}
+	p.others = p.others && none
+	return s, some, next
+}
+
+// refuse notes that a turn with these ends failed. The store may refuse one of them only, so each is tried
+// alone from now on, with pauses that get longer.
+func (p *pump[T]) refuse(some []*ending, err error) {
+	for _, x := range some {
+		x.again, x.err = time.Now().Add(min(10*time.Millisecond<<min(x.refused, 20), p.every)), err
+		p.others = p.others || x.refused > 0
+		x.refused++
+	}
+	p.again = append(p.again, some...)
+}
+
+// giveUp forgets the ends that were not recorded. When the node has left the store, their items are
+// free again.
+func (p *pump[T]) giveUp() {
+	for _, x := range p.again {
+		p.gaveUp = errors.Join(p.gaveUp, fmt.Errorf("durable: queue %q: the end of item %d could not be recorded for %v, so the item may run again: %w", p.opts.Name, x.end.ID, p.opts.Lease, x.err))
+		p.leave(x.run)
+		p.tell(x.run.item, x.end, Ended{}, x.run.finished.Load())
+	}
+}
+
+// leave frees the slot of a run.
+func (p *pump[T]) leave(r *run) {
+	if r.release != nil {
+		r.release()
+	}
+	p.mu.Lock()
+	started := r.store != nil // false for an orphan
+	if p.runs[r.item.ID] == r {
+		delete(p.runs, r.item.ID)
+	}
+	p.mu.Unlock()
+	if r.alone {
+		p.share.free(p.queue, 0)
+	}
+	if started {
+		p.share.exit(p.queue)
+	}
+}
