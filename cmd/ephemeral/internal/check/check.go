@@ -20,6 +20,8 @@ type Finding struct {
 	Message string `json:"message"`
 	Nearest string `json:"nearest,omitempty"` // what was probably meant
 	Sure    bool   `json:"sure"`
+
+	Pos token.Pos `json:"-"`
 }
 
 // String is the finding as one line.
@@ -128,12 +130,35 @@ func Sorted(all []Finding) []Finding {
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(all)
+	return slices.CompactFunc(all, func(a, b Finding) bool { return a.String() == b.String() })
 }
 
 func at(w *flow.World, pos token.Pos, check string, sure bool, format string, args ...any) Finding {
 	p := w.Fset.Position(pos)
-	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure}
+	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure, Pos: pos}
+}
+
+// place is the file and the line of a position, for people.
+func place(w *flow.World, pos token.Pos) string {
+	p := w.Fset.Position(pos)
+	return fmt.Sprintf("%s:%d", short(p.Filename), p.Line)
+}
+
+// about adds to a message what gets the text, and where that is if the text is written elsewhere.
+// If a helper puts the text together, it adds the argument of the helper.
+func about(w *flow.World, f flow.Fact, t flow.Text, message string) string {
+	what := f.API
+	if f.On != "" {
+		what += " of " + f.On
+	}
+	in := func(pos token.Pos) bool { return !pos.IsValid() || f.Pos <= pos && pos < f.End }
+	if !in(t.Pos) {
+		what += " at " + place(w, f.Pos)
+	}
+	if !in(t.Via) && place(w, t.Via) != place(w, t.Pos) {
+		message += " with the argument at " + place(w, t.Via)
+	}
+	return what + ": " + message
 }
 
 // listed lists the signals whose names are data.

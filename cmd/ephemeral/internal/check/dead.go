@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,27 +122,22 @@ func (t *term) matches(name string, strict bool) bool {
 // text may be put together wrongly, or an example leaves out the rest of its program. Then a
 // single wrong letter makes it sure.
 func (t *term) finding(w *flow.World) Finding {
-	pos := t.Pos
-	if !pos.IsValid() {
-		pos = t.fact.Pos
-	}
 	shown := flow.Text{S: t.text}.String()
-	message := fmt.Sprintf("%s: nothing raises %q", t.fact.API, shown)
-	if t.kind != "signal" {
-		message = fmt.Sprintf("%s: no options have a %s %q", t.fact.API, t.kind, shown)
-	}
+	message := fmt.Sprintf("nothing raises %q", shown)
 	if t.fact.Known {
-		message = fmt.Sprintf("%s: the options of the coordinator have no %s %q", t.fact.API, t.kind, shown)
+		message = fmt.Sprintf("its options have no %s %q", t.kind, shown)
+	} else if t.kind != "signal" {
+		message = fmt.Sprintf("no options have a %s %q", t.kind, shown)
 	}
+	message = about(w, t.fact, t.Text, message)
 	sure := !t.data && !t.Loose && t.Exact()
-	f := at(w, pos, "name", sure, "")
+	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
 	if t.near.text != "" {
 		f.Nearest = flow.Text{S: t.near.text}.String()
 		f.Sure = sure || t.near.cost == 1 && sameSigns(t.text, t.near.text) && (t.Exact() || sameLetters(t.text, t.near.text))
 		message += fmt.Sprintf("; did you mean %q", f.Nearest)
 		if t.near.Pos.IsValid() {
-			p := w.Fset.Position(t.near.Pos)
-			message += fmt.Sprintf(" (%s:%d)", short(p.Filename), p.Line)
+			message += " (" + place(w, t.near.Pos) + ")"
 		} else if t.near.fact.Dir != "" {
 			message += " (" + t.near.fact.Dir + ")"
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"go/token"
 	"slices"
 	"strings"
@@ -12,36 +13,40 @@ import (
 // kinds finds names with two types of payload, and signals without a payload for which only
 // code listens that wants one.
 func (p *program) kinds() (all []Finding) {
-	first := map[string]flow.Fact{}
+	first := map[string]name{}
 	sorted := slices.Clone(p.facts) // the kind of a package comes before others of its name
 	slices.SortStableFunc(sorted, func(a, b flow.Fact) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, f := range sorted {
 		for _, t := range f.Texts {
-			if f.Verb != "kind" || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
+			if f.Verb != "kind" || !t.Exact() || t.Loose {
 				continue
 			}
 			if other, ok := first[t.S]; !ok {
-				first[t.S] = f
-			} else if other.Payload != f.Payload {
-				place := p.w.Fset.Position(other.Pos)
-				all = append(all, at(p.w, f.Pos, "kind", true, "%s: %q has the payload %s here, and %s at %s:%d",
-					f.API, t.S, f.Payload, other.Payload, short(place.Filename), place.Line))
+				first[t.S] = name{t, f}
+			} else if other.fact.Payload != f.Payload {
+				all = p.report(all, "kind", f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
 			}
 		}
 	}
 	for _, f := range p.facts {
 		for _, t := range f.Texts {
-			if f.Verb != "raises" || f.Typed || !slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) || !t.Exact() || t.Loose || p.w.Ignored(f.Pos) {
+			if f.Verb != "raises" || f.Typed || !slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) || !t.Exact() || t.Loose {
 				continue
 			}
 			if by := p.listeners(t.S); by != nil {
-				place := p.w.Fset.Position(by.Pos)
-				all = append(all, at(p.w, f.Pos, "plain", true, "%s: %q is raised without a payload, but %s at %s:%d wants one: raise it with its kind",
-					f.API, t.S, by.API, short(place.Filename), place.Line))
+				all = p.report(all, "plain", f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
 			}
 		}
 	}
 	return all
+}
+
+// report adds a fault at a text, unless a comment at the text or at the call says no.
+func (p *program) report(all []Finding, check string, f flow.Fact, t flow.Text, format string, args ...any) []Finding {
+	if p.w.Ignored(f.Pos) || p.w.Ignored(t.Pos) {
+		return all
+	}
+	return append(all, at(p.w, cmp.Or(t.Pos, f.Pos), check, true, "%s", about(p.w, f, t, fmt.Sprintf(format, args...))))
 }
 
 func rank(f flow.Fact) int {
@@ -103,8 +108,8 @@ func (p *program) gates() (all []Finding) {
 		raised := slices.ContainsFunc(p.names["signal"], func(n name) bool {
 			return slices.ContainsFunc(f.Texts, func(t flow.Text) bool { return matchesList(t.S, n.S) })
 		})
-		if raised && !closes && !p.w.Ignored(f.Pos) { // if nothing raises it at all, another finding says so
-			all = append(all, at(p.w, f.Pos, "gate", true, "%s: nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.API, f.Texts[0]))
+		if raised && !closes { // if nothing raises it at all, another finding says so
+			all = p.report(all, "gate", f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
 		}
 	}
 	return all

@@ -1,21 +1,30 @@
 package check
 
 import (
-	"go/token"
+	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/analyzer"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
 )
 
-// Calls returns what package analyzer finds in the packages that were asked for.
+// Calls returns the calls that cannot be right, whatever the rest of the program does, in the
+// packages that were asked for.
 func Calls(w *flow.World) (all []Finding) {
-	for _, p := range w.Packages {
-		if p.Asked {
-			analyzer.Check(p.Syntax, p.TypesInfo, func(pos token.Pos, message string) {
-				if !w.Ignored(pos) {
-					all = append(all, at(w, pos, "call", true, "%s", message))
+	for _, u := range w.Units {
+		for _, f := range u.Facts.Facts {
+			message := ""
+			switch f.Verb {
+			case "view":
+				message = f.API + " returns a view and changes nothing: enqueue with what it returns"
+			case "release":
+				if message = f.API + " without a lease holds the signal until it is released, and the release is not kept"; f.Helper.IsValid() {
+					message = fmt.Sprintf("%s returns the release of a signal that is held without a lease (%s), and the release is not kept", f.API, place(w, f.Helper))
 				}
-			})
+			case "waits":
+				message = fmt.Sprintf("%s waits for the coordinator %s, whose body this is, but not with the context of the body: it returns core.ErrWouldDeadlock", f.API, f.On)
+			}
+			if message != "" && u.Pkg.Asked && !w.Ignored(f.Pos) {
+				all = append(all, at(w, f.Pos, "call", true, "%s", message))
+			}
 		}
 	}
 	return all

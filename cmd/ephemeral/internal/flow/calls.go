@@ -1,11 +1,8 @@
 package flow
 
 import (
-	"go/ast"
 	"go/types"
 	"strings"
-
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // result returns the n-th result of a call.
@@ -30,23 +27,11 @@ func (w *World) result(c *call, n int, f *frame) []Text {
 	if all, ok := w.standard(o, c, f); ok {
 		return all
 	}
-	var fns []any
-	switch fun := ast.Unparen(c.Fun).(type) {
-	case *ast.FuncLit:
-		fns = []any{fun}
-	default:
-		switch o := o.(type) {
-		case *types.Func:
-			fns = []any{o}
-		case *types.Var:
-			fns = w.functions(o, map[types.Object]bool{})
-		}
-	}
 	var all []Text
 	if f != nil && f.depth > 5 {
 		return unknown
 	}
-	for _, fn := range fns {
+	for _, fn := range w.functions(expr{c.Fun, c.info}) {
 		inner := &frame{fn: fn, call: c, up: f}
 		if f != nil {
 			inner.depth = f.depth + 1
@@ -83,12 +68,11 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 		return unite(all), true
 	}
 	switch {
-	case isFunc(o, roles.Prefix+"core", "Must"), isFunc(o, roles.Prefix+"complete", "Must"):
+	case isMust(o):
 		return arg(0), true
 	case isFunc(o, "strings", "Join"):
-		from := w.origin(expr{c.Args[0], c.info})
-		lit, ok := ast.Unparen(from.Expr).(*ast.CompositeLit)
-		if !ok {
+		lit, info := w.literal(expr{c.Args[0], c.info})
+		if lit == nil {
 			return nil, false
 		}
 		all := []Text{{}}
@@ -96,7 +80,7 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 			if i > 0 {
 				all = join(all, arg(1))
 			}
-			all = join(all, w.texts(expr{el, from.info}, f))
+			all = join(all, w.texts(expr{el, info}, f))
 		}
 		return unite(all), true
 	case isFunc(o, "fmt", "Sprintf") && !c.Ellipsis.IsValid():

@@ -13,15 +13,18 @@ import (
 // Fact is one thing that a program does with names. The verbs are those of the directives:
 // "raises", "pattern", "lane", "class", "defines lane" and "defines class". Other verbs are
 // "kind", for a name with a payload; "alone", for the gates of a coordinator whose sink nobody
-// else has been given; and "sink", for code that asks a coordinator for its sink.
+// else has been given; and "sink", for code that asks a coordinator for its sink. What is wrong in any program is a "view"
+// or a "release" that is dropped, and "waits", for a body that waits for its own coordinator.
 type Fact struct {
 	Verb     string
 	Texts    []Text
 	Prefixes []Text // what may stand before the texts of a pattern
 	Names    []Text // of lanes or classes, if those of the coordinator are Known
 	Known    bool
-	Pos      token.Pos
+	Pos, End token.Pos
 	API      string    // like "CancelOn" or "Raise"
+	On       string    // the coordinator, for people
+	Helper   token.Pos // where the API is called, if Pos is a call of a helper
 	Dir      string    // of the API in the library; "" for a directive of the program
 	Typed    bool      // by a kind or a family
 	Global   bool      // outside of functions
@@ -33,6 +36,8 @@ type Fact struct {
 // Facts are the facts of a unit.
 type Facts struct{ Facts []Fact }
 
+func (f *Facts) add(fact Fact) { f.Facts = append(f.Facts, fact) }
+
 // facts writes down the facts of a use.
 func (w *World) facts(u use) {
 	o := u.field
@@ -42,11 +47,13 @@ func (w *World) facts(u use) {
 		}
 	}
 	var prefixes []Text
-	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil}
+	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil, On: u.on}
 	if u.call != nil {
 		api.Dir, _ = Key(o)
+		api.End = u.call.End()
 	} else {
 		api.Dir, _, _ = strings.Cut(w.fields[o], " ")
+		api.End = u.value.End()
 	}
 	for _, r := range w.rolesOf(o) {
 		f := api
@@ -86,12 +93,13 @@ func (w *World) facts(u use) {
 		}
 		f.Texts = unite(f.Texts)
 		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
-			f.Names, f.Known = w.places(u, r.Verb)
+			f.Names, f.Known, f.On = w.places(u, r.Verb)
 		}
-		u.unit.Facts.Facts = append(u.unit.Facts.Facts, f)
+		u.unit.add(f)
 	}
 	if u.call != nil {
 		w.shapes(u, o, api)
+		w.waits(u, api)
 	}
 	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
 		u.unit.Facts.Facts[n-1].Prefixes = prefixes

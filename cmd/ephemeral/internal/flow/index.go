@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
@@ -15,7 +16,8 @@ type index struct {
 	units    map[types.Object]*Unit
 	methods  map[types.Object][]*Unit // by type
 	assigned map[types.Object][]value // to variables and fields
-	changed  map[types.Object]bool    // variables of which a part is set, or whose address is taken
+	shared   map[types.Object]bool    // variables whose address is taken
+	parts    map[types.Object][]set   // of variables: fields that are set later
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
 	dynamic  map[types.Object][]*call // by the variable with the function
 	escapes  map[any]bool             // functions that code outside the packages may call
@@ -26,7 +28,11 @@ type index struct {
 	memo     map[types.Object][]Text
 	busy     map[types.Object]bool
 	own      map[*types.Package]bool
-	around   map[*ast.CallExpr]any  // the function around a call
+	around   map[*ast.CallExpr]any               // the function around a call
+	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
+	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
+	dropped  []drop
+	started  map[*ast.CallExpr]bool // by a go statement
 	at       map[string][]directive // by file
 }
 
@@ -60,6 +66,18 @@ type call struct {
 	fn   any // the function around it
 }
 
+// set is a field that gets a value.
+type set struct {
+	field types.Object
+	value expr
+}
+
+// drop is a result of a call that is not kept; n is -1 for all results.
+type drop struct {
+	*call
+	n int
+}
+
 // param is a parameter of a function; n is roles.Recv for the receiver.
 type param struct {
 	fn       any
@@ -76,6 +94,7 @@ type use struct {
 	value expr
 	fn    any // the function around it
 	pos   token.Pos
+	on    string // what the field belongs to, for people
 
 	compared bool // the field is not set, but compared with the value
 }
@@ -83,10 +102,11 @@ type use struct {
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, changed: map[types.Object]bool{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
+		units: map[types.Object]*Unit{}, shared: map[types.Object]bool{}, parts: map[types.Object][]set{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
 		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},
 		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[types.Object][]Text{}, busy: map[types.Object]bool{},
-		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, at: map[string][]directive{},
+		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, holder: map[*ast.CallExpr]string{},
+		labels: map[*ast.CompositeLit]*ast.CallExpr{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
 	seen := map[*types.Package]bool{}
 	for _, p := range w.Packages {
@@ -97,12 +117,13 @@ func (w *World) Index() {
 		for _, f := range p.Syntax {
 			w.comments(f)
 			for _, d := range f.Decls {
-				w.declaration(p, d)
+				test := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+				w.declaration(p, d, test)
 			}
 		}
 	}
-	for v, calls := range w.dynamic {
-		for _, fn := range w.functions(v, map[types.Object]bool{}) {
+	for _, calls := range w.dynamic {
+		for _, fn := range w.functions(expr{calls[0].Fun, calls[0].info}) {
 			w.calls[fn] = append(w.calls[fn], calls...)
 			if of, ok := fn.(*types.Func); ok && !w.own[of.Pkg()] {
 				for _, c := range calls {
@@ -113,6 +134,9 @@ func (w *World) Index() {
 	}
 	for _, u := range w.used {
 		w.facts(u)
+	}
+	for _, d := range w.dropped {
+		w.drops(d)
 	}
 	w.declared()
 }
@@ -144,11 +168,12 @@ func (w *World) library(p *types.Package, seen map[*types.Package]bool) {
 }
 
 // declaration makes the units of a declaration, and walks over them.
-func (w *World) declaration(p *Package, d ast.Decl) {
+func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		fn, _ := p.TypesInfo.Defs[d.Name].(*types.Func)
-		u := &Unit{Pkg: p, Object: fn, Node: d, Always: d.Recv == nil && d.Name.Name == "init"}
+		u := &Unit{Pkg: p, Object: fn, Node: d, Always: d.Recv == nil && d.Name.Name == "init",
+			Test: test && !strings.HasPrefix(d.Name.Name, "Example")}
 		if d.Recv != nil {
 			if t := named(fn.Signature().Recv().Type()); t != nil {
 				w.methods[t.Obj()] = append(w.methods[t.Obj()], u)
@@ -160,7 +185,7 @@ func (w *World) declaration(p *Package, d ast.Decl) {
 		for _, spec := range d.Specs {
 			switch spec := spec.(type) {
 			case *ast.ValueSpec:
-				u := &Unit{Pkg: p, Node: spec, Always: d.Tok == token.VAR}
+				u := &Unit{Pkg: p, Node: spec, Test: test, Always: d.Tok == token.VAR}
 				for _, id := range spec.Names {
 					w.units[p.TypesInfo.Defs[id]] = u
 				}
@@ -201,36 +226,6 @@ func (w *World) parameters(fn any, recv *ast.FieldList, t *ast.FuncType, info *t
 			n++
 		}
 	}
-}
-
-// functions returns the functions that a variable may hold.
-func (w *World) functions(v types.Object, seen map[types.Object]bool) (all []any) {
-	if v == nil || seen[v] {
-		return nil
-	}
-	seen[v] = true
-	from := w.assigned[v]
-	if p, ok := w.params[v]; ok {
-		for _, c := range w.calls[p.fn] {
-			for _, x := range c.arguments(p) {
-				from = append(from, value{expr: x})
-			}
-		}
-	}
-	for _, x := range from {
-		switch to := ast.Unparen(x.Expr).(type) {
-		case *ast.FuncLit:
-			all = append(all, to)
-		case *ast.Ident, *ast.SelectorExpr:
-			switch o := Object(to, x.info).(type) {
-			case *types.Func:
-				all = append(all, o)
-			case *types.Var:
-				all = append(all, w.functions(o, seen)...)
-			}
-		}
-	}
-	return all
 }
 
 // arguments returns what a call passes for a parameter.

@@ -105,6 +105,7 @@ type Unit struct {
 	Object types.Object // nil for "var _" and init functions
 	Node   ast.Node
 	Uses   []types.Object // what it mentions
+	Test   bool           // it belongs to a test, which is no example
 	Always bool           // it runs in every program with its package
 	Facts
 }

@@ -17,6 +17,7 @@ const (
 type Text struct {
 	S     string
 	Pos   token.Pos // where it is written
+	Via   token.Pos // the argument from which a helper got it, or a part of it
 	Loose bool      // it may be put together of pieces that do not belong together
 }
 
@@ -43,7 +44,7 @@ func join(left, right []Text) []Text {
 	var all []Text
 	for _, l := range left {
 		for _, r := range right {
-			t := Text{S: l.S + r.S, Pos: l.Pos, Loose: l.Loose || r.Loose || len(left) > 1 && len(right) > 1}
+			t := Text{S: l.S + r.S, Pos: l.Pos, Via: max(l.Via, r.Via), Loose: l.Loose || r.Loose || len(left) > 1 && len(right) > 1}
 			if l.S == "" || !t.Pos.IsValid() || l.Open() {
 				t.Pos = r.Pos
 			}

@@ -100,11 +100,7 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 	}
 	p, isParam := w.params[v]
 	if isParam && f != nil && p.fn == f.fn {
-		var all []Text
-		for _, arg := range f.call.arguments(p) {
-			all = append(all, w.texts(arg, f.up)...)
-		}
-		return unite(all)
+		return unite(w.passed(f.call, p, f.up))
 	}
 	if all, ok := w.memo[v]; ok {
 		return all
@@ -119,9 +115,7 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 	}
 	if isParam {
 		for _, c := range w.calls[p.fn] {
-			for _, arg := range c.arguments(p) {
-				all = append(all, w.texts(arg, nil)...)
-			}
+			all = append(all, w.passed(c, p, nil)...)
 		}
 		if len(w.calls[p.fn]) == 0 || w.escapes[p.fn] {
 			all = append(all, Text{S: Hole, Pos: v.Pos()})
@@ -140,14 +134,26 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 	return all
 }
 
+// passed returns the texts that a call passes for a parameter.
+func (w *World) passed(c *call, p param, f *frame) (all []Text) {
+	for _, arg := range c.arguments(p) {
+		for _, t := range w.texts(arg, f) {
+			if !t.Via.IsValid() && p.n >= 0 {
+				t.Via = arg.Pos()
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // value returns the texts of something that is assigned.
 func (w *World) value(a value) []Text {
 	switch a.part {
 	case keys:
-		from := w.origin(a.expr)
-		if lit, ok := ast.Unparen(from.Expr).(*ast.CompositeLit); ok {
-			if _, ok := from.info.TypeOf(lit).Underlying().(*types.Map); ok {
-				return w.elements(lit, from.info, nil, true)
+		if lit, info := w.literal(a.expr); lit != nil {
+			if _, ok := info.TypeOf(lit).Underlying().(*types.Map); ok {
+				return w.elements(lit, info, nil, true)
 			}
 		}
 	case result:
@@ -158,14 +164,6 @@ func (w *World) value(a value) []Text {
 		return w.texts(a.expr, nil)
 	}
 	return []Text{{S: Hole, Pos: a.Pos()}}
-}
-
-// origin follows a variable to its only value, which may be in another package.
-func (w *World) origin(x expr) expr {
-	if o := Object(x.Expr, x.info); o != nil && len(w.assigned[o]) == 1 && w.assigned[o][0].part == whole {
-		return w.assigned[o][0].expr
-	}
-	return x
 }
 
 // instance returns the texts of a template. For a function, c is the call.

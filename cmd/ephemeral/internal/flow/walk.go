@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // walker walks over one unit.
@@ -45,12 +46,17 @@ func (k *walker) walk(node ast.Node, fn any) {
 			}
 		case *ast.CompositeLit:
 			k.composite(n, fn)
+		case *ast.ExprStmt:
+			k.drop(n.X, -1, fn)
+		case *ast.DeferStmt:
+			k.drop(n.Call, -1, fn)
+		case *ast.GoStmt:
+			w.started[n.Call] = true
+			k.drop(n.Call, -1, fn)
 		case *ast.UnaryExpr:
-			if n.Op == token.AND {
-				k.change(n.X)
-			}
 			if _, lit := ast.Unparen(n.X).(*ast.CompositeLit); n.Op == token.AND && !lit {
 				if o := Object(n.X, k.info); o != nil {
+					w.shared[o] = true
 					if basic, ok := o.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
 						w.assigned[o] = append(w.assigned[o], value{expr: expr{n.X, k.info}, part: unknown})
 					}
@@ -61,6 +67,9 @@ func (k *walker) walk(node ast.Node, fn any) {
 		case *ast.ReturnStmt:
 			for i := range n.Results {
 				w.returns[fn] = append(w.returns[fn], value{expr: expr{n.Results[i], k.info}, n: i})
+			}
+			if len(n.Results) == 0 {
+				w.returns[fn] = append(w.returns[fn], value{part: unknown, n: -1})
 			}
 		case *ast.BinaryExpr:
 			if n.Op == token.EQL || n.Op == token.NEQ {
@@ -103,6 +112,15 @@ func (k *walker) assign(n *ast.AssignStmt, fn any) {
 			}
 		}
 		k.set(to, v, fn)
+		if id, ok := to.(*ast.Ident); ok && id.Name == "_" && v.Expr != nil {
+			k.drop(v.Expr, v.n, fn)
+		}
+	}
+}
+
+func (k *walker) drop(x ast.Expr, n int, fn any) {
+	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok {
+		k.w.dropped = append(k.w.dropped, drop{&call{c, k.info, k.u, fn}, n})
 	}
 }
 
@@ -111,8 +129,12 @@ func (k *walker) set(to ast.Expr, v value, fn any) {
 	if v.Expr == nil {
 		return
 	}
-	if _, ok := ast.Unparen(to).(*ast.Ident); !ok {
-		k.change(to)
+	made := v.Expr
+	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && isMust(Object(c.Fun, k.info)) {
+		made = c.Args[0]
+	}
+	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && v.n == 0 {
+		k.w.holder[c] = types.ExprString(to)
 	}
 	switch x := ast.Unparen(to).(type) {
 	case *ast.IndexExpr: // an element; see World.texts
@@ -125,6 +147,10 @@ func (k *walker) set(to ast.Expr, v value, fn any) {
 		return
 	}
 	k.w.assigned[o] = append(k.w.assigned[o], v)
+	if sel, ok := to.(*ast.SelectorExpr); ok {
+		of := Object(sel.X, k.info)
+		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+	}
 	if k.w.fields[o] != "" && v.part == whole {
 		k.w.used = append(k.w.used, use{unit: k.u, field: o, value: v.expr, fn: fn, pos: to.Pos()})
 	}
@@ -140,6 +166,14 @@ func (k *walker) composite(n *ast.CompositeLit, fn any) {
 	if !ok {
 		return
 	}
+	on := k.w.holder[k.w.labels[n]]
+	for _, x := range n.Elts {
+		if kv, ok := x.(*ast.KeyValueExpr); ok && strings.HasSuffix(k.w.fields[Object(kv.Key, k.info)], "Options.Name") {
+			if name := k.info.Types[kv.Value].Value; name != nil {
+				on = name.ExactString()
+			}
+		}
+	}
 	for i, x := range n.Elts {
 		var field types.Object
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
@@ -153,7 +187,7 @@ func (k *walker) composite(n *ast.CompositeLit, fn any) {
 		v := expr{x, k.info}
 		k.w.assigned[field] = append(k.w.assigned[field], value{expr: v})
 		if k.w.fields[field] != "" {
-			k.w.used = append(k.w.used, use{unit: k.u, field: field, value: v, fn: fn, pos: x.Pos()})
+			k.w.used = append(k.w.used, use{unit: k.u, field: field, value: v, fn: fn, pos: x.Pos(), on: on})
 		}
 	}
 }
@@ -182,6 +216,9 @@ func (k *walker) call(n *ast.CallExpr, fn any) {
 		read = true
 	}
 	for i, arg := range n.Args {
+		if lit, ok := ast.Unparen(arg).(*ast.CompositeLit); ok {
+			k.w.labels[lit] = n
+		}
 		if read {
 			break
 		}
@@ -189,7 +226,7 @@ func (k *walker) call(n *ast.CallExpr, fn any) {
 			k.w.escapes[f] = true
 			for _, r := range RolesOf(f) {
 				if r.Verb == "raises" { // other code calls it, with any name
-					k.u.Facts.Facts = append(k.u.Facts.Facts, Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
+					k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
 				}
 			}
 		}

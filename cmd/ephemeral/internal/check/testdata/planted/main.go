@@ -30,13 +30,13 @@ func main() {
 	s := &server{sink: sink}
 	s.orders = core.Must(core.NewCoordinator(s.ship, core.Options{
 		Sink:     sink,
-		CancelOn: "wharehouse.closed", // want `CancelOn: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(testdata/planted/main.go:24\)`
+		CancelOn: "wharehouse.closed", // want `CancelOn of s.orders: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(testdata/planted/main.go:24\)`
 		DeferOn:  names.Closed + ", circuit.open.*, operation.panicked",
 		Lanes:    []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "order.shiped"}}, // want `"order.shiped"; did you mean "order.shipped"`
 		Classes:  []core.Class{{Name: "stripe"}},
 	}))
-	s.orders.Lane("hto").Enqueue(ctx, "1")       // want `the options of the coordinator have no lane "hto"; did you mean "hot"`
-	s.orders.Class("strpe").TryEnqueue(ctx, "2") // want `the options of the coordinator have no class "strpe"; did you mean "stripe"`
+	s.orders.Lane("hto").Enqueue(ctx, "1")       // want `Lane of s.orders: its options have no lane "hto"; did you mean "hot"`
+	s.orders.Class("strpe").TryEnqueue(ctx, "2") // want `its options have no class "strpe"; did you mean "stripe"`
 	s.orders.Lane("hot")                         // want `Lane returns a view`
 	s.orders.Cost(3)                             // want `Cost returns a view`
 	s.orders.Lane("slow").Class("stripe").Enqueue(ctx, "3")
@@ -54,7 +54,7 @@ func main() {
 	names.Announce(core.OperationFrom(ctx), "price", "changed")
 	subscribe(sink, "stock.changed, price.changed") // want `nothing raises "stock.changed"`
 
-	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "api", Failure: "api.falied"})) // want `Failure: nothing raises "api.falied"; did you mean "api.failed"`
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "api", Failure: "api.falied"})) // want `Failure of "api": nothing raises "api.falied"; did you mean "api.failed"`
 	defer breaker.Close()
 	sink.Raise("api.failed")
 	subscribe(sink, circuitbreaker.SignalOpen+".api")
@@ -68,19 +68,19 @@ func main() {
 
 	other := core.Must(core.NewCoordinator(s.ship, core.Options{Sink: sink, Lanes: core.Must(core.ParseLanes("fast:2, late"))}))
 	other.Lane("fast").Enqueue(ctx, "4")
-	other.Lane("hot").Enqueue(ctx, "5") // want `the options of the coordinator have no lane "hot"`
+	other.Lane("hot").Enqueue(ctx, "5") // want `its options have no lane "hot"`
 	mails, _ := core.NewCoordinator(s.ship, core.Options{Sink: sink})
 	mails.Class("stripe").Lane("late").Enqueue(ctx, "6") // want `no (class "stripe"|lane "late")`
 
 	var own *core.Coordinator[int]
 	own = core.Must(core.NewCoordinator(func(inner context.Context, n int) error {
 		future, _ := own.Submit(inner, n)
-		future.Wait(ctx) // want `Wait waits for the coordinator whose body this is`
+		future.Wait(ctx) // want `Wait waits for the coordinator (own|s.orders), whose body this is`
 		future.Wait(inner)
 		limited, cancel := context.WithTimeout(inner, 1)
 		defer cancel()
 		own.Do(limited, n)
-		return own.Do(ctx, n-1) // want `Do waits for the coordinator whose body this is`
+		return own.Do(ctx, n-1) // want `Do waits for the coordinator (own|s.orders), whose body this is`
 	}, core.Options{}))
 
 	_, err := jobs.New(sink, []jobs.Job{
@@ -93,10 +93,11 @@ func main() {
 	sink.Raise(os.Getenv("NAME"))
 	subscribe(sink, "config.reloaded")
 	_, _ = retry.New(retry.Options{})
+	lanes(ctx, sink)
 }
 
 func (s *server) ship(ctx context.Context, id string) error {
-	s.orders.Do(context.Background(), id+"'") // want `Do waits for the coordinator whose body this is`
+	s.orders.Do(context.Background(), id+"'") // want `Do waits for the coordinator (own|s.orders), whose body this is`
 	s.orders.Do(ctx, id+"''")
 	go s.orders.Drain(context.Background())
 	core.OperationFrom(ctx).RaiseKey("order.shipped", id)

@@ -1,0 +1,178 @@
+package flow
+
+import (
+	"cmp"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// drops writes down a result that is not kept: a view, or the release of a signal that is held
+// without a lease, which a helper may return.
+func (w *World) drops(d drop) {
+	f := Fact{Pos: d.Pos()}
+	fn, _ := Object(d.Fun, d.info).(*types.Func)
+	if fn == nil {
+		return
+	}
+	f.API = fn.Name()
+	if slices.ContainsFunc(RolesOf(fn), isView) {
+		f.Verb = "view"
+		d.unit.add(f)
+		return
+	}
+	t := w.trace(expr{d.CallExpr, d.info}, max(0, d.n))
+	for _, from := range t.from {
+		c, ok := from.Expr.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		held := Object(c.Fun, from.info)
+		for _, r := range RolesOf(held) {
+			if r.Verb != "release" || d.unit.Test {
+				continue
+			}
+			lease := w.texts(expr{c.Args[r.Parts[0].Index], from.info}, nil)
+			if len(lease) > 0 && !slices.ContainsFunc(lease, func(t Text) bool { return t.S != "0" && !strings.HasPrefix(t.S, "-") }) {
+				f.Verb, f.API = "release", held.Name()
+				if c != d.CallExpr {
+					f.API, f.Helper = fn.Name(), c.Pos()
+				}
+				d.unit.add(f)
+			}
+		}
+	}
+}
+
+// calls that wait for the end of operations. The first argument is a context.
+var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}
+
+// waits writes down a call in a body that waits for its own coordinator with another context
+// than that of the body.
+func (w *World) waits(u use, f Fact) {
+	sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr)
+	if !ok || len(u.call.Args) == 0 || !slices.Contains(waiting, sel.Sel.Name) {
+		return
+	}
+	body, started := u.fn, w.started[u.call.CallExpr]
+	for { // a function that is called where it is written belongs to the one around it
+		lit, ok := body.(*ast.FuncLit)
+		if !ok || len(w.calls[lit]) != 1 || started {
+			break
+		}
+		c := w.calls[lit][0]
+		body, started = c.fn, w.started[c.CallExpr]
+	}
+	if started || body == nil {
+		return
+	}
+	var at ast.Node
+	switch fn := body.(type) {
+	case *ast.FuncLit:
+		at = fn.Body
+	case *types.Func:
+		at = w.units[fn].Node.(*ast.FuncDecl).Body
+	}
+	in := inside{w, body, at, map[types.Object]bool{}}
+	if made, ok := in.owner(expr{sel.X, u.call.info}); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
+		f.Verb, f.API = "waits", sel.Sel.Name
+		opts, _ := made.options()
+		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(sel.X))
+		u.unit.add(f)
+	}
+}
+
+// inside is a place in a function.
+type inside struct {
+	w    *World
+	body any
+	node ast.Node
+	seen map[types.Object]bool
+}
+
+func (in inside) declares(o types.Object) bool {
+	return in.node.Pos() <= o.Pos() && o.Pos() < in.node.End()
+}
+
+// owner returns the call that makes the coordinator behind an expression, if the function is its
+// body. A field counts only if it is one of the receiver, or of a variable around the function:
+// that of another variable may belong to another coordinator.
+func (in inside) owner(x expr) (none call, ok bool) {
+	x = in.w.base(x, func(fn *types.Func) bool {
+		return slices.ContainsFunc(RolesOf(fn), isView) || fn.Name() == "Submit" || fn.Name() == "Group"
+	})
+	switch e := ast.Unparen(x.Expr).(type) {
+	case *ast.CallExpr:
+		o := Object(e.Fun, x.info)
+		if dir, name := Key(o); isMust(o) {
+			return in.owner(expr{e.Args[0], x.info})
+		} else if dir != "" && strings.HasPrefix(name, "New") {
+			return call{CallExpr: e, info: x.info}, slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
+		}
+		return none, false
+	case *ast.SelectorExpr:
+		if v, ok := Object(e, x.info).(*types.Var); ok && v.IsField() {
+			id, isIdent := ast.Unparen(e.X).(*ast.Ident)
+			if !isIdent {
+				return none, false
+			}
+			of := Object(id, x.info)
+			if p, isParam := in.w.params[of]; of == nil || isParam && p.fn == in.body && p.n >= 0 || in.declares(of) {
+				return none, false
+			}
+		}
+	case *ast.Ident:
+	default:
+		return none, false
+	}
+	o := Object(x.Expr, x.info)
+	if o == nil || in.seen[o] {
+		return none, false
+	}
+	in.seen[o] = true
+	for _, a := range in.w.assigned[o] {
+		if a.part == whole || a.part == result && a.n == 0 {
+			if made, ok := in.owner(a.expr); ok {
+				return made, true
+			}
+		}
+	}
+	return none, false
+}
+
+// runs reports whether an argument is the function, or a wrapper of the library around it.
+func (in inside) runs(x expr) bool {
+	if c, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok {
+		dir, name := Key(Object(c.Fun, x.info))
+		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
+	}
+	return slices.Contains(in.w.functions(x), in.body)
+}
+
+// foreign reports whether a context is not that of the body: it is context.Background(), or made
+// from it, or a variable from outside.
+func (in inside) foreign(x expr) bool {
+	switch e := ast.Unparen(x.Expr).(type) {
+	case *ast.CallExpr:
+		fn, ok := Object(e.Fun, x.info).(*types.Func)
+		if !ok || fn.Pkg() == nil || fn.Pkg().Path() != "context" {
+			return false
+		}
+		return len(e.Args) == 0 || in.foreign(expr{e.Args[0], x.info})
+	case *ast.Ident:
+		v, ok := Object(e, x.info).(*types.Var)
+		if p, isParam := in.w.params[v]; !ok || isParam && p.fn == in.body || !types.IsInterface(v.Type()) {
+			return false
+		} else if !in.declares(v) {
+			return true
+		} else if isParam || in.seen[v] {
+			return false
+		}
+		in.seen[v] = true
+		return len(in.w.assigned[v]) > 0 && !slices.ContainsFunc(in.w.assigned[v], func(a value) bool {
+			return a.part != whole && (a.part != result || a.n != 0) || !in.foreign(a.expr)
+		})
+	}
+	return false
+}

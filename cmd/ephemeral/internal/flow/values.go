@@ -1,0 +1,236 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strconv"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+)
+
+// trace follows an expression to what makes its values: calls, literals and functions.
+type trace struct {
+	w       *World
+	from    []expr
+	through []types.Object    // variables, fields and functions
+	read    map[ast.Expr]bool // fields of options
+	partly  bool              // there may be other values
+}
+
+// trace returns where the values of an expression come from: of a call, those of its n-th result.
+// The values of a list or a map count as its own.
+func (w *World) trace(x expr, n int) *trace {
+	t := &trace{w: w, read: map[ast.Expr]bool{}}
+	t.follow(x, n)
+	return t
+}
+
+func (t *trace) follow(x expr, n int) {
+	switch e := ast.Unparen(x.Expr).(type) {
+	case *ast.UnaryExpr:
+		_, lit := ast.Unparen(e.X).(*ast.CompositeLit)
+		t.partly = t.partly || e.Op != token.AND || !lit
+		t.follow(expr{e.X, x.info}, 0)
+	case *ast.StarExpr:
+		t.follow(expr{e.X, x.info}, 0)
+	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
+		switch o := Object(e.(ast.Expr), x.info).(type) {
+		case *types.Nil:
+		case *types.Var:
+			if sel, ok := e.(*ast.SelectorExpr); ok && t.w.fields[o] != "" {
+				t.field(expr{sel.X, x.info}, sel, t.w.fields[o])
+			} else {
+				t.variable(o)
+			}
+		default:
+			t.from = append(t.from, expr{e.(ast.Expr), x.info})
+		}
+	case *ast.CallExpr:
+		o := Object(e.Fun, x.info)
+		fn, _ := o.(*types.Func)
+		_, appends := o.(*types.Builtin)
+		switch {
+		case isMust(o):
+			t.follow(expr{e.Args[0], x.info}, n)
+		case appends && o.Name() == "append":
+			for _, arg := range e.Args {
+				t.follow(expr{arg, x.info}, 0)
+			}
+		case fn == nil || !t.w.own[fn.Pkg()]:
+			t.from = append(t.from, expr{e, x.info})
+		case !slices.Contains(t.through, o):
+			t.through = append(t.through, o)
+			found := false
+			for _, r := range t.w.returns[fn] {
+				t.partly = t.partly || r.part != whole
+				if r.n == n && r.part == whole {
+					found = true
+					t.follow(r.expr, n)
+				}
+			}
+			t.partly = t.partly || !found
+		}
+	default:
+		t.from = append(t.from, expr{e, x.info})
+	}
+}
+
+// field follows a field of options, such as opts.Lanes.
+func (t *trace) field(opts expr, x ast.Expr, name string) {
+	if t.read[x] {
+		return
+	}
+	t.read[x] = true
+	all, known := t.w.option(opts, name)
+	t.partly = t.partly || !known
+	for _, x := range all {
+		t.follow(x, 0)
+	}
+}
+
+func (t *trace) variable(v *types.Var) {
+	if slices.Contains(t.through, types.Object(v)) {
+		return
+	}
+	t.through = append(t.through, v)
+	p, isParam := t.w.params[v]
+	from := t.w.assigned[v]
+	t.partly = t.partly || t.w.shared[v] || isParam && (len(t.w.calls[p.fn]) == 0 || t.w.escapes[p.fn]) || v.IsField() && len(from) == 0
+	for _, a := range from {
+		switch a.part {
+		case whole:
+			t.follow(a.expr, 0)
+		case result:
+			t.follow(a.expr, a.n)
+		default:
+			t.partly = true
+		}
+	}
+	if isParam {
+		for _, c := range t.w.calls[p.fn] {
+			for _, arg := range c.arguments(p) {
+				t.follow(arg, 0)
+			}
+		}
+	}
+}
+
+// functions returns the functions that an expression may be.
+func (w *World) functions(x expr) (all []any) {
+	for _, from := range w.trace(x, 0).from {
+		if lit, ok := from.Expr.(*ast.FuncLit); ok {
+			all = append(all, lit)
+		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
+// literal returns the composite literal that alone makes the value of an expression.
+func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
+	if t := w.trace(x, 0); !t.partly && len(t.from) == 1 {
+		lit, _ = t.from[0].Expr.(*ast.CompositeLit)
+		return lit, t.from[0].info
+	}
+	return nil, nil
+}
+
+// option returns what a field of options may be, if that is known. The field is one of the
+// library, like "core Options.Name". Nothing means that it is not set.
+func (w *World) option(opts expr, field string) (all []expr, known bool) {
+	t := w.trace(opts, 0)
+	if t.partly {
+		return nil, false
+	}
+	for _, v := range t.through {
+		if _, pointer := v.Type().Underlying().(*types.Pointer); pointer {
+			return nil, false
+		}
+		for _, p := range w.parts[v] {
+			if w.fields[p.field] == field {
+				all = append(all, p.value)
+			}
+		}
+	}
+	for _, from := range t.from {
+		lit, ok := from.Expr.(*ast.CompositeLit)
+		if !ok {
+			return nil, false
+		}
+		for _, el := range lit.Elts {
+			kv, ok := el.(*ast.KeyValueExpr)
+			if !ok {
+				return nil, false
+			}
+			if w.fields[Object(kv.Key, from.info)] == field {
+				all = append(all, expr{kv.Value, from.info})
+			}
+		}
+	}
+	return all, true
+}
+
+// makers are the functions that make a sink of their own, if the options have none.
+var makers = map[string][]string{
+	"core":                  {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator"},
+	"atoms/signalaware":     {"New"},
+	"atoms/fixedwork":       {"New"},
+	"atoms/keyedsequential": {"New"},
+	"complete":              {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator", "NewGate", "NewPool", "NewSequencer"},
+}
+
+// options returns the argument with the options of a coordinator, if that is what the call makes.
+func (c call) options() (opts expr, ok bool) {
+	dir, name := Key(Object(c.Fun, c.info))
+	if len(c.Args) == 0 || !slices.Contains(makers[dir], name) {
+		return expr{}, false
+	}
+	return expr{c.Args[len(c.Args)-1], c.info}, true
+}
+
+// made returns the calls that make the coordinators that an expression may be, if all are known.
+func (w *World) made(x expr) (all []call, known bool) {
+	t := w.trace(x, 0)
+	for _, from := range t.from {
+		switch e := from.Expr.(type) {
+		case *ast.CallExpr:
+			c := call{CallExpr: e, info: from.info}
+			if _, ok := c.options(); !ok {
+				return nil, false
+			}
+			all = append(all, c)
+		case *ast.CompositeLit:
+			for _, el := range e.Elts {
+				if kv, ok := el.(*ast.KeyValueExpr); ok {
+					el = kv.Value
+				}
+				inner, ok := w.made(expr{el, from.info})
+				if !ok {
+					return nil, false
+				}
+				all = append(all, inner...)
+			}
+		default:
+			return nil, false
+		}
+	}
+	return all, !t.partly && len(all) > 0
+}
+
+// name is the name of a coordinator for people: its Options.Name if that is constant, or the
+// variable that has it.
+func (w *World) name(opts expr, or string) string {
+	if names, ok := w.option(opts, "core Options.Name"); ok && len(names) == 1 {
+		if texts := w.texts(names[0], nil); len(texts) == 1 && texts[0].Exact() {
+			return strconv.Quote(texts[0].S)
+		}
+	}
+	return or
+}
+
+func isMust(o types.Object) bool {
+	return isFunc(o, roles.Prefix+"core", "Must") || isFunc(o, roles.Prefix+"complete", "Must")
+}
