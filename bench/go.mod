@@ -9,21 +9,28 @@ require (
 	github.com/avast/retry-go/v5 v5.1.1
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/dgraph-io/ristretto/v2 v2.4.2
+	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/mesh v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/mesh/embedded v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
@@ -31,9 +38,14 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/jobs v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/persistentwindow v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/statuspage v0.1.0
@@ -117,21 +129,28 @@ require (
 )
 
 replace (
+	github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 	github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
 	github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
+	github.com/ephemeralgo/ephemeral/atoms/data/sqlite => ../atoms/data/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
+	github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 	github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
+	github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
 	github.com/ephemeralgo/ephemeral/atoms/mesh => ../atoms/mesh
 	github.com/ephemeralgo/ephemeral/atoms/mesh/embedded => ../atoms/mesh/embedded
+	github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
+	github.com/ephemeralgo/ephemeral/atoms/signalaware => ../atoms/signalaware
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
+	github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
@@ -139,9 +158,14 @@ replace (
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector
 	github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
+	github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../patterns/controlledfanout
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
 	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow => ../patterns/dynamicworkflow
+	github.com/ephemeralgo/ephemeral/patterns/jobs => ../patterns/jobs
+	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
 	github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
+	github.com/ephemeralgo/ephemeral/patterns/persistentwindow => ../patterns/persistentwindow
+	github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/reactivefanout
 	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads => ../patterns/signalcoordinatedreads
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
 	github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage

@@ -1,227 +1,161 @@
 package bench
 
 import (
-	"context"
+	"slices"
 	"strconv"
-	"time"
 
-	"github.com/sourcegraph/conc/iter"
-	"github.com/sourcegraph/conc/pool"
-
-	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A sinkCase does something with a sink that has the given MaxAge.
-type sinkCase struct {
-	row    string
-	allocs float64
-	sink   func(age time.Duration) *core.Sink
-	run    func(s *core.Sink, n int)
+// An Original is a row of the original, the C# library, as a program: the same name, the
+// same number of operations, and the same work, done by this library.
+type Original struct {
+	Name string
+	Ops  int
+	New  func() Body // nil: it does not exist here, and Note says why
+	Note string      // what one of the two does that the other does not
+
+	allocs float64 // how many allocations an operation may make; negative: any number
 }
 
-// originalSinkCases are the benchmarks of the original (the C# library) for signals.
-// README.md has a table of the original's names and these names.
-var originalSinkCases = []sinkCase{
-	{"raise/listeners=0", 0, sinkWith(small, 0), raiseNames},
-	{"raise/listeners=1", 0, sinkWith(small, 1), raiseNames},
-	{"raise/listeners=5", 0, sinkWith(small, 5), raiseNames},
-	{"raise/listeners=10", 0, sinkWith(small, 10), raiseNames},
-	{"raise/window=100", 0, sinkWith(100, 0), raiseNames},
-	{"raise/window=10k", 0, sinkWith(10_000, 0), raiseNames},
-	{"raise/window=10k/listeners=1", 0, sinkWith(10_000, 1), raiseNames},
-	{"raise/window=100k", 0, sinkWith(100_000, 0), raiseNames},
-	{"raise/scoped", -1, sinkWith(small, 0), raiseScoped},
-	{"raise/threads=2", 0, sinkWith(small, 0), onThreads(2, raiseNames)},
-	{"raise/threads=4", 0, sinkWith(small, 0), onThreads(4, raiseNames)},
-	{"raise/threads=8", 0, sinkWith(small, 0), onThreads(8, raiseNames)},
-	{"raise/threads=16", 0, sinkWith(small, 0), onThreads(16, raiseNames)},
-	{"raise/threads=16/listeners=1", 0, sinkWith(small, 1), onThreads(16, raiseNames)},
-	{"raise/threads=32", 0, sinkWith(small, 0), onThreads(32, raiseNames)},
-	{"state-query", 0, sinkWith(small, 0), hasNames},
-	{"chain/atoms=3", 0, chained(3), raiseFirst},
-	{"chain/atoms=10", 0, chained(10), raiseFirst},
-	{"chain/atoms=3/threads=16", 0, chained(3), onThreads(16, raiseFirst)},
-	{"window-command", -1, resized, commandSizes},
-	{"clear/size=100", -1, sinkWith(small, 0), clearing(100)},
-	{"clear/size=5000", -1, sinkWith(10_000, 0), clearing(5000)},
-	{"retract/size=100", -1, sinkWith(small, 0), retracting(100)},
-	{"retract/size=5000", -1, sinkWith(10_000, 0), retracting(5000)},
+// Originals lists the rows of the original, in its order.
+func Originals() []Original {
+	return slices.Concat(originalSignals, originalQueries, originalWork, originalParts, originalStores)
 }
 
-// originalRows are the benchmarks of the original, so that both programs can be run and
-// compared. Sinks and coordinators have default options, apart from the size or the limit
-// in the name of the row. A sink is beside time.Now and a sink without a limit of age. A
-// coordinator is beside conc.
+// originalRows are the same rows for the program compare.
 func originalRows() []Row {
 	var rows []Row
-	for _, c := range originalSinkCases {
-		side := func(name string, age time.Duration) Side {
-			return onSink(name, 0, func() *core.Sink { return c.sink(age) }, c.run)
-		}
-		rows = append(rows, Row{Name: c.row, MaxAllocs: c.allocs, Sides: []Side{side("ours", 0), now(0), side("ours-age=none", -1)}})
-	}
-	for _, row := range matchRows() {
-		if name, ok := originalMatches[row.Name]; ok {
-			row.Name = name
-			rows = append(rows, row)
+	for _, o := range Originals() {
+		if o.New != nil {
+			rows = append(rows, Row{Name: o.Name, MaxAllocs: o.allocs, Sides: []Side{{"ours", 0, o.New}, now(0)}})
 		}
 	}
-	return append(rows, []Row{
-		{Name: "coordinator/limit=16", MaxAllocs: -1, Sides: []Side{
-			originalRun(core.NewCoordinator[int]),
-			concRunOf(16, 0, 1, noop),
-		}},
-		{Name: "keyed/limit=16", MaxAllocs: -1, Sides: []Side{
-			originalRun(func(work core.Work[int], opts core.Options) (*core.Coordinator[int], error) {
-				return core.NewKeyedCoordinator(func(i int) string { return keyNames[i%keyCount] }, work, opts)
-			}),
-			concRunOf(16, 0, 1, noop),
-		}},
-		{Name: "for-each/limit=16", MaxAllocs: -1, Sides: forEach(16)},
-		{Name: "for-each/limit=32", MaxAllocs: -1, Sides: forEach(32)},
-		{Name: "results/limit=16", MaxAllocs: -1, Sides: []Side{oursResults(), concResults()}},
-	}...)
+	return rows
 }
 
-// originalMatches are the rows of group match that the original also has, with their names
-// in this group.
-var originalMatches = map[string]string{
-	"op=match/pattern=prefix":      "pattern/simple",
-	"op=match/pattern=list":        "pattern/mixed",
-	"op=match/pattern=inner-stars": "pattern/complex",
-	"op=parse-command/at=start":    "command-parse",
+const someNames = "the original builds names, and so does this"
+
+// originalSignals raise signals. An operation is one raise or one chain.
+var originalSignals = []Original{
+	{"raise, no listener", 750_000, onFresh(core.SinkOptions{}, 0, raiseOne), "", 0},
+	{"raise, 1 listener", 110_000, onFresh(core.SinkOptions{}, 1, raiseOne), cancellable, 0},
+	{"raise, 5 listeners", 680_000, onFresh(core.SinkOptions{}, 5, raiseOne), cancellable, 0},
+	{"raise, 10 listeners", 630_000, onFresh(core.SinkOptions{}, 10, raiseOne), cancellable, 0},
+	{"match simple", 7_000_000, matching([]string{"test.*"}, "test.foo", "test.bar", "other.baz", "test.qux"), "", 0},
+	{"match complex", 12_800_000, matching(
+		[]string{"app.*.error.*", "system.metrics.*.cpu.*", "user.*.login.*", "cache.*.miss.*"},
+		"app.web.error.500", "system.metrics.server1.cpu.high", "user.john.login.success", "cache.redis.miss.product", "other.unmatched.signal",
+	), "", 0},
+	{"match mixed", 5_900_000, matching(
+		[]string{"*", "*.level", "*.*.deep", "*.level.*.deep"},
+		"simple", "one.level", "two.level.deep", "three.level.very.deep", "four.level.even.more.deep",
+	), "", 0},
+	{"parse commands", 9_450_000, parsing, "", 0},
+	{"limiter acquire", 1_580_000, acquiring(1), "a limiter of .NET gets its tokens from a timer; ours reads the clock", 0},
+	{"window commands", 240_000, resizing, "ours raises an answer to each command", -1},
+	{"chain of 3", 156_000, chained(3, 1), "", -1},
+	{"chain of 10", 39_000, chained(10, 1), "", -1},
+	{"chain of 3, 16 threads", 108_800, chained(3, 16), "", -1},
+	{"burst, 100 names", 800_000, onFresh(core.SinkOptions{}, 0, raiseBuilt("burst.", 100)), someNames, -1},
+	{"overflow of 100", 614_000, onFresh(core.SinkOptions{Capacity: 100}, 0, raiseBuilt("overflow.", 0)), someNames, -1},
+	{"window of 100k, unique", 100_000, onFresh(core.SinkOptions{Capacity: 100_000}, 0, raiseBuilt("signal.", 0)), someNames, -1},
+	{"window of 50k, 1 listener", 50_000, onFresh(core.SinkOptions{Capacity: 50_000}, 1, raiseBuilt("signal.", 0)), cancellable, -1},
+	{"2 threads, unique", 650_000, onFresh(core.SinkOptions{}, 0, onThreads(2, raiseBuilt("thread.", 0))), someNames, -1},
+	{"16 threads, unique", 528_000, onFresh(core.SinkOptions{}, 0, onThreads(16, raiseBuilt("thread.", 0))), someNames, -1},
+	{"16 threads, 1 listener", 464_000, onFresh(core.SinkOptions{}, 1, onThreads(16, raiseBuilt("thread.", 0))), cancellable, -1},
 }
 
-// sinkWith returns a function that makes a full sink. Its subscribers match every name.
-func sinkWith(capacity, listeners int) func(age time.Duration) *core.Sink {
-	return func(age time.Duration) *core.Sink {
-		s := fullSink(core.SinkOptions{Capacity: capacity, MaxAge: age})
-		for range listeners {
-			s.Subscribe("file.saved.*", func(core.Signal) {})
-		}
-		return s
-	}
-}
+const cancellable = "a call of our listener can be cancelled and waited for"
 
-// chained returns a function that makes a sink with a chain of subscribers: each raises
-// the signal that the next one is subscribed to.
-func chained(atoms int) func(age time.Duration) *core.Sink {
-	return func(age time.Duration) *core.Sink {
-		s := sinkWith(small, 0)(age)
-		from := names[0]
-		for i := range atoms {
-			to := "step.done." + strconv.Itoa(i)
-			s.Subscribe(from, func(core.Signal) { s.Raise(to) })
-			from = to
-		}
-		return s
-	}
-}
-
-// resized makes a sink whose capacity can be set by signals.
-func resized(age time.Duration) *core.Sink {
-	s := sinkWith(small, 0)(age)
-	core.Must(windowsize.New(s, windowsize.Options{}))
-	return s
-}
-
-var sizeCommands = [...]string{
-	windowsize.CommandSizeSet + ":1000",
-	windowsize.CommandSizeSet + ":10000",
-	windowsize.CommandSizeSet + ":50000",
-}
-
-func commandSizes(s *core.Sink, n int) {
-	for i := range n {
-		s.Raise(sizeCommands[i%len(sizeCommands)])
-	}
-}
-
-func raiseScoped(s *core.Sink, n int) {
-	view := s.Scoped("shop", "orders", "pack")
-	for i := range n {
-		view.Raise(name(i))
-	}
-}
-
-// clearing raises signals and removes all of them whenever there are size new ones.
-func clearing(size int) func(s *core.Sink, n int) {
-	return raisingUntil(size, func(s *core.Sink) { s.ForgetAll() })
-}
-
-// retracting raises signals and takes all of them back whenever there are size new ones.
-func retracting(size int) func(s *core.Sink, n int) {
-	return raisingUntil(size, func(s *core.Sink) { s.Retract("file.*") })
-}
-
-func raisingUntil(size int, end func(s *core.Sink)) func(s *core.Sink, n int) {
-	return func(s *core.Sink, n int) {
-		for i := range n {
-			s.Raise(name(i))
-			if (i+1)%size == 0 {
-				end(s)
-			}
-		}
-	}
-}
-
-// originalRun runs operations of a coordinator with default options and a limit of 16.
-func originalRun(maker func(core.Work[int], core.Options) (*core.Coordinator[int], error)) Side {
-	return Side{"ours", 0, func() Body {
-		c := core.Must(maker(nothing, core.Options{MaxConcurrency: 16}))
+// onFresh makes a sink with listeners of all names in each run.
+func onFresh(opts core.SinkOptions, listeners int, run func(s *core.Sink, n int)) func() Body {
+	return func() Body {
 		return Body{Run: func(n int) {
-			ctx := context.Background()
-			for i := range n {
-				_, err := c.Enqueue(ctx, i)
-				check(err)
+			s := core.NewSink(opts)
+			for range listeners {
+				s.Subscribe("*", func(core.Signal) {})
 			}
-			check(c.Flush(ctx))
-		}, Close: closing(c)}
-	}}
+			run(s, n)
+		}}
+	}
 }
 
-// forEach returns ForEach over a sequence, a conc pool, and conc's ForEach over a slice.
-func forEach(limit int) []Side {
-	return []Side{
-		loop("ours", 0, func(n int) {
-			items := func(yield func(int) bool) {
-				for i := range n {
-					if !yield(i) {
-						return
+func raiseOne(s *core.Sink, n int) {
+	for range n {
+		s.Raise("test.signal")
+	}
+}
+
+// raiseBuilt raises names with a number, which it builds. They are all different, or there
+// are so many.
+func raiseBuilt(prefix string, different int) func(s *core.Sink, n int) {
+	return func(s *core.Sink, n int) {
+		var text [32]byte
+		for i := range n {
+			if different > 0 {
+				i %= different
+			}
+			s.Raise(string(strconv.AppendInt(append(text[:0], prefix...), int64(i), 10)))
+		}
+	}
+}
+
+// chained makes a chain of handlers in each run. A chain is an operation.
+func chained(atoms, threads int) func() Body {
+	return onFresh(core.SinkOptions{}, 0, func(s *core.Sink, n int) {
+		chain(s, atoms)
+		onThreads(threads, raiseInput)(s, n)
+	})
+}
+
+// chain makes handlers: each raises the signal that the next one waits for.
+func chain(s *core.Sink, atoms int) {
+	from := "input"
+	for i := range atoms {
+		to := "step." + strconv.Itoa(i)
+		if i == atoms-1 {
+			to = "output"
+		}
+		s.Subscribe(from, func(core.Signal) { s.Raise(to) })
+		from = to
+	}
+}
+
+func raiseInput(s *core.Sink, n int) {
+	for range n {
+		s.Raise("input")
+	}
+}
+
+// matching compares each name with each pattern in turns.
+func matching(patterns []string, names ...string) func() Body {
+	return func() Body {
+		return Body{Run: func(n int) {
+			for n > 0 {
+				for _, name := range names {
+					for _, pattern := range patterns {
+						core.Match(pattern, name)
 					}
+					n -= len(patterns)
 				}
 			}
-			check(core.ForEach(context.Background(), items, nothing, core.Options{MaxConcurrency: limit}))
-		}),
-		concRunOf(limit, 0, 1, noop),
-		loop("conc-iter", 0, func(n int) {
-			iter.Iterator[struct{}]{MaxGoroutines: limit}.ForEach(make([]struct{}, n), func(*struct{}) {})
-		}),
+		}}
 	}
 }
 
-func oursResults() Side {
-	return Side{"ours", 0, func() Body {
-		work := func(_ context.Context, i int) (int, error) { return i, nil }
-		c := core.Must(core.NewResultCoordinator(work, core.Options{MaxConcurrency: 16}))
-		return Body{Run: func(n int) {
-			ctx := context.Background()
-			for i := range n {
-				_, err := c.Enqueue(ctx, i)
-				check(err)
+func parsing() Body {
+	commands := [...]struct{ name, command string }{
+		{"window.size.set:500", "window.size.set"},
+		{"rate.limit.set:10.5", "rate.limit.set"},
+		{"window.time.set:30s", "window.time.set"},
+	}
+	return Body{Run: func(n int) {
+		for n > 0 {
+			for _, c := range commands {
+				core.ParseCommand(c.name, c.command)
 			}
-			check(c.Flush(ctx))
-		}, Close: func() { check(c.Close()) }}
-	}}
-}
-
-func concResults() Side {
-	return loop("conc", 0, func(n int) {
-		p := pool.NewWithResults[int]().WithMaxGoroutines(16)
-		for i := range n {
-			p.Go(func() int { return i })
+			n -= len(commands)
 		}
-		p.Wait()
-	})
+	}}
 }

@@ -149,26 +149,24 @@ func TestMatchCasesAgree(t *testing.T) {
 	}
 }
 
-// An operation of a row of the original raises the number of signals that it should.
-func TestOriginalRowsRaise(t *testing.T) {
-	raises := map[string]uint64{
-		"state-query": 0, "chain/atoms=3": 4, "chain/atoms=3/threads=16": 4, "chain/atoms=10": 11,
-		"window-command": 2, // the command and its answer
+// Rows of the original have names of their own, and say why they do not exist here.
+func TestOriginals(t *testing.T) {
+	names := map[string]bool{}
+	for _, o := range Originals() {
+		coretest.Check(t, !names[o.Name] && o.Name != "", "two rows are called %q", o.Name)
+		coretest.Check(t, o.New == nil && o.Note != "" || o.Ops > 0, "%s: no operations, and no reason", o.Name)
+		names[o.Name] = true
 	}
-	for _, c := range originalSinkCases {
-		want, ok := raises[c.row]
-		if !ok {
-			want = 1
-		}
-		const n = 300
-		for _, age := range ages {
-			s := c.sink(age.age)
-			before := s.Stats().Raised
-			c.run(s, n)
-			if got := s.Stats().Raised - before; got != want*n {
-				t.Errorf("%s, %s: %d raises in %d operations", c.row, age.name, got, n)
-			}
-		}
+}
+
+// An operation of a chain raises one signal, and one more in each handler.
+func TestOriginalChains(t *testing.T) {
+	for _, threads := range []int{1, 16} {
+		s := core.NewSink(core.SinkOptions{})
+		chain(s, 3)
+		onThreads(threads, raiseInput)(s, 300)
+		got := s.Stats().Raised
+		coretest.Check(t, got == 4*300, "%d threads: %d raises in 300 chains of 3", threads, got)
 	}
 }
 

@@ -72,8 +72,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if *cores > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
 	}
+	machine := bench.Machine() // read before a new file changes the tree
 	if *doc != "" {
-		head := docHead(args) // read before the new file changes the tree
+		head := docHead(args)
 		file, err := os.Create(*doc)
 		if err != nil {
 			return err
@@ -82,8 +83,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		stdout = io.MultiWriter(stdout, file)
 		io.WriteString(stdout, head)
 	}
-	fmt.Fprintf(stdout, "%s %s/%s, GOMAXPROCS %d, %d rounds of %v, medians (quartiles)\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)
+	fmt.Fprintf(stdout, "%s, %d rounds of %v, medians (quartiles)\n\n", machine, *rounds, *span)
 	t := table{w: stdout}
 	t.head()
 	found := false
