@@ -14,7 +14,7 @@ type answers struct {
 	asked    *counter         // the counter asked last
 	once     *[maxOnce]string // plain names asked for once, by place; made on first use
 
-	known atomic.Pointer[[recentNames]atomic.Pointer[counter]] // by place; see knows
+	known atomic.Pointer[[recentNames]atomic.Pointer[counter]] // by place; see said
 }
 
 const (
@@ -33,22 +33,30 @@ type tally interface {
 type counter struct {
 	pattern
 	n    int
-	gone waker // woken when n falls; may be nil
-	used bool  // asked for since another plain name looked for room
+	gone waker        // woken when n falls; may be nil
+	used bool         // asked for since another plain name looked for room
+	said atomic.Int32 // what it says without mu
 }
+
+const (
+	saysNothing = iota
+	saysPresent
+	saysAbsent
+)
 
 // count is the number of facts whose names match text. It is the number of a counter, unless
 // that is nil.
 func (t *names) count(text string) (n int, c *counter) {
-	if c = t.asked; c != nil && c.text == text {
-		c.used = true
-		return c.n, c
+	if a := t.asked; a != nil && a.text == text {
+		a.used = true
+		return a.n, a
 	}
 	plain := isPlain(text)
-	if plain {
-		c = t.plain[text]
-	} else {
+	switch {
+	case !plain:
 		c = t.patterns[text]
+	case t.exact.has(place(text)):
+		c = t.plain[text]
 	}
 	switch {
 	case c != nil:
@@ -77,8 +85,8 @@ func (t *names) count(text string) (n int, c *counter) {
 // countPlain counts the facts with that name, which has no counter.
 func (t *names) countPlain(name string) (n int, c *counter) {
 	n = t.facts.countName(name)
-	if c = t.plain[name]; c != nil || len(name) > maxText {
-		return n, c // others may have asked meanwhile
+	if len(name) > maxText {
+		return n, nil
 	}
 	if t.once == nil {
 		t.once = new([maxOnce]string)
@@ -87,6 +95,9 @@ func (t *names) countPlain(name string) (n int, c *counter) {
 	if *once != name {
 		*once = name
 		return n, nil
+	}
+	if c = t.plain[name]; c != nil {
+		return n, c // others have asked meanwhile
 	}
 	if *once = ""; len(t.plain) >= maxCounters && !t.makeRoom() {
 		return n, nil
@@ -127,36 +138,38 @@ func (t *names) forgetCounter(c *counter) {
 	if t.asked == c {
 		t.asked = nil
 	}
-	t.unlearn(c)
+	t.unsay(c)
 	t.recounted(c)
 }
 
-// knows reports, without mu, whether a fact has the plain name text. It may return false if
-// the name has no counter, or nobody has asked since the counter was 0.
-func (t *names) knows(text string) bool {
-	known := t.known.Load()
-	if known == nil {
-		return false
+// said returns, without mu, what the counter of a text says, if there is one. Since nobody may have
+// asked since the counter became 0 or ceased to be 0, it may say nothing.
+func (t *names) said(text string) int32 {
+	if known := t.known.Load(); known != nil {
+		if c := known[place(text)].Load(); c != nil && c.text == text {
+			return c.said.Load()
+		}
 	}
-	c := known[place(text)].Load()
-	return c != nil && c.text == text
+	return saysNothing
 }
 
-// learn makes the name of a counter known to knows, until the counter is 0. It does nothing for
-// other patterns.
-func (t *names) learn(c *counter) {
-	if t.plain[c.text] != c {
-		return
-	}
+// say makes said know a counter, until the counter becomes 0 or ceases to be 0.
+func (t *names) say(c *counter) {
 	known := t.known.Load()
 	if known == nil {
 		known = new([recentNames]atomic.Pointer[counter])
 		t.known.Store(known)
 	}
+	c.said.Store(saysAbsent)
+	if c.n > 0 {
+		c.said.Store(saysPresent)
+	}
 	known[place(c.text)].Store(c)
 }
 
-func (t *names) unlearn(c *counter) {
+// unsay makes said forget a counter.
+func (t *names) unsay(c *counter) {
+	c.said.Store(saysNothing)
 	if known := t.known.Load(); known != nil {
 		known[place(c.text)].CompareAndSwap(c, nil)
 	}

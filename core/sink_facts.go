@@ -217,11 +217,16 @@ func (s *Sink) lockAt(now int64) {
 	s.after.clear()
 }
 
-// lockFresh locks the sink and expires all that is due. It does so in chunks, so that
-// raisers get the lock in between.
+// lockFresh locks the sink and expires all that is due.
 func (s *Sink) lockFresh() (now int64) {
 	s.prepareZero()
 	s.mu.Mutex.Lock() // costs less than spinning; readers rarely contend in a loop
+	return s.freshen()
+}
+
+// freshen expires all that is due. The lock is held. It is released after each chunk, so that raisers
+// get it in between.
+func (s *Sink) freshen() (now int64) {
 	if s.maxAge == never && s.lease == never {
 		return 0
 	}

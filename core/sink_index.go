@@ -10,6 +10,8 @@ type nameIndex struct {
 	end   uint64 // Seq of the first fact that is not in it; up to the tail: it has none
 	names map[string]*indexed
 	peak  int                  // highest number of names since it was cleared
+	spare *indexed             // of the name that has gone last
+	seen  byteSet              // places of all names since it was cleared
 	links []*[linkSegment]step // by place in the ring; made when they are needed
 }
 
@@ -68,8 +70,12 @@ func (x *nameIndex) add(r *ring, most int, to uint64) (more bool) {
 func (x *nameIndex) enter(text string) *indexed {
 	n := x.names[text]
 	if n == nil {
-		n = &indexed{text: text}
+		if n, x.spare = x.spare, nil; n == nil {
+			n = new(indexed)
+		}
+		n.text = text
 		x.names[text] = n
+		x.seen.set(place(text))
 		x.peak = max(x.peak, len(x.names))
 	}
 	n.count++
@@ -91,6 +97,8 @@ func (x *nameIndex) drop(r *ring, seq uint64) {
 		return
 	}
 	delete(x.names, n.text)
+	*n = indexed{}
+	x.spare = n
 	if len(x.names) < x.peak/16 && x.peak > keptNames || len(x.names) == 0 && len(x.links) > keptLinks {
 		*x = nameIndex{}
 	}
@@ -99,8 +107,10 @@ func (x *nameIndex) drop(r *ring, seq uint64) {
 // newest returns the Seq of the newest fact of a name, 0 if there is none, and how many facts
 // have the name.
 func (x *nameIndex) newest(name string) (seq uint64, count int) {
-	if n := x.names[name]; n != nil {
-		return n.newest, n.count
+	if x.seen.has(place(name)) {
+		if n := x.names[name]; n != nil {
+			return n.newest, n.count
+		}
 	}
 	return 0, 0
 }

@@ -29,7 +29,9 @@ type base struct {
 // entered tells the counters, gates and monitors of a route about a new fact.
 func (t *names) entered(r *route, f *fact, seq uint64) {
 	for _, c := range r.counters {
-		c.n++
+		if c.n++; c.n == 1 {
+			c.said.Store(saysNothing)
+		}
 	}
 	r.notice(f, seq, t.after)
 }
@@ -45,7 +47,7 @@ func (t *names) leave(f *fact, seq uint64) {
 func (t *names) leaveRoute(r *route, f *fact, seq uint64) {
 	for _, c := range r.counters {
 		if c.n--; c.n == 0 {
-			t.unlearn(c)
+			c.said.Store(saysNothing)
 		}
 		t.after.wake(c.gone)
 	}

@@ -11,16 +11,22 @@ import (
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Has(pattern string) bool {
-	if s.isFresh() && s.names.knows(pattern) {
-		return true
-	}
-	now := s.lockFresh()
-	n, c := s.names.count(pattern)
-	if n > 0 {
-		if c != nil {
-			s.names.learn(c)
+	switch s.names.said(pattern) {
+	case saysAbsent:
+		return false
+	case saysPresent:
+		if s.isFresh() {
+			return true
 		}
-		s.refresh(now)
+	}
+	s.prepareZero()
+	s.mu.Mutex.Lock()
+	n, c := s.names.count(pattern)
+	if n > 0 && s.refresh() {
+		n, c = s.names.count(pattern)
+	}
+	if c != nil {
+		s.names.say(c)
 	}
 	s.unlock()
 	return n > 0
@@ -33,13 +39,22 @@ func (s *Sink) isFresh() bool {
 	return until == never || until != 0 && s.names.clock.now() < until
 }
 
-// refresh records until when no fact ends by time; none is due now. mu is held.
-// Later facts end later than present ones. Any other change that may end a fact
-// earlier sets fresh to 0.
-func (s *Sink) refresh(now int64) {
-	if until := s.nextEnd(now); s.fresh.Load() != until {
+// refresh expires all that is due, and reports whether anything was. It records until when no fact
+// ends by time. mu is held, but may be released meanwhile. Later facts end later than present ones.
+// Any other change that may end a fact earlier sets fresh to 0.
+func (s *Sink) refresh() (due bool) {
+	var now int64
+	if s.maxAge != never || s.lease != never {
+		now = s.names.clock.now()
+	}
+	until := s.nextEnd(now)
+	if due = until <= now; due {
+		until = s.nextEnd(s.freshen())
+	}
+	if s.fresh.Load() != until {
 		s.fresh.Store(until)
 	}
+	return due
 }
 
 // nextEnd returns when the next fact expires, by age or lease, or never. A new fact may
