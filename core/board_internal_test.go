@@ -373,14 +373,14 @@ func (d *boardDriver) waitingToo() []*Operation {
 // no others.
 func (d *boardDriver) compareKeys() {
 	if !d.b.keyed {
-		if d.b.keys.live != nil {
+		if d.b.keys.chains != nil {
 			d.fatalf("keys are kept without there being keys")
 		}
 		return
 	}
 	known := count(d.waitingToo(), func(o *Operation) bool { return o.key == "" })
-	for text, k := range d.b.keys.live {
-		running, pending := 0, k.pending
+	for k := range d.b.keys.all() {
+		text, running, pending := k.text, 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
 			if o.key == text {
 				running++
@@ -438,7 +438,7 @@ func (d *boardDriver) checkEmpty() {
 			d.fatalf("%d keys with full buckets are kept", n)
 		}
 	}
-	if n := len(d.b.keys.live); n > 0 {
+	if n := d.b.keys.n; n > 0 {
 		d.fatalf("%d idle keys are kept", n)
 	}
 	for i := range d.b.lanes {

@@ -426,7 +426,7 @@ func (b *board) all() []*Operation {
 			all = b.lanes[i].lines[class].appendTo(all)
 		}
 	}
-	for _, k := range b.keys.live {
+	for k := range b.keys.all() {
 		for i := range k.turns {
 			all = k.turns[i].queue.appendTo(all)
 		}

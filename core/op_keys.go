@@ -2,19 +2,19 @@ package core
 
 import (
 	"cmp"
-	"maps"
-	"weak"
+	"hash/maphash"
 )
 
 // keyState is a key with operations that are pending or running. A key without operations
 // is forgotten.
 type keyState struct {
 	text    string
+	hash    uint64
+	next    *keyState // in its chain, or the next unused one
 	running int
 	pending int
 	turns   []turn // by lane
 	only    [1]turn
-	spare   *keyState // the next unused keyState
 }
 
 // turn has the pending operations of a key in a lane.
@@ -22,43 +22,6 @@ type turn struct {
 	key   *keyState
 	up    *Operation // the first operation, in the lane's line, if the key may start one
 	queue line       // the others
-}
-
-// keyTable finds the live keys. A large table without keys is kept until the next garbage collection, so that bursts
-// of keys do not build it again and again.
-type keyTable struct {
-	keyMap
-	idle weak.Pointer[keyMap]
-}
-
-type keyMap struct {
-	live     map[string]*keyState
-	spare    *keyState // unused keyStates to reuse, while any key is live
-	peak     int       // highest len(live) since the map was made; a map never shrinks
-	released int       // keys, since half of the peak was live
-}
-
-// smallPeak is how many keys a map may have had that an idle table keeps.
-const smallPeak = 64
-
-func (t *keyTable) obtain(text string, lanes int) *keyState {
-	if k := t.live[text]; k != nil {
-		return k
-	}
-	if t.live == nil {
-		t.keyMap = *cmp.Or(t.idle.Value(), new(keyMap))
-	}
-	k := t.spare
-	if k == nil {
-		k = newKeyState(lanes)
-	}
-	t.spare, k.spare = k.spare, nil // a new keyState has no next spare
-	k.text = text
-	put(&t.live, text, k)
-	if n := len(t.live); n >= t.peak/2 {
-		t.peak, t.released = max(t.peak, n), 0
-	}
-	return k
 }
 
 func newKeyState(lanes int) *keyState {
@@ -70,29 +33,6 @@ func newKeyState(lanes int) *keyState {
 		k.turns[i].key = k
 	}
 	return k
-}
-
-// release forgets a key that has no operations left.
-func (t *keyTable) release(k *keyState) {
-	if k.running+k.pending > 0 {
-		return
-	}
-	delete(t.live, k.text)
-	k.text, k.spare, t.spare = "", t.spare, k
-	t.released++
-	switch n := len(t.live); {
-	case t.peak <= smallPeak:
-		if n == 0 {
-			k.spare = nil // an idle table keeps one keyState
-		}
-	case t.released > t.peak && n < t.peak/8:
-		fewer := make(map[string]*keyState, 2*n)
-		maps.Copy(fewer, t.live)
-		t.keyMap = keyMap{live: fewer, peak: n}
-	case n == 0:
-		kept := t.keyMap
-		t.keyMap, t.idle = keyMap{}, weak.Make(&kept)
-	}
 }
 
 // keyChanged records that other operations of a key may be able to start, if keys have rates.
@@ -137,7 +77,7 @@ func (b *board) advanceKeys(r *ratedKeys, now int64) {
 // key. An operation that lacks them keeps the key's lower lanes waiting.
 func (b *board) settle(rated *ratedKey, now int64) {
 	r := b.rated
-	k := b.keys.live[rated.text]
+	k := b.keys.get(rated.text, maphash.String(keySeed, rated.text))
 	if k == nil {
 		rated.leave()
 		if at := r.full(&rated.buckets, now); at > now {
