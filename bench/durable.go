@@ -112,7 +112,15 @@ type workTable struct {
 	schema string
 	insert func([]parcel) error // one transaction
 	run    func(n int)          // runs and ends n items
+	serve  func() (stop func()) // runs items until stop is called
+	began  func(parcel)         // called by bodies, if it is not nil
 	close  func()
+}
+
+func (t *workTable) body(p parcel) {
+	if t.began != nil {
+		t.began(p)
+	}
 }
 
 func openWorkTable() *workTable {
@@ -156,7 +164,7 @@ func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *
 	t, ctx := openWorkTable(), context.Background()
 	store := core.Must(postgres.Open(ctx, t.Pool, postgres.Options{Schema: t.schema}))
 	queue := func() *durable.Queue[parcel] {
-		return core.Must(durable.New(store, key, func(context.Context, parcel) error { return nil }, durable.Options{MaxConcurrency: slots, Classes: classes}))
+		return core.Must(durable.New(store, key, func(_ context.Context, p parcel) error { t.body(p); return nil }, durable.Options{MaxConcurrency: slots, Classes: classes}))
 	}
 	producer := queue()
 	if len(classes) > 0 {
@@ -171,6 +179,11 @@ func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *
 		return err
 	}
 	t.close = func() { producer.Close() }
+	t.serve = func() func() {
+		q := queue()
+		go q.Run(ctx)
+		return func() { q.Close() }
+	}
 	t.run = func(n int) {
 		q, left, ended := queue(), atomic.Int64{}, make(chan struct{}, 1)
 		left.Store(int64(n))
@@ -222,11 +235,15 @@ func throughRiver(slots int) *workTable {
 	driver := riverpgxv5.New(t.Pool)
 	core.Must(core.Must(rivermigrate.New(driver, &rivermigrate.Config{Schema: t.schema})).Migrate(ctx, rivermigrate.DirectionUp, nil))
 	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[parcel]) error { return nil }))
+	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[parcel]) error { t.body(job.Args); return nil }))
 	client := core.Must(river.NewClient(driver, &river.Config{
 		Schema: t.schema, Workers: workers, Logger: slog.New(slog.DiscardHandler), FetchCooldown: time.Millisecond,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: slots}},
 	}))
+	t.serve = func() func() {
+		check(client.Start(ctx))
+		return func() { check(client.Stop(ctx)) }
+	}
 	t.insert = func(some []parcel) error {
 		if len(some) == 1 {
 			_, err := client.Insert(ctx, some[0], nil)

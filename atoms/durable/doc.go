@@ -70,6 +70,11 @@
 // if no slot is free in time. Where MaxCluster, the Limit of a lane, or a limit or rate of a class
 // counts, there are none.
 //
+// In a lane, the item that is due for longest is next, and an item of a key is due when the one before it has
+// ended. So keys take turns, with one item each. Only while a process knows of no other item that can run, it
+// starts the next item of a key in the transaction that ends the one before it. It does so at most 16 times
+// in a row. So if the wake-up for an item is lost, that item waits for at most 17 items of another key, or one Poll.
+//
 // Options.Classes are kinds of items that share what is scarce, such as the calls that a service
 // allows. The database decides in the claim, by its clock, for all processes. A claim takes a token;
 // it does not come back, also if the item is given back or its process dies. An item that waits for
@@ -99,7 +104,8 @@
 // When the context of Run ends or [Queue.Stop] is called, the process claims no more items,
 // gives back items that have not started, and waits for its bodies. [Queue.Close] also cancels
 // the bodies and gives their items back. Other processes run these items, or this one after its
-// next start.
+// next start. If the store refuses the end of an item, Run tries again for one Lease after the last body has
+// ended, gives the item back, and returns an error with its ID.
 //
 // # Not offered
 //

@@ -432,8 +432,8 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 // Close is like Stop, and also cancels the running bodies, with the cause [core.ErrClosed]. If
 // such a body returns an error, its item is given back, and the attempt does not count. After
 // Close, Enqueue returns [core.ErrClosed]. If the store cannot be reached, Close waits up to
-// one Lease for items that are being added, and up to one Lease to record the ends of items. If
-// Close is called by a body, Flush does not wait for bodies. It returns nil.
+// one Lease for items that are being added, and up to one Lease to record the ends of items: see
+// [Queue.Run]. If Close is called by a body, it does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt()
 	q.here.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Snooze returns an error with which a body asks to be run again, after d at the earliest. The
-// attempt does not count. Later items of its key wait for the item. The reason is for people:
+// Snooze returns an error with which a body asks to be run again, after d at the earliest, and at
+// once if d is 0. The attempt does not count. Later items of its key wait for the item. The reason is for people:
 // [Item].Note has it until the item is claimed again, and [Queue.Explain] says it.
 func Snooze(d time.Duration, reason ...string) error {
 	return snoozed{max(0, d), strings.Join(reason, "; ")}

@@ -15,7 +15,7 @@ const (
 	SignalReturned  = "durable.returned"  // an item was given back, mostly because the process stops
 	SignalCancelled = "durable.cancelled" // an item was cancelled while it was claimed
 	// SignalFenced: the end of an item was refused or not recorded, because this process had
-	// lost the claim. The effects of the body remain, and the item runs again.
+	// lost the claim, or because Run has given up. The effects of the body remain, and the item runs again.
 	SignalFenced = "durable.fenced"
 	// SignalLeaseLost: this process sent no heartbeat in time, and has cancelled its bodies. The
 	// payload says why; see [LeaseLost].
@@ -26,7 +26,8 @@ const (
 	// SignalLaneUnserved: items wait in a lane that no process has in its Options. This process
 	// claims them after those of its own lanes; see [LaneUnserved].
 	SignalLaneUnserved = "durable.lane.unserved"
-	// SignalStoreLost is held on the sink while calls of the store fail. Its payload is the
+	// SignalStoreLost is held on the sink while calls of the store fail, also if only the end of
+	// one item is refused. Its payload is the
 	// first error; see [StoreLost].
 	SignalStoreLost = "durable.store.lost"
 )

@@ -39,6 +39,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	span := flags.Duration("cell", 150*time.Millisecond, "how long each side of a row is measured in a round")
 	hits := flags.Int("hits", 0, "instead of times, show the hit ratios of caches over so many requests, say 2000000")
 	wal := flags.Int("wal", 0, "instead of times, show the commits and the WAL of so many items of the group durable, say 2000")
+	wait := flags.Duration("starts", 0, "instead of times, show how long items of the group durable wait for their start, measured for so long each, say 20s")
 	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
 	doc := flags.String("doc", "", "write the table into this Markdown file, with the machine, the version and the command")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
@@ -52,10 +53,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	case *rounds < 1 || *span <= 0:
 		return errors.New("-rounds and -cell must be positive")
-	case *hits < 0 || *cores < 0 || *wal < 0:
-		return errors.New("-hits, -wal and -cpu must not be negative")
-	case *names && (*hits > 0 || *wal > 0 || *doc != ""):
-		return errors.New("-list measures nothing: leave out -hits, -wal and -doc")
+	case *hits < 0 || *cores < 0 || *wal < 0 || *wait < 0:
+		return errors.New("-hits, -wal, -starts and -cpu must not be negative")
+	case *names && (*hits > 0 || *wal > 0 || *wait > 0 || *doc != ""):
+		return errors.New("-list measures nothing: leave out -hits, -wal, -starts and -doc")
 	}
 	sel := selection{match, *cores, stderr}
 
@@ -68,6 +69,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	if *wal > 0 {
 		return walPerItem(stdout, *wal)
+	}
+	if *wait > 0 {
+		return starts(stdout, *wait)
 	}
 	if *cores > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))

@@ -1,8 +1,8 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -16,47 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 )
 
-// A result is stored by Finish, with the transaction; if that is rolled back, with the end of the item. Another process is woken when it is there.
 func TestResult(t *testing.T) {
 	here := open(t)
-	there := openIn(t, here.opts.Schema)
-	opts := durable.Options{Name: "q", Poll: 20 * time.Second, Lease: time.Minute}
-	q, err := durable.New[string, string](here, nil, func(ctx context.Context, item string) error {
-		if err := durable.Return(ctx, len(item)); err != nil {
-			return err
-		}
-		err := pgx.BeginFunc(ctx, here.pool, func(tx pgx.Tx) error {
-			if err := Finish(ctx, tx); err != nil || item == "finished" {
-				return err
-			}
-			return errors.New("rolled back")
-		})
-		if item == "finished" {
-			return err
-		}
-		return nil // it ends now, with its result
-	}, opts)
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	var run sync.WaitGroup
-	run.Go(func() { assert.NoError(t, q.Run(ctx)) })
-	other, err := durable.New[string, string](there, nil, func(context.Context, string) error { return nil }, opts)
-	require.NoError(t, err)
-	for _, item := range []string{"finished", "not yet"} {
-		id, err := other.Enqueue(t.Context(), item)
-		require.NoError(t, err)
-		began := time.Now()
-		got, err := durable.Wait[int](t.Context(), other, id)
-		require.NoError(t, err)
-		assert.Equal(t, len(item), got)
-		assert.Less(t, time.Since(began), 10*time.Second, "it was woken")
-	}
-	stop()
-	run.Wait()
-	require.NoError(t, q.Close())
-	require.NoError(t, other.Close())
+	durabletest.Results(t, here, openIn(t, here.opts.Schema), func(ctx context.Context, rollBack error) error {
+		return pgx.BeginFunc(ctx, here.pool, func(tx pgx.Tx) error { return cmp.Or(Finish(ctx, tx), rollBack) })
+	})
 }
 
 // While 100 workers run, 100,000 items are discarded, and the workers go on.

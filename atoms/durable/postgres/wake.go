@@ -10,7 +10,7 @@ import (
 
 // noticeEvery is the shortest time between two notifications of a queue: notifications make
 // commits wait for each other.
-const noticeEvery = 50 * time.Millisecond
+const noticeEvery = 10 * time.Millisecond
 
 // notice is the state of the notifications of a queue. It exists while a notification is being
 // sent or was sent a moment ago.
@@ -20,7 +20,7 @@ type notice struct{ busy, again bool }
 func (s *Store) channel() string { return "durable_" + s.opts.Schema }
 
 // Wake notifies all processes that there is work in the queue, in the background, at most
-// every 50 ms.
+// every 10 ms.
 func (s *Store) Wake(queue string) {
 	if s.opts.PollOnly {
 		return

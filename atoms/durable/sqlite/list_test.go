@@ -3,14 +3,10 @@ package sqlite
 import (
 	"context"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
@@ -26,7 +22,6 @@ from (
 	from n
 )`
 
-// A page costs the same wherever it is, also for what is rare among a million items.
 func TestPagesOfAMillion(t *testing.T) {
 	if os.Getenv("EPHEMERAL_LONG") == "" {
 		t.Skip("EPHEMERAL_LONG=1 runs it")
@@ -35,36 +30,5 @@ func TestPagesOfAMillion(t *testing.T) {
 		_, err := tx.Exec(ctx, fillMany, time.Now().Add(-time.Hour).UnixMicro())
 		return err
 	})
-	for _, c := range []struct {
-		name  string
-		q     durable.Query
-		items int
-	}{
-		{"all", durable.Query{}, 1000000}, {"done", durable.Query{State: durable.Done}, 847000}, {"dead and halted", durable.Query{State: durable.Dead | durable.Halted}, 51000},
-		{"waiting", durable.Query{State: durable.Ready}, 50000}, {"retrying", durable.Query{State: durable.Retry}, 1000}, {"blocked", durable.Query{State: durable.Blocked}, 50000},
-		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a class", durable.Query{Class: "stripe"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 499000},
-		{"dead of a lane", durable.Query{Lane: "hot", State: durable.Dead}, 50000}, {"a key", durable.Query{Key: "rare"}, 1000}, {"a hot key", durable.Query{Key: "hot"}, 50000}, {"no key", durable.Query{Key: "none"}, 0},
-		{"an error", durable.Query{Err: "carrier"}, 10},
-	} {
-		var took []time.Duration
-		items := 0
-		for c.q.Limit = 100; ; {
-			began := time.Now()
-			page, err := s.Items(t.Context(), "q", c.q)
-			took = append(took, time.Since(began))
-			require.NoError(t, err)
-			items += len(page.Items)
-			if c.q.After = page.Next; page.Next == "" || len(took) == 300 && c.q.Err == "" {
-				break
-			}
-		}
-		if len(took) < 300 {
-			assert.Equal(t, c.items, items, c.name)
-		}
-		slices.Sort(took)
-		t.Logf("%s: %d pages, median %v, nine of ten in %v, slowest %v", c.name, len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1])
-		if c.q.Err == "" { // which looks at 10,000 items
-			assert.Less(t, took[len(took)/2], 60*time.Millisecond, c.name) // 20 ms on a machine that does nothing else; a scan takes much longer
-		}
-	}
+	durabletest.Pages(t, s, "q")
 }

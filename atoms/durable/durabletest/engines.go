@@ -1,0 +1,86 @@
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Pages checks that a page costs the same wherever it is, also for what is rare, in a queue that the engine has
+// filled with a million items: most have ended, 1,000 are in a lane and of a key that are rare.
+func Pages(t *testing.T, store durable.Store, queue string) {
+	for _, c := range []struct {
+		name  string
+		q     durable.Query
+		items int
+	}{
+		{"all", durable.Query{}, 1000000}, {"done", durable.Query{State: durable.Done}, 847000}, {"dead and halted", durable.Query{State: durable.Dead | durable.Halted}, 51000},
+		{"waiting", durable.Query{State: durable.Ready}, 50000}, {"retrying", durable.Query{State: durable.Retry}, 1000}, {"blocked", durable.Query{State: durable.Blocked}, 50000},
+		{"delayed", durable.Query{State: durable.Ready | durable.Retry, Delayed: true}, 0}, {"a rare lane", durable.Query{Lane: "rare"}, 1000}, {"a class", durable.Query{Class: "stripe"}, 1000}, {"a lane", durable.Query{Lane: "hot"}, 499000},
+		{"dead of a lane", durable.Query{Lane: "hot", State: durable.Dead}, 50000}, {"a key", durable.Query{Key: "rare"}, 1000}, {"a hot key", durable.Query{Key: "hot"}, 50000}, {"no key", durable.Query{Key: "none"}, 0},
+		{"an error", durable.Query{Err: "carrier"}, 10},
+	} {
+		var took []time.Duration
+		items := 0
+		for c.q.Limit = 100; ; {
+			began := time.Now()
+			page, err := store.Items(t.Context(), queue, c.q)
+			took = append(took, time.Since(began))
+			if err != nil {
+				t.Fatal(err)
+			}
+			items += len(page.Items)
+			if c.q.After = page.Next; page.Next == "" || len(took) == 300 && c.q.Err == "" {
+				break
+			}
+		}
+		if len(took) < 300 && items != c.items {
+			t.Errorf("%s: got %d items, want %d", c.name, items, c.items)
+		}
+		slices.Sort(took)
+		t.Logf("%s: %d pages, median %v, nine of ten in %v, slowest %v", c.name, len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1])
+		// 20 ms on a machine that does nothing else; a scan takes much longer. With Err, a page looks at 10,000 items.
+		if c.q.Err == "" && took[len(took)/2] >= 60*time.Millisecond {
+			t.Errorf("%s: half of the pages took more than %v", c.name, took[len(took)/2])
+		}
+	}
+}
+
+// Results checks that a result is stored by Finish, with the transaction, and if that is rolled back, with the end of
+// the item. Another process, which has the store there, is woken when it is there. Finish calls Finish of the engine
+// in a transaction, which it rolls back if the error is not nil.
+func Results(t *testing.T, here, there durable.Store, finish func(ctx context.Context, rollBack error) error) {
+	s := &suite{T: t, ctx: t.Context()}
+	opts := durable.Options{Name: "q", Poll: 20 * time.Second, Lease: time.Minute}
+	queue := func(store durable.Store) *durable.Queue[string] {
+		return must[*durable.Queue[string]](s)(durable.New[string, string](store, nil, func(ctx context.Context, item string) error {
+			if err := durable.Return(ctx, len(item)); err != nil {
+				return err
+			}
+			if item == "finished" {
+				return finish(ctx, nil)
+			}
+			finish(ctx, errors.New("rolled back"))
+			return nil // it ends now, with its result
+		}, opts))
+	}
+	q, other := queue(here), queue(there)
+	ctx, stop := context.WithCancel(s.ctx)
+	var run sync.WaitGroup
+	run.Go(func() { s.ok(q.Run(ctx)) })
+	for _, item := range []string{"finished", "not yet"} {
+		id := must[durable.ItemID](s)(other.Enqueue(s.ctx, item))
+		began := time.Now()
+		s.equal("result", must[int](s)(durable.Wait[int](s.ctx, other, id)), len(item))
+		s.equal("it was woken", time.Since(began) < 10*time.Second, true)
+	}
+	stop()
+	run.Wait()
+	s.ok(q.Close())
+	s.ok(other.Close())
+}
