@@ -31,13 +31,14 @@ func (f Finding) String() string {
 
 // program is what one program of the world does.
 type program struct {
-	w     *flow.World
-	root  *flow.Unit
-	facts []flow.Fact
-	units []*flow.Unit      // by place
-	names map[string][]name // by kind: "signal", "lane" and "class"
-	exact map[string]bool   // the same names with their kind before them, for speed
-	data  map[string][]flow.Fact
+	w      *flow.World
+	root   *flow.Unit
+	facts  []flow.Fact
+	linked []flow.Fact       // of the library
+	units  []*flow.Unit      // by place
+	names  map[string][]name // by kind: "signal", "lane" and "class"
+	exact  map[string]bool   // the same names with their kind before them, for speed
+	data   map[string][]flow.Fact
 }
 
 // name is a name that the program raises or defines.
@@ -51,37 +52,31 @@ var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "cla
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
-	p.units = w.Reach(root)
+	p.units, p.linked = w.Reach(root), w.Linked(root.Pkg.Deps)
 	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts.Facts...)
 	}
 	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names
-	for _, f := range append(p.facts, w.Linked(root.Pkg.Deps)...) {
+	for _, f := range slices.Concat(p.facts, p.linked) {
 		kind, defines := strings.CutPrefix(f.Verb, "defines ")
 		if f.Verb == "raises" {
 			kind = "signal"
 		} else if !defines {
 			continue
 		}
-		for _, t := range f.Texts {
-			for s := range strings.SplitSeq(t.S, ",") {
-				if defines {
-					s, _, _ = strings.Cut(s, ":")
-				}
-				t.S = strings.TrimSpace(s)
-				n := name{t, f}
-				switch {
-				case t.S == flow.Known, t.S == "":
-				case t.Open():
-					p.data[kind] = append(p.data[kind], f)
-				case !p.inside(t.Pos):
-				case strings.Contains(t.S, flow.Known):
-					again = append(again, n)
-				default:
-					p.names[kind] = append(p.names[kind], n)
-					p.exact[kind+" "+t.S] = true
-				}
+		for _, t := range f.Parts() {
+			n := name{t, f}
+			switch {
+			case t.S == flow.Known, t.S == "":
+			case t.Open():
+				p.data[kind] = append(p.data[kind], f)
+			case !p.inside(t.Pos):
+			case strings.Contains(t.S, flow.Known):
+				again = append(again, n)
+			default:
+				p.names[kind] = append(p.names[kind], n)
+				p.exact[kind+" "+t.S] = true
 			}
 		}
 	}

@@ -16,7 +16,6 @@ import (
 type term struct {
 	flow.Text
 	kind  string // of names
-	text  string
 	fact  flow.Fact
 	alive int  // programs in which it can be right
 	data  bool // a program that has it takes names from data, or is an example
@@ -37,25 +36,15 @@ func (p *program) terms(all map[string]*term) {
 		if kind == "" || p.w.Ignored(f.Pos) {
 			continue
 		}
-		for _, t := range f.Texts {
-			parts := strings.Split(t.S, ",")
-			if kind != "signal" || strings.HasPrefix(f.API, "a comparison") {
-				parts = []string{t.S}
+		for _, t := range f.Parts() {
+			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
+				continue
 			}
-			for _, part := range parts {
-				if kind != "signal" {
-					part, _, _ = strings.Cut(part, ":")
-				}
-				part = strings.TrimSpace(part)
-				if part == "" || !p.inside(t.Pos) || strings.Trim(part, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
-					continue
-				}
-				key := fmt.Sprint(t.Pos, f.Pos, f.API, part)
-				if all[key] == nil {
-					all[key] = &term{Text: t, kind: kind, text: part, fact: f, near: near{cost: 1 << 20}}
-				}
-				all[key].try(p)
+			key := fmt.Sprint(t.Pos, f.Pos, f.API, t.S)
+			if all[key] == nil {
+				all[key] = &term{Text: t, kind: kind, fact: f, near: near{cost: 1 << 20}}
 			}
+			all[key].try(p)
 		}
 	}
 }
@@ -63,7 +52,7 @@ func (p *program) terms(all map[string]*term) {
 // try looks for the names of a program that the term can match. If only names can of which a
 // part is data, swapped letters are still a fault.
 func (t *term) try(p *program) {
-	if p.exact[t.kind+" "+t.text] && !t.fact.Known {
+	if p.exact[t.kind+" "+t.S] && !t.fact.Known {
 		t.alive++
 		return
 	}
@@ -83,16 +72,16 @@ func (t *term) try(p *program) {
 		weak = weak || t.matches(n.S, false)
 	}
 	t.data = t.data || data || !p.root.Program()
-	limit := max(1, min(3, len(t.text)/4))
+	limit := max(1, min(3, len(t.S)/4))
 	best := near{cost: limit + 1}
 	for _, n := range names {
 		for _, prefix := range t.prefixes() {
-			if cost, text := flow.Corrected(prefix+t.text, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
+			if cost, text := flow.Corrected(prefix+t.S, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
 				best = near{n, cost, strings.TrimPrefix(text, prefix)}
 			}
 		}
 	}
-	if weak && (best.cost > 1 || !sameLetters(t.text, best.text)) {
+	if weak && (best.cost > 1 || !sameLetters(t.S, best.S)) {
 		t.alive++
 		return
 	}
@@ -111,7 +100,7 @@ func (t *term) prefixes() []string {
 
 func (t *term) matches(name string, strict bool) bool {
 	for _, prefix := range t.prefixes() {
-		if flow.Match(prefix+t.text, name, strict) {
+		if flow.Match(prefix+t.S, name, strict) {
 			return true
 		}
 	}
@@ -122,7 +111,7 @@ func (t *term) matches(name string, strict bool) bool {
 // text may be put together wrongly, or an example leaves out the rest of its program. Then a
 // single wrong letter makes it sure.
 func (t *term) finding(w *flow.World) Finding {
-	shown := flow.Text{S: t.text}.String()
+	shown := t.String()
 	message := fmt.Sprintf("nothing raises %q", shown)
 	if t.fact.Known {
 		message = fmt.Sprintf("its options have no %s %q", t.kind, shown)
@@ -134,7 +123,7 @@ func (t *term) finding(w *flow.World) Finding {
 	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
 	if t.near.text != "" {
 		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameSigns(t.text, t.near.text) && (t.Exact() || sameLetters(t.text, t.near.text))
+		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() || sameLetters(t.S, t.near.text))
 		message += fmt.Sprintf("; did you mean %q", f.Nearest)
 		if t.near.Pos.IsValid() {
 			message += " (" + place(w, t.near.Pos) + ")"

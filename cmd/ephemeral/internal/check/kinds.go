@@ -28,17 +28,33 @@ func (p *program) kinds() (all []Finding) {
 			}
 		}
 	}
+	wants := map[string]flow.Fact{}
 	for _, f := range p.facts {
 		for _, t := range f.Texts {
-			if f.Verb != "raises" || f.Typed || !slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) || !t.Exact() || t.Loose {
-				continue
+			if f.Verb == "pattern" && f.Typed && f.API == "Subscribe" {
+				wants[t.S] = f
 			}
-			if by := p.listeners(t.S); by != nil {
+		}
+	}
+	for _, f := range p.facts {
+		for _, t := range f.Texts {
+			by, wanted := wants[t.S]
+			if f.Verb == "raises" && !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
 				all = p.report(all, "plain", f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
 			}
 		}
 	}
 	return all
+}
+
+// reads reports whether code that wants no payload reads a name.
+func (p *program) reads(name string) bool {
+	return slices.ContainsFunc(p.facts, func(f flow.Fact) bool { return f.Verb == "pattern" && !f.Typed && matches(f, name) })
+}
+
+// matches reports whether one of the patterns of a fact matches a name.
+func matches(f flow.Fact, name string) bool {
+	return slices.ContainsFunc(f.Parts(), func(t flow.Text) bool { return flow.Match(t.S, name, false) })
 }
 
 // report adds a fault at a text, unless a comment at the text or at the call says no.
@@ -56,59 +72,33 @@ func rank(f flow.Fact) int {
 	return 1
 }
 
-// listeners returns a subscriber of a kind with that name, if no code reads the name as such.
-func (p *program) listeners(name string) (by *flow.Fact) {
-	for i, f := range p.facts {
-		if f.Verb != "pattern" {
-			continue
-		}
-		for _, t := range f.Texts {
-			if f.Typed && f.API == "Subscribe" && t.S == name {
-				by = &p.facts[i]
-			} else if !f.Typed && matchesList(t.S, name) {
-				return nil
-			}
-		}
-	}
-	return by
-}
-
-func matchesList(pattern, name string) bool {
-	for part := range strings.SplitSeq(pattern, ",") {
-		if flow.Match(strings.TrimSpace(part), name, false) {
-			return true
-		}
-	}
-	return false
-}
-
 // gates finds coordinators that nothing can close, although the signal is raised: they have a
 // sink of their own, no code asks for it, and no operation raises the signal.
 func (p *program) gates() (all []Finding) {
-	var alone []flow.Fact
 	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
-	for _, f := range p.facts {
-		switch f.Verb {
-		case "sink":
+	bodies := map[string]bool{}   // what operations may raise
+	for _, f := range slices.Concat(p.facts, p.linked) {
+		if f.Verb == "sink" {
 			asked[f.Maker] = true
-		case "alone":
-			alone = append(alone, f)
 		}
-	}
-	library := p.w.Linked(p.root.Pkg.Deps)
-	for _, f := range alone {
-		closes := asked[f.Maker] || asked[token.NoPos]
-		for _, r := range append(library, p.facts...) {
-			for _, n := range r.Texts {
-				for _, t := range f.Texts {
-					closes = closes || t.Open() || r.Verb == "raises" && r.InBody && (n.Open() || strings.Contains(n.S, flow.Known) || matchesList(t.S, n.S))
-				}
+		for _, t := range f.Texts {
+			if f.Verb == "raises" && f.InBody {
+				bodies[t.S] = true
+				asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
 			}
 		}
-		raised := slices.ContainsFunc(p.names["signal"], func(n name) bool {
-			return slices.ContainsFunc(f.Texts, func(t flow.Text) bool { return matchesList(t.S, n.S) })
-		})
-		if raised && !closes { // if nothing raises it at all, another finding says so
+	}
+	for _, f := range p.facts {
+		if f.Verb != "alone" || asked[f.Maker] || asked[token.NoPos] || slices.ContainsFunc(f.Texts, flow.Text.Open) {
+			continue
+		}
+		f.Verb = "pattern"
+		closes := false
+		for name := range bodies {
+			closes = closes || matches(f, name)
+		}
+		// if nothing raises it at all, another finding says so
+		if !closes && slices.ContainsFunc(p.names["signal"], func(n name) bool { return matches(f, n.S) }) {
 			all = p.report(all, "gate", f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
 		}
 	}

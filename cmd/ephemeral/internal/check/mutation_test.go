@@ -53,7 +53,7 @@ func TestSwappedLetters(t *testing.T) {
 	places := map[string][]string{}
 	for _, x := range terms {
 		if at := w.Fset.Position(x.Pos).String(); !raised[at] { // a kind has the same mistake on both sides
-			places[at] = append(places[at], x.text)
+			places[at] = append(places[at], x.S)
 		}
 	}
 	exprs := constants(w)

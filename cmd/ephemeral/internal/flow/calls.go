@@ -9,11 +9,7 @@ import (
 func (w *World) result(c *call, n int, f *frame) []Text {
 	unknown := []Text{{S: Hole, Pos: c.Pos()}}
 	if t := c.info.Types[c.Fun]; t.IsType() {
-		if b, ok := t.Type.Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
-			if from, ok := c.info.TypeOf(c.Args[0]).Underlying().(*types.Basic); ok && from.Info()&types.IsString != 0 {
-				return w.texts(expr{c.Args[0], c.info}, f)
-			}
-		} else if types.IsInterface(t.Type) || isList(t.Type) {
+		if isText(t.Type) && isText(c.info.TypeOf(c.Args[0])) || types.IsInterface(t.Type) || isList(t.Type) {
 			return w.texts(expr{c.Args[0], c.info}, f)
 		}
 		return unknown

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,7 +67,7 @@ func (w *World) facts(u use) {
 			if !u.compared {
 				continue
 			}
-			f.Verb, f.API = "pattern", "a comparison with the name of a signal"
+			f.Verb, f.API = "pattern", compared
 			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[o]}}
 		case "match":
 			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, u.pos)
@@ -133,16 +134,20 @@ func (w *World) frames(fn any, depth int) []*frame {
 	return all
 }
 
+// operands are the receiver and the arguments of a call.
+func (u use) operands() (all []ast.Expr) {
+	if u.call == nil {
+		return nil
+	}
+	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
+		all = []ast.Expr{sel.X}
+	}
+	return append(all, u.call.Args...)
+}
+
 // raiser returns the argument or the receiver that is a core.Raiser.
 func (u use) raiser() (none expr) {
-	if u.call == nil {
-		return
-	}
-	all := u.call.Args
-	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
-		all = append([]ast.Expr{sel.X}, all...)
-	}
-	for _, x := range all {
+	for _, x := range u.operands() {
 		if n := named(typeOf(u.call.info, x)); n != nil && n.Obj().Name() == "Raiser" && n.Obj().Pkg() != nil && roles.Dir(n.Obj().Pkg().Path()) == "core" {
 			return expr{x, u.call.info}
 		}
@@ -192,14 +197,7 @@ func (u use) typed(r roles.Role) bool {
 
 // inBody reports whether an operation may be what raises the signal.
 func (u use) inBody() bool {
-	if u.call == nil {
-		return true
-	}
-	all := u.call.Args
-	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
-		all = append([]ast.Expr{sel.X}, all...)
-	}
-	return !slices.ContainsFunc(all, func(x ast.Expr) bool {
+	return !slices.ContainsFunc(u.operands(), func(x ast.Expr) bool {
 		t := named(typeOf(u.call.info, x))
 		return t != nil && t.Obj().Name() == "Sink"
 	})
@@ -224,12 +222,15 @@ func (w *World) reference(p roles.Part) []Text {
 }
 
 // Linked returns what packages of the library raise by themselves.
-func (w *World) Linked(paths []string) (all []Fact) {
-	for _, path := range paths {
-		dir := roles.Dir(path)
-		f := Fact{Verb: "raises", Dir: dir, API: dir, InBody: true}
-		for _, r := range roles.Linked(dir) {
-			f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
+func (w *World) Linked(paths map[string]bool) (all []Fact) {
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		f, ok := w.linked[path]
+		if !ok {
+			f = Fact{Verb: "raises", Dir: roles.Dir(path), API: roles.Dir(path), InBody: true}
+			for _, r := range roles.Linked(f.Dir) {
+				f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
+			}
+			w.linked[path] = f
 		}
 		if len(f.Texts) > 0 {
 			all = append(all, f)
@@ -237,3 +238,24 @@ func (w *World) Linked(paths []string) (all []Fact) {
 	}
 	return all
 }
+
+// Parts returns the names or patterns of a fact one by one, without blanks: texts may be comma
+// lists, and a lane may be "hot:4".
+func (f Fact) Parts() (all []Text) {
+	for _, t := range f.Texts {
+		parts := []string{t.S}
+		if f.API != compared {
+			parts = strings.Split(t.S, ",")
+		}
+		for _, s := range parts {
+			if f.Verb != "raises" && f.Verb != "pattern" {
+				s, _, _ = strings.Cut(s, ":")
+			}
+			t.S = strings.TrimSpace(s)
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+const compared = "a comparison with the name of a signal"

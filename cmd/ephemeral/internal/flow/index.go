@@ -12,28 +12,30 @@ import (
 
 // index is what one walk over all packages finds.
 type index struct {
-	Units    []*Unit
-	units    map[types.Object]*Unit
-	methods  map[types.Object][]*Unit // by type
-	assigned map[types.Object][]value // to variables and fields
-	shared   map[types.Object]bool    // variables whose address is taken
-	parts    map[types.Object][]set   // of variables: fields that are set later
-	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
-	dynamic  map[types.Object][]*call // by the variable with the function
-	escapes  map[any]bool             // functions that code outside the packages may call
-	returns  map[any][]value
-	params   map[types.Object]param
-	fields   map[types.Object]string // fields of the library: "core Options.Name"
-	used     []use
-	memo     map[types.Object][]Text
-	busy     map[types.Object]bool
-	own      map[*types.Package]bool
-	around   map[*ast.CallExpr]any               // the function around a call
-	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
-	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
-	dropped  []drop
-	started  map[*ast.CallExpr]bool // by a go statement
-	at       map[string][]directive // by file
+	Units     []*Unit
+	units     map[types.Object]*Unit
+	methods   map[types.Object][]*Unit // by type
+	assigned  map[types.Object][]value // to variables and fields
+	shared    map[types.Object]bool    // variables whose address is taken
+	parts     map[types.Object][]set   // of variables: fields that are set later
+	calls     map[any][]*call          // by *types.Func or *ast.FuncLit
+	dynamic   map[types.Object][]*call // by the variable with the function
+	escapes   map[any]bool             // functions that code outside the packages may call
+	returns   map[any][]value
+	params    map[types.Object]param
+	fields    map[types.Object]string // fields of the library: "core Options.Name"
+	used      []use
+	memo      map[types.Object][]Text
+	busy      map[types.Object]bool
+	own       map[*types.Package]bool
+	around    map[*ast.CallExpr]any               // the function around a call
+	holder    map[*ast.CallExpr]string            // the variable that has the result, for people
+	labels    map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
+	dropped   []drop
+	linked    map[string]Fact               // by path
+	methodsOf map[*types.Func][]*types.Func // of an interface: those that implement it
+	started   map[*ast.CallExpr]bool        // by a go statement
+	at        map[string][]directive        // by file
 }
 
 // expr is an expression with the facts about its package.
@@ -106,7 +108,7 @@ func (w *World) Index() {
 		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},
 		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[types.Object][]Text{}, busy: map[types.Object]bool{},
 		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, holder: map[*ast.CallExpr]string{},
-		labels: map[*ast.CompositeLit]*ast.CallExpr{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
+		labels: map[*ast.CompositeLit]*ast.CallExpr{}, started: map[*ast.CallExpr]bool{}, linked: map[string]Fact{}, methodsOf: map[*types.Func][]*types.Func{}, at: map[string][]directive{},
 	}
 	seen := map[*types.Package]bool{}
 	for _, p := range w.Packages {

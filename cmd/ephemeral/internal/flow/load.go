@@ -13,6 +13,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,8 +25,8 @@ import (
 // Package is a package that is read from source.
 type Package struct {
 	*packages.Package
-	Asked bool     // one of the patterns matches it
-	Deps  []string // import paths of all packages below it, and its own
+	Asked bool            // one of the patterns matches it
+	Deps  map[string]bool // import paths of all packages below it, and its own
 }
 
 // World is all that was read.
@@ -47,21 +48,17 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 	if err != nil {
 		return nil, err
 	}
-	asked, deps, more := map[string]bool{}, map[string][]string{}, []string{}
+	asked, deps, more := map[string]bool{}, map[string]map[string]bool{}, []string{}
 	uses := map[string]bool{} // packages that use the library, or belong to the user's modules
 	packages.Visit(graph, nil, func(p *packages.Package) {
 		own := roles.Dir(p.PkgPath) == "" && p.Module != nil
 		all := map[string]bool{p.PkgPath: true}
 		for _, to := range p.Imports {
-			for _, path := range deps[to.ID] {
-				all[path] = true
-			}
+			maps.Copy(all, deps[to.ID])
 			uses[p.ID] = uses[p.ID] || uses[to.ID] || roles.Dir(to.PkgPath) != ""
 		}
 		uses[p.ID] = own && (uses[p.ID] || p.Module.Main)
-		for path := range all {
-			deps[p.ID] = append(deps[p.ID], path)
-		}
+		deps[p.ID] = all
 	})
 	for _, p := range graph {
 		asked[p.ID] = true
@@ -161,7 +158,7 @@ func (w *World) Reach(root *Unit) []*Unit {
 	visit(root)
 	for _, u := range w.Units {
 		_, isInit := u.Node.(*ast.FuncDecl)
-		if u.Always && (root.Program() || isInit) && slices.Contains(root.Pkg.Deps, u.Pkg.PkgPath) {
+		if u.Always && (root.Program() || isInit) && root.Pkg.Deps[u.Pkg.PkgPath] {
 			visit(u)
 		}
 	}

@@ -48,7 +48,7 @@ func (w *World) texts(x expr, f *frame) []Text {
 			return unite(join(w.texts(expr{e.X, x.info}, f), w.texts(expr{e.Y, x.info}, f)))
 		}
 	case *ast.IndexExpr: // an element, or an instance of a generic function
-		if b, ok := x.info.TypeOf(e.X).Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
+		if isText(x.info.TypeOf(e.X)) {
 			return unknown
 		}
 		return w.texts(expr{e.X, x.info}, f)

@@ -54,12 +54,10 @@ func (k *walker) walk(node ast.Node, fn any) {
 			w.started[n.Call] = true
 			k.drop(n.Call, -1, fn)
 		case *ast.UnaryExpr:
-			if _, lit := ast.Unparen(n.X).(*ast.CompositeLit); n.Op == token.AND && !lit {
-				if o := Object(n.X, k.info); o != nil {
-					w.shared[o] = true
-					if basic, ok := o.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
-						w.assigned[o] = append(w.assigned[o], value{expr: expr{n.X, k.info}, part: unknown})
-					}
+			if o := Object(n.X, k.info); o != nil && n.Op == token.AND {
+				w.shared[o] = true
+				if isText(o.Type()) {
+					w.assigned[o] = append(w.assigned[o], value{expr: expr{n.X, k.info}, part: unknown})
 				}
 			}
 		case *ast.CallExpr:
@@ -278,18 +276,25 @@ func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
 // implementations counts a call of a method of an interface as a call of each method with its
 // name.
 func (k *walker) implementations(m *types.Func, face *types.Interface, c *call) {
+	all, ok := k.w.methodsOf[m]
 	for _, p := range k.w.Packages {
+		if ok {
+			break
+		}
 		for _, name := range p.Types.Scope().Names() {
 			t, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
 			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), face) {
 				continue
 			}
-			if o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name()); o != nil {
-				if f, ok := o.(*types.Func); ok {
-					k.w.calls[f.Origin()] = append(k.w.calls[f.Origin()], c)
-				}
+			o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name())
+			if f, ok := o.(*types.Func); ok {
+				all = append(all, f.Origin())
 			}
 		}
+	}
+	k.w.methodsOf[m] = all
+	for _, f := range all {
+		k.w.calls[f] = append(k.w.calls[f], c)
 	}
 }
 

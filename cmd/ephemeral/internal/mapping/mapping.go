@@ -4,6 +4,7 @@ package mapping
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ type Select struct {
 func Signals(w *flow.World, s Select) []Signal {
 	byName := map[string]*Signal{}
 	raise := func(t flow.Text, p Place) {
-		if t.S = strings.TrimSpace(t.S); t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
+		if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
 			return
 		}
 		if byName[t.S] == nil {
@@ -48,28 +49,24 @@ func Signals(w *flow.World, s Select) []Signal {
 		}
 		byName[t.S].Raised = append(byName[t.S].Raised, p)
 	}
-	var linked []string
+	linked := map[string]bool{}
 	own := map[string]bool{}
 	for _, u := range w.Units {
 		if !u.Pkg.Asked {
 			continue
 		}
-		linked = append(linked, u.Pkg.Deps...)
+		maps.Copy(linked, u.Pkg.Deps)
 		for _, f := range u.Facts.Facts {
-			for _, t := range f.Texts {
-				for part := range strings.SplitSeq(t.S, ",") {
-					if f.Verb == "raises" {
-						t.S = part
-						raise(t, place(w, u, f))
-						own[strings.TrimSpace(part)] = true
-					}
+			for _, t := range f.Parts() {
+				if f.Verb == "raises" {
+					raise(t, place(w, u, f))
+					own[t.S] = true
 				}
 			}
 		}
 	}
-	slices.Sort(linked)
-	for _, f := range w.Linked(slices.Compact(linked)) {
-		for _, t := range f.Texts {
+	for _, f := range w.Linked(linked) {
+		for _, t := range f.Parts() {
 			raise(t, Place{Package: roles.Prefix + f.Dir, API: f.API})
 		}
 	}
@@ -93,17 +90,14 @@ func Signals(w *flow.World, s Select) []Signal {
 
 // read adds a place to all signals that it reads.
 func read(byName map[string]*Signal, f flow.Fact, p Place, all bool) {
-	for _, t := range f.Texts {
-		for part := range strings.SplitSeq(t.S, ",") {
-			part = strings.TrimSpace(part)
-			if strings.Trim(part, flow.Hole+flow.Known) == "" || strings.Trim(part, "*") == "" && !all {
-				continue
-			}
-			p.Pattern = flow.Text{S: part}.String()
-			for name, signal := range byName {
-				if flow.Match(part, name, false) {
-					signal.Read = append(signal.Read, p)
-				}
+	for _, t := range f.Parts() {
+		if strings.Trim(t.S, flow.Hole+flow.Known) == "" || strings.Trim(t.S, "*") == "" && !all {
+			continue
+		}
+		p.Pattern = t.String()
+		for name, signal := range byName {
+			if flow.Match(t.S, name, false) {
+				signal.Read = append(signal.Read, p)
 			}
 		}
 	}
