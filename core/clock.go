@@ -67,15 +67,15 @@ func later(at, span int64) int64 {
 func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
 
 // spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
-// locked tries again after short pauses. In one pause, others can finish dozens of sections. It
+// locked tries again after short pauses. In one pause, others can finish two hundred sections. It
 // queues only after the last pause. See docs/adr/0009.
 type spinMutex struct{ sync.Mutex }
 
 // All pauses together take some 40 microseconds. To park a goroutine and to wake it takes about as
-// long under load. The first pause is as long as dozens of raises.
+// long under load.
 const (
-	spinTries = 4
-	spinPause = 8000 // rounds of an empty loop; each pause is twice as long as the previous pause
+	spinTries = 3
+	spinPause = 32_000 // rounds of an empty loop
 )
 
 // Lock locks the mutex.
@@ -86,8 +86,8 @@ func (m *spinMutex) Lock() {
 }
 
 func (m *spinMutex) lockSlow() {
-	for try := range spinTries {
-		for range spinPause << try {
+	for range spinTries {
+		for range spinPause {
 		}
 		if m.TryLock() {
 			return

@@ -89,7 +89,7 @@ func TestMatch(t *testing.T) {
 }
 
 // askSink answers the question of Match in all the ways a sink can be asked, several
-// times, and panics if they differ.
+// times, before and after the name is raised, and panics if they differ.
 func askSink(pattern, name string) bool {
 	s := core.NewSink(core.SinkOptions{})
 	heard := false
@@ -105,6 +105,19 @@ func askSink(pattern, name string) bool {
 	if has != heard || has != (count == 1) || has != (m.Count() == 1) {
 		panic(fmt.Sprintf("pattern %q, name %q: Has %v, Count %d, handler called %v, monitor %d",
 			pattern, name, has, count, heard, m.Count()))
+	}
+	early := core.NewSink(core.SinkOptions{})
+	for range 2 {
+		for range 3 {
+			if early.Has(pattern) || early.Count(pattern) != 0 {
+				panic(fmt.Sprintf("pattern %q: present before the name %q", pattern, name))
+			}
+		}
+		early.Raise(name)
+		if early.Has(pattern) != has || early.Count(pattern) != count || early.Has(pattern) != has {
+			panic(fmt.Sprintf("pattern %q, name %q: asked before, the answer differs", pattern, name))
+		}
+		early.ForgetAll()
 	}
 	if pattern != "" { // as Query.Pattern that would be "any"
 		sensed := 0

@@ -1,11 +1,23 @@
 package core
 
+import "time"
+
+// longestHold is how long the index takes in facts under one lock. A new name may take 50
+// microseconds, if a part of a large Go map grows. Parts of equal size grow at about the same time.
+const longestHold = int64(250 * time.Microsecond)
+
 // catchUp enters the facts into the index that are present at its start. The lock is held, but
 // released now and then.
 func (s *Sink) catchUp() {
-	for to := s.ring.head; s.index.end < to && s.index.add(&s.ring, chunk/8, to); {
-		s.unlock()
-		s.mu.Lock()
+	for to, began := s.ring.head, int64(0); s.index.end < to && s.index.add(&s.ring, 4, to); {
+		switch now := s.names.clock.now(); {
+		case began == 0:
+			began = now
+		case now-began > longestHold:
+			s.unlock()
+			s.mu.Lock()
+			began = 0
+		}
 	}
 }
 

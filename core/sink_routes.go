@@ -29,7 +29,7 @@ type routes struct {
 
 const (
 	recentNames = 256 // a program has some dozen names that it raises often
-	maxText     = 128 // no table keeps a longer name
+	maxText     = 96  // no table keeps a longer name, so that all tables keep less than 64 KiB of names
 )
 
 // byteSet has a bit for each byte.
