@@ -3,7 +3,7 @@
 // Measurements are data: a [Group] has [Row] values, and a row has sides that do the same
 // thing. The first side is this library. Each other side may have a goal: the highest
 // ratio of our time to its time. The benchmarks of this package run every side alone. The
-// program compare runs the sides of a group in turns, in many rounds, and computes the
+// program compare runs the sides of a row in turns, in many rounds, and computes the
 // ratios of each round.
 //
 // The rules, the same for every side:

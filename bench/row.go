@@ -5,7 +5,7 @@ import "sync"
 // Ballast is on the heap in every measurement.
 var Ballast = make([]byte, 64<<20)
 
-// A Group is a list of rows that are measured together. Rows may share something, for
+// A Group is a list of rows that are measured one after the other. Rows may share something, for
 // example a full window. The first row that uses it makes it. It is released with the rows
 // of the group.
 type Group struct {

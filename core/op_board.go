@@ -426,11 +426,11 @@ func (b *board) all() []*Operation {
 			all = b.lanes[i].lines[class].appendTo(all)
 		}
 	}
-	for k := range b.keys.all() {
+	b.keys.each(func(k *keyState) {
 		for i := range k.turns {
 			all = k.turns[i].queue.appendTo(all)
 		}
-	}
+	})
 	return all
 }
 

@@ -2,27 +2,20 @@ package core
 
 import (
 	"hash/maphash"
-	"iter"
 	"weak"
 )
 
-// keyTable finds the live keys. A large table without keys is kept until the next garbage collection, so that bursts
-// of keys do not build it again and again.
+// keyTable finds the live keys. It is a hash table that links the keyStates themselves. With a Go map, a key with one
+// operation cost three times as much: a look-up, an insertion and a deletion.
 type keyTable struct {
-	keyChains
-	idle weak.Pointer[keyChains]
+	chains []*keyState            // by hash; the length is a power of 2
+	n      int                    // live keys, at most len(chains)
+	spare  *keyState              // unused keyStates to reuse, while any key is live
+	idle   weak.Pointer[keyTable] // if chains is nil: what the table was with its last key, until the next garbage collection
 }
 
-// keyChains are a hash table that links the keyStates themselves. With a Go map, a key with one operation cost three
-// times as much: a look-up, an insertion and a deletion.
-type keyChains struct {
-	chains   []*keyState // by hash; the length is a power of 2
-	n        int         // live keys, at most len(chains)
-	spare    *keyState   // unused keyStates to reuse, while any key is live
-	released int         // keys, since a quarter of the length was live
-}
-
-// An idle table keeps at most smallTable chains.
+// An empty table keeps at most smallTable chains. What a larger one has is left to the garbage collector, so that bursts
+// of keys find it again.
 const smallTable = 64
 
 var keySeed = maphash.MakeSeed()
@@ -30,67 +23,51 @@ var keySeed = maphash.MakeSeed()
 func (t *keyTable) obtain(text string, lanes int) *keyState {
 	if t.chains == nil {
 		if idle := t.idle.Value(); idle != nil {
-			t.keyChains = *idle
+			*t = *idle
 		}
 	}
-	hash := maphash.String(keySeed, text)
-	if k := t.get(text, hash); k != nil {
-		return k
-	}
-	k := t.spare
-	if k == nil {
-		k = newKeyState(lanes)
-	}
-	t.spare, k.text, k.hash = k.next, text, hash
 	if t.n == len(t.chains) {
-		t.resize(max(8, 2*t.n))
+		t.grow()
 	}
-	t.add(k)
-	if t.n++; t.n >= len(t.chains)/4 {
-		t.released = 0
+	hash := maphash.String(keySeed, text)
+	link := t.link(text, hash)
+	if *link == nil {
+		if t.spare == nil {
+			t.spare = newKeyState(lanes)
+		}
+		k := t.spare
+		*link, t.spare = k, k.next
+		k.next, k.text, k.hash = nil, text, hash
+		t.n++
 	}
-	return k
+	return *link
 }
 
-// get returns a live key, or nil.
-func (c *keyChains) get(text string, hash uint64) *keyState {
-	if c.n == 0 {
-		return nil
+// link is the place of a key: what points at it, or the end of the chain in which it would be.
+func (t *keyTable) link(text string, hash uint64) **keyState {
+	link := &t.chains[hash&uint64(len(t.chains)-1)]
+	for k := *link; k != nil && (k.hash != hash || k.text != text); k = *link {
+		link = &k.next
 	}
-	k := *c.chain(hash)
-	for k != nil && (k.hash != hash || k.text != text) {
-		k = k.next
-	}
-	return k
+	return link
 }
 
-// chain is the head of the chain for a hash.
-func (c *keyChains) chain(hash uint64) **keyState { return &c.chains[hash&uint64(len(c.chains)-1)] }
-
-func (c *keyChains) add(k *keyState) {
-	head := c.chain(k.hash)
-	k.next, *head = *head, k
+func (t *keyTable) grow() {
+	old := keyTable{chains: t.chains}
+	t.chains = make([]*keyState, max(8, 2*t.n))
+	old.each(func(k *keyState) {
+		k.next = nil
+		*t.link(k.text, k.hash) = k
+	})
 }
 
-func (c *keyChains) resize(n int) {
-	old := *c
-	c.chains = make([]*keyState, n)
-	for k := range old.all() {
-		c.add(k)
-	}
-}
-
-// all visits the live keys. The visitor may change the next of the key.
-func (c *keyChains) all() iter.Seq[*keyState] {
-	return func(yield func(*keyState) bool) {
-		for _, k := range c.chains {
-			for k != nil {
-				next := k.next
-				if !yield(k) {
-					return
-				}
-				k = next
-			}
+// each visits the live keys. Visit may change the chain of the key.
+func (t *keyTable) each(visit func(*keyState)) {
+	for _, k := range t.chains {
+		for k != nil {
+			next := k.next
+			visit(k)
+			k = next
 		}
 	}
 }
@@ -100,23 +77,14 @@ func (t *keyTable) release(k *keyState) {
 	if k.running+k.pending > 0 {
 		return
 	}
-	at := t.chain(k.hash)
-	for *at != k {
-		at = &(*at).next
-	}
-	*at = k.next
+	*t.link(k.text, k.hash) = k.next
 	k.text, k.next, t.spare = "", t.spare, k
-	t.n--
-	t.released++
-	switch size := len(t.chains); {
-	case size > smallTable && t.released > size && t.n < size/8: // bursts have become smaller
-		t.resize(size / 4)
-		t.spare = nil
+	switch t.n--; {
 	case t.n > 0:
-	case size > smallTable:
-		idle := t.keyChains
-		t.keyChains, t.idle = keyChains{}, weak.Make(&idle)
+	case len(t.chains) > smallTable:
+		idle := *t
+		*t = keyTable{idle: weak.Make(&idle)}
 	default:
-		k.next = nil // a small idle table keeps one keyState
+		k.next = nil // an empty table keeps one keyState
 	}
 }

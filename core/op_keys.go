@@ -77,7 +77,10 @@ func (b *board) advanceKeys(r *ratedKeys, now int64) {
 // key. An operation that lacks them keeps the key's lower lanes waiting.
 func (b *board) settle(rated *ratedKey, now int64) {
 	r := b.rated
-	k := b.keys.get(rated.text, maphash.String(keySeed, rated.text))
+	var k *keyState
+	if b.keys.n > 0 {
+		k = *b.keys.link(rated.text, maphash.String(keySeed, rated.text))
+	}
 	if k == nil {
 		rated.leave()
 		if at := r.full(&rated.buckets, now); at > now {

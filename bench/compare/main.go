@@ -94,8 +94,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	for group, rows := range sel.groups() {
 		found = true
 		fmt.Fprintf(stderr, "measuring %s: %d rows\n", group.Name, len(rows))
-		for _, m := range measure(rows, *rounds, *span) {
-			t.row(group.Name, m)
+		for _, row := range rows {
+			t.row(group.Name, measure(row, *rounds, *span))
 		}
 		debug.FreeOSMemory() // frees the windows of this group before the next one
 	}

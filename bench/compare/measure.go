@@ -23,30 +23,27 @@ type measured struct {
 	cells []*cell
 }
 
-// measure runs all cells of the rows in turns, in that number of rounds. A cell runs for
-// about span in a round.
-func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
-	var results []measured
-	for _, row := range rows {
-		m := measured{Row: row}
-		for _, side := range row.Sides {
-			m.cells = append(m.cells, &cell{Side: side})
-		}
-		results = append(results, m)
+// measure runs all cells of a row in turns, in that number of rounds. A cell runs for about span in a
+// round. Nothing of other rows is on the heap then, except what the rows of a group share: the garbage
+// collector would mark it at the expense of the sides that allocate.
+func measure(row bench.Row, rounds int, span time.Duration) measured {
+	m := measured{Row: row}
+	for _, side := range row.Sides {
+		m.cells = append(m.cells, &cell{Side: side})
 	}
-	each := func(do func(*cell)) {
-		for _, m := range results {
-			for _, c := range m.cells {
-				do(c)
-			}
-		}
+	for _, c := range m.cells {
+		c.body = c.New()
+		c.calibrate(span)
 	}
-	each(func(c *cell) { c.body = c.New(); c.calibrate(span) })
 	for range rounds {
-		each(func(c *cell) { c.round(span) })
+		for _, c := range m.cells {
+			c.round(span)
+		}
 	}
-	each(func(c *cell) { c.body.Done() })
-	return results
+	for _, c := range m.cells {
+		c.body.Done()
+	}
+	return m
 }
 
 // calibrate finds the number of operations that takes about span.
