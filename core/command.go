@@ -15,14 +15,15 @@ import (
 //
 //ephemeral:none
 func ParseCommand(name, command string) (payload string, ok bool) {
-	// A call of this function is inlined, and most commands have nothing before them.
-	if n := len(command); n > 0 && n < len(name) && name[n] == ':' && name[:n] == command {
+	if n := len(command); n < len(name) && name[n] == ':' && name[:n] == command && n > 0 {
 		return name[n+1:], true
 	}
 	return parseScoped(name, command)
 }
 
-// parseScoped finds a command after other text.
+// parseScoped finds a command after other text. Most commands have none.
+//
+//go:noinline
 func parseScoped(name, command string) (payload string, ok bool) {
 	for colon := len(command) + 1; command != "" && colon < len(name); colon++ {
 		start := colon - len(command)

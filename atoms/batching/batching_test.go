@@ -114,3 +114,16 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 		runtime.KeepAlive(b)
 	}
 }
+
+// A batch allocates the memory of its items at once, so an item costs no allocation.
+func TestItemsHaveTheMemoryOfTheirBatch(t *testing.T) {
+	const n = 1000
+	b := newBatcher(t, func(context.Context, []int) error { return nil }, batching.Options[int]{MaxSize: n})
+	allocs := testing.AllocsPerRun(20, func() {
+		for i := range n {
+			_ = b.TryEnqueue(t.Context(), i)
+		}
+		_ = b.Flush(t.Context())
+	})
+	assert.Less(t, allocs, 0.1*n)
+}

@@ -92,6 +92,10 @@ func (x *engine[In, Out]) change(f func()) {
 // unlock unlocks mu, and then runs the effects of the change.
 func (x *engine[In, Out]) unlock() {
 	e := x.queue.effects
+	if len(e.lost)+len(e.unwanted) == 0 && !e.flood {
+		x.mu.Unlock()
+		return
+	}
 	x.queue.effects = effects[In, Out]{}
 	x.mu.Unlock()
 	if len(e.lost) > 0 && x.opts.OnError != nil {
@@ -138,13 +142,13 @@ func (x *engine[In, Out]) enter(ctx context.Context, in In, done chan struct{}, 
 	if x.opts.Key != nil {
 		it.key = x.opts.Key(in)
 	}
-	accepted, err := x.accept(it)
+	accepted, err := x.accept(&it)
 	if err == core.ErrFull && wait {
 		if x.Inside(ctx) {
 			return nil, x.reject(core.ErrWouldDeadlock)
 		}
 		it.room = make(chan struct{})
-		accepted, err = x.accept(it)
+		accepted, err = x.accept(&it)
 	}
 	switch {
 	case err != nil:
@@ -161,7 +165,7 @@ func (x *engine[In, Out]) enter(ctx context.Context, in In, done chan struct{}, 
 	return accepted, nil
 }
 
-func (x *engine[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
+func (x *engine[In, Out]) accept(it *item[In, Out]) (*item[In, Out], error) {
 	x.mu.Lock()
 	defer x.unlock()
 	return x.queue.accept(it)

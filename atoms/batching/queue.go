@@ -18,6 +18,7 @@ type queue[In, Out any] struct {
 	submit func(*batch[In, Out]) // gives a batch to the coordinator
 
 	open     map[string]*batch[In, Out] // batches that take items, by key
+	last     *batch[In, Out]            // the one that took the last item; nil: look in open
 	mostOpen int                        // highest len(open) since the map was made
 	pending  list[In, Out]              // accepted items whose flush has not begun
 	waiting  list[In, Out]              // items that wait for room
@@ -34,9 +35,9 @@ type effects[In, Out any] struct {
 	flood    bool              // SignalDropped is to be raised
 }
 
-// accept puts a copy of an item into a batch, and returns it. If there is no room and the item
-// has the channel room, it waits in the queue; if it has none, accept returns ErrFull.
-func (q *queue[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
+// accept puts a copy of an item into a batch, and returns the copy. If there is no room and the
+// item has the channel room, the copy waits in the queue; if it has none, accept returns ErrFull.
+func (q *queue[In, Out]) accept(it *item[In, Out]) (*item[In, Out], error) {
 	if q.stats.Closed {
 		return nil, core.ErrClosed
 	}
@@ -46,7 +47,7 @@ func (q *queue[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
 		if it.room == nil {
 			return nil, core.ErrFull
 		}
-		waits := it // an item that does not wait is not allocated
+		waits := *it
 		waits.state = stateWaiting
 		q.waiting.push(&waits)
 		return &waits, nil
@@ -58,7 +59,7 @@ func (q *queue[In, Out]) accept(it item[In, Out]) (*item[In, Out], error) {
 	q.dropping = drops
 	b := q.batchFor(it.key, it.size)
 	place := b.place(q.opts.MaxSize)
-	*place = it
+	*place = *it
 	q.admit(place, b)
 	return place, nil
 }
@@ -69,14 +70,18 @@ func (q *queue[In, Out]) fits(size int) bool {
 
 // batchFor returns the open batch of a key, with room for an item of that size.
 func (q *queue[In, Out]) batchFor(key string, size int) *batch[In, Out] {
-	b := q.open[key]
+	b := q.last
+	if b == nil || b.key != key {
+		b = q.open[key]
+		q.last = b
+	}
 	if b != nil && size > q.opts.MaxBytes-b.bytes {
 		q.seal(b, ReasonBytes)
 		b = nil
 	}
 	if b == nil {
 		b = &batch[In, Out]{key: key, items: make([]*item[In, Out], 0, min(q.opts.MaxSize, 32))}
-		q.open[key] = b
+		q.open[key], q.last = b, b
 		q.mostOpen = max(q.mostOpen, len(q.open))
 		q.begin(b)
 	}
@@ -125,6 +130,7 @@ func (q *queue[In, Out]) closeBatch(b *batch[In, Out]) {
 		return
 	}
 	delete(q.open, b.key)
+	q.last = nil
 	if len(q.open) == 0 && q.mostOpen > 1024 { // a map never shrinks
 		q.open, q.mostOpen = make(map[string]*batch[In, Out]), 0
 	}

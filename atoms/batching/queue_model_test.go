@@ -160,7 +160,7 @@ func (m *model) offer(key string) {
 	var accepted *testItem
 	var got, want error
 	m.do(fmt.Sprint("accept ", it.in), func() {
-		if accepted, got = m.q.accept(it); got != nil {
+		if accepted, got = m.q.accept(&it); got != nil {
 			accepted = &it
 		}
 		m.all = append(m.all, accepted)

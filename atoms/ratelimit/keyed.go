@@ -53,7 +53,6 @@ func NewKeyed[K comparable](rate core.Rate, opts Options) (*Keyed[K], error) {
 		s.meter = bucket.Start(0, rate.PerSecond, int64(rate.Burst))
 		s.maxKeys = (opts.Capacity + n - 1) / n
 		s.grow()
-		s.mu.first = spinShort
 		s.meters, s.forget = []*bucket.Meter{&s.meter}, s.forgetAll
 		shards[i] = &s.shard
 	}
