@@ -38,7 +38,7 @@ func measureStarts(t *workTable, perSecond int, span time.Duration) (times Start
 	warm := max(2, perSecond/10)
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
-	for range warm + int(span.Seconds()*float64(perSecond)) {
+	for range warm + max(1, int(span.Seconds()*float64(perSecond))) {
 		<-tick.C
 		p := newParcel()
 		left.Add(1)

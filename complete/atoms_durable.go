@@ -60,6 +60,16 @@ type QueueClassWait = durable.ClassWait
 // processes; see Stats.
 type QueueClassStats = durable.ClassStats
 
+// QueueDialect is [durable.Dialect]: A Dialect is how a database writes the conditions
+// of a list: for engines with SQL.
+type QueueDialect = durable.Dialect
+
+// QueueStateIs is [durable.StateIs]: StateIs is the condition that an item has one of
+// the states of a Part, as partial indexes have it.
+func QueueStateIs(states durable.State) string {
+	return durable.StateIs(states)
+}
+
 // ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
 // item of that ID, or no longer has it.
 var ErrQueueUnknown = durable.ErrUnknown
@@ -128,7 +138,7 @@ type QueueOptions = durable.Options
 type QueueItemOptions = durable.ItemOptions
 
 // QueueSnooze is [durable.Snooze]: Snooze returns an error with which a body asks to be
-// run again, after d at the earliest.
+// run again, after d at the earliest, and at once if d is 0.
 func QueueSnooze(d time.Duration, reason ...string) error {
 	return durable.Snooze(d, reason...)
 }
@@ -190,7 +200,8 @@ const QueueSignalReturned = durable.SignalReturned
 const QueueSignalCancelled = durable.SignalCancelled
 
 // QueueSignalFenced is [durable.SignalFenced]: SignalFenced: the end of an item was
-// refused or not recorded, because this process had lost the claim.
+// refused or not recorded, because this process had lost the claim, or because Run has
+// given up.
 const QueueSignalFenced = durable.SignalFenced
 
 // QueueSignalLeaseLost is [durable.SignalLeaseLost]: SignalLeaseLost: this process sent
@@ -206,7 +217,7 @@ const QueueSignalNodeLost = durable.SignalNodeLost
 const QueueSignalLaneUnserved = durable.SignalLaneUnserved
 
 // QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is held on the
-// sink while calls of the store fail.
+// sink while calls of the store fail, also if only the end of one item is refused.
 const QueueSignalStoreLost = durable.SignalStoreLost
 
 // QueueItemSucceeded is [durable.ItemSucceeded].

@@ -322,7 +322,11 @@ func ExampleQuery_Walk() {
 			break
 		}
 	}
+	sql := durable.Dialect{Arg: func(n int) string { return fmt.Sprint("$", n) }}
+	args, where, _, order := durable.Part{State: durable.Blocked, Key: "ada"}.Where(match, sql) // what such a statement needs
+	fmt.Println(where, "order by", order, args)
 	// Output:
 	// [7 3] <nil>
 	// [4] <nil>
+	// i.queue = $1 and i.state = 1 and i.key <> '' and i.key = $2 order by i.rank [ada]
 }

@@ -52,13 +52,22 @@ func TestRunOfDurable(t *testing.T) {
 		if err := run([]string{"-run=^durable/"}, io.Discard, &notes); err == nil || !strings.Contains(notes.String(), "leaving out durable: it needs "+bench.PostgresDSN) {
 			t.Errorf("got error %v and notes %q", err, &notes)
 		}
-		if err := run([]string{"-wal=10"}, io.Discard, io.Discard); err == nil {
-			t.Error("-wal is accepted")
+		for _, flag := range []string{"-wal=10", "-starts=1s"} {
+			if err := run([]string{flag}, io.Discard, io.Discard); err == nil {
+				t.Error(flag, "is accepted")
+			}
 		}
 		return
 	}
 	var out strings.Builder
 	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 23 {
+		t.Errorf("got error %v and\n%s", err, &out)
+	}
+	if testing.Short() {
+		return
+	}
+	out.Reset()
+	if err := run([]string{"-starts=10ms"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| p99 |") != 2 {
 		t.Errorf("got error %v and\n%s", err, &out)
 	}
 }

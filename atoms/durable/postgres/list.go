@@ -66,7 +66,7 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 		for _, p := range parts {
 			var some []int
 			if err == nil {
-				args, where, match, _ := conditions(q, p)
+				args, where, match, _ := p.Where(q, dialect)
 				some, err = collect(r, pgx.RowTo[int], "select count(*) from {s}.durable_item as i where "+where+" and "+match, args...)
 			}
 			if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 
 // places takes few steps in an index for each.
 func (r reader) places(states durable.State) ([]string, error) {
-	from := "{s}.durable_item as i where i.queue = $1 and " + stateIs(states)
+	from := "{s}.durable_item as i where i.queue = $1 and " + durable.StateIs(states)
 	return collect(r, pgx.RowTo[string], `
 with recursive l (lane) as (
 	(select i.lane from `+from+` order by i.lane limit 1)
@@ -93,7 +93,7 @@ select lane from l where lane is not null order by lane`)
 
 // look reads one index from where the part begins.
 func (r reader) look(q durable.Query, p durable.Part, most int) ([]durable.Looked, error) {
-	args, where, match, at := conditions(q, p)
+	args, where, match, at := p.Where(q, dialect)
 	n := len(args) + 1
 	after, order, shown := fmt.Sprintf("i.id > $%d", n+1), "i.id", "0::bigint"
 	switch {
@@ -108,70 +108,12 @@ func (r reader) look(q durable.Query, p durable.Part, most int) ([]durable.Looke
 	return collect(r, pgx.RowToStructByPos[durable.Looked], fmt.Sprintf("select %s, i.id, %s from {s}.durable_item as i where %s and %s order by %s limit %d", shown, match, where, after, order, most), append(args, p.From.ID)...)
 }
 
-func stateIs(states durable.State) string {
-	switch states {
-	case durable.Ready | durable.Retry:
-		return "i.state in (2, 8)"
-	case durable.Finished | durable.Halted:
-		return "i.state >= 16 and i.lane <> ''"
-	case durable.Halted, durable.Done, durable.Dead, durable.Cancelled:
-		return fmt.Sprintf("i.state = %d and i.state >= 16", states)
-	}
-	return fmt.Sprintf("i.state = %d", states)
-}
-
-// conditions are those of the items of a part, those that its items must match as well, and the column before the
-// id in their order. The first argument is the queue.
-func conditions(q durable.Query, p durable.Part) (args []any, where, match, at string) {
-	add := func(v any) string { args = append(args, v); return fmt.Sprint("$", len(args)+1) }
-	switch where = "i.queue = $1 and " + stateIs(p.State); {
-	case p.Key != "" && p.State&durable.Running != 0:
-		where = "i.queue = $1 and i.state in (2, 4, 8, 16)"
-	case p.State == durable.Blocked && p.Key != "":
-		at = "i.rank"
-	case p.State == durable.Blocked:
-		where += " and i.lane = " + add(p.Place)
-	case p.State&^(durable.Ready|durable.Retry) == 0:
-		where, at = where+" and i.lane = "+add(p.Place), "i.run_at"
-	case p.State != durable.Running:
-		at = "i.ended"
-	}
-	if p.Place != "" && p.State&durable.Waiting == 0 {
-		where += " and i.lane <> '' and i.lane = " + add(p.Place)
-	}
-	if p.Key != "" {
-		where += " and i.key <> '' and i.key = " + add(p.Key)
-	}
-	if at == "i.ended" && p.Key != "" {
-		where += " and i.state >= 32"
-	}
-	if q.Due {
-		where += " and i.run_at <= now()"
-	}
-	if q.Delayed {
-		where += " and i.run_at > now()"
-	}
-	match = "true"
-	if q.State != 0 {
-		match = "i.state & " + add(int16(q.State)) + "::smallint <> 0"
-	}
-	if q.Lane != "" { // see durable.Insert.Place
-		match += " and split_part(i.lane, chr(1), -1) = " + add(q.Lane)
-	}
-	if q.Class != "" {
-		match += " and split_part(i.lane, chr(1), 2) = " + add(q.Class)
-	}
-	if q.Err != "" {
-		match += " and strpos(i.err, " + add(q.Err) + ") > 0"
-	}
-	ago := func(us int64) string {
-		return "i.enqueued <= now() - " + add(us) + "::bigint * interval '1 microsecond'"
-	}
-	if q.MinAge > 0 {
-		match += " and " + ago(micros(q.MinAge))
-	}
-	if q.MaxAge > 0 {
-		match += " and not " + ago(micros(q.MaxAge))
-	}
-	return args, where, match, at
+// dialect is for durable.Part.Where.
+var dialect = durable.Dialect{
+	Arg:   func(n int) string { return fmt.Sprint("$", n) },
+	Now:   "now()",
+	Ago:   func(us int64) string { return fmt.Sprintf("now() - %d * interval '1 microsecond'", us) },
+	Lane:  func(name string) string { return "split_part(i.lane, chr(1), -1) = " + name },
+	Class: func(name string) string { return "split_part(i.lane, chr(1), 2) = " + name },
+	Find:  "strpos",
 }

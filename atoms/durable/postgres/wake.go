@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// noticeEvery is the shortest time between two notifications of a queue: notifications make
-// commits wait for each other.
+// noticeEvery is the shortest time between two notifications of a queue: their commits wait for each
+// other. They do not wait for the disk, because a notification that is lost does no harm.
 const noticeEvery = 10 * time.Millisecond
 
 // notice is the state of the notifications of a queue. It exists while a notification is being
@@ -37,7 +37,7 @@ func (s *Store) Wake(queue string) {
 
 func (s *Store) notify(queue string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	s.forBeats().Exec(ctx, "select pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
+	s.forBeats().Exec(ctx, "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
 	cancel()
 	time.AfterFunc(noticeEvery, func() {
 		s.mu.Lock()
