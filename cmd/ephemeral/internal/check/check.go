@@ -101,16 +101,10 @@ func (p *program) inside(pos token.Pos) bool {
 func Programs(w *flow.World) []Finding {
 	terms := map[string]*term{}
 	var all []Finding
-	kept := map[string]int{} // by text, of findings that do not depend on the program
 	for _, root := range w.Roots() {
 		p := newProgram(w, root)
 		p.terms(terms)
-		for _, f := range append(append(p.listed(), p.kinds()...), p.gates()...) {
-			kept[f.String()]++
-			if kept[f.String()] == 1 {
-				all = append(all, f)
-			}
-		}
+		all = slices.Concat(all, p.listed(), p.kinds(), p.gates())
 	}
 	for _, t := range terms {
 		if t.alive == 0 {
