@@ -79,7 +79,7 @@ func (t *term) try(p *program) {
 			}
 		}
 	}
-	if weak && (best.cost > 1 || !sameLetters(t.S, best.S)) {
+	if weak && (best.cost > 1 || !sameLetters(t.S, best.text)) {
 		t.alive++
 		return
 	}
