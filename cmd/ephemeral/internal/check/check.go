@@ -101,16 +101,10 @@ func (p *program) inside(pos token.Pos) bool {
 func Programs(w *flow.World) []Finding {
 	terms := map[string]*term{}
 	var all []Finding
-	kept := map[string]int{} // by text, of findings that do not depend on the program
 	for _, root := range w.Roots() {
 		p := newProgram(w, root)
 		p.terms(terms)
-		for _, f := range append(append(p.listed(), p.kinds()...), p.gates()...) {
-			kept[f.String()]++
-			if kept[f.String()] == 1 {
-				all = append(all, f)
-			}
-		}
+		all = slices.Concat(all, p.listed(), p.kinds(), p.gates())
 	}
 	for _, t := range terms {
 		if t.alive == 0 {
@@ -129,14 +123,14 @@ func Sorted(all []Finding) []Finding {
 }
 
 func at(w *flow.World, pos token.Pos, check string, sure bool, format string, args ...any) Finding {
-	p := w.Fset.Position(pos)
+	p := w.At(pos)
 	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure, Pos: pos}
 }
 
 // place is the file and the line of a position, for people.
 func place(w *flow.World, pos token.Pos) string {
-	p := w.Fset.Position(pos)
-	return fmt.Sprintf("%s:%d", short(p.Filename), p.Line)
+	p := w.At(pos)
+	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
 // about adds to a message what gets the text, and where that is if the text is written elsewhere.

@@ -26,14 +26,14 @@ func TestPlanted(t *testing.T) {
 			}
 			for i, line := range strings.Split(string(text), "\n") {
 				if m := want.FindStringSubmatch(line); m != nil {
-					at := fmt.Sprintf("%s:%d", short(name), i+1)
+					at := fmt.Sprintf("%s:%d", name[strings.Index(name, "testdata"):], i+1)
 					wanted, patterns[at] = append(wanted, at), regexp.MustCompile(m[1])
 				}
 			}
 		}
 	}
 	for _, f := range sure(Sorted(append(Programs(w), Calls(w)...))) {
-		at := fmt.Sprintf("%s:%d", short(f.File), f.Line)
+		at := fmt.Sprintf("%s:%d", f.File, f.Line)
 		if found = append(found, at); patterns[at] == nil || !patterns[at].MatchString(f.Message) {
 			t.Errorf("%s, want %v", f, patterns[at])
 		}

@@ -3,8 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -81,7 +79,7 @@ func (t *term) try(p *program) {
 			}
 		}
 	}
-	if weak && (best.cost > 1 || !sameLetters(t.S, best.S)) {
+	if weak && (best.cost > 1 || !sameLetters(t.S, best.text)) {
 		t.alive++
 		return
 	}
@@ -134,18 +132,6 @@ func (t *term) finding(w *flow.World) Finding {
 	}
 	f.Message = message
 	return f
-}
-
-// short is the name of a file as seen from the working directory, or, if it is elsewhere, its
-// directory and its name.
-func short(file string) string {
-	if dir, err := os.Getwd(); err == nil {
-		if name, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(name) {
-			return name
-		}
-	}
-	parts := strings.Split(strings.ReplaceAll(file, "\\", "/"), "/")
-	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
 // sameSigns reports whether two texts differ in letters alone: stage1 and stage2 are two names.

@@ -14,17 +14,17 @@ import (
 // code listens that wants one.
 func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
-	sorted := slices.Clone(p.facts) // the kind of a package comes before others of its name
-	slices.SortStableFunc(sorted, func(a, b flow.Fact) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, f := range sorted {
-		for _, t := range f.Texts {
-			if f.Verb != "kind" || !t.Exact() || t.Loose {
-				continue
-			}
-			if other, ok := first[t.S]; !ok {
-				first[t.S] = name{t, f}
-			} else if other.fact.Payload != f.Payload {
-				all = p.report(all, "kind", f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+	for _, global := range []bool{true, false} { // the kind of a package comes before others of its name
+		for _, f := range p.facts {
+			for _, t := range f.Texts {
+				if f.Verb != "kind" || f.Global != global || !t.Exact() || t.Loose {
+					continue
+				}
+				if other, ok := first[t.S]; !ok {
+					first[t.S] = name{t, f}
+				} else if other.fact.Payload != f.Payload {
+					all = p.report(all, "kind", f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+				}
 			}
 		}
 	}
@@ -63,13 +63,6 @@ func (p *program) report(all []Finding, check string, f flow.Fact, t flow.Text, 
 		return all
 	}
 	return append(all, at(p.w, cmp.Or(t.Pos, f.Pos), check, true, "%s", about(p.w, f, t, fmt.Sprintf(format, args...))))
-}
-
-func rank(f flow.Fact) int {
-	if f.Global {
-		return 0
-	}
-	return 1
 }
 
 // gates finds coordinators that nothing can close, although the signal is raised: they have a

@@ -16,7 +16,7 @@ import (
 
 // part is a package of the large program. The number of the package is @, and that of the one
 // below it is $. It has services like those of a program.
-const large = 20 // packages
+const large = 200 // packages
 
 const part = `package part@
 

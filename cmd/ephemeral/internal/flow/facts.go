@@ -148,7 +148,7 @@ func (u use) operands() (all []ast.Expr) {
 // raiser returns the argument or the receiver that is a core.Raiser.
 func (u use) raiser() (none expr) {
 	for _, x := range u.operands() {
-		if n := named(typeOf(u.call.info, x)); n != nil && n.Obj().Name() == "Raiser" && n.Obj().Pkg() != nil && roles.Dir(n.Obj().Pkg().Path()) == "core" {
+		if coreType(typeOf(u.call.info, x)) == "Raiser" {
 			return expr{x, u.call.info}
 		}
 	}
@@ -186,7 +186,7 @@ func (u use) typed(r roles.Role) bool {
 	for _, p := range r.Parts {
 		if p.Slot && p.Ref == "" {
 			for _, x := range u.call.arguments(param{n: p.Index}) {
-				if n := named(typeOf(x.info, x.Expr)); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
+				if coreType(typeOf(x.info, x.Expr)) != "" {
 					return true
 				}
 			}
@@ -197,10 +197,15 @@ func (u use) typed(r roles.Role) bool {
 
 // inBody reports whether an operation may be what raises the signal.
 func (u use) inBody() bool {
-	return !slices.ContainsFunc(u.operands(), func(x ast.Expr) bool {
-		t := named(typeOf(u.call.info, x))
-		return t != nil && t.Obj().Name() == "Sink"
-	})
+	return !slices.ContainsFunc(u.operands(), func(x ast.Expr) bool { return coreType(typeOf(u.call.info, x)) == "Sink" })
+}
+
+// coreType returns the name of a type of core, for T and *T.
+func coreType(t types.Type) string {
+	if n := named(t); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
+		return n.Obj().Name()
+	}
+	return ""
 }
 
 // reference returns the values of a field of the library.

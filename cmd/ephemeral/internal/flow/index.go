@@ -181,7 +181,7 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 				w.methods[t.Obj()] = append(w.methods[t.Obj()], u)
 			}
 		}
-		w.parameters(fn, d.Recv, d.Type, p.TypesInfo)
+		w.parameters(fn, fn.Signature())
 		w.unit(u, fn)
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
@@ -209,24 +209,12 @@ func (w *World) unit(u *Unit, fn any) {
 }
 
 // parameters writes down the parameters of a function.
-func (w *World) parameters(fn any, recv *ast.FieldList, t *ast.FuncType, info *types.Info) {
-	if recv != nil {
-		for _, f := range recv.List {
-			for _, id := range f.Names {
-				w.params[info.Defs[id]] = param{fn: fn, n: roles.Recv}
-			}
-		}
+func (w *World) parameters(fn any, s *types.Signature) {
+	for i := range s.Params().Len() {
+		w.params[s.Params().At(i)] = param{fn, i, s.Variadic() && i == s.Params().Len()-1}
 	}
-	n := 0
-	for _, f := range t.Params.List {
-		_, variadic := f.Type.(*ast.Ellipsis)
-		for _, id := range f.Names {
-			w.params[info.Defs[id]] = param{fn, n, variadic}
-			n++
-		}
-		if len(f.Names) == 0 {
-			n++
-		}
+	if s.Recv() != nil {
+		w.params[s.Recv()] = param{fn: fn, n: roles.Recv}
 	}
 }
 

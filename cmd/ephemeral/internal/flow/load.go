@@ -14,6 +14,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -33,6 +34,7 @@ type Package struct {
 type World struct {
 	Fset     *token.FileSet
 	Packages []*Package
+	dir      string // the working directory
 	index
 }
 
@@ -75,6 +77,7 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 		return nil, err
 	}
 	w := &World{Fset: conf.Fset}
+	w.dir, _ = os.Getwd()
 	var errs []error
 	for _, p := range loaded {
 		for _, e := range p.Errors {

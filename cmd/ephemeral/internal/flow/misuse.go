@@ -22,22 +22,16 @@ func (w *World) drops(d drop) {
 		d.unit.add(f)
 		return
 	}
-	t := w.trace(expr{d.CallExpr, d.info}, max(0, d.n))
-	for _, from := range t.from {
+	for _, from := range w.trace(expr{d.CallExpr, d.info}, max(0, d.n)).from {
 		c, ok := from.Expr.(*ast.CallExpr)
-		if !ok {
+		if !ok || d.unit.Test {
 			continue
 		}
-		held := Object(c.Fun, from.info)
-		for _, r := range RolesOf(held) {
-			if r.Verb != "release" || d.unit.Test {
-				continue
-			}
-			lease := w.texts(expr{c.Args[r.Parts[0].Index], from.info}, nil)
-			if len(lease) > 0 && !slices.ContainsFunc(lease, func(t Text) bool { return t.S != "0" && !strings.HasPrefix(t.S, "-") }) {
-				f.Verb, f.API = "release", held.Name()
-				if c != d.CallExpr {
-					f.API, f.Helper = fn.Name(), c.Pos()
+		for _, r := range RolesOf(Object(c.Fun, from.info)) {
+			lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
+			if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, func(t Text) bool { return t.S != "0" && !strings.HasPrefix(t.S, "-") }) {
+				if f.Verb = "release"; c != d.CallExpr {
+					f.Helper = c.Pos()
 				}
 				d.unit.add(f)
 			}
@@ -56,7 +50,7 @@ func (w *World) waits(u use, f Fact) {
 		return
 	}
 	body, started := u.fn, w.started[u.call.CallExpr]
-	for { // a function that is called where it is written belongs to the one around it
+	for range 8 { // a function that is called where it is written belongs to the one around it
 		lit, ok := body.(*ast.FuncLit)
 		if !ok || len(w.calls[lit]) != 1 || started {
 			break
@@ -91,8 +85,10 @@ type inside struct {
 	seen map[types.Object]bool
 }
 
+// declares reports whether a variable is one of the function, and not its receiver.
 func (in inside) declares(o types.Object) bool {
-	return in.node.Pos() <= o.Pos() && o.Pos() < in.node.End()
+	p, isParam := in.w.params[o]
+	return isParam && p.fn == in.body && p.n >= 0 || in.node.Pos() <= o.Pos() && o.Pos() < in.node.End()
 }
 
 // owner returns the call that makes the coordinator behind an expression, if the function is its
@@ -113,12 +109,8 @@ func (in inside) owner(x expr) (none call, ok bool) {
 		return none, false
 	case *ast.SelectorExpr:
 		if v, ok := Object(e, x.info).(*types.Var); ok && v.IsField() {
-			id, isIdent := ast.Unparen(e.X).(*ast.Ident)
-			if !isIdent {
-				return none, false
-			}
-			of := Object(id, x.info)
-			if p, isParam := in.w.params[of]; of == nil || isParam && p.fn == in.body && p.n >= 0 || in.declares(of) {
+			id, _ := ast.Unparen(e.X).(*ast.Ident)
+			if id == nil || in.declares(Object(id, x.info)) {
 				return none, false
 			}
 		}
@@ -162,11 +154,9 @@ func (in inside) foreign(x expr) bool {
 		return len(e.Args) == 0 || in.foreign(expr{e.Args[0], x.info})
 	case *ast.Ident:
 		v, ok := Object(e, x.info).(*types.Var)
-		if p, isParam := in.w.params[v]; !ok || isParam && p.fn == in.body || !types.IsInterface(v.Type()) {
-			return false
-		} else if !in.declares(v) {
+		if _, isParam := in.w.params[v]; ok && !in.declares(v) && types.IsInterface(v.Type()) {
 			return true
-		} else if isParam || in.seen[v] {
+		} else if !ok || isParam || in.seen[v] {
 			return false
 		}
 		in.seen[v] = true

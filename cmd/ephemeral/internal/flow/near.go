@@ -1,6 +1,9 @@
 package flow
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Match reports whether a name may match a part of a pattern without commas. Both may have
 // holes. If it is strict, a hole of the name stands only for what a wildcard matches.
@@ -34,85 +37,62 @@ func Corrected(pattern, name string, limit int, strict bool) (int, string) {
 
 func wild(r rune) bool { return r == '*' || r == 0 || r == 1 }
 
+// cell is the best way to change the beginning of a pattern so that it matches the beginning of
+// a name: that of a shorter beginning, and what it adds.
+type cell struct {
+	cost, i, j int
+	add        []rune
+}
+
 // align fills the table of costs: best[i][j] is for the first i characters of the pattern and
 // the first j of the name.
 func align(p, n []rune, limit int, strict bool) (int, string) {
 	hole := func(r rune) bool { return !strict && (r == 0 || r == 1) }
-	const far = 1 << 20
-	best := make([][]int, len(p)+1)
-	step := make([][]byte, len(p)+1)
+	best := make([][]cell, len(p)+1)
 	for i := range best {
-		best[i], step[i] = make([]int, len(n)+1), make([]byte, len(n)+1)
-		low := far
+		best[i] = make([]cell, len(n)+1)
+		low := 1 << 20
 		for j := range best[i] {
+			at := cell{cost: 1 << 20}
 			if i == 0 && j == 0 {
-				low = 0
-				continue
+				at.cost = 0
 			}
-			at, how := far, byte(0)
-			try := func(c int, s byte) {
-				if c < at {
-					at, how = c, s
+			try := func(di, dj int, free bool, kept, changed []rune) {
+				c := cell{best[i-di][j-dj].cost, i - di, j - dj, kept}
+				if !free {
+					c.cost, c.add = c.cost+1, changed
+				}
+				if c.cost < at.cost {
+					at = c
 				}
 			}
 			if i > 0 && j > 0 {
-				switch a, b := p[i-1], n[j-1]; {
-				case a == b, a == '?', wild(a), hole(b):
-					try(best[i-1][j-1], '=')
-				default:
-					try(best[i-1][j-1]+1, 'r')
-				}
-				if i > 1 && j > 1 && p[i-1] == n[j-2] && p[i-2] == n[j-1] {
-					try(best[i-2][j-2]+1, 's')
+				a, b := p[i-1], n[j-1]
+				try(1, 1, a == b || a == '?' || wild(a) || hole(b), p[i-1:i], n[j-1:j])
+				if i > 1 && j > 1 && a == n[j-2] && p[i-2] == b {
+					try(2, 2, false, nil, n[j-2:j])
 				}
 			}
 			if j > 0 { // the name has one character more
-				if i > 0 && wild(p[i-1]) || hole(n[j-1]) {
-					try(best[i][j-1], 'w')
-				} else {
-					try(best[i][j-1]+1, 'i')
-				}
+				try(0, 1, i > 0 && wild(p[i-1]) || hole(n[j-1]), nil, n[j-1:j])
 			}
 			if i > 0 { // the pattern has one character more
-				if j > 0 && hole(n[j-1]) || wild(p[i-1]) {
-					try(best[i-1][j], 'k')
-				} else {
-					try(best[i-1][j]+1, 'd')
-				}
+				try(1, 0, j > 0 && hole(n[j-1]) || wild(p[i-1]), p[i-1:i], nil)
 			}
-			best[i][j], step[i][j] = at, how
-			low = min(low, at)
+			best[i][j] = at
+			low = min(low, at.cost)
 		}
 		if low > limit {
 			return limit + 1, ""
 		}
 	}
-	total := best[len(p)][len(n)]
+	total := best[len(p)][len(n)].cost
 	if total > limit || limit == 0 {
 		return total, ""
 	}
-	var back []string
-	for i, j := len(p), len(n); i > 0 || j > 0; {
-		switch step[i][j] {
-		case '=':
-			back, i, j = append(back, string(p[i-1])), i-1, j-1
-		case 'r':
-			back, i, j = append(back, string(n[j-1])), i-1, j-1
-		case 's':
-			back, i, j = append(back, string(n[j-1]), string(n[j-2])), i-2, j-2
-		case 'i':
-			back, j = append(back, string(n[j-1])), j-1
-		case 'w':
-			j--
-		case 'k':
-			back, i = append(back, string(p[i-1])), i-1
-		case 'd':
-			i--
-		}
+	var text []rune
+	for i, j := len(p), len(n); i > 0 || j > 0; i, j = best[i][j].i, best[i][j].j {
+		text = slices.Insert(text, 0, best[i][j].add...)
 	}
-	var text strings.Builder
-	for i := len(back) - 1; i >= 0; i-- {
-		text.WriteString(back[i])
-	}
-	return total, text.String()
+	return total, string(text)
 }

@@ -2,9 +2,12 @@ package flow
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"go/token"
 	"io"
+	"path/filepath"
 )
 
 // Open parses the arguments of a command and loads the packages that match the patterns after the
@@ -24,4 +27,24 @@ func Open(ctx context.Context, flags *flag.FlagSet, args []string, errOut io.Wri
 		fmt.Fprintln(errOut, err)
 	}
 	return w, err == nil
+}
+
+// PrintJSON prints a list for other programs. It reports whether it could do so, and prints why not.
+func PrintJSON[E any](list []E, out, errOut io.Writer) (ok bool) {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(append([]E{}, list...))
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+	}
+	return err == nil
+}
+
+// At is a place for people: below the working directory, the file is as seen from there.
+func (w *World) At(pos token.Pos) token.Position {
+	at := w.Fset.Position(pos)
+	if name, err := filepath.Rel(w.dir, at.Filename); err == nil && filepath.IsLocal(name) {
+		at.Filename = filepath.ToSlash(name)
+	}
+	return at
 }

@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
@@ -65,14 +66,7 @@ func (w *World) texts(x expr, f *frame) []Text {
 }
 
 // isRaiser reports whether a type is *core.Sink or *core.Operation.
-func isRaiser(t types.Type) bool {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		if n := named(p); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
-			return n.Obj().Name() == "Sink" || n.Obj().Name() == "Operation"
-		}
-	}
-	return false
-}
+func isRaiser(t types.Type) bool { return slices.Contains([]string{"Sink", "Operation"}, coreType(t)) }
 
 // elements returns the texts of the elements, or of the keys, of a literal.
 func (w *World) elements(e *ast.CompositeLit, info *types.Info, f *frame, keys bool) []Text {

@@ -195,27 +195,14 @@ func (c call) options() (opts expr, ok bool) {
 func (w *World) made(x expr) (all []call, known bool) {
 	t := w.trace(x, 0)
 	for _, from := range t.from {
-		switch e := from.Expr.(type) {
-		case *ast.CallExpr:
-			c := call{CallExpr: e, info: from.info}
-			if _, ok := c.options(); !ok {
-				return nil, false
-			}
-			all = append(all, c)
-		case *ast.CompositeLit:
-			for _, el := range e.Elts {
-				if kv, ok := el.(*ast.KeyValueExpr); ok {
-					el = kv.Value
-				}
-				inner, ok := w.made(expr{el, from.info})
-				if !ok {
-					return nil, false
-				}
-				all = append(all, inner...)
-			}
-		default:
+		e, _ := from.Expr.(*ast.CallExpr)
+		c := call{CallExpr: e, info: from.info}
+		if e == nil {
+			return nil, false
+		} else if _, ok := c.options(); !ok {
 			return nil, false
 		}
+		all = append(all, c)
 	}
 	return all, !t.partly && len(all) > 0
 }

@@ -20,7 +20,7 @@ func (k *walker) walk(node ast.Node, fn any) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
-			w.parameters(n, nil, n.Type, k.info)
+			w.parameters(n, k.info.TypeOf(n).(*types.Signature))
 			k.walk(n.Body, n)
 			return false
 		case *ast.Ident:

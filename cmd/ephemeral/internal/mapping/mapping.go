@@ -104,7 +104,7 @@ func read(byName map[string]*Signal, f flow.Fact, p Place, all bool) {
 }
 
 func place(w *flow.World, u *flow.Unit, f flow.Fact) Place {
-	at := w.Fset.Position(f.Pos)
+	at := w.At(f.Pos)
 	return Place{Package: u.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API}
 }
 

@@ -2,12 +2,9 @@ package mapping
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
 )
@@ -38,20 +35,7 @@ func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer)
 		fmt.Fprint(out, Mermaid(signals))
 		return 0
 	}
-	dir, _ := os.Getwd()
-	for _, signal := range signals {
-		for _, places := range [][]Place{signal.Raised, signal.Read} {
-			for i := range places {
-				if name, err := filepath.Rel(dir, places[i].File); err == nil && places[i].File != "" {
-					places[i].File = filepath.ToSlash(name)
-				}
-			}
-		}
-	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(append([]Signal{}, signals...)); err != nil {
-		fmt.Fprintln(errOut, err)
+	if !flow.PrintJSON(signals, out, errOut) {
 		return 2
 	}
 	return 0

@@ -4,7 +4,6 @@ package roles
 
 import (
 	_ "embed"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -78,34 +77,29 @@ func read(table string) map[string][]Role {
 	return roles
 }
 
-var slot = regexp.MustCompile(`\{(?:#(\d+)|(recv)|([^{}|]+)(?:\|([^{}]*))?)\}`)
-
 // parse splits a template. In the name of a raised signal, "*" is any text.
 func parse(text string, raised bool) (parts []Part) {
-	plain := func(s string) {
+	for text != "" {
+		plain, rest, found := strings.Cut(text, "{")
 		if raised {
-			s = strings.ReplaceAll(s, "*", Any)
+			plain = strings.ReplaceAll(plain, "*", Any)
 		}
-		if s != "" {
-			parts = append(parts, Part{Text: s})
+		if plain != "" {
+			parts = append(parts, Part{Text: plain})
 		}
-	}
-	done := 0
-	for _, m := range slot.FindAllStringSubmatchIndex(text, -1) {
-		plain(text[done:m[0]])
-		done = m[1]
-		group := func(i int) string {
-			if m[2*i] < 0 {
-				return ""
-			}
-			return text[m[2*i]:m[2*i+1]]
+		if !found {
+			break
 		}
-		p := Part{Slot: true, Index: Recv, Ref: group(3), Or: group(4)}
-		if n := group(1); n != "" {
+		rest, text, _ = strings.Cut(rest, "}")
+		p := Part{Slot: true, Index: Recv}
+		p.Ref, p.Or, _ = strings.Cut(rest, "|")
+		if n, ok := strings.CutPrefix(p.Ref, "#"); ok {
 			p.Index, _ = strconv.Atoi(n)
+		}
+		if p.Index != Recv || p.Ref == "recv" {
+			p.Ref = ""
 		}
 		parts = append(parts, p)
 	}
-	plain(text[done:])
 	return parts
 }

@@ -3,12 +3,9 @@ package vet
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
@@ -33,34 +30,24 @@ func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer)
 		return 2
 	}
 	findings, status := check.Sorted(append(check.Programs(w), check.Calls(w)...)), 0
-	shown := []check.Finding{}
-	dir, _ := os.Getwd()
 	for _, f := range findings {
 		if f.Sure {
 			status = 1
 		}
-		if f.Sure || *all || *asJSON {
-			if name, err := filepath.Rel(dir, f.File); err == nil {
-				f.File = name
-			}
-			shown = append(shown, f)
-		}
 	}
 	if *asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(shown); err != nil {
-			fmt.Fprintln(errOut, err)
+		if !flow.PrintJSON(findings, out, errOut) {
 			return 2
 		}
 		return status
 	}
-	for _, f := range shown {
-		note := ""
-		if !f.Sure {
-			note = "(not sure) "
+	for _, f := range findings {
+		if f.Sure {
+			fmt.Fprintln(out, f)
+		} else if *all {
+			f.Message = "(not sure) " + f.Message
+			fmt.Fprintln(out, f)
 		}
-		fmt.Fprintf(out, "%s:%d:%d: %s%s\n", f.File, f.Line, f.Column, note, f.Message)
 	}
 	return status
 }

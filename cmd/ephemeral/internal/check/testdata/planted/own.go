@@ -65,16 +65,16 @@ func (p *pipeline) store(ctx context.Context, n int) error {
 }
 
 func (p *pipeline) lock() func() {
-	release := p.sink.Hold("order.shipped", "", 0)
+	release := p.sink.Hold("stock.locked", "", 0)
 	return release
 }
 
 func (p *pipeline) tryLock(lease time.Duration) (func(), error) {
-	return p.sink.Hold("order.shipped", "", lease), nil
+	return p.sink.Hold("stock.locked", "", lease), nil
 }
 
 func (p *pipeline) lease(lease time.Duration) func() {
-	return p.sink.Hold("order.shipped", "", lease)
+	return p.sink.Hold("stock.locked", "", lease)
 }
 
 func lanes(ctx context.Context, sink *core.Sink) {
@@ -83,10 +83,12 @@ func lanes(ctx context.Context, sink *core.Sink) {
 	p.fetch.Lane("disk").Enqueue(ctx, 1) // want `Lane of "fetch": its options have no lane "disk"`
 	p.save.Lane("disk").Enqueue(ctx, 1)
 	p.save.Lane("fast").Enqueue(ctx, 1) // want `Lane of p.save: its options have no lane "fast"`
-	for _, c := range []*core.Coordinator[int]{p.fetch, p.save} {
-		c.Lane("fast").Enqueue(ctx, 1)
-		c.Lane("hot").Enqueue(ctx, 1) // want `Lane of c: its options have no lane "hot"`
+	either := p.fetch
+	if sink.Has("stock.locked") {
+		either = p.save
 	}
+	either.Lane("fast").Enqueue(ctx, 1)
+	either.Lane("hot").Enqueue(ctx, 1) // want `Lane of either: its options have no lane "hot"`
 	urgent(p.save)
 	lane(ctx, p.fetch, "web")    // want `Lane of "fetch" at testdata/planted/own.go:\d+: its options have no lane "web"`
 	event(sink, "order", "paid") // the arguments are right
