@@ -78,8 +78,8 @@ func originalRows() []Row {
 			}),
 			concRunOf(16, 0, 1, noop),
 		}},
-		{Name: "for-each/limit=16", MaxAllocs: -1, Sides: forEach(16)},
-		{Name: "for-each/limit=32", MaxAllocs: -1, Sides: forEach(32)},
+		{Name: "for-each/limit=16", MaxAllocs: -1, Sides: forEach(16, 0, noop)},
+		{Name: "for-each/limit=32", MaxAllocs: -1, Sides: forEach(32, 0, noop)},
 		{Name: "results/limit=16", MaxAllocs: -1, Sides: []Side{oursResults(), concResults()}},
 	}...)
 }
@@ -182,7 +182,7 @@ func originalRun(maker func(core.Work[int], core.Options) (*core.Coordinator[int
 }
 
 // forEach returns ForEach over a sequence, a conc pool, and conc's ForEach over a slice.
-func forEach(limit int) []Side {
+func forEach(limit, queued int, work func()) []Side {
 	return []Side{
 		loop("ours", 0, func(n int) {
 			items := func(yield func(int) bool) {
@@ -192,11 +192,11 @@ func forEach(limit int) []Side {
 					}
 				}
 			}
-			check(core.ForEach(context.Background(), items, nothing, core.Options{MaxConcurrency: limit}))
+			check(core.ForEach(context.Background(), items, func(context.Context, int) error { work(); return nil }, core.Options{MaxConcurrency: limit, MaxQueued: queued}))
 		}),
-		concRunOf(limit, 0, 1, noop),
+		concRunOf(limit, 0, 1, work),
 		loop("conc-iter", 0, func(n int) {
-			iter.Iterator[struct{}]{MaxGoroutines: limit}.ForEach(make([]struct{}, n), func(*struct{}) {})
+			iter.Iterator[struct{}]{MaxGoroutines: limit}.ForEach(make([]struct{}, n), func(*struct{}) { work() })
 		}),
 	}
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -71,6 +72,8 @@ func runRows() []Row {
 			errgroupOne(),
 			pondOne(),
 		}},
+		{Name: "for-each/limit=16/body=yields", MaxAllocs: -1, Sides: forEach(16, 0, runtime.Gosched)},
+		{Name: "for-each/limit=16/queue=256", MaxAllocs: -1, Sides: forEach(16, 256, noop)},
 	}
 	return append(append(rows, interactiveRow()), stageRows(noop)...)
 }
