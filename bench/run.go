@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/alitto/pond/v2"
 	"github.com/panjf2000/ants/v2"
+	"github.com/sourcegraph/conc/iter"
 	"github.com/sourcegraph/conc/pool"
 	"golang.org/x/sync/errgroup"
 
@@ -71,6 +73,10 @@ func runRows() []Row {
 			errgroupOne(),
 			pondOne(),
 		}},
+		{Name: "for-each/limit=16", MaxAllocs: -1, Sides: forEach(16, 0, noop)},
+		{Name: "for-each/limit=32", MaxAllocs: -1, Sides: forEach(32, 0, noop)},
+		{Name: "for-each/limit=16/body=yields", MaxAllocs: -1, Sides: forEach(16, 0, runtime.Gosched)},
+		{Name: "for-each/limit=16/queue=256", MaxAllocs: -1, Sides: forEach(16, 256, noop)},
 	}
 	return append(append(rows, interactiveRow()), stageRows(noop)...)
 }
@@ -306,5 +312,25 @@ func closing(c *core.Coordinator[int]) func() { return func() { check(c.Close())
 func check(err error) {
 	if err != nil {
 		panic(err)
+	}
+}
+
+// forEach returns ForEach over a sequence, a conc pool, and conc's ForEach over a slice.
+func forEach(limit, queued int, work func()) []Side {
+	return []Side{
+		loop("ours", 0, func(n int) {
+			items := func(yield func(int) bool) {
+				for i := range n {
+					if !yield(i) {
+						return
+					}
+				}
+			}
+			check(core.ForEach(context.Background(), items, func(context.Context, int) error { work(); return nil }, core.Options{MaxConcurrency: limit, MaxQueued: queued}))
+		}),
+		concRunOf(limit, 0, 1, work),
+		loop("conc-iter", 0, func(n int) {
+			iter.Iterator[struct{}]{MaxGoroutines: limit}.ForEach(make([]struct{}, n), func(*struct{}) { work() })
+		}),
 	}
 }

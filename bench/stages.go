@@ -15,31 +15,39 @@ const (
 // stageRows measure an item that goes through four stages. In the first row each stage has
 // its own coordinator. A body enqueues into the next stage, and waits if the queue is full.
 // It passes its own context, which tells the library that an operation waits, or the
-// background context. In the second row all stages share a coordinator. A body waits until
-// the next stage has run; in the flat form it enqueues the next stage and ends.
+// background context. In the second row a body waits until the next stage has run. In the
+// third row all stages share a coordinator, and a body waits as well; in the flat form it
+// enqueues the next stage and ends.
 func stageRows(work func()) []Row {
 	return []Row{
-		{Name: "stages=4", MaxAllocs: -1, Sides: []Side{
-			stagesRun("ours", 0, work, func(ctx context.Context) context.Context { return ctx }),
-			stagesRun("ours-background", 1.2, work, func(context.Context) context.Context { return context.Background() }),
-		}},
-		{Name: "stages=4/coordinators=1", MaxAllocs: -1, Sides: []Side{
-			nestedRun("ours", 0, work, (*core.Coordinator[int]).Do),
-			nestedRun("ours-flat", 0, work, func(c *core.Coordinator[int], ctx context.Context, stage int) error {
-				_, err := c.Enqueue(ctx, stage)
-				return err
+		{Name: "stages=4", MaxAllocs: 9, Sides: []Side{ // 7, and the waits for room
+			stagesRun("ours", 0, work, enqueueNext),
+			stagesRun("ours-background", 1.15, work, func(next *core.Coordinator[int], _ context.Context, item int) error {
+				return enqueueNext(next, context.Background(), item)
 			}),
 		}},
+		{Name: "stages=4/wait", MaxAllocs: 18, Sides: []Side{
+			stagesRun("ours", 0, work, (*core.Coordinator[int]).Do),
+			stagesRun("ours-enqueue", 0, work, enqueueNext),
+		}},
+		{Name: "stages=4/coordinators=1", MaxAllocs: 15, Sides: []Side{
+			nestedRun("ours", 0, work, (*core.Coordinator[int]).Do),
+			nestedRun("ours-flat", 0, work, enqueueNext),
+		}},
 	}
+}
+
+func enqueueNext(next *core.Coordinator[int], ctx context.Context, item int) error {
+	_, err := next.Enqueue(ctx, item)
+	return err
 }
 
 func stage(work core.Work[int]) *core.Coordinator[int] {
 	return core.Must(core.NewCoordinator(work, core.Options{MaxConcurrency: stageLimit, MaxQueued: stageQueue}))
 }
 
-// stagesRun is a pipeline of coordinators. From returns the context with which a body
-// enqueues.
-func stagesRun(name string, goal float64, work func(), from func(context.Context) context.Context) Side {
+// stagesRun is a pipeline of coordinators. A body passes its item to the next stage with pass.
+func stagesRun(name string, goal float64, work func(), pass func(*core.Coordinator[int], context.Context, int) error) Side {
 	return Side{name, goal, func() Body {
 		var stages [stageCount]*core.Coordinator[int]
 		for i := range stages {
@@ -48,8 +56,7 @@ func stagesRun(name string, goal float64, work func(), from func(context.Context
 				if i+1 == stageCount {
 					return nil
 				}
-				_, err := stages[i+1].Enqueue(from(ctx), item)
-				return err
+				return pass(stages[i+1], ctx, item)
 			})
 		}
 		return Body{Run: func(n int) {

@@ -130,6 +130,29 @@ func TestRunAllocatesOnce(t *testing.T) {
 	}
 }
 
+// A body that asks whether its context has ended allocates nothing. Do from a body makes the operation, its context, the
+// wait, and a channel; for another coordinator, two.
+func TestBodiesAllocateFew(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
+	other := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxConcurrency: 2}))
+	defer other.Close()
+	var c *core.Coordinator[int]
+	c = core.Must(core.NewCoordinator(func(ctx context.Context, item int) error {
+		if item == 0 {
+			wantAllocs(t, "Err", 0, func() { coretest.Check(t, ctx.Err() == nil, "it has ended") })
+			wantAllocs(t, "Do, own", 4, func() { coretest.Check(t, c.Do(ctx, 1) == nil, "it failed") })
+			wantAllocs(t, "Do, other", 5, func() { coretest.Check(t, other.Do(ctx, 1) == nil, "it failed") })
+		}
+		return nil
+	}, core.Options{MaxConcurrency: 2}))
+	defer c.Close()
+	if err := c.Do(context.Background(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // allocNames are more names than the window of operations has places.
 var allocNames = func() (names [5000]string) {
 	for i := range names {

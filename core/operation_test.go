@@ -342,6 +342,23 @@ func TestContextCancelled(t *testing.T) {
 		if want := []error{context.Canceled, errOnPurpose, errOnPurpose, errOnPurpose}; !slices.Equal(causes, want) {
 			t.Errorf("got Err and causes %v, want %v", causes, want)
 		}
+
+		// Before any use of Done, Err costs nothing, and it sees the cancellation and the end.
+		var ended context.Context
+		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+			ended = ctx
+			checkError(t, "Err", ctx.Err(), nil)
+			checkError(t, "Err, again", ctx.Err(), nil)
+			checkEqual(t, "Value", ctx.Value(ctxKey{}), nil)
+			return nil
+		}), nil)
+		checkError(t, "Err after the end", ended.Err(), context.Canceled)
+		checkError(t, "Do of a cancelled item", c.Do(t.Context(), func(ctx context.Context) error {
+			checkError(t, "Err", ctx.Err(), nil)
+			c.Cancel(core.OperationFrom(ctx).ID(), errOnPurpose)
+			checkError(t, "Err after Cancel", ctx.Err(), context.Canceled)
+			return context.Cause(ctx)
+		}), errOnPurpose)
 	})
 }
 

@@ -431,6 +431,74 @@ func TestWaitsOverCoordinators(t *testing.T) {
 	})
 }
 
+// A wait of a body with its own context ends when its operation is cancelled, and when the body has returned while a
+// goroutine of it still waits. So does a wait that begins after the cancellation. Do then cancels its item.
+func TestWaitsEndWithTheirOperation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for name, wait := range map[string]func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error{
+			"Do, own": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
+				return a.Do(ctx, until)
+			},
+			"Do, other": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
+				return b.Do(ctx, until)
+			},
+			"Flush, other": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
+				enqueue(t, b, stay.body)
+				return b.Flush(ctx)
+			},
+			"Wait, own": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
+				return a.Wait(ctx, enqueue(t, a, stay.body))
+			},
+			"room, other": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
+				for range 3 {
+					if _, err := b.Enqueue(ctx, stay.body); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		} {
+			for _, how := range []string{"cancelled", "returned", "cancelled before"} {
+				a, b := bodies(t, core.Options{MaxConcurrency: 1}), bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1})
+				stay, left := newGate(), newGate()
+				got := make(chan error, 1)
+				id := enqueue(t, a, func(ctx context.Context) error {
+					if how == "cancelled before" {
+						a.Cancel(core.OperationFrom(ctx).ID(), errOnPurpose)
+					}
+					if how != "returned" {
+						err := wait(a, b, stay, ctx)
+						got <- err
+						return err
+					}
+					go func() { got <- wait(a, b, stay, ctx) }()
+					<-left.opened
+					return nil
+				})
+				synctest.Wait()
+				want := errOnPurpose
+				switch how {
+				case "cancelled":
+					a.Cancel(id, want)
+				case "returned":
+					left.open()
+					want = context.Canceled
+				}
+				synctest.Wait()
+				stay.open() // an own item may have the slot
+				checkError(t, name+", "+how, <-got, want)
+				checkError(t, name+", Flush", errors.Join(a.Flush(t.Context()), b.Flush(t.Context())), nil)
+				if x, s := a.Stats(), b.Stats(); x.Suspended+x.Running+x.Pending+s.Running+s.Pending > 0 {
+					t.Errorf("%s, %s: got %v and %v, want nothing left", name, how, x, s)
+				}
+			}
+		}
+	})
+}
+
+// until is a body that waits until it is cancelled.
+func until(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
 func firstOf(c core.Inspector, status core.Status) core.OperationID {
 	for s := range c.Operations(core.OperationQuery{Status: status}) {
 		return s.ID
