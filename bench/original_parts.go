@@ -62,7 +62,7 @@ var originalParts = []Original{
 	{"keyedsequential", 100_000, worked(func(o core.Options) (*keyedsequential.Sequencer[int], error) {
 		return keyedsequential.New(keyOf(100), nothing, o)
 	}), "ours has 100 keys", -1},
-	{"batching", 500_000, batched, "the flush of ours is an operation, and batches have at most 32 items", -1},
+	{"batching", 500_000, batched, "a flush of ours is an operation; ours has batches of 1,000, theirs are not known", -1},
 	{"retry", 50_000, coordinated(retrying(), core.Options{}), "", -1},
 	{"signalaware", 50_000, workedWith(gates, func(o core.Options) (*signalaware.Gate[int], error) { return signalaware.New(nothing, o) }), "", -1},
 	{"slidingcache hit", 200_000, slidingHits(1), "", 0},
@@ -200,7 +200,7 @@ func tracking() Body {
 }
 
 func batched() Body {
-	b := core.Must(batching.New(nothingOf, batching.Options[int]{}))
+	b := core.Must(batching.New(nothingOf, batching.Options[int]{MaxSize: 1000, MaxQueued: 10_000}))
 	return Body{Run: func(n int) {
 		ctx := context.Background()
 		for i := range n {
