@@ -44,6 +44,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	doc := flags.String("doc", "", "write the table into this Markdown file, with the machine, the version and the command")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	names := flags.Bool("list", false, "print the rows that -run and -cpu select, and measure nothing")
+	commit := flags.String("against", "", "print only the rows in which our side is slower than at this commit, which is built and run in turns")
+	factor := flags.Float64("slower", 1.03, "with -against: how many times as long a row takes that is slower")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -57,11 +59,19 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errors.New("-hits, -wal, -starts and -cpu must not be negative")
 	case *names && (*hits > 0 || *wal > 0 || *wait > 0 || *doc != ""):
 		return errors.New("-list measures nothing: leave out -hits, -wal, -starts and -doc")
+	case *commit != "" && (*names || *hits > 0 || *wal > 0 || *wait > 0 || *doc != ""):
+		return errors.New("-against prints rows that are slower: leave out -list, -hits, -wal, -starts and -doc")
+	case *factor < 1:
+		return errors.New("-slower must be at least 1")
 	}
 	sel := selection{match, *cores, stderr}
 
 	if *names {
 		return sel.list(stdout)
+	}
+	if *commit != "" {
+		once := []string{"-rounds=1", "-cell=" + span.String(), "-run=" + *only, fmt.Sprintf("-cpu=%d", *cores)}
+		return against(*commit, once, *rounds, *factor, stdout, stderr)
 	}
 	if *hits > 0 {
 		hitRatios(stdout, *hits)

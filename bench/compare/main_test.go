@@ -122,6 +122,7 @@ func TestRunRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
 		{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-wal=-1"}, {"-cpu=-1"}, {"-what"},
 		{"-run=("}, {"-run=^nothing$"}, {"-cpu=1", "-run=^match/"},
+		{"-against=HEAD", "-list"}, {"-against=HEAD", "-hits=1"}, {"-against=HEAD", "-doc=numbers.md"}, {"-slower=0.9"},
 		{"-list", "-run=^nothing$"}, {"-list", "-hits=1"}, {"-list", "-wal=1"}, {"-list", "-doc=numbers.md"},
 	} {
 		if err := run(args, io.Discard, io.Discard); err == nil {
@@ -131,6 +132,35 @@ func TestRunRefusesNonsense(t *testing.T) {
 	if err := run([]string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
 	}
+}
+
+// -against compares the least times of rows that both programs print.
+func TestAgainstPrintsWhatIsSlower(t *testing.T) {
+	print := func(tables ...map[string]float64) func() (string, error) {
+		return func() (string, error) {
+			var out strings.Builder
+			next := tables[0]
+			tables = tables[1:]
+			table := table{&out}
+			table.head()
+			for row, ns := range next {
+				table.line(row, spread("%.1f", []float64{ns}), "peer", "7.0 (7.0–7.0)")
+			}
+			return out.String(), nil
+		}
+	}
+	then, now, err := inTurns(2,
+		print(map[string]float64{"a": 100, "b": 50, "gone": 1}, map[string]float64{"a": 90, "b": 60, "gone": 1}),
+		print(map[string]float64{"a": 99, "b": 51, "new": 1}, map[string]float64{"a": 93, "b": 80, "new": 1}),
+	)
+	var out strings.Builder
+	writeSlower(&out, "HEAD", then, now, 1.03)
+	want := `| row | ns at HEAD | ns now | ratio |
+| --- | --: | --: | --: |
+| a | 90.0 | 93.0 | 1.03 |
+1 of 2 rows are slower than at HEAD by more than a factor of 1.03; 2 rows are not in both
+`
+	coretest.Check(t, err == nil && out.String() == want, "got error %v and\n%s\nwant\n%s", err, &out, want)
 }
 
 // The ratio is the median of the ratios of all rounds. So a round in which the machine was

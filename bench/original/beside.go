@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,60 +17,70 @@ import (
 // program is a command that prints lines of results.
 type program []string
 
-// run returns the result of a row; ok is false if the program does not print it.
-func (p program) run(row string) (r result, ok bool, err error) {
+// run returns the result of a row. The program fails, or says that the row has failed, or
+// prints no time of it: each is an error.
+func (p program) run(row string) (result, error) {
 	out, err := exec.Command(p[0], append(p[1:len(p):len(p)], "="+row)...).Output()
 	if err != nil {
-		return result{}, false, fmt.Errorf("%s, %q: %w", p[0], row, err)
+		return result{}, fmt.Errorf("%s, %q: %w", p[0], row, err)
 	}
-	r, ok = parse(string(out), row)
-	return r, ok, nil
+	return parse(string(out), row)
 }
 
-// parse finds the line of a row. Lines with other values than times are left out.
-func parse(out, row string) (result, bool) {
+// parse finds the line of a row, among lines with other values than times.
+func parse(out, row string) (result, error) {
+	err := errors.New("no time of " + row)
 	for line := range strings.Lines(out) {
 		f := strings.Split(strings.TrimSpace(line), "|")
 		if len(f) != 5 || f[1] != row {
 			continue
 		}
+		if f[2] == "failed" {
+			return result{}, errors.New(f[3])
+		}
 		ns, err1 := strconv.ParseFloat(f[2], 64)
 		middle, err2 := strconv.ParseFloat(f[3], 64)
 		size, err3 := strconv.ParseFloat(f[4], 64)
 		if cmp.Or(err1, err2, err3) == nil {
-			return result{row, ns, middle, size}, true
+			return result{row, ns, middle, size}, nil
 		}
 	}
-	return result{}, false
+	return result{}, err
 }
 
 // compare runs a row of both programs in turns. It returns the least times, and the median
-// of the ratios of each turn: their time by ours.
+// of the ratios of each turn: their time by ours. If their program fails, there is no ratio.
 func compare(o bench.Original, rounds int, ours, theirs program) (line, error) {
 	l := line{row: o.Name, note: o.Note}
 	if o.New == nil {
+		l.note = "not here: " + o.Note
 		return l, nil
 	}
 	var ratios []float64
 	for range rounds {
-		their, ok, err := theirs.run(o.Name)
-		if err != nil || !ok {
-			return l, cmp.Or(err, fmt.Errorf("%s prints no time of %q", theirs[0], o.Name))
+		their, failed := theirs.run(o.Name)
+		our, err := ours.run(o.Name)
+		if err != nil {
+			return l, err
 		}
-		our, ok, err := ours.run(o.Name)
-		if err != nil || !ok {
-			return l, cmp.Or(err, fmt.Errorf("%s prints no time of %q", ours[0], o.Name))
+		l.ours = least(l.ours, our.ns)
+		if failed != nil {
+			l.theirs, l.note = 0, "the original fails: "+failed.Error()
+			return l, nil
 		}
+		l.theirs = least(l.theirs, their.ns)
 		ratios = append(ratios, their.ns/our.ns)
-		if l.ours == 0 || our.ns < l.ours {
-			l.ours = our.ns
-		}
-		if l.theirs == 0 || their.ns < l.theirs {
-			l.theirs = their.ns
-		}
 	}
 	l.ratio = median(ratios)
 	return l, nil
+}
+
+// least is the lesser of two times, of which the first may not be there yet.
+func least(a, b float64) float64 {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // besides compares the rows, prints their lines, and saves all lines after each row.
@@ -90,7 +101,7 @@ func besides(rows []bench.Original, rounds int, ours, theirs program, w io.Write
 	return nil
 }
 
-// line is a row of the table. Without times, the row exists in one program only.
+// line is a row of the table. A number that does not exist is 0.
 type line struct {
 	row                 string
 	theirs, ours, ratio float64
@@ -100,10 +111,15 @@ type line struct {
 const columns = "| row | original ns | ours ns | ratio | what one does that the other does not |\n| --- | --: | --: | --: | --- |\n"
 
 func (l line) String() string {
-	if l.ratio == 0 {
-		return fmt.Sprintf("| %s | | | | not here: %s |\n", l.row, l.note)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", l.row, shown("%.1f", l.theirs), shown("%.1f", l.ours), shown("%.2f", l.ratio), l.note)
+}
+
+// shown is empty for a number that does not exist.
+func shown(format string, x float64) string {
+	if x == 0 {
+		return ""
 	}
-	return fmt.Sprintf("| %s | %.1f | %.1f | %.2f | %s |\n", l.row, l.theirs, l.ours, l.ratio, l.note)
+	return fmt.Sprintf(format, x)
 }
 
 const head = `# Beside the original

@@ -90,7 +90,7 @@ func selected(rows []bench.Original, filter string) []bench.Original {
 
 const (
 	mostRuns = 9
-	longest  = 3 * time.Second // of all runs of a row, unless one takes longer
+	longest  = time.Second // of all runs of a row, unless one takes longer
 )
 
 // measure does the operations of a row several times, the first time not measured.
