@@ -177,7 +177,6 @@ func TestLargeProgram(t *testing.T) {
 	}
 	write("main.go", fmt.Sprintf(mainFile, imports, starts))
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-trimpath") // so the next run finds what this run has compiled
 	var times [3]time.Duration
 	for i := range times {
 		before := used(t)
