@@ -63,11 +63,13 @@ func (t *term) try(p *program) {
 		}
 	}
 	for _, n := range names {
-		if t.matches(n.S, true) {
+		if !t.matches(n.S, false) {
+			continue
+		} else if t.matches(n.S, true) {
 			t.alive++
 			return
 		}
-		weak = weak || t.matches(n.S, false)
+		weak = true
 	}
 	t.data = t.data || data || !p.root.Program()
 	limit := max(1, min(3, len(t.S)/4))
@@ -97,12 +99,7 @@ func (t *term) prefixes() []string {
 }
 
 func (t *term) matches(name string, strict bool) bool {
-	for _, prefix := range t.prefixes() {
-		if flow.Match(prefix+t.S, name, strict) {
-			return true
-		}
-	}
-	return false
+	return flow.Match(t.S, name, strict) || slices.ContainsFunc(t.fact.Prefixes, func(p flow.Text) bool { return flow.Match(p.S+t.S, name, strict) })
 }
 
 // finding describes a term that nothing matches. It is sure unless a name comes from data, the

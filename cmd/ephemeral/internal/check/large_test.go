@@ -28,8 +28,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"example.com/large/part0"
 	below "example.com/large/part$"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 const Prefix = "part@"
@@ -101,30 +102,38 @@ func (s *Service#) Close(ctx context.Context) error {
 }
 `
 
+const part0 = `package part0
+
+import "context"
+
+const Prefix = "part0"
+
+type Server interface {
+	Name() string
+	Close(context.Context) error
+}
+
+func Must[S Server](s S, err error) Server {
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+`
+
 const mainFile = `package main
 
 import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
-)
 
-%s
-type server interface {
-	Name() string
-	Close(context.Context) error
-}
-
-func start[S server](s S, err error) server {
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
+	"example.com/large/part0"
+%s)
 
 func main() {
 	sink := core.NewSink(core.SinkOptions{})
-	var all []server
+	var all []part0.Server
 %s	for _, s := range all {
 		sink.Has(s.Name())
 		defer s.Close(context.Background())
@@ -143,10 +152,7 @@ func TestLargeProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := os.Getenv("EPHEMERAL_LARGE")
-	if dir == "" {
-		dir = t.TempDir()
-	}
+	dir := t.TempDir()
 	write := func(name, text string) {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
@@ -155,15 +161,18 @@ func TestLargeProgram(t *testing.T) {
 	}
 	const library = "github.com/ephemeralgo/ephemeral/core"
 	write("go.mod", "module example.com/large\n\ngo 1.26.0\n\nrequire "+library+" v0.0.0\n\nreplace "+library+" => "+core+"\n")
-	write("part0/part.go", "package part0\n\nconst Prefix = \"part0\"\n")
+	write("part0/part.go", part0)
 	imports, starts := "", ""
 	for i := 1; i < large; i++ {
 		text := strings.NewReplacer("@", fmt.Sprint(i), "$", fmt.Sprint(i/2)).Replace(part)
+		all := ""
 		for j := range 6 {
 			text += strings.ReplaceAll(service, "#", fmt.Sprint(j))
-			starts += fmt.Sprintf("\tall = append(all, start(part%d.New%d(sink)))\n", i, j)
+			all += fmt.Sprintf("part0.Must(New%d(sink)), ", j)
 		}
-		imports += fmt.Sprintf("import \"example.com/large/part%d\"\n", i)
+		text += "\nfunc Start(sink *core.Sink) []part0.Server { return []part0.Server{" + all + "} }\n"
+		imports += fmt.Sprintf("\t\"example.com/large/part%d\"\n", i)
+		starts += fmt.Sprintf("\tall = append(all, part%d.Start(sink)...)\n", i)
 		write(fmt.Sprintf("part%d/part.go", i), text)
 	}
 	write("main.go", fmt.Sprintf(mainFile, imports, starts))

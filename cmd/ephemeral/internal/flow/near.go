@@ -8,7 +8,7 @@ import (
 // Match reports whether a name may match a part of a pattern without commas. Both may have
 // holes. If it is strict, a hole of the name stands only for what a wildcard matches.
 func Match(pattern, name string, strict bool) bool {
-	if !strings.ContainsAny(pattern+name, "*?"+Hole+Known) {
+	if !strings.ContainsAny(pattern, "*?"+Hole+Known) && !strings.ContainsAny(name, "*?"+Hole+Known) {
 		return pattern == name
 	}
 	if differ(pattern, name) {

@@ -36,7 +36,7 @@ func (t *trace) follow(x expr, n int) {
 	case *ast.StarExpr:
 		t.follow(expr{e.X, x.info}, 0)
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
-		switch o := Object(e.(ast.Expr), x.info).(type) {
+		switch o := Object(e, x.info).(type) {
 		case *types.Nil:
 		case *types.Var:
 			if sel, ok := e.(*ast.SelectorExpr); ok && t.w.fields[o] != "" {
@@ -45,7 +45,7 @@ func (t *trace) follow(x expr, n int) {
 				t.variable(o)
 			}
 		default:
-			t.from = append(t.from, expr{e.(ast.Expr), x.info})
+			t.from = append(t.from, expr{e, x.info})
 		}
 	case *ast.CallExpr:
 		o := Object(e.Fun, x.info)
