@@ -145,8 +145,8 @@ func main() {
 // A program of 200 packages with six coordinators each is checked in less than 6 seconds of one
 // processor, if the build cache has what it needs.
 func TestLargeProgram(t *testing.T) {
-	if os.Getenv("EPHEMERAL_LONG") == "" {
-		t.Skip("it writes and compiles 200 packages: set EPHEMERAL_LONG")
+	if os.Getenv("EPHEMERAL_REHEARSAL") == "" {
+		t.Skip("it writes and compiles 200 packages: set EPHEMERAL_REHEARSAL")
 	}
 	core, err := filepath.Abs("../../../../core")
 	if err != nil {
