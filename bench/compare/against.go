@@ -39,7 +39,8 @@ func against(commit string, flags []string, rounds int, factor float64, stdout, 
 		return err
 	}
 	defer exec.Command("git", "worktree", "remove", "--force", tree).Run() // also after an interrupt
-	if _, err := call(tree, "go", "build", "-o", old, "./bench/compare"); err != nil {
+	// trimpath: a build of that commit is found again in the cache, although the directory is new
+	if _, err := call(tree, "go", "build", "-trimpath", "-o", old, "./bench/compare"); err != nil {
 		return err
 	}
 	self, err := os.Executable()
