@@ -177,10 +177,12 @@ func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
 
 // body adds what the body of an operation waits for.
 func (x *explainer) body(o *Operation) {
-	var waits []*bodyWait
+	var waits []bodyWait
 	o.engine.mu.Lock()
 	if d := o.rest.Load(); d != nil && d.suspension != nil {
-		waits = slices.Clone(d.waits) // the waits change, what they wait for does not
+		for _, w := range d.waits {
+			waits = append(waits, *w)
+		}
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {

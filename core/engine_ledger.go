@@ -349,6 +349,10 @@ func (l *ledger) evictSignals(o *Operation, keep bool, spent ownFacts, after *ef
 	for _, k := range l.sink.keptOf(o, d) {
 		l.sink.remove(k.seq, false)
 	}
+	if d.suspension != nil { // in its memory is a wait that refers to the operation
+		rest := *d
+		rest.suspension, last.rest = nil, &rest
+	}
 	return last
 }
 

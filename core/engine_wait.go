@@ -36,7 +36,7 @@ func (w *bodyWait) end() {
 // trace logs the start or the end of a wait of a body.
 func (w *bodyWait) trace(category string) {
 	what := w.what
-	if w.on.engine != nil && category == "waits" {
+	if category == "waits" && w.on.engine != nil {
 		r, holder, _ := w.on.reason()
 		if holder != nil {
 			r.Holder = holder.id
@@ -123,6 +123,7 @@ func (e *engine) endWait(w *bodyWait) {
 		return
 	}
 	d.waits = slices.Delete(d.waits, i, i+1)
+	w.on = awaited{} // the operation may stay in the window for longer than what it has waited for
 	if w.gives {
 		d.giving--
 	}
@@ -316,7 +317,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancel
 	w := e.startWait(bodyWait{by: by, on: on, gives: true, ends: endsByCancel(ctx), number: e.waits, done: make(chan struct{})})
 	e.unlock()
 	if trace.IsEnabled() {
-		w.trace("waits")
+		(&bodyWait{by: by, on: on}).trace("waits") // w may have ended
 		defer w.trace("waited")
 	}
 	if w.ends {

@@ -20,7 +20,9 @@ import (
 // ctx: the operations that still run are cancelled with that error as the cause.
 //
 // ForEach takes an item from seq only when there is room for it, on the goroutine that
-// called it. Inside a body, ForEach keeps the slot of the body's operation. If the items
+// called it. It takes at most [Options.MaxQueued] items ahead, by default as many as may run. More make
+// short bodies cheaper: with 256 in place of 16, an item whose body does nothing takes a tenth less
+// time. Inside a body, ForEach keeps the slot of the body's operation. If the items
 // of ForEach wait for operations of that body's coordinator, call ForEach in the function
 // of [Operation.Suspend]. Otherwise they may wait for the slot for ever.
 //

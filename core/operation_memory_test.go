@@ -51,12 +51,15 @@ func TestDescendantsKeepNoAncestors(t *testing.T) {
 	})
 }
 
-// The echo of an operation keeps neither what it stored nor its item nor its context.
+// The echo of an operation keeps neither what it stored nor its item nor its context, also if its body has waited.
 func TestEchoKeepsLastWordsOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type request struct{}
+		var waited weak.Pointer[core.Operation]
 		c := coordinator(t, func(ctx context.Context, item *block) error {
 			op := core.OperationFrom(ctx)
+			op.Suspend(ctx, "nothing", func(context.Context) error { return nil })
+			waited = weak.Make(op)
 			op.Set("item", item)
 			op.SetKey("key")
 			op.Raise("last.word")
@@ -73,6 +76,7 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 		}
 		checkFreed(t, "stored", item, true)
 		checkFreed(t, "carried by the context", value, true)
+		coretest.Check(t, waited.Value() == nil, "the operation is kept")
 		for e := range c.Echoes(core.Query{}) {
 			coretest.Check(t, e.Key == "key" && e.Status == core.StatusFailed && e.Err == errOnPurpose && len(e.Signals) == 1 && e.Operation != 0, "got %+v, want the last words", e)
 		}
