@@ -155,7 +155,7 @@ func TestFloodLeavesNoMemory(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// Names that have gone leave at most 64 KiB behind a sink, and as much behind a coordinator, whatever was asked, held
+// Names that have gone leave at most 64 KiB behind a sink, and as much behind each coordinator, whatever was asked, held
 // or kept for a gate, also if they are long or many.
 func TestLongNamesLeaveNothingBehind(t *testing.T) {
 	if coretest.Race {
@@ -195,7 +195,7 @@ func TestLongNamesLeaveNothingBehind(t *testing.T) {
 				c.Evict(o.ID)
 			}
 			s.ForgetAll()
-			if left := heap() - before; left > 2*64<<10 {
+			if left := heap() - before; left > 3*64<<10 { // a sink and two coordinators
 				t.Errorf("names of %d bytes, asked for %v: %d bytes left behind", size, asked, left)
 			}
 		}

@@ -160,7 +160,9 @@ func (s *Sink) cut(seq uint64) (f fact) {
 	if !s.ring.contains(seq) {
 		i, _ := s.keptAt(seq)
 		f = s.kept[i].fact
-		s.kept = slices.Delete(s.kept, i, i+1)
+		if s.kept = slices.Delete(s.kept, i, i+1); len(s.kept) == 0 {
+			s.kept = nil
+		}
 		return f
 	}
 	s.index.drop(&s.ring, seq)
