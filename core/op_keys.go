@@ -1,15 +1,11 @@
 package core
 
-import (
-	"cmp"
-	"hash/maphash"
-)
+import "cmp"
 
 // keyState is a key with operations that are pending or running. A key without operations
 // is forgotten.
 type keyState struct {
 	text    string
-	hash    uint64
 	next    *keyState // in its chain, or the next unused one
 	running int
 	pending int
@@ -79,7 +75,7 @@ func (b *board) settle(rated *ratedKey, now int64) {
 	r := b.rated
 	var k *keyState
 	if b.keys.n > 0 {
-		k = *b.keys.link(rated.text, maphash.String(keySeed, rated.text))
+		k = *b.keys.link(rated.text)
 	}
 	if k == nil {
 		rated.leave()
