@@ -40,7 +40,7 @@ func oneCoreRows() []Row {
 		}},
 		{Name: "op=keys/keys=10k/order=turns", MaxAllocs: -1, Sides: []Side{
 			keyedRun("ours", 0, inTurns),
-			oursRun("ours-plain", 1.9, 1, nothing),
+			oursRun("ours-plain", 1.5, 1, nothing),
 			concRun(0, 1, noop),
 		}},
 	}

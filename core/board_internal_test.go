@@ -379,7 +379,7 @@ func (d *boardDriver) compareKeys() {
 		return
 	}
 	known := count(d.waitingToo(), func(o *Operation) bool { return o.key == "" })
-	d.b.keys.each(func(k *keyState) {
+	for k := range d.b.keys.all() {
 		text, running, pending := k.text, 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
 			if o.key == text {
@@ -390,7 +390,7 @@ func (d *boardDriver) compareKeys() {
 			d.fatalf("key %q: %d pending and %d running, want %d running and some of either", text, pending, k.running, running)
 		}
 		known += pending
-	})
+	}
 	if want := len(d.waitingToo()); known != want {
 		d.fatalf("the known keys have %d operations that have not started, want %d", known, want)
 	}

@@ -215,12 +215,8 @@ func (w *worker) watchWorker(o *Operation) {
 // watch records what the body of o does from now on. mu is held.
 func (e *engine) watch(o *Operation, does doing) {
 	if e.stuck.bodies != nil {
-		e.watchBody(o.id, does)
+		e.watchUntil(e.stuck.note(o.id, does, e.clock.now()))
 	}
-}
-
-func (e *engine) watchBody(id OperationID, does doing) {
-	e.watchUntil(e.stuck.note(id, does, e.clock.now()))
 }
 
 // watchUntil looks for bodies that are stuck at that time. mu is held.

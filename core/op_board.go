@@ -426,11 +426,13 @@ func (b *board) all() []*Operation {
 			all = b.lanes[i].lines[class].appendTo(all)
 		}
 	}
-	b.keys.each(func(k *keyState) {
-		for i := range k.turns {
-			all = k.turns[i].queue.appendTo(all)
+	for _, k := range b.keys.chains {
+		for ; k != nil; k = k.next {
+			for i := range k.turns {
+				all = k.turns[i].queue.appendTo(all)
+			}
 		}
-	})
+	}
 	return all
 }
 
