@@ -153,7 +153,7 @@ func (q *queue[In, Out]) start(b *batch[In, Out]) []*item[In, Out] {
 	q.closeBatch(b)
 	b.compact()
 	items := b.items
-	b.items = nil // the coordinator shows the batch for a while
+	b.items, b.slab = nil, nil // the coordinator shows the batch for a while
 	for _, it := range items {
 		q.pending.remove(it)
 		it.state = stateFlushing
@@ -210,7 +210,7 @@ func (q *queue[In, Out]) withdraw(it *item[In, Out], cause error, counter *uint6
 	case b.n == 0:
 		q.closeBatch(b)
 		b.stopTimer()
-		b.items = nil
+		b.items, b.slab = nil, nil
 		if b.reason != "" {
 			q.abandon(b, cause)
 		}
