@@ -60,15 +60,9 @@ type QueueClassWait = durable.ClassWait
 // processes; see Stats.
 type QueueClassStats = durable.ClassStats
 
-// QueueDialect is [durable.Dialect]: A Dialect is how a database writes the conditions
-// of a list: for engines with SQL.
+// QueueDialect is [durable.Dialect]: A Dialect is how a database writes the statements
+// of lists: for engines with SQL.
 type QueueDialect = durable.Dialect
-
-// QueueStateIs is [durable.StateIs]: StateIs is the condition that an item has one of
-// the states of a Part, as partial indexes have it.
-func QueueStateIs(states durable.State) string {
-	return durable.StateIs(states)
-}
 
 // ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
 // item of that ID, or no longer has it.

@@ -322,11 +322,10 @@ func ExampleQuery_Walk() {
 			break
 		}
 	}
-	sql := durable.Dialect{Arg: func(n int) string { return fmt.Sprint("$", n) }}
-	args, where, _, order := durable.Part{State: durable.Blocked, Key: "ada"}.Where(match, sql) // what such a statement needs
-	fmt.Println(where, "order by", order, args)
+	sql := durable.Dialect{Table: "items", Arg: func(n int) string { return fmt.Sprint("$", n) }}
+	fmt.Println(sql.Count(durable.Query{}, durable.Part{State: durable.Dead, Key: "ada"})) // and Look, in look
 	// Output:
 	// [7 3] <nil>
 	// [4] <nil>
-	// i.queue = $1 and i.state = 1 and i.key <> '' and i.key = $2 order by i.rank [ada]
+	// select count(*) from items as i where i.queue = $1 and i.state = 64 and i.state >= 16 and i.key <> '' and i.key = $2 and i.state >= 32 and true [ada]
 }

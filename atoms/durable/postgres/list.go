@@ -66,8 +66,8 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 		for _, p := range parts {
 			var some []int
 			if err == nil {
-				args, where, match, _ := p.Where(q, dialect)
-				some, err = collect(r, pgx.RowTo[int], "select count(*) from {s}.durable_item as i where "+where+" and "+match, args...)
+				sql, args := dialect.Count(q, p)
+				some, err = collect(r, pgx.RowTo[int], sql, args...)
 			}
 			if err != nil {
 				return err
@@ -79,41 +79,29 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 	return n, err
 }
 
-// places takes few steps in an index for each.
 func (r reader) places(states durable.State) ([]string, error) {
-	from := "{s}.durable_item as i where i.queue = $1 and " + durable.StateIs(states)
-	return collect(r, pgx.RowTo[string], `
-with recursive l (lane) as (
-	(select i.lane from `+from+` order by i.lane limit 1)
-	union all
-	select (select i.lane from `+from+` and i.lane > l.lane order by i.lane limit 1) from l where l.lane is not null
-)
-select lane from l where lane is not null order by lane`)
+	return collect(r, pgx.RowTo[string], dialect.Places(states))
 }
 
 // look reads one index from where the part begins.
 func (r reader) look(q durable.Query, p durable.Part, most int) ([]durable.Looked, error) {
-	args, where, match, at := p.Where(q, dialect)
-	n := len(args) + 1
-	after, order, shown := fmt.Sprintf("i.id > $%d", n+1), "i.id", "0::bigint"
-	switch {
-	case at == "i.rank":
-		after, shown = fmt.Sprintf("(i.rank, i.id) > ($%d::bigint::int, $%d::bigint)", n+1, n+2), "i.rank::bigint"
-	case at != "":
-		after, shown = fmt.Sprintf("("+at+", i.id) > (timestamptz 'epoch' + $%d::bigint * interval '1 microsecond', $%d::bigint)", n+1, n+2), "(extract(epoch from "+at+") * 1000000)::bigint"
-	}
-	if at != "" {
-		order, args = at+", i.id", append(args, p.From.At)
-	}
-	return collect(r, pgx.RowToStructByPos[durable.Looked], fmt.Sprintf("select %s, i.id, %s from {s}.durable_item as i where %s and %s order by %s limit %d", shown, match, where, after, order, most), append(args, p.From.ID)...)
+	sql, args := dialect.Look(q, p, most)
+	return collect(r, pgx.RowToStructByPos[durable.Looked], sql, args...)
 }
 
-// dialect is for durable.Part.Where.
+// dialect is that of PostgreSQL.
 var dialect = durable.Dialect{
+	Table: "{s}.durable_item",
 	Arg:   func(n int) string { return fmt.Sprint("$", n) },
 	Now:   "now()",
 	Ago:   func(us int64) string { return fmt.Sprintf("now() - %d * interval '1 microsecond'", us) },
 	Lane:  func(name string) string { return "split_part(i.lane, chr(1), -1) = " + name },
 	Class: func(name string) string { return "split_part(i.lane, chr(1), 2) = " + name },
 	Find:  "strpos",
+	At: func(column, number string) (shown, value string) {
+		if column == "i.rank" {
+			return "i.rank::bigint", number + "::bigint::int"
+		}
+		return "(extract(epoch from " + column + ") * 1000000)::bigint", "timestamptz 'epoch' + " + number + "::bigint * interval '1 microsecond'"
+	},
 }

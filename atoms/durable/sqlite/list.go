@@ -33,49 +33,34 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (int, 
 		parts, _ := q.Parts(t.placesIn)
 		for _, p := range parts {
 			var some int
-			args, where, match, _ := p.Where(q, t.dialect())
-			t.get(list{&some}, "select count(*) from durable_item as i where "+where+" and "+match, append(list{t.queue}, args...)...)
+			sql, args := t.dialect().Count(q, p)
+			t.get(list{&some}, sql, append(list{t.queue}, args...)...)
 			n += some
 		}
 		return n
 	})
 }
 
-// placesIn takes few steps in an index for each.
 func (t *moment) placesIn(states durable.State) ([]string, error) {
-	from := "durable_item as i where queue = ?1 and " + durable.StateIs(states)
-	return rows(t, func(lane *string) list { return list{lane} }, `
-with recursive l (lane) as (
-	select (select min(lane) from `+from+`)
-	union all
-	select (select min(lane) from `+from+` and lane > l.lane) from l where l.lane is not null
-)
-select lane from l where lane is not null`, t.queue), t.err
+	return rows(t, func(lane *string) list { return list{lane} }, t.dialect().Places(states), t.queue), t.err
 }
 
 // look reads one index from where the part begins.
 func (t *moment) look(q durable.Query, p durable.Part, most int) []durable.Looked {
-	args, where, match, at := p.Where(q, t.dialect())
-	args = append(list{t.queue}, args...)
-	n, after, order := len(args), "id > ?%d", "id"
-	if at == "" {
-		at = "0"
-	} else {
-		after, order, args = "("+at+", id) > (?%d, ?%d)", at+", id", append(args, p.From.At)
-	}
-	places := []any{n + 1, n + 2}[:len(args)-n+1]
-	return rows(t, func(l *durable.Looked) list { return list{&l.At, &l.ID, &l.Match} },
-		"select "+at+", id, "+match+" from durable_item as i where "+where+" and "+fmt.Sprintf(after, places...)+" order by "+order+fmt.Sprint(" limit ", most), append(args, p.From.ID)...)
+	sql, args := t.dialect().Look(q, p, most)
+	return rows(t, func(l *durable.Looked) list { return list{&l.At, &l.ID, &l.Match} }, sql, append(list{t.queue}, args...)...)
 }
 
-// dialect is for durable.Part.Where.
+// dialect is that of SQLite, at the time of the transaction.
 func (t *moment) dialect() durable.Dialect {
 	return durable.Dialect{
+		Table: "durable_item",
 		Arg:   func(n int) string { return fmt.Sprint("?", n) },
 		Now:   fmt.Sprint(t.now),
 		Ago:   func(us int64) string { return fmt.Sprint(t.now - us) },
 		Lane:  func(name string) string { return strings.ReplaceAll(inLane, "?2", name) },
 		Class: func(name string) string { return "instr(lane, char(1) || " + name + " || char(1)) = 1" },
 		Find:  "instr",
+		At:    func(column, number string) (shown, value string) { return column, number },
 	}
 }
