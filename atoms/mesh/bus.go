@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,12 +9,12 @@ import (
 	nats "github.com/nats-io/nats.go"
 )
 
-// bus carries messages between nodes. Messages of one publisher on one subject arrive in
+// bus carries messages between nodes. Messages of one publisher arrive at one subscriber in
 // order; any may be lost.
 type bus interface {
 	publish(subject string, data []byte) error
 	// subscribe calls fn, which does not block, for the messages whose subject matches. The last
-	// part of pattern may be "*". Cancel does not wait.
+	// parts of pattern may be "*". Cancel does not wait.
 	subscribe(pattern string, fn func(subject string, data []byte)) (cancel func(), err error)
 	// settle returns when the subscriptions, and what was published so far, have reached the bus.
 	settle(ctx context.Context) error
@@ -38,13 +37,10 @@ func (b natsBus) subscribe(pattern string, fn func(string, []byte)) (func(), err
 const settleTime = 10 * time.Second
 
 func (b natsBus) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, errors.New("mesh: no answer of NATS within 10s"))
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	if err := b.conn.FlushWithContext(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return fmt.Errorf("mesh: NATS: %w", err)
+		return fmt.Errorf("mesh: no answer of NATS: %w", err)
 	}
 	return nil
 }
@@ -56,21 +52,17 @@ func (m *Mesh) subject(topic, run string) string {
 
 // listen subscribes to the topics of the cluster.
 func (m *Mesh) listen() error {
-	for _, t := range []struct {
-		topic, runs string
-		fn          func(run string, data []byte)
-	}{
-		{topicState, "*", m.onState},
-		{topicFacts, "*", m.onFacts},
-		{topicWake, "*", m.onWake},
-		{topicTo, m.table.run, m.onAnswer},
+	for pattern, fn := range map[string]func(topic, run string, data []byte){
+		m.subject("all.*", "*"):         m.hear,
+		m.subject(topicTo, m.table.run): m.hear,
+		m.subject(topicWake, "*"):       func(_, _ string, data []byte) { m.wakeHere(string(data)) },
 	} {
-		cancel, err := m.bus.subscribe(m.subject(t.topic, t.runs), func(subject string, data []byte) {
-			run := subject[strings.LastIndexByte(subject, '.')+1:]
-			if t.runs == "*" && run == m.table.run {
-				return // of this node
+		cancel, err := m.bus.subscribe(pattern, func(subject string, data []byte) {
+			at := strings.LastIndexByte(subject, '.')
+			topic, run := subject[len(m.subject("", ""))-1:at], subject[at+1:]
+			if topic == topicTo || run != m.table.run { // else it is of this node
+				fn(topic, run, data)
 			}
-			t.fn(run, data)
 		})
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 	nats "github.com/nats-io/nats.go"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
 // Signals of a mesh, on its sink. They do not travel.
@@ -44,24 +43,24 @@ type Mesh struct {
 	carriers carriers
 	start    time.Time
 	clock    func() time.Time // of the system; tests set it
+	stamps   stamps           // of the sender
+	ids      atomic.Uint64    // of held facts
 	cancels  []func()
+	wakers   sync.Map // set of *waker
 
 	sender  runner // sends what own has
-	effects runner // runs out
+	effects runner // performs what table wants
 	facts   *core.Coordinator[arrival]
-	out     outbox.Outbox
 
-	mu         sync.Mutex
-	own        own
-	table      *table
-	stamps     stamps
-	alarm      *time.Timer
-	beatAt     int64
-	wakers     map[string][]*func()
-	conditions [2]condition
-	closed     bool
-	closing    sync.Once
-	done       chan struct{} // closed by Close
+	mu               sync.Mutex
+	own              own
+	table            *table
+	alarm            *time.Timer
+	beatAt           int64
+	alone, duplicate hold
+	closed           bool
+	closing          sync.Once
+	done             chan struct{} // closed by Close
 }
 
 // Join makes this process a node of a cluster. What is raised or held on sink and matches
@@ -84,7 +83,7 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func(
 	if sink == nil {
 		return nil, errors.New("mesh: Join needs a sink, not nil")
 	}
-	carry, err := opts.carriers()
+	carry, err := newCarriers(opts.Carry)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +91,17 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func(
 	rand.Read(random[:])
 	now := clock()
 	m := &Mesh{
-		opts: opts, bus: b, sink: sink, carriers: carry, start: time.Now(), clock: clock, done: make(chan struct{}),
-		own:    own{holds: map[uint64]*ownHold{}, ends: math.MaxInt64, asks: map[uint64]*ask{}},
-		table:  newTable(fmt.Sprintf("%016x%x", now.UnixNano(), random), opts.Name),
-		stamps: stamps{last: now}, wakers: map[string][]*func(){},
+		opts: opts, bus: b, sink: sink, carriers: carry, start: time.Now(), clock: clock, stamps: stamps{last: now}, done: make(chan struct{}),
+		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
+		table: &table{
+			run: fmt.Sprintf("%016x%x", now.UnixNano(), random), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
+			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
+			origins: map[string]*origin{}, counted: map[string]*origin{},
+		},
+		alone:     hold{item: &item{Name: SignalAlone, Key: opts.Name}},
+		duplicate: hold{item: &item{Name: SignalDuplicate, Key: opts.Name}},
 	}
-	t := m.table
-	t.lease, t.maxLate, t.maxRate = int64(opts.Lease), int64(opts.MaxLate), opts.MaxRate
-	t.accepts = func(name string) bool { return mayTravel(opts.Accept, name) }
-	m.sender, m.effects = newRunner("mesh.sender", m.send), newRunner("mesh.effects", m.out.Run)
+	m.sender, m.effects = newRunner("mesh.sender", m.send), newRunner("mesh.effects", m.perform)
 	m.facts = core.Must(core.NewCoordinator(m.raise, quiet("mesh.facts", maxArrivals)))
 	m.alarm = time.AfterFunc(math.MaxInt64, m.tick)
 	if err := errors.Join(m.listen(), b.settle(ctx)); err != nil {
@@ -134,23 +135,27 @@ func (m *Mesh) relay(s core.Signal, lease time.Duration) (ended func()) {
 		m.sender.wake()
 		return nil
 	}
-	h := &ownHold{until: math.MaxInt64}
-	if lease > 0 {
-		h.until = m.now() + int64(lease)
+	sh, ok := m.carriers.encode(m.ids.Add(1), s, 0)
+	m.mu.Lock()
+	if ok {
+		m.own.hold(sh)
+	} else {
+		m.own.unsent++
 	}
-	m.mu.Lock()
-	m.own.ids++
-	h.id = m.own.ids
-	m.mu.Unlock()
-	h.data, _ = m.carriers.encode(h.id, s, 0)
-	m.mu.Lock()
-	m.own.hold(h)
 	m.unlock()
-	return func() {
+	ended = func() {
 		m.mu.Lock()
-		m.own.release(h.id)
+		m.own.release(sh.id)
 		m.unlock()
 	}
+	if lease > 0 { // its end is not told
+		timer := time.AfterFunc(lease, ended)
+		return func() {
+			timer.Stop()
+			ended()
+		}
+	}
+	return ended
 }
 
 // now is the time of the table.
@@ -162,56 +167,27 @@ func (m *Mesh) tick() {
 	m.unlock()
 }
 
-// unlock does what is due, collects the effects of the change, unlocks, and lets both be done.
+// unlock does what is due, unlocks, and lets the rest be sent and performed.
 func (m *Mesh) unlock() {
-	now := m.now()
-	next := m.table.expire(now)
-	m.own.expire(now)
-	if now >= m.beatAt || m.table.greet {
-		m.table.greet = false
-		m.beatAt = now + int64(m.opts.Lease)/4
-		m.own.beat = true
-		for _, a := range m.own.asks {
-			a.due = true
-		}
+	now, t := m.now(), m.table
+	next := t.expire(now)
+	if now >= m.beatAt || t.greet {
+		t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
 	}
-	m.own.settle(m.table)
-	for _, e := range m.table.effects {
-		m.out.Add(func() { m.perform(e) })
+	m.own.settle(t)
+	t.be(&m.alone, !m.closed && len(t.counted)+1 < m.opts.MinNodes)
+	t.be(&m.duplicate, !m.closed && t.counted[t.name] != nil)
+	if !m.closed {
+		m.alarm.Reset(time.Duration(min(next, m.beatAt) - now))
 	}
-	m.table.effects = nil
-	m.hold(&m.conditions[0], SignalAlone, m.table.alive()+1 < m.opts.MinNodes)
-	m.hold(&m.conditions[1], SignalDuplicate, m.table.duplicate())
-	closed, busy := m.closed, m.own.busy()
-	if !closed {
-		m.alarm.Reset(time.Duration(min(next, m.own.ends, m.beatAt) - now))
-	}
+	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()
-	if busy && !closed {
+	if busy {
 		m.sender.wake()
 	}
-	m.effects.wake()
-}
-
-// condition is a signal that this node holds about itself.
-type condition struct {
-	held    bool
-	release func() // of the effects
-}
-
-// hold lets the condition be as wanted. The lock is held.
-func (m *Mesh) hold(c *condition, name string, want bool) {
-	if want = want && !m.closed; want == c.held {
-		return
+	if wanted {
+		m.effects.wake()
 	}
-	c.held = want
-	m.out.Add(func() {
-		if want {
-			c.release = m.sink.Hold(name, m.opts.Name, 0)
-		} else {
-			c.release()
-		}
-	})
 }
 
 // Close leaves the cluster: what this node holds ends on all nodes, and what other nodes hold
@@ -225,16 +201,17 @@ func (m *Mesh) Close() error {
 		m.mu.Lock()
 		m.closed = true
 		m.alarm.Stop()
-		m.table.close()
+		for _, o := range m.table.counted {
+			m.table.silence(o)
+		}
 		m.unlock()
 		close(m.done)
 		m.sender.c.Close()
 		m.send()
-		m.publish(topicState, message{Is: isLeave}, nil)
+		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		m.bus.settle(ctx) // if it fails, the others notice after Lease
-		m.effects.wake()
 	})
 	m.facts.Close()
 	m.effects.c.Drain(context.Background())

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -83,23 +82,7 @@ func (o Options) resolved() (Options, error) {
 	case o.MaxQueued < 0:
 		return o, fmt.Errorf("mesh: Options.MaxQueued is %d, but must not be negative", o.MaxQueued)
 	}
-	o.Carry = slices.Clone(o.Carry)
 	return o, nil
-}
-
-// carriers returns the carriers by name.
-func (o *Options) carriers() (carriers, error) {
-	all := carriers{}
-	for _, c := range o.Carry {
-		if c.encode == nil {
-			return nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
-		}
-		if _, twice := all[c.name]; twice {
-			return nil, fmt.Errorf("mesh: Options.Carry has %q twice", c.name)
-		}
-		all[c.name] = c
-	}
-	return all, nil
 }
 
 // mayTravel reports whether signals of that name are for other nodes.

@@ -1,60 +1,62 @@
 package mesh
 
-import (
-	"context"
-)
+import "context"
 
 // maxArrivals is how many messages with raised facts of other nodes may wait while a handler
 // runs: at most 16 MB. What comes beyond is lost and counted as missed.
 const maxArrivals = 256
 
-// arrival is a message with raised facts.
+// arrival is a message that waits behind others with raised facts.
 type arrival struct {
 	run  string
-	data []byte
+	data []byte   // of raised facts
+	beat *message // or nil
 }
 
-// onState handles a message about held facts. It calls no handlers, so they do not delay beats.
-func (m *Mesh) onState(run string, data []byte) {
-	msg := decode(data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
+// hear handles a message of another node. It calls no handlers, so they do not delay beats.
+func (m *Mesh) hear(topic, run string, data []byte) {
+	switch topic {
+	case topicFacts:
+		m.facts.TryEnqueue(context.Background(), arrival{run: run, data: data})
 		return
+	case topicTo:
+		run = "" // of this node; that of the sender is in the message
 	}
-	need, complete := m.table.state(m.now(), run, msg)
-	if need {
-		m.own.replies = append(m.own.replies, reply{run, message{Is: isNeed}})
+	msg := decode(data, run)
+	m.mu.Lock()
+	defer m.unlock()
+	switch t := m.table; {
+	case m.closed:
+	case msg == nil:
+		t.refused++
+	case topic == topicState:
+		if t.state(m.now(), msg) {
+			m.own.mail = append(m.own.mail, letter{run, message{Is: isNeed, Run: t.run}})
+		}
+	case msg.Is == isNeed:
+		m.own.list = true
+	case msg.Is == isAck && t.origins[msg.Run] != nil:
+		t.origins[msg.Run].acked = msg
+	default:
+		t.refused++
 	}
-	if msg.Is == isAsk && complete {
-		m.out.Add(func() { m.answer(run, topicState, msg.Ask, 0) }) // after all that it asks about
-	}
-	m.unlock()
-}
-
-// refuse counts a message or a fact that makes no sense here, and unlocks.
-func (m *Mesh) refuse(senseless bool) {
-	if senseless {
-		m.table.refused++
-	}
-	m.mu.Unlock()
-}
-
-// onFacts queues a message of raised facts, if there is room.
-func (m *Mesh) onFacts(run string, data []byte) {
-	m.facts.TryEnqueue(context.Background(), arrival{run, data})
 }
 
 // raise raises the facts of a message here.
 func (m *Mesh) raise(_ context.Context, a arrival) error {
-	msg := decode(a.data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
-		return nil
+	msg := a.beat
+	if msg == nil {
+		msg = decode(a.data, a.run)
 	}
-	came := m.now()
-	o, age := m.table.arrive(came, a.run, msg)
+	m.mu.Lock()
+	var o *origin
+	switch {
+	case m.closed:
+	case msg == nil:
+		m.table.refused++
+	default:
+		o = m.table.arrive(m.now(), msg)
+	}
 	m.unlock()
 	if o == nil {
 		return nil
@@ -62,82 +64,62 @@ func (m *Mesh) raise(_ context.Context, a arrival) error {
 	for i := range msg.Items {
 		it := &msg.Items[i]
 		m.mu.Lock()
-		now := m.now()
-		ok := !m.closed && m.table.admit(now, o, it, age+now-came)
+		ok := !m.closed && m.table.admit(m.now(), o, it, msg.Sent)
 		m.mu.Unlock()
 		if ok {
-			m.record(it, o.name)
+			m.record(it, o.name, false)
 		}
 	}
+	if a.beat == nil {
+		return nil
+	}
 	m.mu.Lock()
-	m.table.passed(o, msg.Last)
-	lost := o.lost()
-	m.mu.Unlock()
-	if msg.Is == isAsk {
-		m.answer(a.run, topicFacts, msg.Ask, lost)
+	missed := m.table.passed(o, msg)
+	if msg.Ask > 0 {
+		m.own.mail = append(m.own.mail, letter{a.run, message{Is: isAck, Run: m.table.run, Ask: msg.Ask, Last: msg.Last, Lost: o.lost()}})
+	}
+	m.unlock()
+	if missed > 0 {
+		Missed.Raise(m.sink, o.name, missed)
 	}
 	return nil
 }
 
-// record raises a fact of another node.
-func (m *Mesh) record(it *item, node string) {
-	s, ok := m.carriers.signal(it, false)
+// record raises or holds a fact of another node.
+func (m *Mesh) record(it *item, node string, held bool) (release func()) {
+	s, ok := m.carriers.signal(it, held)
 	if ok {
-		_, ok = m.sink.Import(s, node)
+		release, ok = m.sink.Import(s, node)
 	}
 	if !ok {
 		m.mu.Lock()
 		m.table.refused++
-		m.table.received--
+		if !held {
+			m.table.raised--
+		}
 		m.mu.Unlock()
 	}
+	return release
 }
 
-// perform does what the table wants. It is called for one effect at a time.
-func (m *Mesh) perform(e effect) {
-	switch {
-	case e.begins != nil:
-		h := e.begins
-		s, ok := m.carriers.signal(&h.item, true)
-		if ok {
-			h.release, ok = m.sink.Import(s, h.from.name)
-		}
-		if !ok {
-			m.mu.Lock()
-			m.refuse(true)
-		}
-	case e.ends != nil:
-		if e.ends.release != nil {
+// perform does what the table wants.
+func (m *Mesh) perform() {
+	m.mu.Lock()
+	all := m.table.effects
+	m.table.effects = nil
+	m.mu.Unlock()
+	for _, e := range all {
+		switch {
+		case e.beat != nil:
+			m.facts.TryEnqueue(context.Background(), arrival{run: e.beat.Run, beat: e.beat})
+		case e.lost != "":
+			m.sink.RaiseKey(SignalLost, e.lost)
+		case e.ends != nil && e.ends.release != nil:
 			e.ends.release()
-		}
-	case e.raise == SignalMissed:
-		Missed.Raise(m.sink, e.about.name, e.number)
-	default:
-		m.sink.RaiseKey(e.raise, e.about.name)
-	}
-}
-
-// onAnswer handles a message to this node.
-func (m *Mesh) onAnswer(_ string, data []byte) {
-	msg := decode(data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
-		return
-	}
-	switch msg.Is {
-	case isNeed:
-		m.own.list = true
-	case isAck:
-		if a := m.own.asks[msg.Ask]; a != nil {
-			a.ack(msg)
+		case e.begins != nil && e.begins.node == "":
+			e.begins.release = m.sink.Hold(e.begins.item.Name, e.begins.item.Key, 0)
+		case e.begins != nil:
+			e.begins.release = m.record(e.begins.item, e.begins.node, true)
 		}
 	}
-	m.unlock()
-}
-
-func (m *Mesh) answer(run, topic string, ask, lost uint64) {
-	m.mu.Lock()
-	m.own.replies = append(m.own.replies, reply{run, message{Is: isAck, Ask: ask, Of: topic, Lost: lost}})
-	m.unlock()
 }

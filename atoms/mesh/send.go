@@ -1,6 +1,10 @@
 package mesh
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
 // send sends what there is.
 func (m *Mesh) send() {
@@ -10,120 +14,71 @@ func (m *Mesh) send() {
 			m.mu.Unlock()
 			return
 		}
-		w := m.own.take()
+		p, list, beat := m.own.take()
 		m.mu.Unlock()
-		m.sendHeld(&w)
-		m.sendFacts(&w)
-		for _, id := range w.asks {
-			ask := message{Is: isAsk, Ask: id, Held: w.held, Digest: w.digest, Last: w.last}
-			m.publish(topicState, ask, nil)
-			m.publish(topicFacts, ask, nil)
+		m.sendHeld(&p, list)
+		m.sendFacts(p.facts)
+		if p.beat = p.beat || beat.Is != ""; p.beat {
+			m.publish(topicState, m.table.run, beat, nil)
 		}
-		for _, r := range w.replies {
-			m.publishTo(topicTo, r.run, r.m, nil)
+		for _, l := range p.mail {
+			m.publish(topicTo, l.run, l.m, nil)
 		}
-		for queue := range w.wakes {
+		for _, queue := range p.wakes {
 			m.bus.publish(m.subject(topicWake, m.table.run), []byte(queue))
 		}
 	}
 }
 
-// sendHeld sends what has changed about held facts, their list if somebody needs it, and the
-// beat.
-func (m *Mesh) sendHeld(w *work) {
-	for len(w.changes) > 0 {
-		var b batch
-		var ended []uint64
-		for len(w.changes) > 0 && len(ended) < maxBatch {
-			c := w.changes[0]
-			if c.held == nil && b.take(maxDigits) {
-				ended = append(ended, c.id)
-			} else if c.held == nil || !b.add(c.held.data) {
-				break
-			}
-			w.changes = w.changes[1:]
-		}
-		m.publish(topicState, message{Is: isChange, Ended: ended}, b.items)
+// sendHeld sends what has changed about held facts, and their list if somebody needs it.
+func (m *Mesh) sendHeld(p *pending, list []share) {
+	held := func(more message, part []share) {
+		more.Is = isHeld
+		m.publish(topicState, m.table.run, more, part)
 	}
-	if w.listed {
-		batches := []batch{{}}
-		for _, data := range w.list {
-			if !batches[len(batches)-1].add(data) {
-				batches = append(batches, batch{})
-				batches[len(batches)-1].add(data)
-			}
-		}
-		for _, b := range batches {
-			m.publish(topicState, message{Is: isPiece, List: w.number, Pieces: len(batches), Upto: w.upto}, b.items)
+	if len(p.fresh) > 0 {
+		for _, part := range parts(p.fresh) {
+			held(message{}, part)
 		}
 	}
-	if w.beat {
-		m.publish(topicState, message{Is: isBeat, Held: w.held, Digest: w.digest}, nil)
+	for ended := range slices.Chunk(p.ended, maxBatch) { // facts may have been held for a moment
+		held(message{Ended: ended}, nil)
+	}
+	if p.list {
+		var from uint64
+		all := parts(list)
+		for i, part := range all {
+			upto := uint64(math.MaxUint64)
+			if i < len(all)-1 {
+				upto = part[len(part)-1].id
+			}
+			held(message{From: from, Upto: upto}, part)
+			from = upto
+		}
 	}
 }
 
-// sendFacts sends raised facts. With a beat, it says in any case up to which number.
-func (m *Mesh) sendFacts(w *work) {
-	var b batch
-	var last, unsent uint64
-	for _, f := range w.facts {
-		data, ok := m.carriers.encode(f.n, f.signal, int64(time.Since(f.signal.Time)))
-		if !ok {
-			unsent++
-			continue
+// sendFacts sends raised facts.
+func (m *Mesh) sendFacts(facts []number) {
+	var all []share
+	for _, f := range facts {
+		if s, ok := m.carriers.encode(f.n, f.signal, int64(time.Since(f.signal.Time))); ok {
+			all = append(all, s)
 		}
-		if !b.add(data) {
-			m.publish(topicFacts, message{Is: isFacts, Last: last}, b.items)
-			b = batch{}
-			b.add(data)
-		}
-		last = f.n
 	}
-	if len(w.facts) > 0 || w.beat {
-		m.publish(topicFacts, message{Is: isFacts, Last: w.last}, b.items)
+	for _, part := range parts(all) {
+		if len(part) > 0 {
+			m.publish(topicFacts, m.table.run, message{Is: isFacts}, part)
+		}
 	}
 	m.mu.Lock()
-	m.own.unsent += unsent
-	m.own.sent += uint64(len(w.facts)) - unsent
+	m.own.sent += uint64(len(all))
+	m.own.unsent += uint64(len(facts) - len(all))
 	m.mu.Unlock()
 }
 
-// batch is what fits into a message.
-type batch struct {
-	items [][]byte
-	bytes int
-}
-
-// add reports whether there was room.
-func (b *batch) add(data []byte) bool {
-	if len(b.items) == maxBatch || !b.take(len(data)) {
-		return false
-	}
-	b.items = append(b.items, data)
-	return true
-}
-
-// take takes that many bytes and one for a comma, if there are so many left.
-func (b *batch) take(n int) bool {
-	if b.bytes+n+1 > maxItems {
-		return false
-	}
-	b.bytes += n + 1
-	return true
-}
-
-// maxDigits is the length of the longest id.
-const maxDigits = 20
-
-func (m *Mesh) publish(topic string, msg message, items [][]byte) {
-	m.publishTo(topic, m.table.run, msg, items)
-}
-
-// publishTo is called by one goroutine at a time. If it fails, the message is lost, like others.
-func (m *Mesh) publishTo(topic, run string, msg message, items [][]byte) {
+// publish is called by one goroutine at a time. If it fails, the message is lost, like others.
+func (m *Mesh) publish(topic, run string, msg message, items []share) {
 	msg.Node, msg.Sent = m.opts.Name, m.stamps.at(m.clock())
-	if topic == topicTo {
-		msg.Run = m.table.run
-	}
 	m.bus.publish(m.subject(topic, run), encode(msg, items))
 }

@@ -1,40 +1,36 @@
 package mesh
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"unicode/utf8"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The protocol. All messages are JSON. The subject says the version, the cluster, what the
-// message is about, and the run of a node: its start and a random number, in hexadecimal.
+// The protocol. All messages but wakes are JSON. The subject says the version, the cluster,
+// what the message is about, and the run of a node: its start and a random number, in
+// hexadecimal. What a node sends to all arrives in order.
 //
-//	ephemeral.mesh.v1.CLUSTER.state.RUN  beats and held facts of the node, in order
-//	ephemeral.mesh.v1.CLUSTER.facts.RUN  raised facts of the node, in order
-//	ephemeral.mesh.v1.CLUSTER.wake.RUN   the text is the name of a durable queue
-//	ephemeral.mesh.v1.CLUSTER.to.RUN     answers to the node
+//	ephemeral.mesh.v1.CLUSTER.all.state.RUN  beats and held facts of the node
+//	ephemeral.mesh.v1.CLUSTER.all.facts.RUN  raised facts of the node
+//	ephemeral.mesh.v1.CLUSTER.wake.RUN       the text is the name of a durable queue
+//	ephemeral.mesh.v1.CLUSTER.to.RUN         answers to the node
 //
 // A program with another version of the protocol has other subjects: neither hears the other.
 const (
 	subjects   = "ephemeral.mesh.v1."
-	topicState = "state"
-	topicFacts = "facts"
+	topicState = "all.state"
+	topicFacts = "all.facts"
 	topicWake  = "wake"
 	topicTo    = "to"
 )
 
 // What a message is.
 const (
-	isBeat   = "beat"   // state: the node lives, with the count and the digest of its held facts
-	isChange = "change" // state: facts that are held from now on, and ids of those that are not
-	isPiece  = "piece"  // state: a part of all held facts
-	isLeave  = "leave"  // state: the node has closed
-	isFacts  = "facts"  // facts: raised facts with their numbers
-	isAsk    = "ask"    // state and facts: a node that has processed all before it answers
-	isNeed   = "need"   // to: the held facts are not known
-	isAck    = "ack"    // to: the answer to an ask
+	isBeat  = "beat"  // state: the node lives, and what it has sent; it may ask for an ack
+	isHeld  = "held"  // state: facts that are held, and ids of those that are not
+	isLeave = "leave" // state: the node has closed
+	isFacts = "facts" // facts: raised facts with their numbers
+	isNeed  = "need"  // to: the held facts are not known
+	isAck   = "ack"   // to: all before a beat is known, and all of its facts have been raised
 )
 
 const (
@@ -49,119 +45,59 @@ const (
 type message struct {
 	Is     string   `json:"is"`
 	Node   string   `json:"node"`
-	Run    string   `json:"run,omitempty"`    // to: of the sender
+	Run    string   `json:"run,omitempty"`    // of the sender; in the subject, if it is sent to all
 	Sent   int64    `json:"sent"`             // by the clock of its node
-	Last   uint64   `json:"last,omitempty"`   // facts: the highest number so far
-	Held   int      `json:"held,omitempty"`   // beat, ask
-	Digest uint64   `json:"digest,omitempty"` // likewise
-	List   uint64   `json:"list,omitempty"`   // piece: the list that it is a part of
-	Pieces int      `json:"pieces,omitempty"` // of the list
-	Upto   uint64   `json:"upto,omitempty"`   // piece: held facts of higher ids are not in the list
-	Ended  []uint64 `json:"ended,omitempty"`  // change
-	Ask    uint64   `json:"ask,omitempty"`    // ask, ack
-	Of     string   `json:"of,omitempty"`     // ack: the topic
+	Last   uint64   `json:"last,omitempty"`   // beat: the highest number of a fact so far; ack: of the beat
+	Held   int      `json:"held,omitempty"`   // beat: how many facts are held
+	Digest uint64   `json:"digest,omitempty"` // beat: of their ids
+	Ask    uint64   `json:"ask,omitempty"`    // beat: its number, if it asks; ack: of the beat
 	Lost   uint64   `json:"lost,omitempty"`   // ack: facts of the node that were not raised
-	Items  []item   `json:"items,omitempty"`
+	Ended  []uint64 `json:"ended,omitempty"`  // held
+	From   uint64   `json:"from,omitempty"`   // held: of the ids beyond this
+	Upto   uint64   `json:"upto,omitempty"`   // and up to this, all others have ended
+	Items  []item   `json:"items,omitempty"`  // held, facts
 }
 
-// item is a fact.
-type item struct {
-	ID      uint64          `json:"id"` // of a raised fact: its number
-	Name    string          `json:"name"`
-	Key     string          `json:"key,omitempty"`
-	Source  string          `json:"source,omitempty"`
-	Causes  []string        `json:"causes,omitempty"`
-	Age     int64           `json:"age,omitempty"` // when it was sent, of a raised fact
-	Payload json.RawMessage `json:"payload,omitempty"`
+// share is a fact of this node as others get it.
+type share struct {
+	id   uint64
+	data []byte // an item
 }
 
-// encode returns the message with items that are encoded already.
-func encode(m message, items [][]byte) []byte {
-	head, _ := json.Marshal(m) // no field can fail
-	if len(items) == 0 {
-		return head
+// parts cuts facts into parts that fit into a message each. The last one may be empty.
+func parts(all []share) (parts [][]share) {
+	from, size := 0, 0
+	for i, s := range all {
+		if size += len(s.data) + 1; size > maxItems || i-from == maxBatch {
+			parts = append(parts, all[from:i])
+			from, size = i, len(s.data)+1
+		}
 	}
-	head = append(head[:len(head)-1], `,"items":[`...)
-	return append(append(head, bytes.Join(items, []byte{','})...), `]}`...)
+	return append(parts, all[from:])
 }
 
-// decode returns the message in data, or nil if it is none that a node sends.
-func decode(data []byte) *message {
+// encode returns the message with facts.
+func encode(m message, items []share) []byte {
+	data, _ := json.Marshal(m) // no field can fail
+	data = data[:len(data)-1]
+	before := `,"items":[`
+	for _, s := range items {
+		data = append(append(data, before...), s.data...)
+		before = ","
+	}
+	if len(items) > 0 {
+		data = append(data, ']')
+	}
+	return append(data, '}')
+}
+
+// decode returns the message in data, or nil if it is none that a node sends. Run is that of
+// the subject, or "".
+func decode(data []byte, run string) *message {
 	m := new(message)
 	if len(data) > maxMessage || json.Unmarshal(data, m) != nil || m.Node == "" || len(m.Node) > maxName {
 		return nil
 	}
+	m.Run = cmp.Or(run, m.Run)
 	return m
-}
-
-// A Carrier encodes the payloads of a kind. Make one with [Carry].
-type Carrier struct {
-	name   string
-	encode func(signal core.Signal) (data []byte, ok bool)
-	decode func(data []byte) (payload any, ok bool)
-}
-
-// Carry lets payloads of the kind travel, as JSON. Both ends declare it, see [Options].
-//
-//ephemeral:raises {kind}
-func Carry[P any](kind core.Kind[P]) Carrier {
-	return Carrier{
-		kind.Name(),
-		func(signal core.Signal) ([]byte, bool) {
-			p, ok := signal.Payload().(P)
-			if !ok {
-				return nil, signal.Payload() == nil
-			}
-			data, err := json.Marshal(p)
-			return data, err == nil
-		},
-		func(data []byte) (any, bool) {
-			var p P
-			err := json.Unmarshal(data, &p)
-			return p, err == nil
-		},
-	}
-}
-
-// carriers are carriers by name.
-type carriers map[string]Carrier
-
-// encode returns the fact as JSON. Ok is false if it cannot travel.
-func (c carriers) encode(id uint64, s core.Signal, age int64) (data []byte, ok bool) {
-	path := s.Path()
-	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
-	if !it.fits() {
-		return nil, false
-	}
-	if carrier, found := c[s.Name]; found {
-		if it.Payload, ok = carrier.encode(s); !ok {
-			return nil, false
-		}
-	}
-	data, err := json.Marshal(it)
-	return data, err == nil && len(data) < maxItems
-}
-
-// fits reports whether the texts of the item are as they must be.
-func (it *item) fits() bool {
-	if it.Name == "" || len(it.Name) > maxName {
-		return false
-	}
-	for _, text := range append([]string{it.Name, it.Key, it.Source}, it.Causes...) {
-		if !utf8.ValidString(text) { // JSON would change it
-			return false
-		}
-	}
-	return true
-}
-
-// signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.
-func (c carriers) signal(it *item, held bool) (s core.Signal, ok bool) {
-	var payload any
-	if carrier, found := c[it.Name]; found && it.Payload != nil {
-		if payload, ok = carrier.decode(it.Payload); !ok {
-			return s, false
-		}
-	}
-	return core.Signal{Name: it.Name, Key: it.Key, Source: it.Source, Held: held}.With(payload, it.Causes...), true
 }
