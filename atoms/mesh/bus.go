@@ -9,65 +9,71 @@ import (
 	nats "github.com/nats-io/nats.go"
 )
 
-// bus carries messages between nodes. Messages of one publisher arrive at one subscriber in
-// order; any may be lost.
+// bus is what a mesh needs of a connection: it carries messages between nodes. Messages of one
+// connection arrive at a subscription in order; any may be lost.
 type bus interface {
-	publish(subject string, data []byte) error
-	// subscribe calls fn, which does not block, for the messages whose subject matches. The last
-	// parts of pattern may be "*". Cancel does not wait.
-	subscribe(pattern string, fn func(subject string, data []byte)) (cancel func(), err error)
-	// settle returns when the subscriptions, and what was published so far, have reached the bus.
-	settle(ctx context.Context) error
+	Publish(subject string, data []byte) error
+	Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error)
+	FlushWithContext(ctx context.Context) error
 }
 
-// natsBus is a bus of NATS.
-type natsBus struct{ conn *nats.Conn }
-
-func (b natsBus) publish(subject string, data []byte) error { return b.conn.Publish(subject, data) }
-
-func (b natsBus) subscribe(pattern string, fn func(string, []byte)) (func(), error) {
-	sub, err := b.conn.Subscribe(pattern, func(m *nats.Msg) { fn(m.Subject, m.Data) })
-	if err != nil {
-		return nil, fmt.Errorf("mesh: subscribe: %w", err)
-	}
-	return func() { sub.Unsubscribe() }, nil // an error means that the connection is closed
-}
-
-// settleTime bounds settle if the context has no end.
+// settleTime bounds Join if its context has no end.
 const settleTime = 10 * time.Second
-
-func (b natsBus) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	if err := b.conn.FlushWithContext(ctx); err != nil {
-		return fmt.Errorf("mesh: no answer of NATS: %w", err)
-	}
-	return nil
-}
 
 // subject is the subject of a topic of this cluster.
 func (m *Mesh) subject(topic, run string) string {
 	return subjects + m.opts.Cluster + "." + topic + "." + run
 }
 
-// listen subscribes to the topics of the cluster.
-func (m *Mesh) listen() error {
-	for pattern, fn := range map[string]func(topic, run string, data []byte){
-		m.subject("all.*", "*"):         m.hear,
-		m.subject(topicTo, m.table.run): m.hear,
-		m.subject(topicWake, "*"):       func(_, _ string, data []byte) { m.wakeHere(string(data)) },
-	} {
-		cancel, err := m.bus.subscribe(pattern, func(subject string, data []byte) {
-			at := strings.LastIndexByte(subject, '.')
-			topic, run := subject[len(m.subject("", ""))-1:at], subject[at+1:]
-			if topic == topicTo || run != m.table.run { // else it is of this node
-				fn(topic, run, data)
-			}
-		})
+// listen subscribes to the topics of the cluster, and waits until the server knows it.
+func (m *Mesh) listen(ctx context.Context) error {
+	for _, pattern := range []string{m.subject("all.*", "*"), m.subject(topicTo, m.table.run), m.subject(topicWake, "*")} {
+		s, err := m.bus.Subscribe(pattern, m.hear)
 		if err != nil {
-			return err
+			return fmt.Errorf("mesh: subscribe: %w", err)
 		}
-		m.cancels = append(m.cancels, cancel)
+		m.cancels = append(m.cancels, func() { s.Unsubscribe() }) // an error means that the connection is closed
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := m.bus.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("mesh: no answer of NATS: %w", err)
 	}
 	return nil
+}
+
+// hear handles a message. It calls no handlers of signals, so they do not delay beats.
+func (m *Mesh) hear(got *nats.Msg) {
+	at := strings.LastIndexByte(got.Subject, '.')
+	topic, run := got.Subject[len(subjects)+len(m.opts.Cluster)+1:at], got.Subject[at+1:]
+	switch {
+	case topic == topicTo:
+		run = "" // of this node; that of the sender is in the message
+	case run == m.table.run:
+		return
+	case topic == topicWake:
+		m.wakeHere(string(got.Data))
+		return
+	case topic == topicFacts:
+		m.facts.TryEnqueue(context.Background(), arrival{run: run, data: got.Data})
+		return
+	}
+	msg := decode(got.Data, run)
+	m.mu.Lock()
+	defer m.unlock()
+	switch t := m.table; {
+	case m.closed:
+	case msg == nil:
+		t.refused++
+	case topic == topicState:
+		if t.state(m.now(), msg) {
+			m.own.mail = append(m.own.mail, letter{run, message{Is: isNeed, Run: t.run}})
+		}
+	case msg.Is == isNeed:
+		m.own.list = true
+	case msg.Is == isAck && t.origins[msg.Run] != nil:
+		t.origins[msg.Run].acked = msg
+	default:
+		t.refused++
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	nats "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -32,7 +33,7 @@ type ether struct {
 
 type subscriber struct {
 	node, pattern string
-	fn            func(string, []byte)
+	fn            nats.MsgHandler
 	queue         chan delivery
 }
 
@@ -60,7 +61,7 @@ type wire struct {
 	node string
 }
 
-func (w wire) publish(subject string, data []byte) error {
+func (w wire) Publish(subject string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	data = slices.Clone(data)
@@ -68,7 +69,9 @@ func (w wire) publish(subject string, data []byte) error {
 		if ok, _ := path.Match(s.pattern, subject); !ok || w.lose != nil && w.lose(w.node, s.node, subject, data) {
 			continue
 		}
-		deliver := func() { s.queue <- delivery{time.Now().Add(latency), func() { s.fn(subject, data) }} }
+		deliver := func() {
+			s.queue <- delivery{time.Now().Add(latency), func() { s.fn(&nats.Msg{Subject: subject, Data: data}) }}
+		}
 		if s.node != w.node && (w.cut[w.node] || w.cut[s.node]) {
 			w.late = append(w.late, deliver)
 		} else {
@@ -78,7 +81,7 @@ func (w wire) publish(subject string, data []byte) error {
 	return nil
 }
 
-func (w wire) subscribe(pattern string, fn func(string, []byte)) (func(), error) {
+func (w wire) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error) {
 	s := &subscriber{w.node, pattern, fn, make(chan delivery, 100_000)}
 	w.mu.Lock()
 	w.subs = append(w.subs, s)
@@ -97,14 +100,10 @@ func (w wire) subscribe(pattern string, fn func(string, []byte)) (func(), error)
 			}
 		}
 	}()
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.subs = slices.DeleteFunc(w.subs, func(other *subscriber) bool { return other == s })
-	}, nil
+	return new(nats.Subscription), nil // it goes on after Unsubscribe, as a message that is on its way
 }
 
-func (w wire) settle(context.Context) error { return nil }
+func (w wire) FlushWithContext(context.Context) error { return nil }
 
 // cutOff cuts nodes off. What they send and what is sent to them waits.
 func (e *ether) cutOff(nodes ...string) {

@@ -72,7 +72,7 @@ func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (
 	if conn == nil {
 		return nil, errors.New("mesh: Join needs a connection, not nil")
 	}
-	return join(ctx, natsBus{conn}, sink, opts, time.Now)
+	return join(ctx, conn, sink, opts, time.Now)
 }
 
 func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func() time.Time) (*Mesh, error) {
@@ -87,14 +87,12 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func(
 	if err != nil {
 		return nil, err
 	}
-	var random [8]byte
-	rand.Read(random[:])
 	now := clock()
 	m := &Mesh{
 		opts: opts, bus: b, sink: sink, carriers: carry, start: time.Now(), clock: clock, stamps: stamps{last: now}, done: make(chan struct{}),
 		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
 		table: &table{
-			run: fmt.Sprintf("%016x%x", now.UnixNano(), random), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
+			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
 			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
 			origins: map[string]*origin{}, counted: map[string]*origin{},
 		},
@@ -104,7 +102,7 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func(
 	m.sender, m.effects = newRunner("mesh.sender", m.send), newRunner("mesh.effects", m.perform)
 	m.facts = core.Must(core.NewCoordinator(m.raise, quiet("mesh.facts", maxArrivals)))
 	m.alarm = time.AfterFunc(math.MaxInt64, m.tick)
-	if err := errors.Join(m.listen(), b.settle(ctx)); err != nil {
+	if err := m.listen(ctx); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -211,7 +209,7 @@ func (m *Mesh) Close() error {
 		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		m.bus.settle(ctx) // if it fails, the others notice after Lease
+		m.bus.FlushWithContext(ctx) // if it fails, the others notice after Lease
 	})
 	m.facts.Close()
 	m.effects.c.Drain(context.Background())

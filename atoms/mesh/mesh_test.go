@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	nats "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -373,9 +374,9 @@ func TestLimits(t *testing.T) {
 		assert.Equal(t, []uint64{50, 30, 4}, []uint64{s.Raised, s.Over, s.Missed})
 		for i, data := range []string{"", "{", `{"is":"beat"}`, `{"is":"odd","node":"x"}`, `{"is":"facts","node":"x","items":[{"id":1}]}`, `{"is":"change","node":"x","items":[{"id":1,"name":"b.other"}]}`} {
 			for _, topic := range []string{topicState, topicFacts, topicTo} {
-				wire{e, "three"}.publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
+				wire{e, "three"}.Publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
 			}
-			wire{e, "three"}.publish(two.subject(topicTo, two.table.run), []byte(data))
+			wire{e, "three"}.Publish(two.subject(topicTo, two.table.run), []byte(data))
 		}
 		settle()
 		assert.Greater(t, two.Stats().Refused, s.Refused)
@@ -476,6 +477,8 @@ var errNoServer = errors.New("no server")
 // nowhere is a bus without a server.
 type nowhere struct{}
 
-func (nowhere) subscribe(string, func(string, []byte)) (func(), error) { return nil, errNoServer }
-func (nowhere) settle(context.Context) error                           { return errNoServer }
-func (nowhere) publish(string, []byte) error                           { return errNoServer }
+func (nowhere) Subscribe(string, nats.MsgHandler) (*nats.Subscription, error) {
+	return nil, errNoServer
+}
+func (nowhere) FlushWithContext(context.Context) error { return errNoServer }
+func (nowhere) Publish(string, []byte) error           { return errNoServer }

@@ -2,8 +2,8 @@ package mesh
 
 import "math"
 
-// clockWindow is how long the smallest difference of two clocks counts at least: clocks drift.
-const clockWindow = 10 * 60 * 1_000_000_000
+// maxDrift is one in so many: two clocks run apart by no more.
+const maxDrift = 1000
 
 // Losses count signals that were not raised here, although a node has shared them.
 type Losses struct {
@@ -24,8 +24,7 @@ type origin struct {
 	heard     int64 // when the newest message was sent, by the clock here
 	gone      bool  // it has said that it leaves
 
-	least, before int64 // smallest difference of the clocks, in this window and in the last
-	window        int64 // when this window began
+	least, at int64 // smallest difference of the clocks, when the last message came
 
 	holds  map[uint64]*hold
 	digest uint64
@@ -51,25 +50,23 @@ type hold struct {
 
 func newOrigin(now int64, m *message) *origin {
 	return &origin{
-		run: m.Run, name: m.Node, heard: math.MinInt64, least: math.MaxInt64, before: math.MaxInt64, window: now,
+		run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now,
 		holds: map[uint64]*hold{}, acked: new(message),
 	}
 }
 
-// age returns how long a message was under way, beyond the fastest one.
+// age returns how long a message was under way, beyond the fastest one. Clocks drift, so the
+// fastest one may have been slower, the longer ago it was.
 func (o *origin) age(now, sent int64) int64 {
-	if now-o.window >= clockWindow {
-		o.before, o.least, o.window = o.least, math.MaxInt64, now
-	}
-	o.least = min(o.least, now-sent)
-	return max(0, now-sent-min(o.least, o.before))
+	o.least, o.at = min(now-sent, o.least+(now-o.at)/maxDrift), now
+	return max(0, now-sent-o.least)
 }
 
-// number notes the number of a fact, and counts those before it that have not come.
-func (o *origin) number(n uint64) {
-	if n > o.last {
-		o.Missed += n - o.last - 1
-		o.last = n
+// passed notes that facts up to a number have come, or never will.
+func (o *origin) passed(last uint64) {
+	if last > o.last {
+		o.Missed += last - o.last
+		o.last = last
 	}
 }
 

@@ -13,35 +13,6 @@ type arrival struct {
 	beat *message // or nil
 }
 
-// hear handles a message of another node. It calls no handlers, so they do not delay beats.
-func (m *Mesh) hear(topic, run string, data []byte) {
-	switch topic {
-	case topicFacts:
-		m.facts.TryEnqueue(context.Background(), arrival{run: run, data: data})
-		return
-	case topicTo:
-		run = "" // of this node; that of the sender is in the message
-	}
-	msg := decode(data, run)
-	m.mu.Lock()
-	defer m.unlock()
-	switch t := m.table; {
-	case m.closed:
-	case msg == nil:
-		t.refused++
-	case topic == topicState:
-		if t.state(m.now(), msg) {
-			m.own.mail = append(m.own.mail, letter{run, message{Is: isNeed, Run: t.run}})
-		}
-	case msg.Is == isNeed:
-		m.own.list = true
-	case msg.Is == isAck && t.origins[msg.Run] != nil:
-		t.origins[msg.Run].acked = msg
-	default:
-		t.refused++
-	}
-}
-
 // raise raises the facts of a message here.
 func (m *Mesh) raise(_ context.Context, a arrival) error {
 	msg := a.beat
@@ -74,7 +45,9 @@ func (m *Mesh) raise(_ context.Context, a arrival) error {
 		return nil
 	}
 	m.mu.Lock()
-	missed := m.table.passed(o, msg)
+	o.passed(msg.Last)
+	missed := o.Missed - o.told
+	o.told = o.Missed
 	if msg.Ask > 0 {
 		m.own.mail = append(m.own.mail, letter{a.run, message{Is: isAck, Run: m.table.run, Ask: msg.Ask, Last: msg.Last, Lost: o.lost()}})
 	}

@@ -18,14 +18,14 @@ func (m *Mesh) send() {
 		m.mu.Unlock()
 		m.sendHeld(&p, list)
 		m.sendFacts(p.facts)
-		if p.beat = p.beat || beat.Is != ""; p.beat {
+		if beat.Is != "" {
 			m.publish(topicState, m.table.run, beat, nil)
 		}
 		for _, l := range p.mail {
 			m.publish(topicTo, l.run, l.m, nil)
 		}
 		for _, queue := range p.wakes {
-			m.bus.publish(m.subject(topicWake, m.table.run), []byte(queue))
+			m.bus.Publish(m.subject(topicWake, m.table.run), []byte(queue))
 		}
 	}
 }
@@ -80,5 +80,5 @@ func (m *Mesh) sendFacts(facts []number) {
 // publish is called by one goroutine at a time. If it fails, the message is lost, like others.
 func (m *Mesh) publish(topic, run string, msg message, items []share) {
 	msg.Node, msg.Sent = m.opts.Name, m.stamps.at(m.clock())
-	m.bus.publish(m.subject(topic, run), encode(msg, items))
+	m.bus.Publish(m.subject(topic, run), encode(msg, items))
 }

@@ -196,7 +196,8 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 		t.refused++
 		return false
 	}
-	o.number(it.ID)
+	o.passed(it.ID - 1)
+	o.last = it.ID
 	if now-o.second >= 1_000_000_000 {
 		o.second, o.this = now, 0
 	}
@@ -215,26 +216,13 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 	return false
 }
 
-// passed handles a beat behind the facts that were sent before it. It returns how many missed
-// ones were not told.
-func (t *table) passed(o *origin, m *message) (untold uint64) {
-	if m.Last > o.last {
-		o.number(m.Last)
-		o.Missed++
-	}
-	untold = o.Missed - o.told
-	o.told = o.Missed
-	return untold
-}
-
 // be lets this node hold a fact about itself, or not.
 func (t *table) be(h *hold, want bool) {
-	if h.stands == want {
-		return
-	}
-	if h.stands = want; want {
+	switch {
+	case want && !h.stands:
 		t.effects = append(t.effects, effect{begins: h})
-	} else {
+	case !want && h.stands:
 		t.effects = append(t.effects, effect{ends: h})
 	}
+	h.stands = want
 }

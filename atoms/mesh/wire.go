@@ -6,8 +6,8 @@ import (
 )
 
 // The protocol. All messages but wakes are JSON. The subject says the version, the cluster,
-// what the message is about, and the run of a node: its start and a random number, in
-// hexadecimal. What a node sends to all arrives in order.
+// what the message is about, and the run of a node: its start, in hexadecimal, and random
+// letters. What a node sends to all arrives in order.
 //
 //	ephemeral.mesh.v1.CLUSTER.all.state.RUN  beats and held facts of the node
 //	ephemeral.mesh.v1.CLUSTER.all.facts.RUN  raised facts of the node
