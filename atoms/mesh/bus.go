@@ -55,25 +55,24 @@ func (m *Mesh) hear(got *nats.Msg) {
 		m.wakeHere(string(got.Data))
 		return
 	case topic == topicFacts:
-		m.facts.TryEnqueue(context.Background(), arrival{run: run, data: got.Data})
+		m.facts.TryEnqueue(context.Background(), func() { m.raise(decode(got.Data, run)) })
 		return
 	}
-	msg := decode(got.Data, run)
-	m.mu.Lock()
-	defer m.unlock()
-	switch t := m.table; {
-	case m.closed:
-	case msg == nil:
-		t.refused++
-	case topic == topicState:
-		if t.state(m.now(), msg) {
-			m.own.mail = append(m.own.mail, letter{run, message{Is: isNeed, Run: t.run}})
+	msg, need := decode(got.Data, run), false
+	m.do(func() {
+		t := m.table
+		switch o := t.origins[msg.Run]; {
+		case topic == topicState:
+			need = t.state(m.now(), msg)
+		case msg.Is == isNeed:
+			m.own.list = true
+		case msg.Is == isAck && o != nil:
+			o.acked = msg
+		default:
+			t.refused++
 		}
-	case msg.Is == isNeed:
-		m.own.list = true
-	case msg.Is == isAck && t.origins[msg.Run] != nil:
-		t.origins[msg.Run].acked = msg
-	default:
-		t.refused++
+	})
+	if need {
+		m.publish(topicTo, run, message{Is: isNeed}, nil)
 	}
 }

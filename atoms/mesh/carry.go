@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"encoding/json"
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -40,20 +39,6 @@ func Carry[P any](kind core.Kind[P]) Carrier {
 // carriers are carriers by name.
 type carriers map[string]Carrier
 
-func newCarriers(all []Carrier) (carriers, error) {
-	c := carriers{}
-	for _, one := range all {
-		if one.encode == nil {
-			return nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
-		}
-		if _, twice := c[one.name]; twice {
-			return nil, fmt.Errorf("mesh: Options.Carry has %q twice", one.name)
-		}
-		c[one.name] = one
-	}
-	return c, nil
-}
-
 // item is a fact in a message.
 type item struct {
 	ID      uint64          `json:"id"` // of a raised fact: its number
@@ -74,17 +59,18 @@ func (it *item) fits() bool {
 	return fits
 }
 
-// encode returns the fact as others get it. Ok is false if it cannot travel.
-func (c carriers) encode(id uint64, s core.Signal, age int64) (sh share, ok bool) {
+// encode returns the fact as others get it, without data if it cannot travel.
+func (c carriers) encode(id uint64, s core.Signal, age int64) share {
 	path := s.Path()
-	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
+	it, ok := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}, true
 	if carrier, found := c[s.Name]; found {
-		if it.Payload, ok = carrier.encode(s); !ok {
-			return sh, false
-		}
+		it.Payload, ok = carrier.encode(s)
 	}
 	data, err := json.Marshal(it)
-	return share{id, data}, err == nil && it.fits() && len(data) < maxItems
+	if !ok || err != nil || !it.fits() || len(data) >= maxItems {
+		return share{}
+	}
+	return share{id, data}
 }
 
 // signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.

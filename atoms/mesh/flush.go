@@ -26,28 +26,19 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 // in a handler of a signal of another node: it may wait for a node that waits for the handler.
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{missed: map[string]uint64{}, done: make(chan struct{})}
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return core.ErrClosed
-	}
-	m.own.ask(a)
-	m.unlock()
-	var err error
+	m.do(func() { m.own.ask(a) })
+	defer m.do(func() { delete(m.own.asks, a) })
 	select {
 	case <-a.done:
 		if len(a.missed) > 0 {
-			err = &MissedError{a.missed}
+			return &MissedError{a.missed}
 		}
+		return nil
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	case <-m.done:
-		err = core.ErrClosed
+		return core.ErrClosed
 	}
-	m.mu.Lock()
-	delete(m.own.asks, a)
-	m.mu.Unlock()
-	return err
 }
 
 // ask is a call of Flush.
@@ -66,7 +57,11 @@ func (o *own) ask(a *ask) {
 // settle ends the asks that all nodes have answered.
 func (o *own) settle(t *table) {
 	for a := range o.asks {
-		if !a.answered(t) {
+		answered := true
+		for _, n := range t.counted {
+			answered = answered && n.acked.Ask > a.beats && n.acked.Last >= a.last
+		}
+		if !answered {
 			continue
 		}
 		for _, n := range t.counted {
@@ -78,13 +73,4 @@ func (o *own) settle(t *table) {
 		delete(o.asks, a)
 		close(a.done)
 	}
-}
-
-func (a *ask) answered(t *table) bool {
-	for _, n := range t.counted {
-		if n.acked.Ask <= a.beats || n.acked.Last < a.last {
-			return false
-		}
-	}
-	return true
 }

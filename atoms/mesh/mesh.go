@@ -48,19 +48,16 @@ type Mesh struct {
 	cancels  []func()
 	wakers   sync.Map // set of *waker
 
-	sender  runner // sends what own has
-	effects runner // performs what table wants
-	facts   *core.Coordinator[arrival]
+	// What they run: send, perform, and raise or pass.
+	sender, effects, facts *core.Coordinator[func()]
 
-	mu               sync.Mutex
-	own              own
-	table            *table
-	alarm            *time.Timer
-	beatAt           int64
-	alone, duplicate hold
-	closed           bool
-	closing          sync.Once
-	done             chan struct{} // closed by Close
+	mu      sync.Mutex
+	own     own
+	table   *table
+	alarm   *time.Timer
+	beatAt  int64
+	closing sync.Once
+	done    chan struct{} // closed by Close
 }
 
 // Join makes this process a node of a cluster. What is raised or held on sink and matches
@@ -69,21 +66,14 @@ type Mesh struct {
 // connection does not answer until ctx ends, or within 10 seconds. After that, conn may
 // lose its server and find it again; it stays the caller's, who closes it after Close.
 func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (*Mesh, error) {
-	if conn == nil {
-		return nil, errors.New("mesh: Join needs a connection, not nil")
+	if conn == nil || sink == nil {
+		return nil, errors.New("mesh: Join needs a connection and a sink, not nil")
 	}
 	return join(ctx, conn, sink, opts, time.Now)
 }
 
 func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func() time.Time) (*Mesh, error) {
-	opts, err := opts.resolved()
-	if err != nil {
-		return nil, err
-	}
-	if sink == nil {
-		return nil, errors.New("mesh: Join needs a sink, not nil")
-	}
-	carry, err := newCarriers(opts.Carry)
+	opts, carry, err := opts.resolved()
 	if err != nil {
 		return nil, err
 	}
@@ -94,21 +84,17 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func(
 		table: &table{
 			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
 			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
-			origins: map[string]*origin{}, counted: map[string]*origin{},
+			origins: map[string]*origin{}, counted: map[string]*origin{}, self: &origin{holds: map[uint64]*hold{}},
 		},
-		alone:     hold{item: &item{Name: SignalAlone, Key: opts.Name}},
-		duplicate: hold{item: &item{Name: SignalDuplicate, Key: opts.Name}},
+		sender: background("mesh.sender", 1), effects: background("mesh.effects", 1), facts: background("mesh.facts", maxArrivals),
 	}
-	m.sender, m.effects = newRunner("mesh.sender", m.send), newRunner("mesh.effects", m.perform)
-	m.facts = core.Must(core.NewCoordinator(m.raise, quiet("mesh.facts", maxArrivals)))
-	m.alarm = time.AfterFunc(math.MaxInt64, m.tick)
-	if err := m.listen(ctx); err != nil {
-		m.Close()
-		return nil, err
+	m.alarm = time.AfterFunc(math.MaxInt64, func() { m.do(func() {}) })
+	if err = m.listen(ctx); err == nil {
+		m.cancels = append(m.cancels, sink.Relay(opts.Share, m.relay))
+		m.do(func() {})
+		err = m.effects.Flush(ctx)
 	}
-	m.cancels = append(m.cancels, sink.Relay(opts.Share, m.relay))
-	m.tick()
-	if err := m.effects.c.Flush(ctx); err != nil {
+	if err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -123,68 +109,54 @@ func (m *Mesh) Sink() *core.Sink { return m.sink }
 
 // relay queues a fact of this node.
 func (m *Mesh) relay(s core.Signal, lease time.Duration) (ended func()) {
-	if !mayTravel(m.opts.Share, s.Name) {
+	switch {
+	case !mayTravel(m.opts.Share, s.Name):
 		return nil
-	}
-	if !s.Held {
+	case !s.Held:
 		m.mu.Lock()
+		idle := !m.own.busy()
 		m.own.raise(s, m.opts.MaxQueued)
 		m.mu.Unlock()
-		m.sender.wake()
+		if idle {
+			m.sender.TryEnqueue(context.Background(), m.send)
+		}
 		return nil
 	}
-	sh, ok := m.carriers.encode(m.ids.Add(1), s, 0)
-	m.mu.Lock()
-	if ok {
-		m.own.hold(sh)
-	} else {
-		m.own.unsent++
+	sh := m.carriers.encode(m.ids.Add(1), s, 0)
+	m.do(func() { m.own.hold(sh) })
+	ended = func() { m.do(func() { m.own.release(sh.id) }) }
+	if lease == 0 {
+		return ended
 	}
-	m.unlock()
-	ended = func() {
-		m.mu.Lock()
-		m.own.release(sh.id)
-		m.unlock()
+	timer := time.AfterFunc(lease, ended) // a relay is not told
+	return func() {
+		timer.Stop()
+		ended()
 	}
-	if lease > 0 { // its end is not told
-		timer := time.AfterFunc(lease, ended)
-		return func() {
-			timer.Stop()
-			ended()
-		}
-	}
-	return ended
 }
 
-// now is the time of the table.
-func (m *Mesh) now() int64 { return int64(time.Since(m.start)) }
-
-// tick runs when the alarm rings: leases have ended, or a beat is due.
-func (m *Mesh) tick() {
+// do takes a step under the lock, and does what is due. Then it lets the rest be sent and performed.
+func (m *Mesh) do(step func()) {
 	m.mu.Lock()
-	m.unlock()
-}
-
-// unlock does what is due, unlocks, and lets the rest be sent and performed.
-func (m *Mesh) unlock() {
+	step()
 	now, t := m.now(), m.table
 	next := t.expire(now)
-	if now >= m.beatAt || t.greet {
-		t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
-	}
-	m.own.settle(t)
-	t.be(&m.alone, !m.closed && len(t.counted)+1 < m.opts.MinNodes)
-	t.be(&m.duplicate, !m.closed && t.counted[t.name] != nil)
-	if !m.closed {
+	t.say(1, SignalAlone, !t.closed && len(t.counted)+1 < m.opts.MinNodes)
+	t.say(2, SignalDuplicate, !t.closed && t.counted[t.name] != nil)
+	if !t.closed {
+		if now >= m.beatAt || t.greet {
+			t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
+		}
+		m.own.settle(t)
 		m.alarm.Reset(time.Duration(min(next, m.beatAt) - now))
 	}
 	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()
 	if busy {
-		m.sender.wake()
+		m.sender.TryEnqueue(context.Background(), m.send) // if one waits already, that is enough
 	}
 	if wanted {
-		m.effects.wake()
+		m.effects.TryEnqueue(context.Background(), m.perform)
 	}
 }
 
@@ -196,15 +168,10 @@ func (m *Mesh) Close() error {
 		for _, cancel := range m.cancels {
 			cancel()
 		}
-		m.mu.Lock()
-		m.closed = true
+		m.do(m.table.close)
 		m.alarm.Stop()
-		for _, o := range m.table.counted {
-			m.table.silence(o)
-		}
-		m.unlock()
 		close(m.done)
-		m.sender.c.Close()
+		m.sender.Close()
 		m.send()
 		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -212,32 +179,14 @@ func (m *Mesh) Close() error {
 		m.bus.FlushWithContext(ctx) // if it fails, the others notice after Lease
 	})
 	m.facts.Close()
-	m.effects.c.Drain(context.Background())
+	m.effects.Drain(context.Background())
 	return nil
 }
 
-// runner runs a function in the background after each wake, once for several wakes.
-type runner struct {
-	c     *core.Coordinator[struct{}]
-	awake *atomic.Bool
-}
-
-func newRunner(name string, fn func()) runner {
-	awake := new(atomic.Bool)
-	return runner{core.Must(core.NewCoordinator(func(context.Context, struct{}) error {
-		awake.Store(false)
+// background runs functions, one after the other, and remembers nothing.
+func background(name string, maxQueued int) *core.Coordinator[func()] {
+	return core.Must(core.NewCoordinator(func(_ context.Context, fn func()) error {
 		fn()
 		return nil
-	}, quiet(name, 1))), awake}
-}
-
-func (r runner) wake() {
-	if !r.awake.Swap(true) {
-		r.c.TryEnqueue(context.Background(), struct{}{}) // it is refused only after Close
-	}
-}
-
-// quiet are the options of a coordinator that remembers nothing.
-func quiet(name string, maxQueued int) core.Options {
-	return core.Options{Name: name, MaxConcurrency: 1, MaxQueued: maxQueued, MaxTracked: -1, MaxFailed: -1, EchoCapacity: -1}
+	}, core.Options{Name: name, MaxConcurrency: 1, MaxQueued: maxQueued, MaxTracked: -1, MaxFailed: -1, EchoCapacity: -1}))
 }

@@ -467,7 +467,7 @@ func TestOptions(t *testing.T) {
 	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"}, time.Now)
 	assert.ErrorIs(t, err, errNoServer)
 	assert.Zero(t, sink.Stats().Held)
-	o, err := Options{Cluster: "a"}.resolved()
+	o, _, err := Options{Cluster: "a"}.resolved()
 	assert.NoError(t, err)
 	assert.NotEmpty(t, o.Name)
 }

@@ -1,7 +1,5 @@
 package mesh
 
-import "math"
-
 // maxDrift is one in so many: two clocks run apart by no more.
 const maxDrift = 1000
 
@@ -44,15 +42,7 @@ type hold struct {
 	node    string // "": this one
 	item    *item  // nil: not accepted, it only counts for the digest
 	proved  int64  // when the message was sent that has named it
-	stands  bool   // of this node
 	release func() // of the shell
-}
-
-func newOrigin(now int64, m *message) *origin {
-	return &origin{
-		run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now,
-		holds: map[uint64]*hold{}, acked: new(message),
-	}
 }
 
 // age returns how long a message was under way, beyond the fastest one. Clocks drift, so the
@@ -62,12 +52,16 @@ func (o *origin) age(now, sent int64) int64 {
 	return max(0, now-sent-o.least)
 }
 
-// passed notes that facts up to a number have come, or never will.
-func (o *origin) passed(last uint64) {
+// pass notes that facts up to a number have come, or never will. It returns how many missed ones
+// it has not returned before.
+func (o *origin) pass(last uint64) (untold uint64) {
 	if last > o.last {
 		o.Missed += last - o.last
 		o.last = last
 	}
+	untold = o.Missed - o.told
+	o.told = o.Missed
+	return untold
 }
 
 func (o *origin) lost() uint64 { return o.Missed + o.Late + o.Over }

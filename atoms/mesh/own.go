@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -24,25 +25,12 @@ type own struct {
 
 // pending is what is to be sent, in the order of its fields.
 type pending struct {
-	fresh []share  // held from now on
-	ended []uint64 // and not any more
-	list  bool     // all held facts
-	facts []number
+	fresh []share       // held from now on
+	ended []uint64      // and not any more
+	list  bool          // all held facts
+	facts []core.Signal // Seq is the number
 	beat  bool
-	mail  []letter
 	wakes []string
-}
-
-// number is a raised fact with its number.
-type number struct {
-	n      uint64
-	signal core.Signal
-}
-
-// letter is a message to one node.
-type letter struct {
-	run string
-	m   message
 }
 
 // raise queues a fact. If most facts wait already, it is not sent, and the other nodes will
@@ -53,19 +41,21 @@ func (o *own) raise(s core.Signal, most int) {
 		o.unsent++
 		return
 	}
-	o.facts = append(o.facts, number{o.last, s})
+	s.Seq = o.last
+	o.facts = append(o.facts, s)
 }
 
-// hold adds a held fact, unless there are too many.
+// hold adds a held fact, unless it cannot be sent or there are too many.
 func (o *own) hold(s share) {
-	if len(o.holds) >= maxHolds {
+	if s.data == nil || len(o.holds) >= maxHolds {
 		o.unsent++
 		return
 	}
 	o.holds[s.id] = s
 	o.digest ^= mix(s.id)
-	o.fresh = append(o.fresh, s)
-	o.bound()
+	if o.fresh = append(o.fresh, s); len(o.fresh) > maxHolds {
+		o.fresh, o.ended, o.list = nil, nil, true // the list says it, too
+	}
 }
 
 // release ends a held fact.
@@ -74,14 +64,6 @@ func (o *own) release(id uint64) {
 		delete(o.holds, id)
 		o.digest ^= mix(id)
 		o.ended = append(o.ended, id)
-		o.bound()
-	}
-}
-
-// bound lets a list replace the changes, if too many wait.
-func (o *own) bound() {
-	if len(o.fresh)+len(o.ended) > maxHolds {
-		o.fresh, o.ended, o.list = nil, nil, true
 	}
 }
 
@@ -94,7 +76,7 @@ func (o *own) wake(queue string) {
 
 // busy reports whether there is something to be sent.
 func (o *own) busy() bool {
-	return o.beat || o.list || o.asking || len(o.fresh)+len(o.ended)+len(o.facts)+len(o.mail)+len(o.wakes) > 0
+	return o.beat || o.list || o.asking || len(o.fresh)+len(o.ended)+len(o.facts)+len(o.wakes) > 0
 }
 
 // take returns what is to be sent now, with the list and the beat if they are.
@@ -103,7 +85,7 @@ func (o *own) take() (p pending, list []share, beat message) {
 	passed := o.last // facts up to this number have been sent, or never will be
 	if len(p.facts) > maxBatch {
 		p.facts, o.facts = p.facts[:maxBatch:maxBatch], p.facts[maxBatch:]
-		passed = o.facts[0].n - 1
+		passed = o.facts[0].Seq - 1
 	}
 	if p.list {
 		list = slices.SortedFunc(maps.Values(o.holds), func(a, b share) int { return cmp.Compare(a.id, b.id) })
@@ -132,11 +114,14 @@ func mix(id uint64) uint64 {
 // stamps measures time since a start. It never falls behind real time: the clock of the
 // system may be set, and the monotonic clock may stand still while the machine sleeps.
 type stamps struct {
+	mu      sync.Mutex
 	last    time.Time
 	elapsed int64
 }
 
 func (s *stamps) at(now time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	wall := now.Round(0).Sub(s.last.Round(0))
 	s.elapsed += int64(max(0, now.Sub(s.last), wall))
 	s.last = now

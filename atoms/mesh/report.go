@@ -19,14 +19,13 @@ type Node struct {
 
 // Nodes returns the other nodes that have been heard within Lease, sorted by name. It is what
 // this node has heard: other nodes may have heard others.
-func (m *Mesh) Nodes() []Node {
-	m.mu.Lock()
-	defer m.unlock()
-	m.table.expire(m.now())
-	var nodes []Node
-	for _, o := range m.table.counted {
-		nodes = append(nodes, Node{o.name, m.start.Add(time.Duration(o.heard)), len(o.holds), o.Losses})
-	}
+func (m *Mesh) Nodes() (nodes []Node) {
+	m.do(func() {
+		m.table.expire(m.now())
+		for _, o := range m.table.counted {
+			nodes = append(nodes, Node{o.name, m.start.Add(time.Duration(o.heard)), len(o.holds), o.Losses})
+		}
+	})
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
 }

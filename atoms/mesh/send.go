@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // send sends what there is.
@@ -21,9 +23,6 @@ func (m *Mesh) send() {
 		if beat.Is != "" {
 			m.publish(topicState, m.table.run, beat, nil)
 		}
-		for _, l := range p.mail {
-			m.publish(topicTo, l.run, l.m, nil)
-		}
 		for _, queue := range p.wakes {
 			m.bus.Publish(m.subject(topicWake, m.table.run), []byte(queue))
 		}
@@ -32,44 +31,34 @@ func (m *Mesh) send() {
 
 // sendHeld sends what has changed about held facts, and their list if somebody needs it.
 func (m *Mesh) sendHeld(p *pending, list []share) {
-	held := func(more message, part []share) {
-		more.Is = isHeld
-		m.publish(topicState, m.table.run, more, part)
-	}
-	if len(p.fresh) > 0 {
-		for _, part := range parts(p.fresh) {
-			held(message{}, part)
-		}
+	for _, part := range parts(p.fresh) {
+		m.publish(topicState, m.table.run, message{Is: isHeld}, part)
 	}
 	for ended := range slices.Chunk(p.ended, maxBatch) { // facts may have been held for a moment
-		held(message{Ended: ended}, nil)
+		m.publish(topicState, m.table.run, message{Is: isHeld, Ended: ended}, nil)
 	}
-	if p.list {
-		var from uint64
-		all := parts(list)
-		for i, part := range all {
-			upto := uint64(math.MaxUint64)
-			if i < len(all)-1 {
-				upto = part[len(part)-1].id
-			}
-			held(message{From: from, Upto: upto}, part)
-			from = upto
-		}
+	if !p.list {
+		return
 	}
+	var from uint64
+	for _, part := range parts(list) {
+		upto := part[len(part)-1].id
+		m.publish(topicState, m.table.run, message{Is: isHeld, From: from, Upto: upto}, part)
+		from = upto
+	}
+	m.publish(topicState, m.table.run, message{Is: isHeld, From: from, Upto: math.MaxUint64}, nil)
 }
 
 // sendFacts sends raised facts.
-func (m *Mesh) sendFacts(facts []number) {
+func (m *Mesh) sendFacts(facts []core.Signal) {
 	var all []share
 	for _, f := range facts {
-		if s, ok := m.carriers.encode(f.n, f.signal, int64(time.Since(f.signal.Time))); ok {
+		if s := m.carriers.encode(f.Seq, f, int64(time.Since(f.Time))); s.data != nil {
 			all = append(all, s)
 		}
 	}
 	for _, part := range parts(all) {
-		if len(part) > 0 {
-			m.publish(topicFacts, m.table.run, message{Is: isFacts}, part)
-		}
+		m.publish(topicFacts, m.table.run, message{Is: isFacts}, part)
 	}
 	m.mu.Lock()
 	m.own.sent += uint64(len(all))
@@ -77,8 +66,11 @@ func (m *Mesh) sendFacts(facts []number) {
 	m.mu.Unlock()
 }
 
-// publish is called by one goroutine at a time. If it fails, the message is lost, like others.
+// publish sends a message. If it fails, the message is lost, like others.
 func (m *Mesh) publish(topic, run string, msg message, items []share) {
 	msg.Node, msg.Sent = m.opts.Name, m.stamps.at(m.clock())
+	if topic == topicTo {
+		msg.Run = m.table.run
+	}
 	m.bus.Publish(m.subject(topic, run), encode(msg, items))
 }

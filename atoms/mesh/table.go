@@ -14,11 +14,13 @@ type table struct {
 	accepts   func(string) bool  // by name
 	origins   map[string]*origin // by run
 	counted   map[string]*origin // by name: the newest run of that name, if it is alive
+	self      *origin            // what this node holds about itself
 	effects   []effect
 	greet     bool   // a node is heard that was not: a beat lets it hear this one at once
 	raised    uint64 // facts
 	refused   uint64 // messages and facts
 	forgotten Losses // of runs that are forgotten
+	closed    bool
 }
 
 // effect is what a step wants to happen: one of its fields.
@@ -32,12 +34,18 @@ type effect struct {
 // ignored.
 func (t *table) hear(now int64, m *message) *origin {
 	o := t.origins[m.Run]
-	if o == nil {
+	switch {
+	case t.closed:
+		return nil
+	case m.Node == "":
+		t.refused++
+		return nil
+	case o == nil:
 		if len(t.origins) >= maxOrigins && !t.forget() {
 			t.refused++
 			return nil
 		}
-		o = newOrigin(now, m)
+		o = &origin{run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now, holds: map[uint64]*hold{}, acked: new(message)}
 		t.origins[m.Run] = o
 	}
 	at, c := now-o.age(now, m.Sent), t.counted[o.name]
@@ -46,7 +54,9 @@ func (t *table) hear(now int64, m *message) *origin {
 		return nil
 	}
 	if o.heard = max(o.heard, at); c != o && o.heard+t.lease > now {
-		t.silence(c)
+		if c != nil {
+			t.silence(c)
+		}
 		t.counted[o.name], t.greet = o, true
 	}
 	return o
@@ -67,17 +77,20 @@ func (t *table) forget() bool {
 	return oldest != nil
 }
 
-// silence ends what a run holds: it is gone, silent, or there is a newer one. Nil is no run.
+// silence ends what a run holds that has counted: it is gone, silent, or there is a newer one.
 func (t *table) silence(o *origin) {
-	if o == nil {
-		return
-	}
 	for id := range o.holds {
 		t.end(o, id)
 	}
-	if t.counted[o.name] == o {
-		delete(t.counted, o.name)
+	delete(t.counted, o.name)
+}
+
+// close ends what all nodes hold.
+func (t *table) close() {
+	for _, o := range t.counted {
+		t.silence(o)
 	}
+	t.closed = true
 }
 
 func (t *table) end(o *origin, id uint64) {
@@ -102,7 +115,7 @@ func (t *table) begin(o *origin, it *item, at int64) {
 		h = &hold{node: o.name, proved: at}
 		o.holds[it.ID] = h
 		o.digest ^= mix(it.ID)
-		if it.fits() && t.accepts(it.Name) {
+		if o == t.self || it.fits() && t.accepts(it.Name) {
 			h.item = new(*it)
 			t.effects = append(t.effects, effect{begins: h})
 		} else {
@@ -116,7 +129,10 @@ func (t *table) begin(o *origin, it *item, at int64) {
 // them.
 func (t *table) state(now int64, m *message) (need bool) {
 	o := t.hear(now, m)
-	if o == nil || m.Is != isLeave && t.counted[o.name] != o {
+	if o == nil {
+		return false
+	}
+	if o.gone = m.Is == isLeave; t.counted[o.name] != o {
 		return false
 	}
 	at := now - o.age(now, m.Sent)
@@ -146,7 +162,6 @@ func (t *table) state(now int64, m *message) (need bool) {
 		}
 	case isLeave:
 		t.silence(o)
-		o.gone = true
 	default:
 		t.refused++
 	}
@@ -196,7 +211,7 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 		t.refused++
 		return false
 	}
-	o.passed(it.ID - 1)
+	o.Missed += it.ID - o.last - 1
 	o.last = it.ID
 	if now-o.second >= 1_000_000_000 {
 		o.second, o.this = now, 0
@@ -216,13 +231,11 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 	return false
 }
 
-// be lets this node hold a fact about itself, or not.
-func (t *table) be(h *hold, want bool) {
-	switch {
-	case want && !h.stands:
-		t.effects = append(t.effects, effect{begins: h})
-	case !want && h.stands:
-		t.effects = append(t.effects, effect{ends: h})
+// say lets this node hold a fact about itself, or not.
+func (t *table) say(id uint64, name string, want bool) {
+	if want {
+		t.begin(t.self, &item{ID: id, Name: name, Key: t.name}, 0)
+	} else {
+		t.end(t.self, id)
 	}
-	h.stands = want
 }

@@ -80,7 +80,7 @@ func (w *world) send() {
 	if len(p.facts) > 0 {
 		m := message{Is: isFacts}
 		for _, f := range p.facts {
-			m.Items = append(m.Items, item{ID: f.n, Name: "a"})
+			m.Items = append(m.Items, item{ID: f.Seq, Name: "a"})
 		}
 		w.put(m)
 	}
@@ -134,7 +134,7 @@ func (w *world) arrive() {
 			}
 		}
 		if s.m.Is == isBeat {
-			o.passed(s.m.Last)
+			o.pass(s.m.Last)
 		}
 		return true
 	})

@@ -7,12 +7,11 @@ package mesh
 // Wake and OnWake make a mesh a waker of durable queues: see durable.Options.Waker.
 func (m *Mesh) Wake(queue string) {
 	m.wakeHere(queue)
-	m.mu.Lock()
-	if !m.closed && len(queue) <= maxName {
-		m.own.wake(queue)
-	}
-	m.mu.Unlock()
-	m.sender.wake()
+	m.do(func() {
+		if !m.table.closed && len(queue) <= maxName {
+			m.own.wake(queue)
+		}
+	})
 }
 
 // OnWake calls fn after each Wake for that queue on any node, until cancel is called. Fn must

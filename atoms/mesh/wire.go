@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 )
@@ -64,39 +65,34 @@ type share struct {
 	data []byte // an item
 }
 
-// parts cuts facts into parts that fit into a message each. The last one may be empty.
+// parts cuts facts into parts that fit into a message each.
 func parts(all []share) (parts [][]share) {
-	from, size := 0, 0
-	for i, s := range all {
-		if size += len(s.data) + 1; size > maxItems || i-from == maxBatch {
-			parts = append(parts, all[from:i])
-			from, size = i, len(s.data)+1
+	size := 0
+	for i, from := 0, 0; i < len(all); i++ {
+		if size += len(all[i].data) + 1; i+1 == len(all) || i+1-from == maxBatch || size+len(all[i+1].data)+1 > maxItems {
+			parts = append(parts, all[from:i+1])
+			from, size = i+1, 0
 		}
 	}
-	return append(parts, all[from:])
+	return parts
 }
 
 // encode returns the message with facts.
 func encode(m message, items []share) []byte {
 	data, _ := json.Marshal(m) // no field can fail
-	data = data[:len(data)-1]
-	before := `,"items":[`
+	data = append(data[:len(data)-1], `,"items":[`...)
 	for _, s := range items {
-		data = append(append(data, before...), s.data...)
-		before = ","
+		data = append(append(data, s.data...), ',')
 	}
-	if len(items) > 0 {
-		data = append(data, ']')
-	}
-	return append(data, '}')
+	return append(bytes.TrimSuffix(data, []byte{','}), "]}"...)
 }
 
-// decode returns the message in data, or nil if it is none that a node sends. Run is that of
-// the subject, or "".
+// decode returns the message in data, or an empty one if it is none that a node sends. Run is
+// that of the subject, or "".
 func decode(data []byte, run string) *message {
 	m := new(message)
 	if len(data) > maxMessage || json.Unmarshal(data, m) != nil || m.Node == "" || len(m.Node) > maxName {
-		return nil
+		return new(message)
 	}
 	m.Run = cmp.Or(run, m.Run)
 	return m
