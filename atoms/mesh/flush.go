@@ -26,7 +26,10 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 // in a handler of a signal of another node: it may wait for a node that waits for the handler.
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{missed: map[string]uint64{}, done: make(chan struct{})}
-	m.do(func() { m.own.ask(a) })
+	m.do(func() {
+		a.last, a.beats = m.own.last, m.own.beats
+		m.own.asks[a], m.own.asked = true, a.last+1
+	})
 	defer m.do(func() { delete(m.own.asks, a) })
 	select {
 	case <-a.done:
@@ -46,12 +49,6 @@ type ask struct {
 	last, beats uint64 // facts up to this number go before it, and so many beats
 	missed      map[string]uint64
 	done        chan struct{} // closed at the end
-}
-
-// ask lets beats ask until all nodes have answered one that was sent after all before the ask.
-func (o *own) ask(a *ask) {
-	a.last, a.beats = o.last, o.beats
-	o.asks[a], o.asking, o.asked = true, true, o.last
 }
 
 // settle ends the asks that all nodes have answered.

@@ -3,7 +3,6 @@ package mesh
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -65,12 +64,6 @@ func (o Options) resolved() (Options, carriers, error) {
 	}
 	o.Accept, o.Lease, o.MaxLate = cmp.Or(o.Accept, o.Share), cmp.Or(o.Lease, 5*time.Second), cmp.Or(o.MaxLate, 5*time.Second)
 	o.MinNodes, o.MaxQueued, o.MaxRate = cmp.Or(o.MinNodes, 2), cmp.Or(o.MaxQueued, 16384), cmp.Or(o.MaxRate, 200_000)
-	if o.MaxLate < 0 {
-		o.MaxLate = math.MaxInt64
-	}
-	if o.MaxRate < 0 {
-		o.MaxRate = math.MaxInt
-	}
 	switch {
 	case !clusterName.MatchString(o.Cluster):
 		return o, nil, fmt.Errorf("mesh: Options.Cluster is %q, but must be 1 to 64 letters, digits, - and _", o.Cluster)

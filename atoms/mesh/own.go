@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -18,8 +16,7 @@ type own struct {
 	digest       uint64
 	beats        uint64 // so far
 	asks         map[*ask]bool
-	asking       bool // a beat is to ask, as soon as facts up to asked are sent
-	asked        uint64
+	asked        uint64 // one more than what is to be sent before a beat asks; 0: none has to
 	pending
 }
 
@@ -76,7 +73,7 @@ func (o *own) wake(queue string) {
 
 // busy reports whether there is something to be sent.
 func (o *own) busy() bool {
-	return o.beat || o.list || o.asking || len(o.fresh)+len(o.ended)+len(o.facts)+len(o.wakes) > 0
+	return o.beat || o.list || o.asked > 0 || len(o.fresh)+len(o.ended)+len(o.facts)+len(o.wakes) > 0
 }
 
 // take returns what is to be sent now, with the list and the beat if they are.
@@ -90,8 +87,8 @@ func (o *own) take() (p pending, list []share, beat message) {
 	if p.list {
 		list = slices.SortedFunc(maps.Values(o.holds), func(a, b share) int { return cmp.Compare(a.id, b.id) })
 	}
-	if o.asking && passed >= o.asked {
-		p.beat, o.asking = true, false
+	if o.asked > 0 && o.asked <= passed+1 {
+		p.beat, o.asked = true, 0
 	}
 	if p.beat {
 		o.beats++
@@ -109,21 +106,4 @@ func mix(id uint64) uint64 {
 	id = (id ^ id>>30) * 0xbf58476d1ce4e5b9
 	id = (id ^ id>>27) * 0x94d049bb133111eb
 	return id ^ id>>31
-}
-
-// stamps measures time since a start. It never falls behind real time: the clock of the
-// system may be set, and the monotonic clock may stand still while the machine sleeps.
-type stamps struct {
-	mu      sync.Mutex
-	last    time.Time
-	elapsed int64
-}
-
-func (s *stamps) at(now time.Time) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wall := now.Round(0).Sub(s.last.Round(0))
-	s.elapsed += int64(max(0, now.Sub(s.last), wall))
-	s.last = now
-	return s.elapsed
 }

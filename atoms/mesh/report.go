@@ -57,8 +57,7 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (m *Mesh) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o, t := &m.own, m.table
-	losses := t.forgotten
+	o, t, losses := &m.own, m.table, m.table.forgotten
 	for _, n := range t.origins {
 		losses.add(n.Losses)
 	}

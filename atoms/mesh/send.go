@@ -68,9 +68,24 @@ func (m *Mesh) sendFacts(facts []core.Signal) {
 
 // publish sends a message. If it fails, the message is lost, like others.
 func (m *Mesh) publish(topic, run string, msg message, items []share) {
-	msg.Node, msg.Sent = m.opts.Name, m.stamps.at(m.clock())
-	if topic == topicTo {
+	if msg.Node = m.opts.Name; topic == topicTo {
 		msg.Run = m.table.run
+	} else {
+		msg.Sent = m.stamps.at(m.clock())
 	}
 	m.bus.Publish(m.subject(topic, run), encode(msg, items))
+}
+
+// stamps measures time since a start. It never falls behind real time: the clock of the
+// system may be set, and the monotonic clock may stand still while the machine sleeps.
+type stamps struct {
+	last    time.Time
+	elapsed int64
+}
+
+func (s *stamps) at(now time.Time) int64 {
+	wall := now.Round(0).Sub(s.last.Round(0))
+	s.elapsed += int64(max(0, now.Sub(s.last), wall))
+	s.last = now
+	return s.elapsed
 }

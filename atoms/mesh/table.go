@@ -9,8 +9,8 @@ const maxOrigins = 1024
 type table struct {
 	run, name string // of this node
 	lease     int64
-	maxLate   int64              // or math.MaxInt64
-	maxRate   int                // or math.MaxInt
+	maxLate   int64              // negative: no limit
+	maxRate   int                // likewise
 	accepts   func(string) bool  // by name
 	origins   map[string]*origin // by run
 	counted   map[string]*origin // by name: the newest run of that name, if it is alive
@@ -35,9 +35,7 @@ type effect struct {
 func (t *table) hear(now int64, m *message) *origin {
 	o := t.origins[m.Run]
 	switch {
-	case t.closed:
-		return nil
-	case m.Node == "":
+	case t.closed || m.Node == "":
 		t.refused++
 		return nil
 	case o == nil:
@@ -217,10 +215,10 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 		o.second, o.this = now, 0
 	}
 	switch o.this++; {
-	case o.this > int64(t.maxRate):
+	case t.maxRate >= 0 && o.this > int64(t.maxRate):
 		o.Over++
 		t.refused++
-	case o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.maxLate:
+	case t.maxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.maxLate:
 		o.Late++
 	case !it.fits() || !t.accepts(it.Name):
 		t.refused++

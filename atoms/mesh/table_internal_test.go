@@ -19,7 +19,7 @@ import (
 
 func testTable() *table {
 	return &table{
-		run: "5", name: "here", lease: 100, maxLate: 100, maxRate: math.MaxInt, origins: map[string]*origin{}, counted: map[string]*origin{},
+		run: "5", name: "here", lease: 100, maxLate: 100, maxRate: -1, origins: map[string]*origin{}, counted: map[string]*origin{},
 		accepts: func(name string) bool { return name != "refused" },
 	}
 }
@@ -258,7 +258,7 @@ func TestAskAfterFacts(t *testing.T) {
 	for range maxBatch + 2 {
 		o.raise(core.Signal{}, maxBatch+1)
 	}
-	o.ask(new(ask))
+	o.asks[new(ask)], o.asked = true, o.last+1
 	_, _, beat := o.take()
 	assert.Zero(t, beat.Ask)
 	_, _, beat = o.take()

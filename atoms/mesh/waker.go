@@ -2,16 +2,12 @@ package mesh
 
 // Wake calls the functions of [Mesh.OnWake] for that queue on all nodes, here on this
 // goroutine. It does not wait for the others. Several calls may be one message; a message may
-// be lost. Names of more than 256 bytes wake only this node.
+// be lost.
 //
 // Wake and OnWake make a mesh a waker of durable queues: see durable.Options.Waker.
 func (m *Mesh) Wake(queue string) {
 	m.wakeHere(queue)
-	m.do(func() {
-		if !m.table.closed && len(queue) <= maxName {
-			m.own.wake(queue)
-		}
-	})
+	m.do(func() { m.own.wake(queue) })
 }
 
 // OnWake calls fn after each Wake for that queue on any node, until cancel is called. Fn must
