@@ -46,7 +46,7 @@ type Mesh struct {
 	stamps   stamps           // of the sender
 	ids      atomic.Uint64    // of held facts
 	cancels  []func()
-	wakers   sync.Map // set of *waker
+	wakers   sync.Map // names of queues by pointers to functions
 
 	// What they run: send, perform, and raise or pass.
 	sender, effects, facts *core.Coordinator[func()]

@@ -10,12 +10,9 @@ import (
 
 // send sends what there is.
 func (m *Mesh) send() {
-	for {
+	for busy := true; busy; {
 		m.mu.Lock()
-		if !m.own.busy() {
-			m.mu.Unlock()
-			return
-		}
+		busy = m.own.busy()
 		p, list, beat := m.own.take()
 		m.mu.Unlock()
 		m.sendHeld(&p, list)

@@ -33,28 +33,17 @@ type effect struct {
 // hear notes that a message of a run has come, and returns the run, or nil if it must be
 // ignored.
 func (t *table) hear(now int64, m *message) *origin {
-	o := t.origins[m.Run]
-	switch {
-	case t.closed || m.Node == "":
-		t.refused++
-		return nil
-	case o == nil:
-		if len(t.origins) >= maxOrigins && !t.forget() {
-			t.refused++
-			return nil
-		}
+	o, newest := t.origins[m.Run], t.counted[m.Node]
+	if o == nil && m.Node != "" && (len(t.origins) < maxOrigins || t.forget()) {
 		o = &origin{run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now, holds: map[uint64]*hold{}, acked: new(message)}
 		t.origins[m.Run] = o
 	}
-	at, c := now-o.age(now, m.Sent), t.counted[o.name]
-	if o.gone || o.name != m.Node || c != nil && c.run > o.run || o.name == t.name && o.run < t.run {
+	if t.closed || o == nil || o.gone || o.name != m.Node || newest != nil && newest.run > o.run || o.name == t.name && o.run < t.run {
 		t.refused++
 		return nil
 	}
-	if o.heard = max(o.heard, at); c != o && o.heard+t.lease > now {
-		if c != nil {
-			t.silence(c)
-		}
+	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && o.heard+t.lease > now {
+		t.silence(o.name)
 		t.counted[o.name], t.greet = o, true
 	}
 	return o
@@ -75,18 +64,20 @@ func (t *table) forget() bool {
 	return oldest != nil
 }
 
-// silence ends what a run holds that has counted: it is gone, silent, or there is a newer one.
-func (t *table) silence(o *origin) {
-	for id := range o.holds {
-		t.end(o, id)
+// silence ends what a node holds: it is gone, silent, or there is a newer run.
+func (t *table) silence(name string) {
+	if o := t.counted[name]; o != nil {
+		for id := range o.holds {
+			t.end(o, id)
+		}
 	}
-	delete(t.counted, o.name)
+	delete(t.counted, name)
 }
 
 // close ends what all nodes hold.
 func (t *table) close() {
-	for _, o := range t.counted {
-		t.silence(o)
+	for name := range t.counted {
+		t.silence(name)
 	}
 	t.closed = true
 }
@@ -159,7 +150,7 @@ func (t *table) state(now int64, m *message) (need bool) {
 			}
 		}
 	case isLeave:
-		t.silence(o)
+		t.silence(o.name)
 	default:
 		t.refused++
 	}
@@ -172,7 +163,7 @@ func (t *table) expire(now int64) (next int64) {
 	for _, o := range t.counted {
 		if o.heard+t.lease <= now {
 			t.effects = append(t.effects, effect{lost: o.name})
-			t.silence(o)
+			t.silence(o.name)
 			continue
 		}
 		due := o.proved + t.lease

@@ -13,20 +13,14 @@ func (m *Mesh) Wake(queue string) {
 // OnWake calls fn after each Wake for that queue on any node, until cancel is called. Fn must
 // not block: while it does, nothing else of the connection's messages for wakes arrives.
 func (m *Mesh) OnWake(queue string, fn func()) (cancel func()) {
-	w := &waker{queue, fn}
-	m.wakers.Store(w, nil)
-	return func() { m.wakers.Delete(w) }
-}
-
-type waker struct {
-	queue string
-	fn    func()
+	m.wakers.Store(&fn, queue)
+	return func() { m.wakers.Delete(&fn) }
 }
 
 func (m *Mesh) wakeHere(queue string) {
-	for w := range m.wakers.Range {
-		if w := w.(*waker); w.queue == queue {
-			w.fn()
+	for fn, of := range m.wakers.Range {
+		if of == queue {
+			(*fn.(*func()))()
 		}
 	}
 }
