@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,19 @@ func (w wire) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription,
 }
 
 func (w wire) FlushWithContext(context.Context) error { return nil }
+
+// next is the connection of a program with the next version of the protocol.
+type next struct{ wire }
+
+func (n next) Publish(subject string, data []byte) error {
+	return n.wire.Publish(strings.Replace(subject, ".v1.", ".v2.", 1), data)
+}
+
+func (n next) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error) {
+	return n.wire.Subscribe(strings.Replace(pattern, ".v1.", ".v2.", 1), func(m *nats.Msg) {
+		fn(&nats.Msg{Subject: strings.Replace(m.Subject, ".v2.", ".v1.", 1), Data: m.Data})
+	})
+}
 
 // cutOff cuts nodes off. What they send and what is sent to them waits.
 func (e *ether) cutOff(nodes ...string) {

@@ -407,6 +407,40 @@ func TestLoopOverNodes(t *testing.T) {
 	})
 }
 
+// Programs with two versions of the protocol share a server. They do not hear each other, and
+// both meshes work.
+func TestTwoVersions(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		newer := func(name string) *node {
+			sink := core.NewSink(core.SinkOptions{})
+			m, err := join(t.Context(), next{wire{e, name + "-next"}}, sink, Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease}, time.Now)
+			require.NoError(t, err)
+			return &node{Mesh: m, sink: sink}
+		}
+		three, four := newer("one"), newer("four") // a name of both
+		defer closeAll(one, two, three, four)
+		settle()
+		one.sink.Hold("a.old", "", 0)
+		three.sink.Hold("a.new", "", 0)
+		one.sink.Raise("a.fact")
+		three.sink.Raise("a.fact")
+		one.Wake("orders")
+		assert.NoError(t, one.Flush(t.Context()))
+		assert.NoError(t, three.Flush(t.Context()))
+		time.Sleep(2 * lease)
+		synctest.Wait()
+		for _, n := range []*node{one, two, three, four} {
+			old := n == one || n == two
+			assert.Equal(t, []bool{old, !old}, []bool{n.sink.Has("a.old"), n.sink.Has("a.new")})
+			assert.Equal(t, 1, n.sink.Count("a.fact"))
+			assert.Len(t, n.Nodes(), 1)
+			assert.Zero(t, n.Stats().Refused)
+			assert.False(t, n.sink.Has("mesh.*"))
+		}
+	})
+}
+
 func TestWake(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
 		one, two := e.join("one", Options{}), e.join("two", Options{})

@@ -71,11 +71,15 @@ func testCut(t *testing.T, l link) {
 	t.Logf("healed after %v: the same is held after %v", cutTime, time.Since(begun).Round(time.Millisecond))
 	lenient.present(t, "a.new")
 	far.until("nodes", "2")
-	assert.Equal(t, "mesh: signals were missed: map[strict:100]", far.do("flush"))
+	assert.Contains(t, far.do("flush"), "strict:100")
 	assert.False(t, strict.sink.Has("a.held") || lenient.sink.Has("a.held"))
 	assert.Zero(t, strict.sink.Count("a.old*"))
-	assert.EqualValues(t, 100, strict.Stats().Late)
-	assert.Equal(t, 100, lenient.sink.Count("a.old*"), "without a limit of the age, all look new")
+	s1, s2 := strict.Stats(), lenient.Stats()
+	assert.EqualValues(t, 100, s1.Late+s1.Missed)
+	assert.EqualValues(t, 100, s2.Raised+s2.Missed, "without a limit of the age, all look new")
+	if cutTime < 10*time.Second { // in a longer cut, NATS may connect anew and lose what it has sent
+		assert.Zero(t, s1.Missed+s2.Missed)
+	}
 }
 
 // A slow handler loses signals. All are counted.
