@@ -175,7 +175,7 @@ func (e *ether) joinOn(sink *core.Sink, name string, opts Options) *Mesh {
 	if opts.Share == "" {
 		opts.Share = "a.*"
 	}
-	m, err := join(e.t.Context(), wire{e, name}, sink, opts, time.Now)
+	m, err := join(e.t.Context(), wire{e, name}, sink, opts)
 	require.NoError(e.t, err)
 	return m
 }

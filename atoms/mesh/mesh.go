@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,9 +43,8 @@ type Mesh struct {
 	sink     *core.Sink
 	carriers carriers
 	start    time.Time
-	clock    func() time.Time // of the system; tests set it
-	stamps   stamps           // of the sender
-	ids      atomic.Uint64    // of held facts
+	stamps   stamps        // of the sender
+	ids      atomic.Uint64 // of held facts
 	cancels  []func()
 	wakers   sync.Map // names of queues by pointers to functions
 
@@ -69,17 +69,18 @@ func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (
 	if conn == nil || sink == nil {
 		return nil, errors.New("mesh: Join needs a connection and a sink, not nil")
 	}
-	return join(ctx, conn, sink, opts, time.Now)
+	return join(ctx, conn, sink, opts)
 }
 
-func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func() time.Time) (*Mesh, error) {
-	opts, carry, err := opts.resolved()
-	if err != nil {
+func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, error) {
+	opts, err := opts.resolved()
+	carry, wrong := newCarriers(opts.Carry)
+	if err = cmp.Or(err, wrong); err != nil {
 		return nil, err
 	}
-	now := clock()
+	now := time.Now()
 	m := &Mesh{
-		opts: opts, bus: b, sink: sink, carriers: carry, start: time.Now(), clock: clock, stamps: stamps{last: now}, done: make(chan struct{}),
+		opts: opts, bus: b, sink: sink, carriers: carry, start: now, stamps: stamps{last: now}, done: make(chan struct{}),
 		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
 		table: &table{
 			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,

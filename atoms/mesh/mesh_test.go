@@ -414,7 +414,7 @@ func TestTwoVersions(t *testing.T) {
 		one, two := e.join("one", Options{}), e.join("two", Options{})
 		newer := func(name string) *node {
 			sink := core.NewSink(core.SinkOptions{})
-			m, err := join(t.Context(), next{wire{e, name + "-next"}}, sink, Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease}, time.Now)
+			m, err := join(t.Context(), next{wire{e, name + "-next"}}, sink, Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease})
 			require.NoError(t, err)
 			return &node{Mesh: m, sink: sink}
 		}
@@ -493,15 +493,15 @@ func TestOptions(t *testing.T) {
 		"zero Carrier":     {Cluster: "a", Carry: []Carrier{{}}},
 		`"a.placed" twice`: {Cluster: "a", Carry: []Carrier{Carry(placed), Carry(placed)}},
 	} {
-		_, err := join(t.Context(), nil, sink, opts, time.Now)
+		_, err := join(t.Context(), nil, sink, opts)
 		assert.ErrorContains(t, err, want)
 	}
 	_, err := Join(t.Context(), nil, sink, Options{Cluster: "a"})
 	assert.ErrorContains(t, err, "connection")
-	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"}, time.Now)
+	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"})
 	assert.ErrorIs(t, err, errNoServer)
 	assert.Zero(t, sink.Stats().Held)
-	o, _, err := Options{Cluster: "a"}.resolved()
+	o, err := Options{Cluster: "a"}.resolved()
 	assert.NoError(t, err)
 	assert.NotEmpty(t, o.Name)
 }

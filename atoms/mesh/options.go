@@ -52,13 +52,12 @@ type Options struct {
 
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// resolved returns the options with defaults, and the carriers, or an error.
-func (o Options) resolved() (Options, carriers, error) {
-	all := carriers{}
+// resolved returns the options with defaults, or an error.
+func (o Options) resolved() (Options, error) {
 	if o.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return o, nil, fmt.Errorf("mesh: Options.Name is empty, and the host has no name: %w", err)
+			return o, fmt.Errorf("mesh: Options.Name is empty, and the host has no name: %w", err)
 		}
 		o.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
@@ -66,26 +65,17 @@ func (o Options) resolved() (Options, carriers, error) {
 	o.MinNodes, o.MaxQueued, o.MaxRate = cmp.Or(o.MinNodes, 2), cmp.Or(o.MaxQueued, 16384), cmp.Or(o.MaxRate, 200_000)
 	switch {
 	case !clusterName.MatchString(o.Cluster):
-		return o, nil, fmt.Errorf("mesh: Options.Cluster is %q, but must be 1 to 64 letters, digits, - and _", o.Cluster)
+		return o, fmt.Errorf("mesh: Options.Cluster is %q, but must be 1 to 64 letters, digits, - and _", o.Cluster)
 	case len(o.Name) > maxName || !utf8.ValidString(o.Name):
-		return o, nil, fmt.Errorf("mesh: Options.Name is %.300q, but must be UTF-8 of at most %d bytes", o.Name, maxName)
+		return o, fmt.Errorf("mesh: Options.Name is %.300q, but must be UTF-8 of at most %d bytes", o.Name, maxName)
 	case o.Lease < 100*time.Millisecond:
-		return o, nil, fmt.Errorf("mesh: Options.Lease is %v, but must be at least 100ms", o.Lease)
+		return o, fmt.Errorf("mesh: Options.Lease is %v, but must be at least 100ms", o.Lease)
 	case o.MinNodes == 1:
-		return o, nil, fmt.Errorf("mesh: Options.MinNodes is 1, but this node always hears itself: it must be at least 2, or negative")
+		return o, fmt.Errorf("mesh: Options.MinNodes is 1, but this node always hears itself: it must be at least 2, or negative")
 	case o.MaxQueued < 0:
-		return o, nil, fmt.Errorf("mesh: Options.MaxQueued is %d, but must not be negative", o.MaxQueued)
+		return o, fmt.Errorf("mesh: Options.MaxQueued is %d, but must not be negative", o.MaxQueued)
 	}
-	for _, c := range o.Carry {
-		if c.encode == nil {
-			return o, nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
-		}
-		if _, twice := all[c.name]; twice {
-			return o, nil, fmt.Errorf("mesh: Options.Carry has %q twice", c.name)
-		}
-		all[c.name] = c
-	}
-	return o, all, nil
+	return o, nil
 }
 
 // mayTravel reports whether signals of that name are for other nodes.

@@ -87,7 +87,7 @@ func (m *Mesh) raise(msg *message) {
 		ok := o != nil && m.table.admit(m.now(), o, &msg.Items[i], msg.Sent)
 		m.mu.Unlock()
 		if ok {
-			m.record(&msg.Items[i], o.name, false)
+			m.record(&msg.Items[i], o.name, 1)
 		}
 	}
 	if o == nil || msg.Is != isBeat {
@@ -107,18 +107,16 @@ func (m *Mesh) raise(msg *message) {
 // now is the time of the table.
 func (m *Mesh) now() int64 { return int64(time.Since(m.start)) }
 
-// record raises or holds a fact of another node.
-func (m *Mesh) record(it *item, node string, held bool) (release func()) {
-	s, ok := m.carriers.signal(it, held)
+// record raises a fact of another node, or holds it. Raised is what it counts as raised: 1 or 0.
+func (m *Mesh) record(it *item, node string, raised uint64) (release func()) {
+	s, ok := m.carriers.signal(it, raised == 0)
 	if ok {
 		release, ok = m.sink.Import(s, node)
 	}
 	if !ok {
 		m.mu.Lock()
 		m.table.refused++
-		if !held {
-			m.table.raised--
-		}
+		m.table.raised -= raised
 		m.mu.Unlock()
 	}
 	return release
@@ -139,7 +137,7 @@ func (m *Mesh) perform() {
 		case h != nil && h.node == "":
 			h.release = m.sink.Hold(h.item.Name, h.item.Key, 0)
 		case h != nil:
-			h.release = m.record(h.item, h.node, true)
+			h.release = m.record(h.item, h.node, 0)
 		}
 	}
 }

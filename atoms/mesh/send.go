@@ -68,7 +68,7 @@ func (m *Mesh) publish(topic, run string, msg message, items []share) {
 	if msg.Node = m.opts.Name; topic == topicTo {
 		msg.Run = m.table.run
 	} else {
-		msg.Sent = m.stamps.at(m.clock())
+		msg.Sent = m.stamps.at(time.Now())
 	}
 	m.bus.Publish(m.subject(topic, run), encode(msg, items))
 }

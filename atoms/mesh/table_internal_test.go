@@ -283,7 +283,7 @@ func TestMessagesFit(t *testing.T) {
 	e := &ether{t: t, cut: map[string]bool{}}
 	largest := 0
 	e.lose = func(_, _, _ string, data []byte) bool { largest = max(largest, len(data)); return true }
-	m := &Mesh{bus: wire{e, "one"}, table: &table{run: strings.Repeat("f", 32)}, opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}, clock: time.Now}
+	m := &Mesh{bus: wire{e, "one"}, table: &table{run: strings.Repeat("f", 32)}, opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}}
 	e.subs = []*subscriber{{pattern: "*"}}
 	var p pending
 	for id := range uint64(3 * maxBatch) {

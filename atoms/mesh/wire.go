@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -152,6 +153,20 @@ func Carry[P any](kind core.Kind[P]) Carrier {
 
 // carriers are carriers by name.
 type carriers map[string]Carrier
+
+func newCarriers(all []Carrier) (carriers, error) {
+	c := carriers{}
+	for _, one := range all {
+		if one.encode == nil {
+			return nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
+		}
+		if _, twice := c[one.name]; twice {
+			return nil, fmt.Errorf("mesh: Options.Carry has %q twice", one.name)
+		}
+		c[one.name] = one
+	}
+	return c, nil
+}
 
 // encode returns the fact as others get it, without data if it cannot travel.
 func (c carriers) encode(id uint64, s core.Signal, age int64) share {

@@ -77,7 +77,7 @@ func testCut(t *testing.T, l link) {
 	s1, s2 := strict.Stats(), lenient.Stats()
 	assert.EqualValues(t, 100, s1.Late+s1.Missed)
 	assert.EqualValues(t, 100, s2.Raised+s2.Missed, "without a limit of the age, all look new")
-	if cutTime < 10*time.Second { // in a longer cut, NATS may connect anew and lose what it has sent
+	if cutTime < 10*time.Second { // in a longer cut, NATS may connect again and lose what it has sent
 		assert.Zero(t, s1.Missed+s2.Missed)
 	}
 }
