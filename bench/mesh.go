@@ -10,7 +10,8 @@ import (
 )
 
 // meshRows measure two nodes on an embedded server: what a raise costs if the signal is not
-// shared, and if it is; then all of it, from the raise on one node to the raise on the other.
+// shared, and if it is; all of it, from the raise on one node to the raise on the other; and a
+// signal that is held on one node, seen on the other, released, and seen to be gone.
 func meshRows() []Row {
 	bare := func() *core.Sink { return fullSink(core.SinkOptions{Capacity: small}) }
 	return []Row{
@@ -25,6 +26,10 @@ func meshRows() []Row {
 		{Name: "end-to-end", MaxAllocs: -1, Sides: []Side{
 			{"ours", 0, func() Body { return throughMesh() }},
 			spin("20us", 1, 20*time.Microsecond),
+		}},
+		{Name: "hold-and-release", MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return heldOnMesh() }},
+			spin("5ms", 1, 5*time.Millisecond),
 		}},
 	}
 }
@@ -48,6 +53,20 @@ func throughMesh() Body {
 		}
 		if after := two.Stats(); after.Raised-before.Raised != uint64(n) {
 			panic(after.String())
+		}
+	}}
+}
+
+// heldOnMesh holds and releases, and each time waits until the other node has seen it.
+func heldOnMesh() Body {
+	one, two, end := twoNodes("*")
+	return Body{Close: end, Run: func(n int) {
+		for i := range n {
+			release := one.Sink().Hold(name(i), "", 0)
+			_, err := two.Sink().WaitFor(context.Background(), name(i))
+			check(err)
+			release()
+			check(two.Sink().WaitGone(context.Background(), name(i)))
 		}
 	}}
 }

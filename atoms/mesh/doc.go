@@ -23,8 +23,8 @@
 // order between signals of two nodes, nor between raised and held ones. Signals have numbers, so what
 // does not arrive is counted, in [Stats] and [Node]: when the next message of its node arrives,
 // at the latest with a beat. A signal older than MaxLate is counted and not raised. Its age needs
-// no clocks that agree: it is compared with the fastest message of its node in the last 10 to 20
-// minutes. For a node that is heard for the first time, age counts from its first message.
+// no clocks that agree: it is compared with the fastest message of its node. Because clocks drift,
+// an old message counts as slower by 1 ms for each second since then. For a node that is heard for the first time, age counts from its first message.
 //
 // # Held signals
 //

@@ -63,7 +63,8 @@ func ExampleMesh_Nodes() {
 			showNode(n)
 		}
 		var s mesh.Stats = m.Stats()
-		fmt.Println(s.Sent, "sent,", s.Raised, "of others raised")
+		var lost mesh.Losses = s.Losses
+		fmt.Println(s.Sent, "sent,", s.Raised, "of others raised,", lost.Missed+lost.Late, "lost")
 	}
 	_ = report
 }

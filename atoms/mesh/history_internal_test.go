@@ -46,7 +46,7 @@ func histories(t *testing.T, seed uint64, flush bool) (found map[touch][]porcupi
 		settle()
 		r := rand.New(rand.NewPCG(seed, 2))
 		e.losing(func(_, _, _ string, data []byte) bool { // under the lock of the ether
-			m := decode(data)
+			m := decode(data, "")
 			return m.Is != isBeat && m.Is != isLeave && r.IntN(8) == 0
 		})
 		begun := time.Now()

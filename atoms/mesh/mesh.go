@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	nats "github.com/nats-io/nats.go"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
 // Signals of a mesh, on its sink. They do not travel.
@@ -43,25 +43,21 @@ type Mesh struct {
 	sink     *core.Sink
 	carriers carriers
 	start    time.Time
-	clock    func() time.Time // of the system; tests set it
+	stamps   stamps        // of the sender
+	ids      atomic.Uint64 // of held facts
 	cancels  []func()
+	wakers   sync.Map // names of queues by pointers to functions
 
-	sender  runner // sends what own has
-	effects runner // runs out
-	facts   *core.Coordinator[arrival]
-	out     outbox.Outbox
+	// What they run: send, perform, and raise or pass.
+	sender, effects, facts *core.Coordinator[func()]
 
-	mu         sync.Mutex
-	own        own
-	table      *table
-	stamps     stamps
-	alarm      *time.Timer
-	beatAt     int64
-	wakers     map[string][]*func()
-	conditions [2]condition
-	closed     bool
-	closing    sync.Once
-	done       chan struct{} // closed by Close
+	mu      sync.Mutex
+	own     own
+	table   *table
+	alarm   *time.Timer
+	beatAt  int64
+	closing sync.Once
+	done    chan struct{} // closed by Close
 }
 
 // Join makes this process a node of a cluster. What is raised or held on sink and matches
@@ -70,46 +66,36 @@ type Mesh struct {
 // connection does not answer until ctx ends, or within 10 seconds. After that, conn may
 // lose its server and find it again; it stays the caller's, who closes it after Close.
 func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (*Mesh, error) {
-	if conn == nil {
-		return nil, errors.New("mesh: Join needs a connection, not nil")
+	if conn == nil || sink == nil {
+		return nil, errors.New("mesh: Join needs a connection and a sink, not nil")
 	}
-	return join(ctx, natsBus{conn}, sink, opts, time.Now)
+	return join(ctx, conn, sink, opts)
 }
 
-func join(ctx context.Context, b bus, sink *core.Sink, opts Options, clock func() time.Time) (*Mesh, error) {
+func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, error) {
 	opts, err := opts.resolved()
-	if err != nil {
+	carry, wrong := newCarriers(opts.Carry)
+	if err = cmp.Or(err, wrong); err != nil {
 		return nil, err
 	}
-	if sink == nil {
-		return nil, errors.New("mesh: Join needs a sink, not nil")
-	}
-	carry, err := opts.carriers()
-	if err != nil {
-		return nil, err
-	}
-	var random [8]byte
-	rand.Read(random[:])
-	now := clock()
+	now := time.Now()
 	m := &Mesh{
-		opts: opts, bus: b, sink: sink, carriers: carry, start: time.Now(), clock: clock, done: make(chan struct{}),
-		own:    own{holds: map[uint64]*ownHold{}, ends: math.MaxInt64, asks: map[uint64]*ask{}},
-		table:  newTable(fmt.Sprintf("%016x%x", now.UnixNano(), random), opts.Name),
-		stamps: stamps{last: now}, wakers: map[string][]*func(){},
+		opts: opts, bus: b, sink: sink, carriers: carry, start: now, stamps: stamps{last: now}, done: make(chan struct{}),
+		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
+		table: &table{
+			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
+			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
+			origins: map[string]*origin{}, counted: map[string]*origin{}, self: &origin{holds: map[uint64]*hold{}},
+		},
+		sender: background("mesh.sender", 1), effects: background("mesh.effects", 1), facts: background("mesh.facts", maxArrivals),
 	}
-	t := m.table
-	t.lease, t.maxLate, t.maxRate = int64(opts.Lease), int64(opts.MaxLate), opts.MaxRate
-	t.accepts = func(name string) bool { return mayTravel(opts.Accept, name) }
-	m.sender, m.effects = newRunner("mesh.sender", m.send), newRunner("mesh.effects", m.out.Run)
-	m.facts = core.Must(core.NewCoordinator(m.raise, quiet("mesh.facts", maxArrivals)))
-	m.alarm = time.AfterFunc(math.MaxInt64, m.tick)
-	if err := errors.Join(m.listen(), b.settle(ctx)); err != nil {
-		m.Close()
-		return nil, err
+	m.alarm = time.AfterFunc(math.MaxInt64, func() { m.do(func() {}) })
+	if err = m.listen(ctx); err == nil {
+		m.cancels = append(m.cancels, sink.Relay(opts.Share, m.relay))
+		m.do(func() {})
+		err = m.effects.Flush(ctx)
 	}
-	m.cancels = append(m.cancels, sink.Relay(opts.Share, m.relay))
-	m.tick()
-	if err := m.effects.c.Flush(ctx); err != nil {
+	if err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -124,94 +110,55 @@ func (m *Mesh) Sink() *core.Sink { return m.sink }
 
 // relay queues a fact of this node.
 func (m *Mesh) relay(s core.Signal, lease time.Duration) (ended func()) {
-	if !mayTravel(m.opts.Share, s.Name) {
+	switch {
+	case !mayTravel(m.opts.Share, s.Name):
 		return nil
-	}
-	if !s.Held {
+	case !s.Held:
 		m.mu.Lock()
+		idle := !m.own.busy()
 		m.own.raise(s, m.opts.MaxQueued)
 		m.mu.Unlock()
-		m.sender.wake()
+		if idle {
+			m.sender.TryEnqueue(context.Background(), m.send)
+		}
 		return nil
 	}
-	h := &ownHold{until: math.MaxInt64}
-	if lease > 0 {
-		h.until = m.now() + int64(lease)
+	sh := m.carriers.encode(m.ids.Add(1), s, 0)
+	m.do(func() { m.own.hold(sh) })
+	ended = func() { m.do(func() { m.own.release(sh.id) }) }
+	if lease == 0 {
+		return ended
 	}
-	m.mu.Lock()
-	m.own.ids++
-	h.id = m.own.ids
-	m.mu.Unlock()
-	h.data, _ = m.carriers.encode(h.id, s, 0)
-	m.mu.Lock()
-	m.own.hold(h)
-	m.unlock()
+	timer := time.AfterFunc(lease, ended) // a relay is not told
 	return func() {
-		m.mu.Lock()
-		m.own.release(h.id)
-		m.unlock()
+		timer.Stop()
+		ended()
 	}
 }
 
-// now is the time of the table.
-func (m *Mesh) now() int64 { return int64(time.Since(m.start)) }
-
-// tick runs when the alarm rings: leases have ended, or a beat is due.
-func (m *Mesh) tick() {
+// do takes a step under the lock, and does what is due. Then it lets the rest be sent and performed.
+func (m *Mesh) do(step func()) {
 	m.mu.Lock()
-	m.unlock()
-}
-
-// unlock does what is due, collects the effects of the change, unlocks, and lets both be done.
-func (m *Mesh) unlock() {
-	now := m.now()
-	next := m.table.expire(now)
-	m.own.expire(now)
-	if now >= m.beatAt || m.table.greet {
-		m.table.greet = false
-		m.beatAt = now + int64(m.opts.Lease)/4
-		m.own.beat = true
-		for _, a := range m.own.asks {
-			a.due = true
+	step()
+	now, t := m.now(), m.table
+	next := t.expire(now)
+	t.say(1, SignalAlone, !t.closed && len(t.counted)+1 < m.opts.MinNodes)
+	t.say(2, SignalDuplicate, !t.closed && t.counted[t.name] != nil)
+	if !t.closed {
+		if now >= m.beatAt || t.greet {
+			t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
 		}
+		m.own.settle(t)
+		m.alarm.Reset(time.Duration(min(next, m.beatAt) - now))
 	}
-	m.own.settle(m.table)
-	for _, e := range m.table.effects {
-		m.out.Add(func() { m.perform(e) })
-	}
-	m.table.effects = nil
-	m.hold(&m.conditions[0], SignalAlone, m.table.alive()+1 < m.opts.MinNodes)
-	m.hold(&m.conditions[1], SignalDuplicate, m.table.duplicate())
-	closed, busy := m.closed, m.own.busy()
-	if !closed {
-		m.alarm.Reset(time.Duration(min(next, m.own.ends, m.beatAt) - now))
-	}
+	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()
-	if busy && !closed {
-		m.sender.wake()
+	if busy {
+		m.sender.TryEnqueue(context.Background(), m.send) // if one waits already, that is enough
 	}
-	m.effects.wake()
-}
-
-// condition is a signal that this node holds about itself.
-type condition struct {
-	held    bool
-	release func() // of the effects
-}
-
-// hold lets the condition be as wanted. The lock is held.
-func (m *Mesh) hold(c *condition, name string, want bool) {
-	if want = want && !m.closed; want == c.held {
-		return
+	if wanted {
+		m.effects.TryEnqueue(context.Background(), m.perform)
 	}
-	c.held = want
-	m.out.Add(func() {
-		if want {
-			c.release = m.sink.Hold(name, m.opts.Name, 0)
-		} else {
-			c.release()
-		}
-	})
 }
 
 // Close leaves the cluster: what this node holds ends on all nodes, and what other nodes hold
@@ -222,47 +169,25 @@ func (m *Mesh) Close() error {
 		for _, cancel := range m.cancels {
 			cancel()
 		}
-		m.mu.Lock()
-		m.closed = true
+		m.do(m.table.close)
 		m.alarm.Stop()
-		m.table.close()
-		m.unlock()
 		close(m.done)
-		m.sender.c.Close()
+		m.sender.Close()
 		m.send()
-		m.publish(topicState, message{Is: isLeave}, nil)
+		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		m.bus.settle(ctx) // if it fails, the others notice after Lease
-		m.effects.wake()
+		m.bus.FlushWithContext(ctx) // if it fails, the others notice after Lease
 	})
 	m.facts.Close()
-	m.effects.c.Drain(context.Background())
+	m.effects.Drain(context.Background())
 	return nil
 }
 
-// runner runs a function in the background after each wake, once for several wakes.
-type runner struct {
-	c     *core.Coordinator[struct{}]
-	awake *atomic.Bool
-}
-
-func newRunner(name string, fn func()) runner {
-	awake := new(atomic.Bool)
-	return runner{core.Must(core.NewCoordinator(func(context.Context, struct{}) error {
-		awake.Store(false)
+// background runs functions, one after the other, and remembers nothing.
+func background(name string, maxQueued int) *core.Coordinator[func()] {
+	return core.Must(core.NewCoordinator(func(_ context.Context, fn func()) error {
 		fn()
 		return nil
-	}, quiet(name, 1))), awake}
-}
-
-func (r runner) wake() {
-	if !r.awake.Swap(true) {
-		r.c.TryEnqueue(context.Background(), struct{}{}) // it is refused only after Close
-	}
-}
-
-// quiet are the options of a coordinator that remembers nothing.
-func quiet(name string, maxQueued int) core.Options {
-	return core.Options{Name: name, MaxConcurrency: 1, MaxQueued: maxQueued, MaxTracked: -1, MaxFailed: -1, EchoCapacity: -1}
+	}, core.Options{Name: name, MaxConcurrency: 1, MaxQueued: maxQueued, MaxTracked: -1, MaxFailed: -1, EchoCapacity: -1}))
 }

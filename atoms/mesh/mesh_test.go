@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	nats "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -177,35 +178,43 @@ func TestLoss(t *testing.T) {
 		settle()
 		count := func() int { return two.sink.Count("a.held") }
 		require.Equal(t, 2500, count())
-		is := func(kind string, every int) func(_, _, _ string, data []byte) bool {
-			n := 0
-			return func(_, _, _ string, data []byte) bool {
-				if decode(data).Is != kind {
-					return false
-				}
-				n++
-				return n%every == 0
+		lists, part := 0, 0
+		e.losing(func(_, _, _ string, data []byte) bool {
+			m := decode(data, "")
+			if m.Is != isHeld || m.Upto == 0 {
+				return m.Is == isHeld
 			}
-		}
-		e.losing(is(isChange, 1))
+			if part++; m.From == 0 {
+				lists, part = lists+1, 0
+			}
+			return part == lists%3
+		})
 		releases[0]()
 		one.sink.Hold("a.held", "new", 0)
 		settle()
-		assert.Equal(t, 2500, count())
-		assert.False(t, two.sink.Has("a.held") && len(two.Nodes()) == 0)
-		e.losing(is(isPiece, 3)) // never is the list complete
-		time.Sleep(lease / 4 * 3)
-		synctest.Wait()
-		assert.Equal(t, 2501, count(), "a missing piece ends nothing")
+		assert.Equal(t, 2500, count(), "both were lost")
 		time.Sleep(5 * lease)
 		synctest.Wait()
-		assert.GreaterOrEqual(t, count(), 2500-1)
+		assert.Equal(t, []int{2500, 2}, []int{count(), lists}, "of two lists, each without a part, all is known")
+
+		e.losing(func(_, _, _ string, data []byte) bool { m := decode(data, ""); return m.Is == isHeld && m.From == 0 })
+		releases[1]()
+		time.Sleep(lease / 4 * 3)
+		synctest.Wait()
+		assert.Equal(t, 2500, count(), "a part that is lost ends nothing")
+		time.Sleep(lease / 2)
+		synctest.Wait()
+		assert.Less(t, count(), 2499, "for Lease")
 		e.losing(nil)
 		time.Sleep(lease / 2)
 		synctest.Wait()
-		assert.Equal(t, 2500, count())
+		assert.Equal(t, 2499, count())
 
-		e.losing(is(isFacts, 2))
+		n := 0
+		e.losing(func(_, _, _ string, data []byte) bool {
+			n++
+			return decode(data, "").Is == isFacts && n%2 == 0
+		})
 		for i := range 3000 {
 			one.sink.RaiseKey("a.fact", fmt.Sprint(i))
 			if i%10 == 0 {
@@ -274,11 +283,11 @@ func TestFlush(t *testing.T) {
 
 		asked := 0
 		e.losing(func(_, to, _ string, data []byte) bool {
-			is := decode(data).Is
-			if is == isAsk {
+			m := decode(data, "")
+			if m.Ask > 0 && m.Is == isBeat {
 				asked++
 			}
-			return to == "three" && (is == isChange || is == isAsk && asked <= 2)
+			return to == "three" && (m.Is == isHeld && m.Upto == 0 || m.Is == isBeat && asked <= 1)
 		})
 		for range 3 * maxBatch {
 			one.sink.Raise("a.batch")
@@ -365,9 +374,9 @@ func TestLimits(t *testing.T) {
 		assert.Equal(t, []uint64{50, 30, 4}, []uint64{s.Raised, s.Over, s.Missed})
 		for i, data := range []string{"", "{", `{"is":"beat"}`, `{"is":"odd","node":"x"}`, `{"is":"facts","node":"x","items":[{"id":1}]}`, `{"is":"change","node":"x","items":[{"id":1,"name":"b.other"}]}`} {
 			for _, topic := range []string{topicState, topicFacts, topicTo} {
-				wire{e, "three"}.publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
+				wire{e, "three"}.Publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
 			}
-			wire{e, "three"}.publish(two.subject(topicTo, two.table.run), []byte(data))
+			wire{e, "three"}.Publish(two.subject(topicTo, two.table.run), []byte(data))
 		}
 		settle()
 		assert.Greater(t, two.Stats().Refused, s.Refused)
@@ -395,6 +404,40 @@ func TestLoopOverNodes(t *testing.T) {
 		time.Sleep(lease)
 		assert.EqualValues(t, 1, one.sink.Stats().Blocked+two.sink.Stats().Blocked)
 		assert.Less(t, one.Stats().Sent+two.Stats().Sent, uint64(15))
+	})
+}
+
+// Programs with two versions of the protocol share a server. They do not hear each other, and
+// both meshes work.
+func TestTwoVersions(t *testing.T) {
+	inEther(t, func(t *testing.T, e *ether) {
+		one, two := e.join("one", Options{}), e.join("two", Options{})
+		newer := func(name string) *node {
+			sink := core.NewSink(core.SinkOptions{})
+			m, err := join(t.Context(), next{wire{e, name + "-next"}}, sink, Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease})
+			require.NoError(t, err)
+			return &node{Mesh: m, sink: sink}
+		}
+		three, four := newer("one"), newer("four") // a name of both
+		defer closeAll(one, two, three, four)
+		settle()
+		one.sink.Hold("a.old", "", 0)
+		three.sink.Hold("a.new", "", 0)
+		one.sink.Raise("a.fact")
+		three.sink.Raise("a.fact")
+		one.Wake("orders")
+		assert.NoError(t, one.Flush(t.Context()))
+		assert.NoError(t, three.Flush(t.Context()))
+		time.Sleep(2 * lease)
+		synctest.Wait()
+		for _, n := range []*node{one, two, three, four} {
+			old := n == one || n == two
+			assert.Equal(t, []bool{old, !old}, []bool{n.sink.Has("a.old"), n.sink.Has("a.new")})
+			assert.Equal(t, 1, n.sink.Count("a.fact"))
+			assert.Len(t, n.Nodes(), 1)
+			assert.Zero(t, n.Stats().Refused)
+			assert.False(t, n.sink.Has("mesh.*"))
+		}
 	})
 }
 
@@ -450,12 +493,12 @@ func TestOptions(t *testing.T) {
 		"zero Carrier":     {Cluster: "a", Carry: []Carrier{{}}},
 		`"a.placed" twice`: {Cluster: "a", Carry: []Carrier{Carry(placed), Carry(placed)}},
 	} {
-		_, err := join(t.Context(), nil, sink, opts, time.Now)
+		_, err := join(t.Context(), nil, sink, opts)
 		assert.ErrorContains(t, err, want)
 	}
 	_, err := Join(t.Context(), nil, sink, Options{Cluster: "a"})
 	assert.ErrorContains(t, err, "connection")
-	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"}, time.Now)
+	_, err = join(t.Context(), nowhere{}, sink, Options{Cluster: "a"})
 	assert.ErrorIs(t, err, errNoServer)
 	assert.Zero(t, sink.Stats().Held)
 	o, err := Options{Cluster: "a"}.resolved()
@@ -468,6 +511,8 @@ var errNoServer = errors.New("no server")
 // nowhere is a bus without a server.
 type nowhere struct{}
 
-func (nowhere) subscribe(string, func(string, []byte)) (func(), error) { return nil, errNoServer }
-func (nowhere) settle(context.Context) error                           { return errNoServer }
-func (nowhere) publish(string, []byte) error                           { return errNoServer }
+func (nowhere) Subscribe(string, nats.MsgHandler) (*nats.Subscription, error) {
+	return nil, errNoServer
+}
+func (nowhere) FlushWithContext(context.Context) error { return errNoServer }
+func (nowhere) Publish(string, []byte) error           { return errNoServer }

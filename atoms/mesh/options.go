@@ -3,10 +3,8 @@ package mesh
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -65,12 +63,6 @@ func (o Options) resolved() (Options, error) {
 	}
 	o.Accept, o.Lease, o.MaxLate = cmp.Or(o.Accept, o.Share), cmp.Or(o.Lease, 5*time.Second), cmp.Or(o.MaxLate, 5*time.Second)
 	o.MinNodes, o.MaxQueued, o.MaxRate = cmp.Or(o.MinNodes, 2), cmp.Or(o.MaxQueued, 16384), cmp.Or(o.MaxRate, 200_000)
-	if o.MaxLate < 0 {
-		o.MaxLate = math.MaxInt64
-	}
-	if o.MaxRate < 0 {
-		o.MaxRate = math.MaxInt
-	}
 	switch {
 	case !clusterName.MatchString(o.Cluster):
 		return o, fmt.Errorf("mesh: Options.Cluster is %q, but must be 1 to 64 letters, digits, - and _", o.Cluster)
@@ -83,23 +75,7 @@ func (o Options) resolved() (Options, error) {
 	case o.MaxQueued < 0:
 		return o, fmt.Errorf("mesh: Options.MaxQueued is %d, but must not be negative", o.MaxQueued)
 	}
-	o.Carry = slices.Clone(o.Carry)
 	return o, nil
-}
-
-// carriers returns the carriers by name.
-func (o *Options) carriers() (carriers, error) {
-	all := carriers{}
-	for _, c := range o.Carry {
-		if c.encode == nil {
-			return nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
-		}
-		if _, twice := all[c.name]; twice {
-			return nil, fmt.Errorf("mesh: Options.Carry has %q twice", c.name)
-		}
-		all[c.name] = c
-	}
-	return all, nil
 }
 
 // mayTravel reports whether signals of that name are for other nodes.

@@ -2,142 +2,142 @@ package mesh
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	nats "github.com/nats-io/nats.go"
 )
+
+// bus is what a mesh needs of a connection: it carries messages between nodes. Messages of one
+// connection arrive at a subscription in order; any may be lost.
+type bus interface {
+	Publish(subject string, data []byte) error
+	Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error)
+	FlushWithContext(ctx context.Context) error
+}
+
+// subject is the subject of a topic of this cluster.
+func (m *Mesh) subject(topic, run string) string {
+	return subjects + m.opts.Cluster + "." + topic + "." + run
+}
+
+// listen subscribes to the topics of the cluster, and waits until the server knows it.
+func (m *Mesh) listen(ctx context.Context) error {
+	for _, pattern := range []string{m.subject("all.*", "*"), m.subject(topicTo, m.table.run), m.subject(topicWake, "*")} {
+		s, err := m.bus.Subscribe(pattern, m.hear)
+		if err != nil {
+			return fmt.Errorf("mesh: subscribe: %w", err)
+		}
+		m.cancels = append(m.cancels, func() { s.Unsubscribe() }) // an error means that the connection is closed
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := m.bus.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("mesh: no answer of NATS: %w", err)
+	}
+	return nil
+}
+
+// hear handles a message. It calls no handlers of signals, so they do not delay beats.
+func (m *Mesh) hear(got *nats.Msg) {
+	at := strings.LastIndexByte(got.Subject, '.')
+	topic, run := got.Subject[len(subjects)+len(m.opts.Cluster)+1:at], got.Subject[at+1:]
+	switch {
+	case topic == topicTo:
+		run = "" // of this node; that of the sender is in the message
+	case run == m.table.run:
+		return
+	case topic == topicWake:
+		m.wakeHere(string(got.Data))
+		return
+	case topic == topicFacts:
+		m.facts.TryEnqueue(context.Background(), func() { m.raise(decode(got.Data, run)) })
+		return
+	}
+	msg, need := decode(got.Data, run), false
+	m.do(func() {
+		t := m.table
+		switch o := t.origins[msg.Run]; {
+		case topic == topicState:
+			need = t.state(m.now(), msg)
+		case msg.Is == isNeed:
+			m.own.list = true
+		case msg.Is == isAck && o != nil:
+			o.acked = msg
+		default:
+			t.refused++
+		}
+	})
+	if need {
+		m.publish(topicTo, run, message{Is: isNeed}, nil)
+	}
+}
 
 // maxArrivals is how many messages with raised facts of other nodes may wait while a handler
 // runs: at most 16 MB. What comes beyond is lost and counted as missed.
 const maxArrivals = 256
 
-// arrival is a message with raised facts.
-type arrival struct {
-	run  string
-	data []byte
-}
-
-// onState handles a message about held facts. It calls no handlers, so they do not delay beats.
-func (m *Mesh) onState(run string, data []byte) {
-	msg := decode(data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
-		return
-	}
-	need, complete := m.table.state(m.now(), run, msg)
-	if need {
-		m.own.replies = append(m.own.replies, reply{run, message{Is: isNeed}})
-	}
-	if msg.Is == isAsk && complete {
-		m.out.Add(func() { m.answer(run, topicState, msg.Ask, 0) }) // after all that it asks about
-	}
-	m.unlock()
-}
-
-// refuse counts a message or a fact that makes no sense here, and unlocks.
-func (m *Mesh) refuse(senseless bool) {
-	if senseless {
-		m.table.refused++
-	}
-	m.mu.Unlock()
-}
-
-// onFacts queues a message of raised facts, if there is room.
-func (m *Mesh) onFacts(run string, data []byte) {
-	m.facts.TryEnqueue(context.Background(), arrival{run, data})
-}
-
-// raise raises the facts of a message here.
-func (m *Mesh) raise(_ context.Context, a arrival) error {
-	msg := decode(a.data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
-		return nil
-	}
-	came := m.now()
-	o, age := m.table.arrive(came, a.run, msg)
-	m.unlock()
-	if o == nil {
-		return nil
-	}
+// raise raises the facts of a message here, or handles a beat behind them.
+func (m *Mesh) raise(msg *message) {
+	var o *origin
+	m.do(func() { o = m.table.arrive(m.now(), msg) })
 	for i := range msg.Items {
-		it := &msg.Items[i]
 		m.mu.Lock()
-		now := m.now()
-		ok := !m.closed && m.table.admit(now, o, it, age+now-came)
+		ok := o != nil && m.table.admit(m.now(), o, &msg.Items[i], msg.Sent)
 		m.mu.Unlock()
 		if ok {
-			m.record(it, o.name)
+			m.record(&msg.Items[i], o.name, 1)
 		}
 	}
-	m.mu.Lock()
-	m.table.passed(o, msg.Last)
-	lost := o.lost()
-	m.mu.Unlock()
-	if msg.Is == isAsk {
-		m.answer(a.run, topicFacts, msg.Ask, lost)
+	if o == nil || msg.Is != isBeat {
+		return
 	}
-	return nil
+	m.mu.Lock()
+	missed, lost := o.pass(msg.Last), o.lost()
+	m.mu.Unlock()
+	if missed > 0 {
+		Missed.Raise(m.sink, o.name, missed)
+	}
+	if msg.Ask > 0 {
+		m.publish(topicTo, o.run, message{Is: isAck, Ask: msg.Ask, Last: msg.Last, Lost: lost}, nil)
+	}
 }
 
-// record raises a fact of another node.
-func (m *Mesh) record(it *item, node string) {
-	s, ok := m.carriers.signal(it, false)
+// now is the time of the table.
+func (m *Mesh) now() int64 { return int64(time.Since(m.start)) }
+
+// record raises a fact of another node, or holds it. Raised is what it counts as raised: 1 or 0.
+func (m *Mesh) record(it *item, node string, raised uint64) (release func()) {
+	s, ok := m.carriers.signal(it, raised == 0)
 	if ok {
-		_, ok = m.sink.Import(s, node)
+		release, ok = m.sink.Import(s, node)
 	}
 	if !ok {
 		m.mu.Lock()
 		m.table.refused++
-		m.table.received--
+		m.table.raised -= raised
 		m.mu.Unlock()
 	}
+	return release
 }
 
-// perform does what the table wants. It is called for one effect at a time.
-func (m *Mesh) perform(e effect) {
-	switch {
-	case e.begins != nil:
-		h := e.begins
-		s, ok := m.carriers.signal(&h.item, true)
-		if ok {
-			h.release, ok = m.sink.Import(s, h.from.name)
-		}
-		if !ok {
-			m.mu.Lock()
-			m.refuse(true)
-		}
-	case e.ends != nil:
-		if e.ends.release != nil {
+// perform does what the table wants.
+func (m *Mesh) perform() {
+	var all []effect
+	m.do(func() { all, m.table.effects = m.table.effects, nil })
+	for _, e := range all {
+		switch h := e.begins; {
+		case e.beat != nil:
+			m.facts.TryEnqueue(context.Background(), func() { m.raise(e.beat) })
+		case e.lost != "":
+			m.sink.RaiseKey(SignalLost, e.lost)
+		case h == nil && e.ends.release != nil:
 			e.ends.release()
-		}
-	case e.raise == SignalMissed:
-		Missed.Raise(m.sink, e.about.name, e.number)
-	default:
-		m.sink.RaiseKey(e.raise, e.about.name)
-	}
-}
-
-// onAnswer handles a message to this node.
-func (m *Mesh) onAnswer(_ string, data []byte) {
-	msg := decode(data)
-	m.mu.Lock()
-	if m.closed || msg == nil {
-		m.refuse(msg == nil)
-		return
-	}
-	switch msg.Is {
-	case isNeed:
-		m.own.list = true
-	case isAck:
-		if a := m.own.asks[msg.Ask]; a != nil {
-			a.ack(msg)
+		case h != nil && h.node == "":
+			h.release = m.sink.Hold(h.item.Name, h.item.Key, 0)
+		case h != nil:
+			h.release = m.record(h.item, h.node, 0)
 		}
 	}
-	m.unlock()
-}
-
-func (m *Mesh) answer(run, topic string, ask, lost uint64) {
-	m.mu.Lock()
-	m.own.replies = append(m.own.replies, reply{run, message{Is: isAck, Ask: ask, Of: topic, Lost: lost}})
-	m.unlock()
 }

@@ -11,27 +11,21 @@ import (
 
 // A Node is another node, as far as this one has heard it.
 type Node struct {
-	Name   string    `json:"name"`
-	Seen   time.Time `json:"seen"`   // when its newest message was sent, by the clock here
-	Held   int       `json:"held"`   // how many signals it holds here
-	Missed uint64    `json:"missed"` // its signals that did not arrive
-	Late   uint64    `json:"late"`   // its signals that were older than MaxLate
-	Over   uint64    `json:"over"`   // its signals that came faster than MaxRate
+	Name string    `json:"name"`
+	Seen time.Time `json:"seen"` // when its newest message was sent, by the clock here
+	Held int       `json:"held"` // how many signals it holds here
+	Losses
 }
 
 // Nodes returns the other nodes that have been heard within Lease, sorted by name. It is what
 // this node has heard: other nodes may have heard others.
-func (m *Mesh) Nodes() []Node {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.now()
-	var nodes []Node
-	for _, o := range m.table.counted {
-		if o.heard+m.table.lease <= now {
-			continue // the alarm is about to ring
+func (m *Mesh) Nodes() (nodes []Node) {
+	m.do(func() {
+		m.table.expire(m.now())
+		for _, o := range m.table.counted {
+			nodes = append(nodes, Node{o.name, m.start.Add(time.Duration(o.heard)), len(o.holds), o.Losses})
 		}
-		nodes = append(nodes, Node{o.name, m.start.Add(time.Duration(o.heard)), len(o.holds), o.missed, o.late, o.over})
-	}
+	})
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
 }
@@ -49,10 +43,8 @@ type Stats struct {
 	Sent    uint64 `json:"sent"`    // raised signals of this node
 	Unsent  uint64 `json:"unsent"`  // signals of this node that did not fit, or beyond MaxQueued
 	Raised  uint64 `json:"raised"`  // signals of other nodes that were raised here
-	Missed  uint64 `json:"missed"`  // signals of other nodes that did not arrive
-	Late    uint64 `json:"late"`    // signals of other nodes that were older than MaxLate
-	Over    uint64 `json:"over"`    // signals of other nodes that came faster than MaxRate
 	Refused uint64 `json:"refused"` // messages and signals that were not accepted
+	Losses         // signals of other nodes
 }
 
 // LogValue groups the counters by their JSON names.
@@ -65,15 +57,9 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (m *Mesh) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o, t := &m.own, m.table
-	s := Stats{
-		Nodes: t.alive(), Held: len(o.holds), Queued: len(o.queue), Sent: o.sent, Unsent: o.unsent,
-		Raised: t.received, Missed: t.forgotten.missed, Late: t.forgotten.late, Over: t.forgotten.over, Refused: t.refused,
-	}
+	o, t, losses := &m.own, m.table, m.table.forgotten
 	for _, n := range t.origins {
-		s.Missed += n.missed
-		s.Late += n.late
-		s.Over += n.over
+		losses.add(n.Losses)
 	}
-	return s
+	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, losses}
 }

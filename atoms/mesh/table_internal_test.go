@@ -1,10 +1,12 @@
 package mesh
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +18,10 @@ import (
 )
 
 func testTable() *table {
-	t := newTable("5", "here")
-	t.lease, t.maxLate, t.maxRate = 100, 100, math.MaxInt
-	t.accepts = func(name string) bool { return name != "refused" }
-	return t
+	return &table{
+		run: "5", name: "here", lease: 100, maxLate: 100, maxRate: -1, origins: map[string]*origin{}, counted: map[string]*origin{},
+		accepts: func(name string) bool { return name != "refused" },
+	}
 }
 
 // world is a model: an origin whose messages are delayed, lost and reordered with others, and
@@ -29,10 +31,11 @@ type world struct {
 	r        *rand.Rand
 	now      int64
 	sender   own
+	ids      uint64
 	table    *table
 	way      []sent
 	released map[uint64]int64 // when it was released
-	shown    map[uint64]bool  // what stands at the receiver, from its effects
+	shown    map[*hold]bool   // what stands at the receiver, from its effects
 	lastBeat int64            // when the newest beat that has come was sent
 	raised   []uint64
 	base     uint64 // the number before the first that can be heard
@@ -41,52 +44,54 @@ type world struct {
 
 type sent struct {
 	at, by int64 // when it was sent, and when it arrives
-	facts  bool
 	m      message
 }
 
-const hour = int64(time.Hour)
+const (
+	hour      = int64(time.Hour)
+	beatEvery = 25
+)
 
 // send takes what there is, and puts it on its way.
 func (w *world) send() {
-	w.sender.expire(w.now)
-	k := w.sender.take()
-	stamp := w.now + hour
-	var ms []message
-	for _, c := range k.changes {
-		if c.held != nil {
-			ms = append(ms, message{Is: isChange, Items: []item{{ID: c.id, Name: "a"}}})
+	p, list, beat := w.sender.take()
+	named := func(all []share) (items []item) {
+		for _, s := range all {
+			items = append(items, item{ID: s.id, Name: "a"})
+		}
+		return items
+	}
+	for _, s := range p.fresh {
+		w.put(message{Is: isHeld, Items: named([]share{s})})
+	}
+	for _, id := range p.ended {
+		w.put(message{Is: isHeld, Ended: []uint64{id}})
+	}
+	for from := uint64(0); p.list && from < math.MaxUint64; { // in up to three parts
+		m := message{Is: isHeld, From: from, Upto: math.MaxUint64}
+		if n := 1 + w.r.IntN(len(list)+1); n < len(list) {
+			m.Upto, m.Items, list = list[n-1].id, named(list[:n]), list[n:]
 		} else {
-			ms = append(ms, message{Is: isChange, Ended: []uint64{c.id}})
+			m.Items = named(list)
 		}
+		w.put(m)
+		from = m.Upto
 	}
-	if k.listed {
-		parts := 1 + w.r.IntN(3)
-		for i := range parts {
-			m := message{Is: isPiece, List: k.number, Pieces: parts, Upto: k.upto}
-			for id := range w.sender.holds {
-				if id%uint64(parts) == uint64(i) {
-					m.Items = append(m.Items, item{ID: id, Name: "a"})
-				}
-			}
-			ms = append(ms, m)
+	if len(p.facts) > 0 {
+		m := message{Is: isFacts}
+		for _, f := range p.facts {
+			m.Items = append(m.Items, item{ID: f.Seq, Name: "a"})
 		}
+		w.put(m)
 	}
-	if k.beat {
-		ms = append(ms, message{Is: isBeat, Held: k.held, Digest: k.digest})
-	}
-	facts := message{Is: isFacts, Last: k.last}
-	for _, f := range k.facts {
-		facts.Items = append(facts.Items, item{ID: f.n, Name: "a"})
-	}
-	for _, m := range append(ms, facts) {
-		m.Node, m.Sent = "there", stamp
-		w.put(m, m.Is == isFacts)
+	if beat.Is != "" {
+		w.put(beat)
 	}
 }
 
-// put delays a message, behind the others of its topic.
-func (w *world) put(m message, facts bool) {
+// put delays a message, behind the others.
+func (w *world) put(m message) {
+	m.Node, m.Run, m.Sent = "there", "3", w.now+hour
 	by := w.now + 1
 	if !w.quiet {
 		by += w.r.Int64N(5)
@@ -95,12 +100,10 @@ func (w *world) put(m message, facts bool) {
 		by += w.r.Int64N(400) // a cut
 	}
 	for _, s := range w.way {
-		if s.facts == facts {
-			by = max(by, s.by)
-		}
+		by = max(by, s.by)
 	}
 	if w.quiet || w.r.IntN(20) > 0 { // else it is lost
-		w.way = append(w.way, sent{w.now, by, facts, m})
+		w.way = append(w.way, sent{w.now, by, m})
 	}
 }
 
@@ -111,42 +114,48 @@ func (w *world) arrive() {
 			return false
 		}
 		w.lastBeat = max(w.lastBeat, s.at)
-		if !s.facts {
-			need, _ := w.table.state(w.now, "3", &s.m)
+		if s.m.Is != isFacts {
+			need := w.table.state(w.now, &s.m)
 			w.sender.list = w.sender.list || need
-			return true
+			if s.m.Is != isBeat {
+				return true
+			}
 		}
 		before := w.table.origins["3"]
 		known := before != nil && before.started
-		o, age := w.table.arrive(w.now, "3", &s.m)
+		o := w.table.arrive(w.now, &s.m)
 		if !known {
 			w.base = o.last
 		}
 		for i := range s.m.Items {
-			if it := &s.m.Items[i]; w.table.admit(w.now, o, it, age) {
+			if it := &s.m.Items[i]; w.table.admit(w.now, o, it, s.m.Sent) {
 				require.LessOrEqual(w.t, w.now-s.at, w.table.maxLate+w.fastest(), "too old")
 				w.raised = append(w.raised, it.ID)
 			}
 		}
-		w.table.passed(o, s.m.Last)
+		if s.m.Is == isBeat {
+			o.pass(s.m.Last)
+		}
 		return true
 	})
 	w.table.expire(w.now)
 	for _, e := range w.table.effects {
 		switch {
 		case e.begins != nil:
-			require.False(w.t, w.shown[e.begins.id], "held twice")
-			w.shown[e.begins.id] = true
+			w.shown[e.begins] = true
 		case e.ends != nil:
-			require.True(w.t, w.shown[e.ends.id], "ended twice")
-			delete(w.shown, e.ends.id)
+			require.True(w.t, w.shown[e.ends], "ended twice")
+			delete(w.shown, e.ends)
 		}
 	}
 	w.table.effects = nil
-	for id := range w.shown {
+	ids := map[uint64]bool{}
+	for h := range w.shown {
+		require.False(w.t, ids[h.item.ID], "held twice")
+		ids[h.item.ID] = true
 		require.Less(w.t, w.now, w.lastBeat+w.table.lease+w.fastest(), "held without a beat")
-		if at, ok := w.released[id]; ok {
-			require.Less(w.t, w.now, at+w.table.lease+w.fastest()+10, "released long ago")
+		if at, ok := w.released[h.item.ID]; ok {
+			require.Less(w.t, w.now, at+beatEvery+w.table.lease+w.fastest(), "released long ago") // a hold and its release may wait for the next beat
 		}
 	}
 }
@@ -165,12 +174,12 @@ func TestTableModel(t *testing.T) {
 	}
 	for seed := range seeds {
 		w := &world{
-			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]*ownHold{}, ends: math.MaxInt64},
-			released: map[uint64]int64{}, shown: map[uint64]bool{}, lastBeat: math.MinInt64 / 2,
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]share{}},
+			released: map[uint64]int64{}, shown: map[*hold]bool{}, lastBeat: math.MinInt64 / 2,
 		}
 		step := func() {
 			w.now++
-			if w.now%25 == 0 {
+			if w.now%beatEvery == 0 {
 				w.sender.beat = true
 			}
 			if w.r.IntN(2) == 0 || w.sender.beat {
@@ -178,11 +187,12 @@ func TestTableModel(t *testing.T) {
 			}
 			w.arrive()
 		}
-		for range 2000 {
+		for i := range 2000 {
+			w.quiet = i <= beatEvery // age counts from the fastest message
 			switch w.r.IntN(20) {
 			case 0:
-				w.sender.ids++
-				w.sender.hold(&ownHold{w.sender.ids, []byte{}, math.MaxInt64})
+				w.ids++
+				w.sender.hold(share{id: w.ids})
 			case 1:
 				for id := range w.sender.holds {
 					w.released[id] = w.now
@@ -199,8 +209,8 @@ func TestTableModel(t *testing.T) {
 			step()
 		}
 		require.Len(t, w.shown, len(w.sender.holds), "seed %d", seed)
-		for id := range w.sender.holds {
-			require.True(t, w.shown[id])
+		for h := range w.shown {
+			require.Contains(t, w.sender.holds, h.item.ID)
 		}
 		require.True(t, slices.IsSorted(w.raised) && len(slices.Compact(slices.Clone(w.raised))) == len(w.raised), "seed %d", seed)
 		o := w.table.origins["3"]
@@ -211,53 +221,49 @@ func TestTableModel(t *testing.T) {
 // What the model does not send: messages that come twice or too late, and lists that end facts.
 func TestTable(t *testing.T) {
 	b := testTable()
-	at := func(now int64, m message) (need, known bool) {
-		m.Node, m.Sent = "there", now
-		return b.state(now, "3", &m)
+	at := func(now int64, m message) (need bool) {
+		m.Node, m.Run, m.Sent = "there", "3", now
+		return b.state(now, &m)
 	}
-	held := func() (ids []uint64) {
-		for id := range b.origins["3"].holds {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		return ids
-	}
-	at(0, message{Is: isChange, Items: []item{{ID: 1, Name: "a"}, {ID: 2, Name: "a"}, {ID: 3, Name: "refused"}, {ID: 4, Name: "a"}}})
+	held := func() []uint64 { return slices.Sorted(maps.Keys(b.origins["3"].holds)) }
+	at(0, message{Is: isHeld, Items: []item{{ID: 1, Name: "a"}, {ID: 2, Name: "a"}, {ID: 3, Name: "refused"}, {ID: 4, Name: "a"}}})
 	assert.Len(t, b.effects, 3)
-	at(1, message{Is: isPiece, List: 1, Pieces: 1, Upto: 3, Items: []item{{ID: 1, Name: "a"}}})
-	assert.Equal(t, []uint64{1, 4}, held(), "4 is newer than the list")
-	need, _ := at(1, message{Is: isBeat, Held: 2, Digest: mix(1) ^ mix(4)})
-	assert.False(t, need)
+	at(1, message{Is: isHeld, From: 1, Upto: 3})
+	assert.Equal(t, []uint64{1, 4}, held(), "a part says nothing about others")
+	assert.False(t, at(1, message{Is: isBeat, Held: 2, Digest: mix(1) ^ mix(4)}))
 
-	o, _ := b.arrive(1, "3", &message{Node: "there", Sent: 1, Items: []item{{ID: 7}}})
-	assert.True(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 0))
-	assert.False(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 0), "twice")
-	assert.False(t, b.admit(1, o, &item{ID: 8, Name: "a", Age: 101}, 0), "it waited at its node")
-	assert.False(t, b.admit(1, o, &item{ID: 9, Name: "a", Age: math.MaxInt64}, math.MaxInt64/2), "no overflow")
+	o := b.arrive(1, &message{Node: "there", Run: "3", Sent: 1, Items: []item{{ID: 7}}})
+	assert.True(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 1))
+	assert.False(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 1), "twice")
+	assert.False(t, b.admit(1, o, &item{ID: 8, Name: "a", Age: 101}, 1), "it waited at its node")
+	assert.False(t, b.admit(1, o, &item{ID: 9, Name: "a", Age: math.MaxInt64}, -math.MaxInt64/2), "no overflow")
 	assert.EqualValues(t, 2, o.lost())
 
-	const drift = clockWindow + 50 // the clock of the node is slower and slower
-	for i := range int64(4) {
-		o.age(i*drift, i*clockWindow)
+	now, sent := int64(1), int64(1)
+	for range 100 { // the clock of the node is slow, and it is silent for an hour
+		now, sent = now+hour, sent+hour-hour/2000
+		assert.Zero(t, o.age(now, sent))
 	}
-	assert.Less(t, o.age(4*drift, 4*clockWindow), int64(3*50))
+	assert.EqualValues(t, time.Minute, o.age(now, sent-int64(time.Minute)))
 
-	at(4*drift, message{Is: isLeave})
+	at(now, message{Is: isLeave})
 	assert.Empty(t, held())
-	at(4*drift+1, message{Is: isBeat})
-	assert.Zero(t, b.alive(), "it has left")
+	at(now+1, message{Is: isBeat})
+	assert.Empty(t, b.counted, "it has left")
 }
 
 // A Flush asks after all that was raised before it.
 func TestAskAfterFacts(t *testing.T) {
-	o := own{asks: map[uint64]*ask{7: {after: maxBatch + 1, due: true}}}
+	o := own{asks: map[*ask]bool{}}
 	for range maxBatch + 2 {
 		o.raise(core.Signal{}, maxBatch+1)
 	}
-	assert.Empty(t, o.take().asks)
-	w := o.take()
-	assert.Equal(t, []uint64{7}, w.asks)
-	assert.EqualValues(t, maxBatch+2, w.last, "what was not sent is passed as well")
+	o.asks[new(ask)], o.asked = true, o.last+1
+	_, _, beat := o.take()
+	assert.Zero(t, beat.Ask)
+	_, _, beat = o.take()
+	assert.NotZero(t, beat.Ask)
+	assert.EqualValues(t, maxBatch+2, beat.Last, "what was not sent is passed as well")
 	assert.False(t, o.busy())
 }
 
@@ -277,15 +283,14 @@ func TestMessagesFit(t *testing.T) {
 	e := &ether{t: t, cut: map[string]bool{}}
 	largest := 0
 	e.lose = func(_, _, _ string, data []byte) bool { largest = max(largest, len(data)); return true }
-	m := &Mesh{bus: wire{e, "one"}, table: newTable("1", ""), opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}, clock: time.Now}
+	m := &Mesh{bus: wire{e, "one"}, table: &table{run: strings.Repeat("f", 32)}, opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}}
 	e.subs = []*subscriber{{pattern: "*"}}
-	var w work
+	var p pending
 	for id := range uint64(3 * maxBatch) {
-		w.changes = append(w.changes, change{id: math.MaxUint64 - id}, change{held: &ownHold{data: make([]byte, 30)}})
+		p.ended, p.fresh = append(p.ended, math.MaxUint64-id), append(p.fresh, share{data: make([]byte, 60)})
 	}
-	w.changes = append(w.changes, change{held: &ownHold{data: make([]byte, maxItems-1)}})
-	m.sendHeld(&w)
-	assert.Empty(t, w.changes)
+	p.fresh, p.list = append(p.fresh, share{data: make([]byte, maxItems-1)}), true
+	m.sendHeld(&p, p.fresh)
 	assert.Greater(t, largest, maxItems)
 	assert.LessOrEqual(t, largest, maxMessage)
 }

@@ -2,39 +2,40 @@ package mesh
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The protocol. All messages are JSON. The subject says the version, the cluster, what the
-// message is about, and the run of a node: its start and a random number, in hexadecimal.
+// The protocol. All messages but wakes are JSON. The subject says the version, the cluster,
+// what the message is about, and the run of a node: its start, in hexadecimal, and random
+// letters. What a node sends to all arrives in order.
 //
-//	ephemeral.mesh.v1.CLUSTER.state.RUN  beats and held facts of the node, in order
-//	ephemeral.mesh.v1.CLUSTER.facts.RUN  raised facts of the node, in order
-//	ephemeral.mesh.v1.CLUSTER.wake.RUN   the text is the name of a durable queue
-//	ephemeral.mesh.v1.CLUSTER.to.RUN     answers to the node
+//	ephemeral.mesh.v1.CLUSTER.all.state.RUN  beats and held facts of the node
+//	ephemeral.mesh.v1.CLUSTER.all.facts.RUN  raised facts of the node
+//	ephemeral.mesh.v1.CLUSTER.wake.RUN       the text is the name of a durable queue
+//	ephemeral.mesh.v1.CLUSTER.to.RUN         answers to the node
 //
 // A program with another version of the protocol has other subjects: neither hears the other.
 const (
 	subjects   = "ephemeral.mesh.v1."
-	topicState = "state"
-	topicFacts = "facts"
+	topicState = "all.state"
+	topicFacts = "all.facts"
 	topicWake  = "wake"
 	topicTo    = "to"
 )
 
 // What a message is.
 const (
-	isBeat   = "beat"   // state: the node lives, with the count and the digest of its held facts
-	isChange = "change" // state: facts that are held from now on, and ids of those that are not
-	isPiece  = "piece"  // state: a part of all held facts
-	isLeave  = "leave"  // state: the node has closed
-	isFacts  = "facts"  // facts: raised facts with their numbers
-	isAsk    = "ask"    // state and facts: a node that has processed all before it answers
-	isNeed   = "need"   // to: the held facts are not known
-	isAck    = "ack"    // to: the answer to an ask
+	isBeat  = "beat"  // state: the node lives, and what it has sent; it may ask for an ack
+	isHeld  = "held"  // state: facts that are held, and ids of those that are not
+	isLeave = "leave" // state: the node has closed
+	isFacts = "facts" // facts: raised facts with their numbers
+	isNeed  = "need"  // to: the held facts are not known
+	isAck   = "ack"   // to: all before a beat is known, and all of its facts have been raised
 )
 
 const (
@@ -49,22 +50,20 @@ const (
 type message struct {
 	Is     string   `json:"is"`
 	Node   string   `json:"node"`
-	Run    string   `json:"run,omitempty"`    // to: of the sender
+	Run    string   `json:"run,omitempty"`    // of the sender; in the subject, if it is sent to all
 	Sent   int64    `json:"sent"`             // by the clock of its node
-	Last   uint64   `json:"last,omitempty"`   // facts: the highest number so far
-	Held   int      `json:"held,omitempty"`   // beat, ask
-	Digest uint64   `json:"digest,omitempty"` // likewise
-	List   uint64   `json:"list,omitempty"`   // piece: the list that it is a part of
-	Pieces int      `json:"pieces,omitempty"` // of the list
-	Upto   uint64   `json:"upto,omitempty"`   // piece: held facts of higher ids are not in the list
-	Ended  []uint64 `json:"ended,omitempty"`  // change
-	Ask    uint64   `json:"ask,omitempty"`    // ask, ack
-	Of     string   `json:"of,omitempty"`     // ack: the topic
+	Last   uint64   `json:"last,omitempty"`   // beat: the highest number of a fact so far; ack: of the beat
+	Held   int      `json:"held,omitempty"`   // beat: how many facts are held
+	Digest uint64   `json:"digest,omitempty"` // beat: of their ids
+	Ask    uint64   `json:"ask,omitempty"`    // beat: its number, if it asks; ack: of the beat
 	Lost   uint64   `json:"lost,omitempty"`   // ack: facts of the node that were not raised
-	Items  []item   `json:"items,omitempty"`
+	Ended  []uint64 `json:"ended,omitempty"`  // held
+	From   uint64   `json:"from,omitempty"`   // held: of the ids beyond this
+	Upto   uint64   `json:"upto,omitempty"`   // and up to this, all others have ended
+	Items  []item   `json:"items,omitempty"`  // held, facts
 }
 
-// item is a fact.
+// item is a fact in a message.
 type item struct {
 	ID      uint64          `json:"id"` // of a raised fact: its number
 	Name    string          `json:"name"`
@@ -75,22 +74,51 @@ type item struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// encode returns the message with items that are encoded already.
-func encode(m message, items [][]byte) []byte {
-	head, _ := json.Marshal(m) // no field can fail
-	if len(items) == 0 {
-		return head
+// fits reports whether the texts of the item are as they must be.
+func (it *item) fits() bool {
+	fits := it.Name != "" && len(it.Name) <= maxName
+	for _, text := range append([]string{it.Name, it.Key, it.Source}, it.Causes...) {
+		fits = fits && utf8.ValidString(text) // JSON would change it
 	}
-	head = append(head[:len(head)-1], `,"items":[`...)
-	return append(append(head, bytes.Join(items, []byte{','})...), `]}`...)
+	return fits
 }
 
-// decode returns the message in data, or nil if it is none that a node sends.
-func decode(data []byte) *message {
+// share is a fact of this node as others get it.
+type share struct {
+	id   uint64
+	data []byte // an item
+}
+
+// parts cuts facts into parts that fit into a message each.
+func parts(all []share) (parts [][]share) {
+	size := 0
+	for i, from := 0, 0; i < len(all); i++ {
+		if size += len(all[i].data) + 1; i+1 == len(all) || i+1-from == maxBatch || size+len(all[i+1].data)+1 > maxItems {
+			parts = append(parts, all[from:i+1])
+			from, size = i+1, 0
+		}
+	}
+	return parts
+}
+
+// encode returns the message with facts.
+func encode(m message, items []share) []byte {
+	data, _ := json.Marshal(m) // no field can fail
+	data = append(data[:len(data)-1], `,"items":[`...)
+	for _, s := range items {
+		data = append(append(data, s.data...), ',')
+	}
+	return append(bytes.TrimSuffix(data, []byte{','}), "]}"...)
+}
+
+// decode returns the message in data, or an empty one if it is none that a node sends. Run is
+// that of the subject, or "".
+func decode(data []byte, run string) *message {
 	m := new(message)
 	if len(data) > maxMessage || json.Unmarshal(data, m) != nil || m.Node == "" || len(m.Node) > maxName {
-		return nil
+		return new(message)
 	}
+	m.Run = cmp.Or(run, m.Run)
 	return m
 }
 
@@ -126,33 +154,32 @@ func Carry[P any](kind core.Kind[P]) Carrier {
 // carriers are carriers by name.
 type carriers map[string]Carrier
 
-// encode returns the fact as JSON. Ok is false if it cannot travel.
-func (c carriers) encode(id uint64, s core.Signal, age int64) (data []byte, ok bool) {
-	path := s.Path()
-	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
-	if !it.fits() {
-		return nil, false
-	}
-	if carrier, found := c[s.Name]; found {
-		if it.Payload, ok = carrier.encode(s); !ok {
-			return nil, false
+func newCarriers(all []Carrier) (carriers, error) {
+	c := carriers{}
+	for _, one := range all {
+		if one.encode == nil {
+			return nil, fmt.Errorf("mesh: Options.Carry has a zero Carrier: Carry makes them")
 		}
+		if _, twice := c[one.name]; twice {
+			return nil, fmt.Errorf("mesh: Options.Carry has %q twice", one.name)
+		}
+		c[one.name] = one
 	}
-	data, err := json.Marshal(it)
-	return data, err == nil && len(data) < maxItems
+	return c, nil
 }
 
-// fits reports whether the texts of the item are as they must be.
-func (it *item) fits() bool {
-	if it.Name == "" || len(it.Name) > maxName {
-		return false
+// encode returns the fact as others get it, without data if it cannot travel.
+func (c carriers) encode(id uint64, s core.Signal, age int64) share {
+	path := s.Path()
+	it, ok := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}, true
+	if carrier, found := c[s.Name]; found {
+		it.Payload, ok = carrier.encode(s)
 	}
-	for _, text := range append([]string{it.Name, it.Key, it.Source}, it.Causes...) {
-		if !utf8.ValidString(text) { // JSON would change it
-			return false
-		}
+	data, err := json.Marshal(it)
+	if !ok || err != nil || !it.fits() || len(data) >= maxItems {
+		return share{}
 	}
-	return true
+	return share{id, data}
 }
 
 // signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.

@@ -45,6 +45,10 @@ func JoinMesh(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts mesh.O
 // MeshOptions is [mesh.Options]: Options configure a Mesh.
 type MeshOptions = mesh.Options
 
+// MeshLosses is [mesh.Losses]: Losses count signals that were not raised here, although
+// a node has shared them.
+type MeshLosses = mesh.Losses
+
 // MeshNode is [mesh.Node]: A Node is another node, as far as this one has heard it.
 type MeshNode = mesh.Node
 

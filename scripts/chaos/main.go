@@ -12,6 +12,13 @@
 // workers run what is left, and it checks what the workers have written, and each change of an item,
 // which triggers in the database record.
 //
+// With -mesh, it cuts the link between two processes that share signals, for as long as -cut says:
+//
+//	go run ./scripts/chaos -mesh -cut 20s
+//
+// That is the test of atoms/mesh/embedded that CI runs with 2 seconds, between two network namespaces
+// where they are permitted, and through a proxy.
+//
 // With -parts, it tries to break all parts together in this process instead, without a database.
 //
 // With -mutate, it builds a copy of this program whose sources lack a fence, and runs that until it fails.
@@ -60,14 +67,19 @@ func main() {
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.BoolVar(&o.parts, "parts", false, "the world without a database: all parts together in this process")
+	flag.BoolVar(&o.mesh, "mesh", false, "cut the link between two nodes of a mesh")
+	flag.DurationVar(&o.cut, "cut", 20*time.Second, "with -mesh: for how long; at least 2s")
 	flag.BoolVar(&o.sqlite, "sqlite", false, "SQLite in place of PostgreSQL")
 	flag.BoolVar(&o.clock, "clock", false, "wrong clocks")
 	flag.StringVar(&o.old, "old", "", "the commit of the program that is replaced beside its work; PostgreSQL only")
 	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing, see build.go, or all, one after the other")
 	flag.Parse()
 	run := o.run
-	if o.parts {
+	switch {
+	case o.parts:
 		run = o.runParts
+	case o.mesh:
+		run = o.runMesh
 	}
 	if text := os.Getenv(variable); text != "" {
 		run = func() error { return runWorker(text) }
@@ -86,7 +98,17 @@ type options struct {
 	seed            uint64
 	mutate, old     string
 	parts, sqlite   bool
+	mesh            bool
+	cut             time.Duration
 	clock           bool
+}
+
+// runMesh runs the test of a cut link for longer than CI does.
+func (o options) runMesh() error {
+	test := exec.Command("go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestCut$", "github.com/ephemeralgo/ephemeral/atoms/mesh/embedded")
+	test.Env = append(os.Environ(), "EPHEMERAL_MESH_CUT="+o.cut.String())
+	test.Stdout, test.Stderr = os.Stdout, os.Stderr
+	return test.Run()
 }
 
 func (o options) engine() string {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +23,8 @@ import (
 )
 
 const (
-	lease  = 500 * time.Millisecond
+	lease  = 1500 * time.Millisecond // of the tests of leases
+	calm   = 5 * time.Second         // of the others: no load makes a node silent for so long
 	secret = "pass:word@1"
 )
 
@@ -73,6 +73,8 @@ func serve(o orders) {
 			sink.Raise(name)
 		case "has":
 			answer = sink.Has(name)
+		case "nodes":
+			answer = len(m.Nodes())
 		case "flush":
 			answer = m.Flush(context.Background())
 		}
@@ -88,12 +90,14 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start starts a process that joins through the address.
-func start(t *testing.T, address string, opts mesh.Options) *child {
+// start starts a process that joins through the address, behind other words of a command.
+func start(t *testing.T, address string, opts mesh.Options, command ...string) *child {
 	t.Helper()
+	opts.Lease = lease
 	env, err := json.Marshal(orders{address, opts})
 	require.NoError(t, err)
-	c := &child{t: t, cmd: exec.Command(os.Args[0])}
+	command = append(command, os.Args[0])
+	c := &child{t: t, cmd: exec.Command(command[0], command[1:]...)}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(env))
 	c.cmd.Stderr = os.Stderr
 	c.in, err = c.cmd.StdinPipe()
@@ -123,6 +127,14 @@ func (c *child) do(line string) string {
 	return c.answer()
 }
 
+// until asks until the answer is the one.
+func (c *child) until(line, answer string) {
+	c.t.Helper()
+	for c.do(line) != answer {
+		time.Sleep(lease / 20)
+	}
+}
+
 // node is a mesh of this process.
 type node struct {
 	*mesh.Mesh
@@ -131,7 +143,7 @@ type node struct {
 
 // options are those of all nodes.
 func options(name string) mesh.Options {
-	return mesh.Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease}
+	return mesh.Options{Cluster: "test", Name: name, Share: "a.*", Lease: calm}
 }
 
 func join(t *testing.T, conn *nats.Conn, opts mesh.Options) *node {
@@ -145,7 +157,7 @@ func join(t *testing.T, conn *nats.Conn, opts mesh.Options) *node {
 
 // soon is a context that ends when a test has waited too long.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second+2*cutTime) // TCP tries again ever more seldom
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -155,6 +167,16 @@ func (n *node) present(t *testing.T, pattern string) {
 	t.Helper()
 	_, err := n.sink.WaitFor(soon(t), pattern)
 	require.NoError(t, err, pattern)
+}
+
+// seen is when the newest message of another node was sent, or long ago.
+func (n *node) seen(name string) time.Time {
+	for _, other := range n.Nodes() {
+		if other.Name == name {
+			return other.Seen
+		}
+	}
+	return time.Time{}
 }
 
 func (n *node) gone(t *testing.T, pattern string) {
@@ -182,51 +204,4 @@ func run(t *testing.T, opts embedded.Options) *embedded.Server {
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// cable is a proxy that can be cut: then bytes wait in it, as in a network.
-type cable struct {
-	address string
-	mu      sync.Mutex
-}
-
-func newCable(t *testing.T, to string) *cable {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	c := &cable{address: l.Addr().String()}
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			dest, err := net.Dial("tcp", to)
-			if err != nil {
-				from.Close()
-				continue
-			}
-			go c.copy(from, dest)
-			go c.copy(dest, from)
-		}
-	}()
-	return c
-}
-
-func (c *cable) copy(to, from net.Conn) {
-	defer to.Close()
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		c.mu.Lock() // while it is cut, somebody else has the lock
-		_, err = to.Write(buffer[:n])
-		c.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
 }

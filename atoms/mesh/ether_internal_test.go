@@ -4,11 +4,13 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	nats "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -32,7 +34,7 @@ type ether struct {
 
 type subscriber struct {
 	node, pattern string
-	fn            func(string, []byte)
+	fn            nats.MsgHandler
 	queue         chan delivery
 }
 
@@ -60,7 +62,7 @@ type wire struct {
 	node string
 }
 
-func (w wire) publish(subject string, data []byte) error {
+func (w wire) Publish(subject string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	data = slices.Clone(data)
@@ -68,7 +70,9 @@ func (w wire) publish(subject string, data []byte) error {
 		if ok, _ := path.Match(s.pattern, subject); !ok || w.lose != nil && w.lose(w.node, s.node, subject, data) {
 			continue
 		}
-		deliver := func() { s.queue <- delivery{time.Now().Add(latency), func() { s.fn(subject, data) }} }
+		deliver := func() {
+			s.queue <- delivery{time.Now().Add(latency), func() { s.fn(&nats.Msg{Subject: subject, Data: data}) }}
+		}
 		if s.node != w.node && (w.cut[w.node] || w.cut[s.node]) {
 			w.late = append(w.late, deliver)
 		} else {
@@ -78,7 +82,7 @@ func (w wire) publish(subject string, data []byte) error {
 	return nil
 }
 
-func (w wire) subscribe(pattern string, fn func(string, []byte)) (func(), error) {
+func (w wire) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error) {
 	s := &subscriber{w.node, pattern, fn, make(chan delivery, 100_000)}
 	w.mu.Lock()
 	w.subs = append(w.subs, s)
@@ -97,14 +101,23 @@ func (w wire) subscribe(pattern string, fn func(string, []byte)) (func(), error)
 			}
 		}
 	}()
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.subs = slices.DeleteFunc(w.subs, func(other *subscriber) bool { return other == s })
-	}, nil
+	return new(nats.Subscription), nil // it goes on after Unsubscribe, as a message that is on its way
 }
 
-func (w wire) settle(context.Context) error { return nil }
+func (w wire) FlushWithContext(context.Context) error { return nil }
+
+// next is the connection of a program with the next version of the protocol.
+type next struct{ wire }
+
+func (n next) Publish(subject string, data []byte) error {
+	return n.wire.Publish(strings.Replace(subject, ".v1.", ".v2.", 1), data)
+}
+
+func (n next) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error) {
+	return n.wire.Subscribe(strings.Replace(pattern, ".v1.", ".v2.", 1), func(m *nats.Msg) {
+		fn(&nats.Msg{Subject: strings.Replace(m.Subject, ".v2.", ".v1.", 1), Data: m.Data})
+	})
+}
 
 // cutOff cuts nodes off. What they send and what is sent to them waits.
 func (e *ether) cutOff(nodes ...string) {
@@ -162,7 +175,7 @@ func (e *ether) joinOn(sink *core.Sink, name string, opts Options) *Mesh {
 	if opts.Share == "" {
 		opts.Share = "a.*"
 	}
-	m, err := join(e.t.Context(), wire{e, name}, sink, opts, time.Now)
+	m, err := join(e.t.Context(), wire{e, name}, sink, opts)
 	require.NoError(e.t, err)
 	return m
 }
