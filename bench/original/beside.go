@@ -27,6 +27,11 @@ func (p program) run(row string) (result, error) {
 	return parse(string(out), row)
 }
 
+// failure is why a row has failed, as the program says.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
 // parse finds the line of a row, among lines with other values than times.
 func parse(out, row string) (result, error) {
 	err := errors.New("no time of " + row)
@@ -36,7 +41,7 @@ func parse(out, row string) (result, error) {
 			continue
 		}
 		if f[2] == "failed" {
-			return result{}, errors.New(f[3])
+			return result{}, failure(f[3])
 		}
 		ns, err1 := strconv.ParseFloat(f[2], 64)
 		middle, err2 := strconv.ParseFloat(f[3], 64)
@@ -59,6 +64,9 @@ func compare(o bench.Original, rounds int, ours, theirs program) (line, error) {
 	var ratios []float64
 	for range rounds {
 		their, failed := theirs.run(o.Name)
+		if _, ok := errors.AsType[failure](failed); failed != nil && !ok {
+			return l, failed
+		}
 		our, err := ours.run(o.Name)
 		if err != nil {
 			return l, err
