@@ -71,9 +71,9 @@
 // counts, there are none.
 //
 // In a lane, the item that is due for longest is next, and an item of a key is due when the one before it has
-// ended. So keys take turns, with one item each. Only while a process knows of no other item that can run, it
-// starts the next item of a key in the transaction that ends the one before it. It does so at most 16 times
-// in a row. So if the wake-up for an item is lost, that item waits for at most 17 items of another key, or one Poll.
+// ended. But a process may start the next item of a key in the transaction that ends the one before it: at most 3
+// times in a row, or 16 times if it knows of no other item that can run. So keys take turns, with up to 4 items each. If
+// the wake-up for an item is lost, that item waits for at most 17 items of another key, or one Poll.
 //
 // Options.Classes are kinds of items that share what is scarce, such as the calls that a service
 // allows. The database decides in the claim, by its clock, for all processes. A claim takes a token;

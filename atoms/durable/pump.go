@@ -130,9 +130,12 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 
 // turn makes one call of the store.
 func (p *pump[T]) turn(s *session, some []*ending, want Want) {
-	ends := make([]End, len(some))
+	ends, most := make([]End, len(some)), maxRow
+	if p.more || want.Max > 0 { // others may wait
+		most = shortRow
+	}
 	for n, x := range some {
-		x.end.HandOver = !p.more && want.Max == 0 && x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
+		x.end.HandOver = x.run.row < most && p.entry == open && !p.deferred() && p.running.Err() == nil
 		if x.end.Patience = 0; x.busy%8 == 7 { // calls that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}

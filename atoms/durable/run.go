@@ -13,6 +13,7 @@ import (
 
 const (
 	maxRow     = 16 // the maximum number of claims of a key that are handed over in a row
+	shortRow   = 3  // the same while other items may wait
 	pruneEvery = time.Minute
 )
 
