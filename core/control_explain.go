@@ -193,33 +193,3 @@ func (x *explainer) body(o *Operation) {
 		}
 	}
 }
-
-func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
-	e := a.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r = Reason{Kind: ReasonNested, Of: e.name}
-	waited := func(*Operation) bool { return false } // one of several
-	switch {
-	case a.on != nil:
-		holder, waits = a.on, !a.on.answered()
-	case a.flush != nil:
-		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
-			r.Ahead = e.unfinished()
-		}
-		waited = func(o *Operation) bool { return a.flush.includes == nil || a.flush.includes(o) }
-	case a.group != nil:
-		r.Ahead = int(a.group.left.Load() &^ overBit)
-		waits = r.Ahead > 0
-		waited = func(o *Operation) bool { return groupOf(o) == a.group }
-	default:
-		waits = a.room.marks&roomless != 0
-		r.Lane, r.Class = e.lanes[a.room.lane].Name, e.classes[a.room.class].Name
-	}
-	if started := e.started(); holder == nil {
-		if i := slices.IndexFunc(started, waited); i >= 0 {
-			holder = started[i]
-		}
-	}
-	return r, holder, waits
-}

@@ -2,10 +2,8 @@ package core
 
 import (
 	"cmp"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // intake is where producers put operations. It has a small lock, so that producers
@@ -98,37 +96,4 @@ func (in *intake) offer(o *Operation) (err error) {
 	}
 	in.mu.Unlock()
 	return err
-}
-
-// yields says whether yields pay in this process at this time. If two in a row are long, they hit upon other work
-// of the program. Then nobody yields for four times as long.
-var yields struct {
-	clock clock
-	long  atomic.Bool  // the last yield was long
-	until atomic.Int64 // when yields may pay again
-}
-
-func init() { yields.clock = newClock() }
-
-const (
-	yieldRoom = 256                   // the longest queue for which Enqueue yields
-	longYield = 30 * time.Microsecond // for each place in the queue: a longer yield is long
-)
-
-// yieldForRoom lets others run, in case a worker makes room in a short queue meanwhile. That costs less
-// than to wait for room and to be woken.
-func (e *engine) yieldForRoom(o *Operation) {
-	limit := e.intake.rooms[e.intake.place(o.lane, o.class)].limit
-	if limit > yieldRoom {
-		return
-	}
-	start := yields.clock.now()
-	if start < yields.until.Load() {
-		return
-	}
-	runtime.Gosched()
-	now := yields.clock.now()
-	if long := now-start > int64(limit)*int64(longYield); yields.long.Swap(long) && long {
-		yields.until.Store(now + 4*(now-start))
-	}
 }
