@@ -349,7 +349,11 @@ func (l *ledger) evictSignals(o *Operation, keep bool, spent ownFacts, after *ef
 	for _, k := range l.sink.keptOf(o, d) {
 		l.sink.remove(k.seq, false)
 	}
-	if d.suspension != nil { // in its memory is a wait that refers to the operation
+	switch { // in the memory of a suspension is a wait that refers to the operation
+	case d.suspension == nil:
+	case last.first == nil && !d.dropped && len(d.facts)+len(d.holds) == 0:
+		last.rest = nil
+	default:
 		rest := *d
 		rest.suspension, last.rest = nil, &rest
 	}
