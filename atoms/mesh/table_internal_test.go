@@ -170,7 +170,7 @@ func TestTableModel(t *testing.T) {
 	if testing.Short() {
 		seeds = 2
 	} else if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
-		seeds = 300
+		seeds = 100
 	}
 	for seed := range seeds {
 		w := &world{
