@@ -125,14 +125,14 @@ func (m *Mesh) relay(s core.Signal, lease time.Duration) (ended func()) {
 	}
 	sh := m.carriers.encode(m.ids.Add(1), s, 0)
 	m.do(func() { m.own.hold(sh) })
-	ended = func() { m.do(func() { m.own.release(sh.id) }) }
+	end := func() { m.do(func() { m.own.release(sh.id) }) }
 	if lease == 0 {
-		return ended
+		return end
 	}
-	timer := time.AfterFunc(lease, ended) // a relay is not told
+	timer := time.AfterFunc(lease, end) // a relay is not told
 	return func() {
 		timer.Stop()
-		ended()
+		end()
 	}
 }
 

@@ -64,6 +64,7 @@ func TestHeldFacts(t *testing.T) {
 		release := sink.Hold("a.held", "", 0)
 		sink.Hold("a.leased", "", 300*time.Millisecond)
 		sink.Hold("a.moment", "", 0)()
+		sink.Hold("a.moment", "leased", time.Hour)()
 		time.Sleep(3 * latency)
 		synctest.Wait()
 		assert.True(t, two.sink.Has("a.held") && two.sink.Has("a.leased") && !two.sink.Has("a.moment"))
