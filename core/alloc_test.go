@@ -69,6 +69,12 @@ func TestSignalsAllocateNothing(t *testing.T) {
 	aged.Raise("a")
 	wantAllocs(t, "Has with an age", 0, func() { aged.Has("a") })
 	wantAllocs(t, "raise with an age", 0, func() { aged.Raise("a") })
+	wantAllocs(t, "Resize, back and forth", 0, func() {
+		for _, capacity := range []int{1000, 10_000, 50_000} {
+			aged.Resize(capacity, time.Hour)
+			aged.Raise("a")
+		}
+	})
 }
 
 // The memory of a sink grows with what is in it, so a program may have a sink for each

@@ -63,7 +63,7 @@ func TestIndexAgainstAList(t *testing.T) {
 	for seed := range uint64(Often(41, 8)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
-			steps, burst, capacities, ages := 40, 3000, []int{100, 2000, 2048, 3000, 4000}, []time.Duration{0, time.Second}
+			steps, burst, capacities, ages := 40, 3000, []int{100, 2000, 2048, 3000, 4000, 9000}, []time.Duration{0, time.Second}
 			if seed == 40 {
 				steps, burst, capacities, ages = 20, 300_000, []int{4000, 1<<20 - 1000, 1 << 20}, []time.Duration{0, 3 * time.Second}
 			}

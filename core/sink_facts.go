@@ -70,7 +70,7 @@ func (s *Sink) advance(r *route, now int64) int64 {
 func (s *Sink) evict() {
 	r := &s.ring
 	f := r.at(r.tail)
-	r.tail++
+	r.leave()
 	if f.name == "" {
 		return
 	}
@@ -83,7 +83,7 @@ func (s *Sink) evict() {
 	} else {
 		s.keep(route, f, r.tail-1)
 	}
-	f.name, f.key, f.more = "", "", nil // a ring may have more places than its capacity
+	f.name, f.key, f.source, f.more = "", "", nil, nil // a ring may have more places than its capacity
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.
@@ -202,7 +202,7 @@ func (s *Sink) expireSome(now int64, most int) (more bool) {
 			s.expired++
 		}
 		*f = fact{}
-		s.ring.tail++
+		s.ring.leave()
 	}
 	return true
 }

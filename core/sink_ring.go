@@ -12,8 +12,13 @@ import (
 //
 // The ring grows by segments, as facts arrive. It copies facts only while all of
 // them fit into a part of one segment.
+//
+// A ring is loose if it has a segment more than the window can touch. Then it has no segments outside of the window,
+// and the next one is the one that the window has left.
 type ring struct {
 	segments   [][]fact
+	spare      []fact // a whole segment without facts
+	loose      bool
 	shift      uint   // log2 of the segment size
 	mask       uint64 // places - 1; places is a power of two and >= capacity
 	capacity   uint64
@@ -24,6 +29,8 @@ type ring struct {
 const (
 	maxSegment = 1024 // 64 KiB: at most this much is allocated and not used
 	minSegment = 16   // 1 KiB: a sink with few facts stays small
+
+	looseSegments = 64 // a ring of more segments is not kept for a window that needs fewer
 )
 
 func newRing(capacity int, next uint64) ring {
@@ -31,6 +38,7 @@ func newRing(capacity int, next uint64) ring {
 	segment := min(places, maxSegment)
 	return ring{
 		segments: make([][]fact, places/segment),
+		loose:    uint64(capacity)+segment <= places,
 		shift:    uint(bits.TrailingZeros64(segment)),
 		mask:     places - 1,
 		capacity: uint64(capacity),
@@ -43,6 +51,18 @@ func newRing(capacity int, next uint64) ring {
 func (r *ring) at(seq uint64) *fact {
 	i := seq & r.mask
 	return &r.segments[i>>r.shift][i&(1<<r.shift-1)]
+}
+
+// leave takes the oldest place out of the window.
+func (r *ring) leave() {
+	r.tail++
+	if size := uint64(1) << r.shift; r.loose && r.tail&(size-1) == 0 {
+		segment := &r.segments[(r.tail-1)&r.mask>>r.shift]
+		if len(*segment) == int(size) {
+			r.spare = *segment
+		}
+		*segment = nil
+	}
 }
 
 // push returns the place of the next fact. The ring must not be full.
@@ -60,6 +80,10 @@ func (r *ring) push() *fact {
 // facts.
 func (r *ring) grow(segment *[]fact, place uint64) {
 	size := uint64(1) << r.shift
+	if len(*segment) == 0 && r.spare != nil {
+		*segment, r.spare = r.spare, nil
+		return
+	}
 	if r.head-r.tail < size {
 		size = min(size, max(minSegment, uint64(1)<<bits.Len64(place)))
 	}
@@ -69,16 +93,27 @@ func (r *ring) grow(segment *[]fact, place uint64) {
 }
 
 // resized returns a ring of another capacity with the same facts, which must
-// fit into it. Whole segments move to the new ring. Only a segment that two
-// blocks of Seqs share is copied.
+// fit into it. Segments move to the new ring. Only those that two blocks of Seqs
+// share, here or there, are copied.
 func (r *ring) resized(capacity int) ring {
-	to := newRing(capacity, r.tail)
-	to.stored = r.stored
 	size := uint64(1) << r.shift
+	fits := uint64(capacity)+size <= r.mask+1 && len(r.segments) <= looseSegments
+	if fits && r.loose {
+		to := *r
+		to.capacity = uint64(capacity)
+		return to
+	}
+	to := newRing(capacity, r.tail)
+	if fits {
+		to.segments, to.shift, to.mask, to.loose = make([][]fact, len(r.segments)), r.shift, r.mask, true
+	}
+	to.stored = r.stored
+	apart := r.head>>r.shift-r.tail>>r.shift < uint64(min(len(r.segments), len(to.segments)))
 	for to.head < r.head {
-		if whole := to.head&(size-1) == 0 && to.head+size < r.head; whole && r.shift == to.shift {
+		end := to.head&^(size-1) + size // of the block
+		if whole := to.head&(size-1) == 0 && end < r.head; r.shift == to.shift && (apart || whole) {
 			to.segments[to.head&to.mask>>to.shift] = r.segments[to.head&r.mask>>r.shift]
-			to.head += size
+			to.head = min(end, r.head)
 			continue
 		}
 		seq := to.head
