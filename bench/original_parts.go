@@ -104,6 +104,7 @@ func same(_ context.Context, i int) (int, error) { return i, nil }
 func nothingOf(context.Context, []int) error     { return nil }
 func retrying() core.Work[int]                   { return retry.Wrap(core.Must(retry.New(retry.Options{})), nothing) }
 
+//ephemeral:ignore
 var gates = core.Options{CancelOn: "stop.*", DeferOn: "slow.*"}
 
 // part is something that does work when a signal is raised.

@@ -68,6 +68,7 @@ func raiseBuilt(prefix string, different int) func(s *core.Sink, n int) {
 			if different > 0 {
 				i %= different
 			}
+			//ephemeral:raises name.*, work.*
 			s.Raise(string(strconv.AppendInt(append(text[:0], prefix...), int64(i), 10)))
 		}
 	}
