@@ -137,8 +137,8 @@ func TestMutationsAreInTheSources(t *testing.T) {
 // Chaos finds what happens without a fence: in a function and in a statement of PostgreSQL, and on
 // SQLite. -mutate all tries all of them.
 func TestMutants(t *testing.T) {
-	if os.Getenv("EPHEMERAL_LONG") == "" {
-		t.Skip("it builds programs, which run for up to a minute each: set EPHEMERAL_LONG=1")
+	if os.Getenv("EPHEMERAL_REHEARSAL") == "" {
+		t.Skip("it builds programs, which run for up to a minute each: set EPHEMERAL_REHEARSAL=1")
 	}
 	for _, lite := range []bool{false, true} {
 		o := options{span: time.Minute, processes: 5, keys: 60, limit: 6, sqlite: lite, mutate: "nolimit"} // found within seconds
