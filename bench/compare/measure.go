@@ -46,9 +46,12 @@ func measure(row bench.Row, rounds int, span time.Duration) measured {
 	return m
 }
 
-// calibrate finds the number of operations that takes about span.
+// calibrate finds the number of operations that takes about span. The first operation may make
+// what later ones use, so it does not count.
 func (c *cell) calibrate(span time.Duration) {
 	c.n = 1
+	c.body.Prepare(1)
+	c.run()
 	for c.body.Prepare(1); c.run() < span/2 && c.n < 1<<30; c.body.Prepare(c.n) {
 		c.n *= 2
 	}
