@@ -97,8 +97,10 @@ func (r *ring) grow(segment *[]fact, place uint64) {
 // share, here or there, are copied.
 func (r *ring) resized(capacity int) ring {
 	size := uint64(1) << r.shift
-	fits := uint64(capacity)+size <= r.mask+1 && len(r.segments) <= looseSegments
-	if fits && r.loose {
+	places := r.mask + 1
+	fits := uint64(capacity)+size <= places && len(r.segments) <= looseSegments
+	near := len(r.segments) == 1 && uint64(capacity) <= places && uint64(capacity) > places/4
+	if near || fits && r.loose {
 		to := *r
 		to.capacity = uint64(capacity)
 		return to
