@@ -93,8 +93,9 @@ func (r *ring) grow(segment *[]fact, place uint64) {
 }
 
 // resized returns a ring of another capacity with the same facts, which must
-// fit into it. Segments move to the new ring. Only those that two blocks of Seqs
-// share, here or there, are copied.
+// fit into it. A loose ring, and one of a single segment, stay as they are if the
+// capacity fits. Else segments move to the new ring. Only those that two blocks of
+// Seqs share, here or there, are copied.
 func (r *ring) resized(capacity int) ring {
 	size := uint64(1) << r.shift
 	places := r.mask + 1

@@ -334,7 +334,7 @@ func TestHoldWithAPayload(t *testing.T) {
 func TestResizeLarge(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{Capacity: 3000})
 	raised, kept := 0, 0
-	for _, capacity := range []int{5000, 1024, 1025, 4096, 100, 10000, 2047, 2048, 1} {
+	for _, capacity := range []int{5000, 1024, 1025, 4096, 100, 10000, 2047, 2048, 9000, 3000, 9000, 1000, 600, 700, 1} {
 		for range 2500 {
 			s.RaiseKey(fmt.Sprintf("n%d", raised%7), fmt.Sprint(raised))
 			raised++

@@ -23,15 +23,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-func main() {
-	err := run(os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "original:", err)
-		os.Exit(2)
-	}
-}
+func main() { bench.Main("original", run) }
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("original", flag.ContinueOnError)

@@ -48,7 +48,10 @@ func testCut(t *testing.T, l link) {
 	old.Lease, old.MaxLate = lease, lease/3
 	any.Lease, any.MaxLate = lease, -1
 	strict, lenient := join(t, s.Conn(), old), join(t, s.Conn(), any)
-	far := start(t, l.far, options("far"), l.command...)
+	all := options("far")
+	all.MinNodes = 3
+	far := start(t, l.far, all, l.command...)
+	far.do("gone mesh.alone")
 	far.do("hold a.held")
 	strict.present(t, "a.held")
 	lenient.present(t, "a.held")
@@ -57,7 +60,7 @@ func testCut(t *testing.T, l link) {
 	l.cut()
 	strict.gone(t, "a.held")
 	assert.GreaterOrEqual(t, time.Since(seen), lease, "not before the end of the lease")
-	far.until("has mesh.alone", "true")
+	far.do("wait mesh.alone")
 	for i := range 100 {
 		far.do(fmt.Sprint("raise a.old", i))
 	}
@@ -70,7 +73,7 @@ func testCut(t *testing.T, l link) {
 	strict.present(t, "a.new")
 	t.Logf("healed after %v: the same is held after %v", cutTime, time.Since(begun).Round(time.Millisecond))
 	lenient.present(t, "a.new")
-	far.until("nodes", "2")
+	far.do("gone mesh.alone")
 	assert.Contains(t, far.do("flush"), "strict:100")
 	assert.False(t, strict.sink.Has("a.held") || lenient.sink.Has("a.held"))
 	assert.Zero(t, strict.sink.Count("a.old*"))
@@ -112,13 +115,13 @@ func TestMonitors(t *testing.T) {
 	var nodes []*node
 	var monitors []*core.Monitor
 	for i := range 5 {
-		n := join(t, conn, options(fmt.Sprint("node-", i)))
+		opts := options(fmt.Sprint("node-", i))
+		opts.MinNodes = 5
+		n := join(t, conn, opts)
 		nodes, monitors = append(nodes, n), append(monitors, n.sink.Monitor("a.*", time.Hour))
 	}
 	for _, n := range nodes {
-		for len(n.Nodes()) < 4 {
-			time.Sleep(10 * time.Millisecond)
-		}
+		n.gone(t, mesh.SignalAlone)
 		require.NoError(t, n.Flush(soon(t)))
 	}
 	for range 2000 {

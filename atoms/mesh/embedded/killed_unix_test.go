@@ -52,7 +52,7 @@ func TestKilledAndStopped(t *testing.T) {
 	next.do("hold a.next")
 	here.present(t, "a.next")
 	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
-	stopped.until("has mesh.duplicate", "true")
+	stopped.do("wait mesh.duplicate")
 	refused := here.Stats().Refused
 	stopped.do("raise a.old")
 	for here.Stats().Refused == refused {

@@ -71,10 +71,10 @@ func serve(o orders) {
 			releases[name]()
 		case "raise":
 			sink.Raise(name)
-		case "has":
-			answer = sink.Has(name)
-		case "nodes":
-			answer = len(m.Nodes())
+		case "wait":
+			sink.WaitFor(context.Background(), name)
+		case "gone":
+			sink.WaitGone(context.Background(), name)
 		case "flush":
 			answer = m.Flush(context.Background())
 		}
@@ -127,14 +127,6 @@ func (c *child) do(line string) string {
 	return c.answer()
 }
 
-// until asks until the answer is the one.
-func (c *child) until(line, answer string) {
-	c.t.Helper()
-	for c.do(line) != answer {
-		time.Sleep(lease / 20)
-	}
-}
-
 // node is a mesh of this process.
 type node struct {
 	*mesh.Mesh
@@ -184,16 +176,18 @@ func (n *node) gone(t *testing.T, pattern string) {
 	require.NoError(t, n.sink.WaitGone(soon(t), pattern), pattern)
 }
 
-// address is an address of this machine that nobody uses. Systems take the ports of outgoing
-// connections from above 32767, so no connection takes it before the server listens.
+// address is an address of this machine where nobody listens. It does not try by listening: a process that
+// another test starts at that moment would have the listener, too, until it runs its own program. Systems
+// take the ports of outgoing connections from above 32767, so none of them takes it.
 func address(t *testing.T) string {
 	t.Helper()
 	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		at := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		conn, err := net.DialTimeout("tcp", at, 100*time.Millisecond)
+		if err != nil {
+			return at
 		}
+		conn.Close()
 	}
 }
 
