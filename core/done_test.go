@@ -399,8 +399,14 @@ func TestSlowOnDoneDelaysNoOther(t *testing.T) {
 // A callback that ends its goroutine ends no other callback.
 func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex // the calls for several operations come at once
 		told := map[string]int{}
-		exits := func(name string) { told[name]++; runtime.Goexit() }
+		exits := func(name string) {
+			mu.Lock()
+			told[name]++
+			mu.Unlock()
+			runtime.Goexit()
+		}
 		c := bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(core.Snapshot) { exits("done") }, OnRetract: func(core.Retraction) { exits("retracted") }})
 		for _, name := range []string{"first", "second"} {
 			c.OnFinalized(func(core.Snapshot) { exits("final, " + name) })
