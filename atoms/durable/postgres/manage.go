@@ -34,7 +34,7 @@ update {s}.durable_item set
 	ended = case when state <> 4 then clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
-where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
+where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
 		p.promote(queue, ids)
 	})
 	return states, err
@@ -46,7 +46,7 @@ func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp()))
 from (
 	select distinct key from {s}.durable_item as old
-	where id = any($2::bigint[]) and queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
+	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
 	select id from {s}.durable_item as b where b.queue = $1 and b.key = gone.key and b.state = 1 order by b.rank, b.id limit 1
 ) as next where i.id = next.id`, queue, numbers(ids))
@@ -76,7 +76,7 @@ with again as (
 		then 2 else 1 end
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
-		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128) and state & $3::smallint <> 0
+		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id returning i.id
 ),
 losses as (delete from {s}.durable_loss where queue = $1 and item in (select id from again))
