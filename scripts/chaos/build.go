@@ -166,7 +166,7 @@ var mutations = []mutation{
 	{name: "noorder", engine: "postgres", edits: [][3]string{{turnSQL, "order by i.rank, i.id limit 1", "order by i.rank, i.id desc limit 1"}}},
 	{name: "nounique", engine: "postgres", edits: [][3]string{{"postgres/insert.go", "item = case when u.until <= (select now from clock) then excluded.item else u.item end", "item = excluded.item"}}},
 	{name: "noalone", engine: "postgres", edits: [][3]string{{turnSQL, "l.item = i.id and l.losses >= 2", "l.item = i.id and l.losses >= 2000"}}},
-	{name: "cancel-ended", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "and state in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning", "and $4::smallint is not null returning"}}},
+	{name: "cancel-ended", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning", "and $4::smallint is not null returning"}}},
 	{name: "nopromote", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "\t\tp.promote(queue, ids)\n", ""}}},
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
 	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
