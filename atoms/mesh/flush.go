@@ -27,8 +27,8 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{missed: map[string]uint64{}, done: make(chan struct{})}
 	m.do(func() {
-		a.last, a.beats = m.own.last, m.own.beats
-		m.own.asks[a], m.own.asked = true, a.last+1
+		a.last = m.own.last
+		m.own.asks[a], m.own.beat = true, true
 	})
 	defer m.do(func() { delete(m.own.asks, a) })
 	select {
@@ -46,17 +46,18 @@ func (m *Mesh) Flush(ctx context.Context) error {
 
 // ask is a call of Flush.
 type ask struct {
-	last, beats uint64 // facts up to this number go before it, and so many beats
-	missed      map[string]uint64
-	done        chan struct{} // closed at the end
+	last   uint64 // facts up to this number go before it
+	beat   uint64 // the first beat that asks; 0: not yet
+	missed map[string]uint64
+	done   chan struct{} // closed at the end
 }
 
 // settle ends the asks that all nodes have answered.
 func (o *own) settle(t *table) {
 	for a := range o.asks {
-		answered := true
+		answered := a.beat > 0
 		for _, n := range t.counted {
-			answered = answered && n.acked.Ask > a.beats && n.acked.Last >= a.last
+			answered = answered && n.acked.Ask >= a.beat
 		}
 		if !answered {
 			continue

@@ -55,7 +55,7 @@ type Mesh struct {
 	own     own
 	table   *table
 	alarm   *time.Timer
-	beatAt  int64
+	beatAt  time.Duration
 	closing sync.Once
 	done    chan struct{} // closed by Close
 }
@@ -83,8 +83,7 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, err
 		opts: opts, bus: b, sink: sink, carriers: carry, start: now, stamps: stamps{last: now}, done: make(chan struct{}),
 		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
 		table: &table{
-			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
-			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
+			opts: opts, run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()),
 			origins: map[string]*origin{}, counted: map[string]*origin{}, self: &origin{holds: map[uint64]*hold{}},
 		},
 		sender: background("mesh.sender", 1), effects: background("mesh.effects", 1), facts: background("mesh.facts", maxArrivals),
@@ -143,13 +142,13 @@ func (m *Mesh) do(step func()) {
 	now, t := m.now(), m.table
 	next := t.expire(now)
 	t.say(1, SignalAlone, !t.closed && len(t.counted)+1 < m.opts.MinNodes)
-	t.say(2, SignalDuplicate, !t.closed && t.counted[t.name] != nil)
+	t.say(2, SignalDuplicate, !t.closed && t.counted[m.opts.Name] != nil)
 	if !t.closed {
 		if now >= m.beatAt || t.greet {
-			t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
+			t.greet, m.own.beat, m.beatAt = false, true, now+m.opts.Lease/4
 		}
 		m.own.settle(t)
-		m.alarm.Reset(time.Duration(min(next, m.beatAt) - now))
+		m.alarm.Reset(min(next, m.beatAt) - now)
 	}
 	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()
@@ -169,18 +168,22 @@ func (m *Mesh) Close() error {
 		for _, cancel := range m.cancels {
 			cancel()
 		}
-		m.do(m.table.close)
+		m.do(func() {
+			m.table.close()
+			m.own.leave = true
+		})
 		m.alarm.Stop()
 		close(m.done)
-		m.sender.Close()
-		m.send()
-		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
+		m.sender.Drain(context.Background()) // Close would not wait in a handler
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		m.bus.FlushWithContext(ctx) // if it fails, the others notice after Lease
 	})
 	m.facts.Close()
-	m.effects.Drain(context.Background())
+	m.effects.Complete()
+	if ctx := context.Background(); !m.facts.Inside(ctx) {
+		m.effects.Flush(ctx)
+	}
 	return nil
 }
 

@@ -1,17 +1,20 @@
 package mesh
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
-const maxOrigins = 1024
+const (
+	maxOrigins = 1024
+	maxEffects = 100_000 // that wait for a handler
+)
 
 // table is what this node has learned from the others: a plain structure without lock and clock.
-// Times are nanoseconds of this node's monotonic clock. A step appends its effects.
+// Times are those of this node's monotonic clock. A step appends its effects.
 type table struct {
-	run, name string // of this node
-	lease     int64
-	maxLate   int64              // negative: no limit
-	maxRate   int                // likewise
-	accepts   func(string) bool  // by name
+	opts      Options
+	run       string             // of this node
 	origins   map[string]*origin // by run
 	counted   map[string]*origin // by name: the newest run of that name, if it is alive
 	self      *origin            // what this node holds about itself
@@ -32,17 +35,17 @@ type effect struct {
 
 // hear notes that a message of a run has come, and returns the run, or nil if it must be
 // ignored.
-func (t *table) hear(now int64, m *message) *origin {
+func (t *table) hear(now time.Duration, m *message) *origin {
 	o, newest := t.origins[m.Run], t.counted[m.Node]
 	if o == nil && m.Node != "" && (len(t.origins) < maxOrigins || t.forget()) {
 		o = &origin{run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now, holds: map[uint64]*hold{}, acked: new(message)}
 		t.origins[m.Run] = o
 	}
-	if t.closed || o == nil || o.gone || o.name != m.Node || newest != nil && newest.run > o.run || o.name == t.name && o.run < t.run {
+	if t.closed || o == nil || o.name != m.Node || newest != nil && newest.run > o.run || o.name == t.opts.Name && o.run < t.run {
 		t.refused++
 		return nil
 	}
-	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && o.heard+t.lease > now {
+	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && !o.gone && o.heard+t.opts.Lease > now {
 		t.silence(o.name)
 		t.counted[o.name], t.greet = o, true
 	}
@@ -90,22 +93,24 @@ func (t *table) end(o *origin, id uint64) {
 	delete(o.holds, id)
 	o.digest ^= mix(id)
 	if h.item != nil {
+		o.stand--
 		t.effects = append(t.effects, effect{ends: h})
 	}
 }
 
-func (t *table) begin(o *origin, it *item, at int64) {
+func (t *table) begin(o *origin, it *item, at time.Duration) {
 	h := o.holds[it.ID]
 	if h == nil {
-		if len(o.holds) >= 2*maxHolds { // changes come before what makes room for them
+		if len(o.holds) >= 2*maxHolds || len(t.effects) >= maxEffects { // a later list has it
 			t.refused++
 			return
 		}
 		h = &hold{node: o.name, proved: at}
 		o.holds[it.ID] = h
 		o.digest ^= mix(it.ID)
-		if o == t.self || it.fits() && t.accepts(it.Name) {
+		if o == t.self || it.fits() && mayTravel(t.opts.Accept, it.Name) {
 			h.item = new(*it)
+			o.stand++
 			t.effects = append(t.effects, effect{begins: h})
 		} else {
 			t.refused++
@@ -116,12 +121,12 @@ func (t *table) begin(o *origin, it *item, at int64) {
 
 // state handles a message about held facts. It reports whether the run has to be asked for
 // them.
-func (t *table) state(now int64, m *message) (need bool) {
+func (t *table) state(now time.Duration, m *message) (need bool) {
 	o := t.hear(now, m)
 	if o == nil {
 		return false
 	}
-	if o.gone = m.Is == isLeave; t.counted[o.name] != o {
+	if o.gone = o.gone || m.Is == isLeave; t.counted[o.name] != o {
 		return false
 	}
 	at := now - o.age(now, m.Sent)
@@ -132,15 +137,18 @@ func (t *table) state(now int64, m *message) (need bool) {
 		} else {
 			o.proved = max(o.proved, at)
 		}
-		t.effects = append(t.effects, effect{beat: m})
+		if len(t.effects) < maxEffects { // else the next one says it
+			t.effects = append(t.effects, effect{beat: m})
+		}
 	case isHeld:
 		named := map[uint64]bool{}
 		for i := range m.Items {
-			t.begin(o, &m.Items[i], at)
-			named[m.Items[i].ID] = true
-		}
-		for _, id := range m.Ended {
-			t.end(o, id)
+			if it := &m.Items[i]; it.Name != "" {
+				t.begin(o, it, at)
+				named[it.ID] = true
+			} else {
+				t.end(o, it.ID)
+			}
 		}
 		if m.Upto > 0 {
 			for id := range o.holds {
@@ -158,32 +166,32 @@ func (t *table) state(now int64, m *message) (need bool) {
 }
 
 // expire ends what has not been proved for Lease, and returns when that happens next.
-func (t *table) expire(now int64) (next int64) {
+func (t *table) expire(now time.Duration) (next time.Duration) {
 	next = math.MaxInt64
 	for _, o := range t.counted {
-		if o.heard+t.lease <= now {
+		if o.heard+t.opts.Lease <= now {
 			t.effects = append(t.effects, effect{lost: o.name})
 			t.silence(o.name)
 			continue
 		}
-		due := o.proved + t.lease
+		due := o.proved + t.opts.Lease
 		if due <= now {
 			due = math.MaxInt64
 			for id, h := range o.holds {
-				if end := h.proved + t.lease; end > now {
+				if end := h.proved + t.opts.Lease; end > now {
 					due = min(due, end)
 				} else {
 					t.end(o, id)
 				}
 			}
 		}
-		next = min(next, due, o.heard+t.lease)
+		next = min(next, due, o.heard+t.opts.Lease)
 	}
 	return next
 }
 
 // arrive handles a message of raised facts, or a beat behind them.
-func (t *table) arrive(now int64, m *message) *origin {
+func (t *table) arrive(now time.Duration, m *message) *origin {
 	o := t.hear(now, m)
 	if o != nil && !o.started {
 		o.started, o.last = true, m.Last
@@ -195,25 +203,25 @@ func (t *table) arrive(now int64, m *message) *origin {
 }
 
 // admit reports whether a fact of a message is to be raised now.
-func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
-	if it.ID <= o.last {
+func (t *table) admit(now time.Duration, o *origin, it *item, sent time.Duration) bool {
+	if t.closed || it.ID <= o.last {
 		t.refused++
 		return false
 	}
 	o.Missed += it.ID - o.last - 1
 	o.last = it.ID
-	if now-o.second >= 1_000_000_000 {
+	if now-o.second >= time.Second {
 		o.second, o.this = now, 0
 	}
-	switch o.this++; {
-	case t.maxRate >= 0 && o.this > int64(t.maxRate):
-		o.Over++
-		t.refused++
-	case t.maxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.maxLate:
+	switch {
+	case t.opts.MaxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.opts.MaxLate:
 		o.Late++
-	case !it.fits() || !t.accepts(it.Name):
+	case !it.fits() || !mayTravel(t.opts.Accept, it.Name):
 		t.refused++
+	case t.opts.MaxRate >= 0 && o.this >= t.opts.MaxRate:
+		o.Over++
 	default:
+		o.this++
 		t.raised++
 		return true
 	}
@@ -223,7 +231,7 @@ func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
 // say lets this node hold a fact about itself, or not.
 func (t *table) say(id uint64, name string, want bool) {
 	if want {
-		t.begin(t.self, &item{ID: id, Name: name, Key: t.name}, 0)
+		t.begin(t.self, &item{ID: id, Name: name, Key: t.opts.Name}, 0)
 	} else {
 		t.end(t.self, id)
 	}
