@@ -55,7 +55,6 @@ type Mesh struct {
 	own     own
 	table   *table
 	alarm   *time.Timer
-	beatAt  time.Duration
 	closing sync.Once
 	done    chan struct{} // closed by Close
 }
@@ -140,15 +139,14 @@ func (m *Mesh) do(step func()) {
 	m.mu.Lock()
 	step()
 	now, t := m.now(), m.table
-	next := t.expire(now)
-	t.say(1, SignalAlone, !t.closed && len(t.counted)+1 < m.opts.MinNodes)
-	t.say(2, SignalDuplicate, !t.closed && t.counted[m.opts.Name] != nil)
 	if !t.closed {
-		if now >= m.beatAt || t.greet {
-			t.greet, m.own.beat, m.beatAt = false, true, now+m.opts.Lease/4
+		if now >= t.beatAt {
+			m.own.beat, t.beatAt = true, now+m.opts.Lease/4
 		}
+		m.alarm.Reset(t.expire(now) - now)
+		t.say(1, SignalAlone, len(t.counted)+1 < m.opts.MinNodes)
+		t.say(2, SignalDuplicate, t.counted[m.opts.Name] != nil)
 		m.own.settle(t)
-		m.alarm.Reset(min(next, m.beatAt) - now)
 	}
 	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()

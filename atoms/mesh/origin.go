@@ -12,12 +12,6 @@ type Losses struct {
 	Over   uint64 `json:"over"`   // they came faster than MaxRate
 }
 
-func (l *Losses) add(m Losses) {
-	l.Missed += m.Missed
-	l.Late += m.Late
-	l.Over += m.Over
-}
-
 // origin is a run of a node.
 type origin struct {
 	run, name string
@@ -54,18 +48,6 @@ type hold struct {
 func (o *origin) age(now, sent time.Duration) time.Duration {
 	o.least, o.at = min(now-sent, o.least+(now-o.at)/maxDrift), now
 	return max(0, now-sent-o.least)
-}
-
-// pass notes that facts up to a number have come, or never will. It returns how many missed ones
-// it has not returned before.
-func (o *origin) pass(last uint64) (untold uint64) {
-	if last > o.last {
-		o.Missed += last - o.last
-		o.last = last
-	}
-	untold = o.Missed - o.told
-	o.told = o.Missed
-	return untold
 }
 
 func (o *origin) lost() uint64 { return o.Missed + o.Late + o.Over }

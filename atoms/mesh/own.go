@@ -70,13 +70,6 @@ func (o *own) change(s share) {
 	}
 }
 
-// wake queues a wake-up, once.
-func (o *own) wake(queue string) {
-	if !slices.Contains(o.wakes, queue) {
-		o.wakes = append(o.wakes, queue)
-	}
-}
-
 // busy reports whether there is something to be sent.
 func (o *own) busy() bool {
 	return o.beat || o.leave || o.list || len(o.changes)+len(o.facts)+len(o.wakes) > 0

@@ -92,7 +92,9 @@ func (m *Mesh) raise(msg *message) {
 		return
 	}
 	m.mu.Lock()
-	missed, lost := o.pass(msg.Last), o.lost()
+	m.table.pass(o, msg.Last)
+	missed, lost := o.Missed-o.told, o.lost()
+	o.told = o.Missed
 	m.mu.Unlock()
 	if missed > 0 {
 		Missed.Raise(m.sink, o.name, missed)

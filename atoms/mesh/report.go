@@ -57,9 +57,6 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (m *Mesh) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o, t, losses := &m.own, m.table, m.table.forgotten
-	for _, n := range t.origins {
-		losses.add(n.Losses)
-	}
-	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, losses}
+	o, t := &m.own, m.table
+	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, t.Losses}
 }

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"maps"
 	"math"
 	"time"
 )
@@ -13,17 +14,17 @@ const (
 // table is what this node has learned from the others: a plain structure without lock and clock.
 // Times are those of this node's monotonic clock. A step appends its effects.
 type table struct {
-	opts      Options
-	run       string             // of this node
-	origins   map[string]*origin // by run
-	counted   map[string]*origin // by name: the newest run of that name, if it is alive
-	self      *origin            // what this node holds about itself
-	effects   []effect
-	greet     bool   // a node is heard that was not: a beat lets it hear this one at once
-	raised    uint64 // facts
-	refused   uint64 // messages and facts
-	forgotten Losses // of runs that are forgotten
-	closed    bool
+	opts    Options
+	run     string             // of this node
+	origins map[string]*origin // by run
+	counted map[string]*origin // by name: the newest run of that name, if it is alive
+	self    *origin            // what this node holds about itself
+	effects []effect
+	beatAt  time.Duration // when the next beat of this node is due
+	raised  uint64        // facts
+	refused uint64        // messages and facts
+	closed  bool
+	Losses  // also of runs that are forgotten
 }
 
 // effect is what a step wants to happen: one of its fields.
@@ -37,7 +38,10 @@ type effect struct {
 // ignored.
 func (t *table) hear(now time.Duration, m *message) *origin {
 	o, newest := t.origins[m.Run], t.counted[m.Node]
-	if o == nil && m.Node != "" && (len(t.origins) < maxOrigins || t.forget()) {
+	if len(t.origins) >= maxOrigins && o == nil { // forget the silent ones
+		maps.DeleteFunc(t.origins, func(_ string, o *origin) bool { return t.counted[o.name] != o })
+	}
+	if o == nil && m.Node != "" && len(t.origins) < maxOrigins {
 		o = &origin{run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now, holds: map[uint64]*hold{}, acked: new(message)}
 		t.origins[m.Run] = o
 	}
@@ -46,42 +50,28 @@ func (t *table) hear(now time.Duration, m *message) *origin {
 		return nil
 	}
 	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && !o.gone && o.heard+t.opts.Lease > now {
-		t.silence(o.name)
-		t.counted[o.name], t.greet = o, true
+		if newest != nil {
+			t.silence(newest)
+		}
+		t.counted[o.name], t.beatAt = o, 0 // the beat lets it hear this node at once
 	}
 	return o
 }
 
-// forget makes room for a new run: it forgets the one that has been silent for the longest time.
-func (t *table) forget() bool {
-	var oldest *origin
-	for _, o := range t.origins {
-		if t.counted[o.name] != o && (oldest == nil || o.heard < oldest.heard) {
-			oldest = o
-		}
-	}
-	if oldest != nil {
-		delete(t.origins, oldest.run)
-		t.forgotten.add(oldest.Losses)
-	}
-	return oldest != nil
-}
-
 // silence ends what a node holds: it is gone, silent, or there is a newer run.
-func (t *table) silence(name string) {
-	if o := t.counted[name]; o != nil {
-		for id := range o.holds {
-			t.end(o, id)
-		}
+func (t *table) silence(o *origin) {
+	for id := range o.holds {
+		t.end(o, id)
 	}
-	delete(t.counted, name)
+	delete(t.counted, o.name)
 }
 
-// close ends what all nodes hold.
+// close ends what all nodes hold, and this one about itself.
 func (t *table) close() {
-	for name := range t.counted {
-		t.silence(name)
+	for _, o := range t.counted {
+		t.silence(o)
 	}
+	t.silence(t.self)
 	t.closed = true
 }
 
@@ -108,7 +98,7 @@ func (t *table) begin(o *origin, it *item, at time.Duration) {
 		h = &hold{node: o.name, proved: at}
 		o.holds[it.ID] = h
 		o.digest ^= mix(it.ID)
-		if o == t.self || it.fits() && mayTravel(t.opts.Accept, it.Name) {
+		if o == t.self || len(it.Name) <= maxName && mayTravel(t.opts.Accept, it.Name) {
 			h.item = new(*it)
 			o.stand++
 			t.effects = append(t.effects, effect{begins: h})
@@ -158,20 +148,21 @@ func (t *table) state(now time.Duration, m *message) (need bool) {
 			}
 		}
 	case isLeave:
-		t.silence(o.name)
+		t.silence(o)
 	default:
 		t.refused++
 	}
 	return need
 }
 
-// expire ends what has not been proved for Lease, and returns when that happens next.
+// expire ends what has not been proved for Lease, and returns when that happens next, or a beat
+// is due.
 func (t *table) expire(now time.Duration) (next time.Duration) {
-	next = math.MaxInt64
+	next = t.beatAt
 	for _, o := range t.counted {
 		if o.heard+t.opts.Lease <= now {
 			t.effects = append(t.effects, effect{lost: o.name})
-			t.silence(o.name)
+			t.silence(o)
 			continue
 		}
 		due := o.proved + t.opts.Lease
@@ -208,24 +199,31 @@ func (t *table) admit(now time.Duration, o *origin, it *item, sent time.Duration
 		t.refused++
 		return false
 	}
-	o.Missed += it.ID - o.last - 1
+	t.pass(o, it.ID-1)
 	o.last = it.ID
 	if now-o.second >= time.Second {
 		o.second, o.this = now, 0
 	}
 	switch {
 	case t.opts.MaxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.opts.MaxLate:
-		o.Late++
-	case !it.fits() || !mayTravel(t.opts.Accept, it.Name):
+		o.Late, t.Late = o.Late+1, t.Late+1
+	case len(it.Name) > maxName || !mayTravel(t.opts.Accept, it.Name):
 		t.refused++
 	case t.opts.MaxRate >= 0 && o.this >= t.opts.MaxRate:
-		o.Over++
+		o.Over, t.Over = o.Over+1, t.Over+1
 	default:
 		o.this++
 		t.raised++
 		return true
 	}
 	return false
+}
+
+// pass notes that facts up to a number have come, or never will.
+func (t *table) pass(o *origin, last uint64) {
+	if last > o.last {
+		o.Missed, t.Missed, o.last = o.Missed+last-o.last, t.Missed+last-o.last, last
+	}
 }
 
 // say lets this node hold a fact about itself, or not.

@@ -135,7 +135,7 @@ func (w *world) arrive() {
 			}
 		}
 		if s.m.Is == isBeat {
-			o.pass(s.m.Last)
+			w.table.pass(o, s.m.Last)
 		}
 		return true
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -71,15 +72,6 @@ type item struct {
 	Causes  []string        `json:"causes,omitempty"`
 	Age     time.Duration   `json:"age,omitempty"` // when it was sent, of a raised fact
 	Payload json.RawMessage `json:"payload,omitempty"`
-}
-
-// fits reports whether the texts of the item are as they must be.
-func (it *item) fits() bool {
-	fits := it.Name != "" && len(it.Name) <= maxName
-	for _, text := range append([]string{it.Name, it.Key, it.Source}, it.Causes...) {
-		fits = fits && utf8.ValidString(text) // JSON would change it
-	}
-	return fits
 }
 
 // share is a fact of this node as others get it.
@@ -178,12 +170,13 @@ func newCarriers(all []Carrier) (carriers, error) {
 // encode returns the fact as others get it, without data if it cannot travel.
 func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 	path := s.Path()
-	it, ok := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}, true
-	if carrier, found := c[s.Name]; found {
+	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
+	ok := s.Name != "" && len(s.Name) <= maxName && utf8.ValidString(strings.Join(append(path, s.Key, s.Source), " ")) // JSON would change it
+	if carrier, found := c[s.Name]; found && ok {
 		it.Payload, ok = carrier.encode(s)
 	}
 	data, err := json.Marshal(it)
-	if !ok || err != nil || !it.fits() || len(data) >= maxItems {
+	if !ok || err != nil || len(data) >= maxItems {
 		return share{}
 	}
 	return share{id, data}
