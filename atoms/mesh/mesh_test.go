@@ -185,7 +185,7 @@ func TestLoss(t *testing.T) {
 		lists, part := 0, 0
 		e.losing(func(_, _, _ string, data []byte) bool {
 			m := decode(data, "")
-			if m.Is != isHeld || m.Upto == 0 {
+			if m.Is != isList {
 				return m.Is == isHeld
 			}
 			if part++; m.From == 0 {
@@ -201,7 +201,7 @@ func TestLoss(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []int{2500, 2}, []int{count(), lists}, "of two lists, each without a part, all is known")
 
-		e.losing(func(_, _, _ string, data []byte) bool { m := decode(data, ""); return m.Is == isHeld && m.From == 0 })
+		e.losing(func(_, _, _ string, data []byte) bool { m := decode(data, ""); return m.Is == isHeld || m.Is == isList && m.From == 0 })
 		releases[1]()
 		time.Sleep(lease / 4 * 3)
 		synctest.Wait()
@@ -291,7 +291,7 @@ func TestFlush(t *testing.T) {
 			if m.Ask > 0 && m.Is == isBeat {
 				asked++
 			}
-			return to == "three" && (m.Is == isHeld && m.Upto == 0 || m.Is == isBeat && asked <= 1)
+			return to == "three" && (m.Is == isHeld || m.Is == isBeat && asked <= 1)
 		})
 		for range 3 * maxBatch {
 			one.sink.Raise("a.batch")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -75,8 +76,8 @@ func (o *own) busy() bool {
 	return o.beat || o.leave || o.list || len(o.changes)+len(o.facts)+len(o.wakes) > 0
 }
 
-// take returns what is to be sent now, with the list and the beat if they are.
-func (o *own) take() (p pending, list []share, beat message) {
+// take returns what is to be sent at that time, with the list and the beat if they are.
+func (o *own) take(now time.Duration) (p pending, list []share, beat message) {
 	p, o.pending = o.pending, pending{}
 	passed := o.last // facts up to this number have been sent, or never will be
 	if len(p.facts) > maxBatch {
@@ -93,7 +94,7 @@ func (o *own) take() (p pending, list []share, beat message) {
 	}
 	if p.beat {
 		o.beats++
-		beat = message{Is: isBeat, Last: passed, Held: len(o.holds), Digest: o.digest}
+		beat = message{Is: isBeat, Sent: now, Last: passed, Held: len(o.holds), Digest: o.digest}
 		if len(o.asks) > 0 {
 			beat.Ask = o.beats
 		}

@@ -14,12 +14,16 @@ func (m *Mesh) send() {
 		now := time.Now()
 		sent := m.stamps.at(now)
 		busy = m.own.busy()
-		p, list, beat := m.own.take()
+		p, list, beat := m.own.take(sent)
 		m.mu.Unlock()
-		m.sendHeld(&p, list, sent)
+		if len(p.changes) > 0 {
+			m.publish(topicState, message{Is: isHeld, Sent: sent}, p.changes)
+		}
+		if p.list {
+			m.publish(topicState, message{Is: isList, Sent: sent}, list)
+		}
 		m.sendFacts(p.facts, now, sent)
 		if beat.Is != "" {
-			beat.Sent = sent
 			m.publish(topicState, beat, nil)
 		}
 		if p.leave {
@@ -31,23 +35,6 @@ func (m *Mesh) send() {
 	}
 }
 
-// sendHeld sends what has changed about held facts, and their list if somebody needs it.
-func (m *Mesh) sendHeld(p *pending, list []share, sent time.Duration) {
-	for _, part := range parts(p.changes) {
-		m.publish(topicState, message{Is: isHeld, Sent: sent}, part)
-	}
-	if !p.list {
-		return
-	}
-	var from uint64
-	for _, part := range parts(list) {
-		upto := part[len(part)-1].id
-		m.publish(topicState, message{Is: isHeld, Sent: sent, From: from, Upto: upto}, part)
-		from = upto
-	}
-	m.publish(topicState, message{Is: isHeld, Sent: sent, From: from, Upto: math.MaxUint64}, nil)
-}
-
 // sendFacts sends raised facts. They age while they are encoded.
 func (m *Mesh) sendFacts(facts []core.Signal, now time.Time, sent time.Duration) {
 	var all []share
@@ -56,8 +43,8 @@ func (m *Mesh) sendFacts(facts []core.Signal, now time.Time, sent time.Duration)
 			all = append(all, s)
 		}
 	}
-	for _, part := range parts(all) {
-		m.publish(topicFacts, message{Is: isFacts, Sent: sent}, part)
+	if len(all) > 0 {
+		m.publish(topicFacts, message{Is: isFacts, Sent: sent}, all)
 	}
 	m.mu.Lock()
 	m.own.sent += uint64(len(all))
@@ -65,10 +52,21 @@ func (m *Mesh) sendFacts(facts []core.Signal, now time.Time, sent time.Duration)
 	m.mu.Unlock()
 }
 
-// publish sends a message. If it fails, the message is lost, like others.
+// publish sends a message, or several with a part of the items each. If it fails, the message is
+// lost, like others.
 func (m *Mesh) publish(topic string, msg message, items []share) {
 	msg.Node = m.opts.Name
-	m.bus.Publish(m.subject(topic, m.table.run), encode(msg, items))
+	for more := true; more; {
+		part, rest := cut(items)
+		items, more = rest, len(rest) > 0
+		if msg.Is == isList {
+			msg.From, msg.Upto = msg.Upto, math.MaxUint64
+			if more {
+				msg.Upto = rest[0].id - 1
+			}
+		}
+		m.bus.Publish(m.subject(topic, m.table.run), encode(msg, part))
+	}
 }
 
 // stamps measures time since a start. It never falls behind real time: the clock of the

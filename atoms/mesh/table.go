@@ -130,7 +130,7 @@ func (t *table) state(now time.Duration, m *message) (need bool) {
 		if len(t.effects) < maxEffects { // else the next one says it
 			t.effects = append(t.effects, effect{beat: m})
 		}
-	case isHeld:
+	case isHeld, isList:
 		named := map[uint64]bool{}
 		for i := range m.Items {
 			if it := &m.Items[i]; it.Name != "" {
@@ -140,7 +140,7 @@ func (t *table) state(now time.Duration, m *message) (need bool) {
 				t.end(o, it.ID)
 			}
 		}
-		if m.Upto > 0 {
+		if m.Is == isList {
 			for id := range o.holds {
 				if m.From < id && id <= m.Upto && !named[id] {
 					t.end(o, id)

@@ -54,7 +54,7 @@ const (
 
 // send takes what there is, and puts it on its way.
 func (w *world) send() {
-	p, list, beat := w.sender.take()
+	p, list, beat := w.sender.take(0)
 	named := func(all []share) (items []item) {
 		for _, s := range all {
 			it := item{ID: s.id, Name: "a"}
@@ -69,7 +69,7 @@ func (w *world) send() {
 		w.put(message{Is: isHeld, Items: named([]share{s})})
 	}
 	for from := uint64(0); p.list && from < math.MaxUint64; { // in up to three parts
-		m := message{Is: isHeld, From: from, Upto: math.MaxUint64}
+		m := message{Is: isList, From: from, Upto: math.MaxUint64}
 		if n := 1 + w.r.IntN(len(list)+1); n < len(list) {
 			m.Upto, m.Items, list = list[n-1].id, named(list[:n]), list[n:]
 		} else {
@@ -230,7 +230,7 @@ func TestTable(t *testing.T) {
 	held := func() []uint64 { return slices.Sorted(maps.Keys(b.origins["3"].holds)) }
 	at(0, message{Is: isHeld, Items: []item{{ID: 1, Name: "a"}, {ID: 2, Name: "a"}, {ID: 3, Name: "refused"}, {ID: 4, Name: "a"}}})
 	assert.Len(t, b.effects, 3)
-	at(1, message{Is: isHeld, From: 1, Upto: 3})
+	at(1, message{Is: isList, From: 1, Upto: 3})
 	assert.Equal(t, []uint64{1, 4}, held(), "a part says nothing about others")
 	assert.False(t, at(1, message{Is: isBeat, Held: 2, Digest: mix(1) ^ mix(4)}))
 
@@ -272,9 +272,9 @@ func TestAskAfterFacts(t *testing.T) {
 	}
 	a := &ask{last: o.last}
 	o.asks[a] = true
-	_, _, beat := o.take()
+	_, _, beat := o.take(0)
 	assert.Zero(t, beat.Ask)
-	_, _, beat = o.take()
+	_, _, beat = o.take(0)
 	assert.Equal(t, a.beat, beat.Ask)
 	assert.EqualValues(t, maxBatch+2, beat.Last, "what was not sent is passed as well")
 	assert.False(t, o.busy())
@@ -298,12 +298,11 @@ func TestMessagesFit(t *testing.T) {
 	e.lose = func(_, _, _ string, data []byte) bool { largest = max(largest, len(data)); return true }
 	m := &Mesh{bus: wire{e, "one"}, table: &table{run: strings.Repeat("f", 32)}, opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}}
 	e.subs = []*subscriber{{pattern: "*"}}
-	var p pending
+	var items []share
 	for id := range uint64(3 * maxBatch) {
-		p.changes = append(p.changes, share{id, make([]byte, 60)})
+		items = append(items, share{math.MaxUint64 - id, make([]byte, 60)})
 	}
-	p.changes, p.list = append(p.changes, share{data: make([]byte, maxItems-1)}), true
-	m.sendHeld(&p, p.changes, math.MaxInt64)
+	m.publish(topicState, message{Is: isList, Sent: math.MaxInt64}, append(items, share{data: make([]byte, maxItems-1)}))
 	assert.Greater(t, largest, maxItems)
 	assert.LessOrEqual(t, largest, maxMessage)
 }

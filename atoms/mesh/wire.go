@@ -33,6 +33,7 @@ const (
 const (
 	isBeat  = "beat"  // state: the node lives, and what it has sent; it may ask for an ack
 	isHeld  = "held"  // state: facts that are held, and without a name those that are not any more
+	isList  = "list"  // state: a part of all facts that are held
 	isLeave = "leave" // state: the node has closed
 	isFacts = "facts" // facts: raised facts with their numbers
 	isNeed  = "need"  // to: the held facts are not known
@@ -58,9 +59,9 @@ type message struct {
 	Digest uint64        `json:"digest,omitempty"` // beat: of their ids
 	Ask    uint64        `json:"ask,omitempty"`    // beat: its number, if it asks; ack: of the beat
 	Lost   uint64        `json:"lost,omitempty"`   // ack: facts of the node that were not raised
-	From   uint64        `json:"from,omitempty"`   // held: of the ids beyond this
+	From   uint64        `json:"from,omitempty"`   // list: of the ids beyond this
 	Upto   uint64        `json:"upto,omitempty"`   // and up to this, all others have ended
-	Items  []item        `json:"items,omitempty"`  // held, facts
+	Items  []item        `json:"items,omitempty"`  // held, list, facts
 }
 
 // item is a fact in a message.
@@ -80,16 +81,15 @@ type share struct {
 	data []byte // an item
 }
 
-// parts cuts facts into parts that fit into a message each.
-func parts(all []share) (parts [][]share) {
+// cut cuts off the facts that fit into a message.
+func cut(all []share) (part, rest []share) {
 	size := 0
-	for i, from := 0, 0; i < len(all); i++ {
-		if size += len(all[i].data) + 1; i+1 == len(all) || i+1-from == maxBatch || size+len(all[i+1].data)+1 > maxItems {
-			parts = append(parts, all[from:i+1])
-			from, size = i+1, 0
+	for i := range all {
+		if size += len(all[i].data) + 1; i == maxBatch || size > maxItems {
+			return all[:i], all[i:]
 		}
 	}
-	return parts
+	return all, nil
 }
 
 // encode returns the message with facts.
