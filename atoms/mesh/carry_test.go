@@ -1,7 +1,7 @@
 package mesh
 
 import (
-	"errors"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -17,19 +17,15 @@ type oddity struct {
 }
 
 func (o oddity) MarshalJSON() ([]byte, error) {
-	time.Sleep(o.Wait)
-	switch {
-	case o.In:
+	if time.Sleep(o.Wait); o.In {
 		panic("on purpose")
-	case o.Out:
-		return []byte("1"), nil
 	}
-	return []byte("0"), nil
+	return json.Marshal(o.Out)
 }
 
 func (o *oddity) UnmarshalJSON(data []byte) error {
-	if string(data) == "1" {
-		panic(errors.New("on purpose"))
+	if string(data) == "true" {
+		panic("on purpose")
 	}
 	return nil
 }

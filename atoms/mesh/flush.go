@@ -8,7 +8,8 @@ import (
 )
 
 // A MissedError says that nodes have not raised some signals of this node: they did not arrive,
-// were older than MaxLate, or came faster than MaxRate.
+// were older than MaxLate, or came faster than MaxRate. Signals that were not sent count, too,
+// raised or held: see [Stats].
 type MissedError struct {
 	Nodes map[string]uint64 // how many, by the names of the nodes
 }
@@ -22,8 +23,10 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 // node.
 //
 // It returns a [*MissedError] if a node has missed signals since the last Flush that returned.
-// While [SignalDuplicate] is held, nobody answers. If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed]. Do not call it
-// in a handler of a signal of another node: it may wait for a node that waits for the handler.
+// What a node refuses it has not missed: its Accept decides. While [SignalDuplicate] is held,
+// nobody answers. If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed].
+// Do not call it in a handler of a signal of another node: it may wait for a node that waits for
+// the handler.
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{missed: map[string]uint64{}, done: make(chan struct{})}
 	m.do(func() {

@@ -59,7 +59,8 @@ type Mesh struct {
 	done    chan struct{} // closed by Close
 }
 
-// Join makes this process a node of a cluster. What is raised or held on sink and matches
+// Join makes this process a node of a cluster. Join a cluster once for each sink: two nodes on one
+// sink both send what is raised there. What is raised or held on sink and matches
 // [Options].Share is raised and held on the sinks of all nodes; what is held already, too.
 // Join does not wait for other nodes. It returns an error if an option is wrong, and if the
 // connection does not answer until ctx ends, or within 10 seconds. After that, conn may
@@ -159,8 +160,9 @@ func (m *Mesh) do(step func()) {
 }
 
 // Close leaves the cluster: what this node holds ends on all nodes, and what other nodes hold
-// ends here. What was raised before is sent. Close may be called many times; it returns nil. It
-// waits for handlers of sink that were called for signals of other nodes, but not inside one.
+// ends here. What was raised before is sent, and other nodes raise it. Close may be called many
+// times; it returns nil. It waits for payloads that are encoded, and for handlers of sink that were
+// called for signals of other nodes, but not inside one.
 func (m *Mesh) Close() error {
 	m.closing.Do(func() {
 		for _, cancel := range m.cancels {

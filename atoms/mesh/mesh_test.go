@@ -201,7 +201,10 @@ func TestLoss(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []int{2500, 2}, []int{count(), lists}, "of two lists, each without a part, all is known")
 
-		e.losing(func(_, _, _ string, data []byte) bool { m := decode(data, ""); return m.Is == isHeld || m.Is == isList && m.From == 0 })
+		e.losing(func(_, _, _ string, data []byte) bool {
+			m := decode(data, "")
+			return m.Is == isHeld || m.Is == isList && m.From == 0
+		})
 		releases[1]()
 		time.Sleep(lease / 4 * 3)
 		synctest.Wait()
