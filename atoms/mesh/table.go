@@ -207,7 +207,7 @@ func (t *table) admit(now time.Duration, o *origin, it *item, sent time.Duration
 	switch {
 	case t.opts.MaxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.opts.MaxLate:
 		o.Late, t.Late = o.Late+1, t.Late+1
-	case len(it.Name) > maxName || !mayTravel(t.opts.Accept, it.Name):
+	case it.Name == "" || len(it.Name) > maxName || !mayTravel(t.opts.Accept, it.Name):
 		t.refused++
 	case t.opts.MaxRate >= 0 && o.this >= t.opts.MaxRate:
 		o.Over, t.Over = o.Over+1, t.Over+1

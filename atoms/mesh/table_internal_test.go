@@ -239,10 +239,14 @@ func TestTable(t *testing.T) {
 	assert.False(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 1), "twice")
 	assert.False(t, b.admit(1, o, &item{ID: 8, Name: "a", Age: 101}, 1), "it waited at its node")
 	assert.False(t, b.admit(1, o, &item{ID: 9, Name: "a", Age: math.MaxInt64}, -math.MaxInt64/2), "no overflow")
-	b.opts.MaxRate = 2
+	b.opts.MaxRate, b.opts.Accept = 2, "*"
 	assert.True(t, b.admit(1, o, &item{ID: 10, Name: "a"}, 1), "what is too old does not count")
 	assert.False(t, b.admit(1, o, &item{ID: 11, Name: "a"}, 1))
 	assert.EqualValues(t, 3, o.lost())
+	b.opts.MaxRate = -1
+	for i, name := range []string{"", "mesh.lost", strings.Repeat("x", maxName+1)} {
+		assert.False(t, b.admit(1, o, &item{ID: uint64(12 + i), Name: name}, 1))
+	}
 
 	for range 2 * maxEffects { // a handler does not return
 		at(1, message{Is: isHeld, Items: []item{{ID: 5, Name: "a"}, {ID: 5}}})
