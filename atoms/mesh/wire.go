@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -171,7 +171,7 @@ func newCarriers(all []Carrier) (carriers, error) {
 func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 	path := s.Path()
 	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
-	ok := s.Name != "" && len(s.Name) <= maxName && utf8.ValidString(strings.Join(append(path, s.Key, s.Source), " ")) // JSON would change it
+	ok := s.Name != "" && len(s.Name) <= maxName && !changed(s.Key) && !changed(s.Source) && !slices.ContainsFunc(path, changed)
 	if carrier, found := c[s.Name]; found && ok {
 		it.Payload, ok = carrier.encode(s)
 	}
@@ -181,6 +181,9 @@ func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 	}
 	return share{id, data}
 }
+
+// changed reports whether JSON would change a text.
+func changed(text string) bool { return !utf8.ValidString(text) }
 
 // signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.
 func (c carriers) signal(it *item, held bool) (s core.Signal, ok bool) {
