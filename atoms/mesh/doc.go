@@ -31,7 +31,8 @@
 // A held signal stands on all nodes until it is released, or until its node has been silent for
 // Lease, by the clock of the receiver. Then it ends, on each node by itself, also in a network
 // that is cut. When the node is heard again, its signals stand again with its next beat. A node
-// can hold 10,000 signals.
+// can hold 10,000 signals. While a handler of held signals does not return, 100,000 changes wait
+// for it; what comes beyond begins later.
 //
 // Right after Hold, gates on other nodes may still be open for a moment: [Mesh.Flush] says when
 // they are closed. It is no lock: two nodes can hold the same at once, and a node that is silent

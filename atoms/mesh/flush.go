@@ -8,7 +8,8 @@ import (
 )
 
 // A MissedError says that nodes have not raised some signals of this node: they did not arrive,
-// were older than MaxLate, or came faster than MaxRate.
+// were older than MaxLate, or came faster than MaxRate. Signals that were not sent count, too,
+// raised or held: see [Stats].
 type MissedError struct {
 	Nodes map[string]uint64 // how many, by the names of the nodes
 }
@@ -22,13 +23,15 @@ func (e *MissedError) Error() string { return fmt.Sprintf("mesh: signals were mi
 // node.
 //
 // It returns a [*MissedError] if a node has missed signals since the last Flush that returned.
-// While [SignalDuplicate] is held, nobody answers. If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed]. Do not call it
-// in a handler of a signal of another node: it may wait for a node that waits for the handler.
+// What a node refuses it has not missed: its Accept decides. While [SignalDuplicate] is held,
+// nobody answers. If ctx ends first, it returns the cause of ctx; after Close, [core.ErrClosed].
+// Do not call it in a handler of a signal of another node: it may wait for a node that waits for
+// the handler.
 func (m *Mesh) Flush(ctx context.Context) error {
 	a := &ask{missed: map[string]uint64{}, done: make(chan struct{})}
 	m.do(func() {
-		a.last, a.beats = m.own.last, m.own.beats
-		m.own.asks[a], m.own.asked = true, a.last+1
+		a.last = m.own.last
+		m.own.asks[a], m.own.beat = true, true
 	})
 	defer m.do(func() { delete(m.own.asks, a) })
 	select {
@@ -46,17 +49,18 @@ func (m *Mesh) Flush(ctx context.Context) error {
 
 // ask is a call of Flush.
 type ask struct {
-	last, beats uint64 // facts up to this number go before it, and so many beats
-	missed      map[string]uint64
-	done        chan struct{} // closed at the end
+	last   uint64 // facts up to this number go before it
+	beat   uint64 // the first beat that asks; 0: not yet
+	missed map[string]uint64
+	done   chan struct{} // closed at the end
 }
 
 // settle ends the asks that all nodes have answered.
 func (o *own) settle(t *table) {
 	for a := range o.asks {
-		answered := true
+		answered := a.beat > 0
 		for _, n := range t.counted {
-			answered = answered && n.acked.Ask > a.beats && n.acked.Last >= a.last
+			answered = answered && n.acked.Ask >= a.beat
 		}
 		if !answered {
 			continue

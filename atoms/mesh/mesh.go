@@ -55,12 +55,12 @@ type Mesh struct {
 	own     own
 	table   *table
 	alarm   *time.Timer
-	beatAt  int64
 	closing sync.Once
 	done    chan struct{} // closed by Close
 }
 
-// Join makes this process a node of a cluster. What is raised or held on sink and matches
+// Join makes this process a node of a cluster. Join a cluster once for each sink: two nodes on one
+// sink both send what is raised there. What is raised or held on sink and matches
 // [Options].Share is raised and held on the sinks of all nodes; what is held already, too.
 // Join does not wait for other nodes. It returns an error if an option is wrong, and if the
 // connection does not answer until ctx ends, or within 10 seconds. After that, conn may
@@ -83,8 +83,7 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, err
 		opts: opts, bus: b, sink: sink, carriers: carry, start: now, stamps: stamps{last: now}, done: make(chan struct{}),
 		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
 		table: &table{
-			run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()), name: opts.Name, lease: int64(opts.Lease), maxLate: int64(opts.MaxLate), maxRate: opts.MaxRate,
-			accepts: func(name string) bool { return mayTravel(opts.Accept, name) },
+			opts: opts, run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()),
 			origins: map[string]*origin{}, counted: map[string]*origin{}, self: &origin{holds: map[uint64]*hold{}},
 		},
 		sender: background("mesh.sender", 1), effects: background("mesh.effects", 1), facts: background("mesh.facts", maxArrivals),
@@ -141,15 +140,14 @@ func (m *Mesh) do(step func()) {
 	m.mu.Lock()
 	step()
 	now, t := m.now(), m.table
-	next := t.expire(now)
-	t.say(1, SignalAlone, !t.closed && len(t.counted)+1 < m.opts.MinNodes)
-	t.say(2, SignalDuplicate, !t.closed && t.counted[t.name] != nil)
 	if !t.closed {
-		if now >= m.beatAt || t.greet {
-			t.greet, m.own.beat, m.beatAt = false, true, now+t.lease/4
+		if now >= t.beatAt {
+			m.own.beat, t.beatAt = true, now+m.opts.Lease/4
 		}
+		m.alarm.Reset(t.expire(now) - now)
+		t.say(1, SignalAlone, len(t.counted)+1 < m.opts.MinNodes)
+		t.say(2, SignalDuplicate, t.counted[m.opts.Name] != nil)
 		m.own.settle(t)
-		m.alarm.Reset(time.Duration(min(next, m.beatAt) - now))
 	}
 	busy, wanted := m.own.busy(), len(t.effects) > 0
 	m.mu.Unlock()
@@ -162,25 +160,30 @@ func (m *Mesh) do(step func()) {
 }
 
 // Close leaves the cluster: what this node holds ends on all nodes, and what other nodes hold
-// ends here. What was raised before is sent. Close may be called many times; it returns nil. It
-// waits for handlers of sink that were called for signals of other nodes, but not inside one.
+// ends here. What was raised before is sent, and other nodes raise it. Close may be called many
+// times; it returns nil. It waits for payloads that are encoded, and for handlers of sink that were
+// called for signals of other nodes, but not inside one.
 func (m *Mesh) Close() error {
 	m.closing.Do(func() {
 		for _, cancel := range m.cancels {
 			cancel()
 		}
-		m.do(m.table.close)
+		m.do(func() {
+			m.table.close()
+			m.own.leave = true
+		})
 		m.alarm.Stop()
 		close(m.done)
-		m.sender.Close()
-		m.send()
-		m.publish(topicState, m.table.run, message{Is: isLeave}, nil)
+		m.sender.Drain(context.Background()) // Close would not wait in a handler
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		m.bus.FlushWithContext(ctx) // if it fails, the others notice after Lease
 	})
 	m.facts.Close()
-	m.effects.Drain(context.Background())
+	m.effects.Complete()
+	if ctx := context.Background(); !m.facts.Inside(ctx) {
+		m.effects.Flush(ctx)
+	}
 	return nil
 }
 

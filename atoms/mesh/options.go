@@ -40,13 +40,15 @@ type Options struct {
 	// [SignalAlone] is held. 0 means 2, negative means that it is never held.
 	MinNodes int
 	// Carry says which payloads travel. Other signals travel without their payloads. If a
-	// payload cannot be encoded, its signal is not sent.
+	// payload cannot be encoded, its signal is not sent, and all nodes count it as missed; if it
+	// cannot be decoded, its signal is refused. A panic counts as an error. A payload of a raised
+	// signal is encoded in the background, 1000 of them between two beats: this must not take Lease.
 	Carry []Carrier
 	// MaxQueued is how many raised signals may wait to be sent. Further ones are not sent, and
 	// all nodes count them as missed. 0 means 16,384. Negative is an error.
 	MaxQueued int
 	// MaxRate is how many signals a second another node may raise here; further ones are
-	// refused. 0 means 200,000, negative no limit.
+	// counted, not raised. 0 means 200,000, negative no limit.
 	MaxRate int
 }
 

@@ -1,5 +1,7 @@
 package mesh
 
+import "time"
+
 // maxDrift is one in so many: two clocks run apart by no more.
 const maxDrift = 1000
 
@@ -10,58 +12,42 @@ type Losses struct {
 	Over   uint64 `json:"over"`   // they came faster than MaxRate
 }
 
-func (l *Losses) add(m Losses) {
-	l.Missed += m.Missed
-	l.Late += m.Late
-	l.Over += m.Over
-}
-
 // origin is a run of a node.
 type origin struct {
 	run, name string
-	heard     int64 // when the newest message was sent, by the clock here
-	gone      bool  // it has said that it leaves
+	heard     time.Duration // when the newest message was sent, by the clock here
+	gone      bool          // it has said that it leaves
 
-	least, at int64 // smallest difference of the clocks, when the last message came
+	least, at time.Duration // smallest difference of the clocks, when the last message came
 
 	holds  map[uint64]*hold
+	stand  int // how many of them are accepted
 	digest uint64
-	proved int64 // when the beat was sent that said that holds is right
+	proved time.Duration // when the beat was sent that said that holds is right
 
-	started      bool   // a number is known
-	last         uint64 // number of the newest fact
-	told         uint64 // what of Missed was told
-	second, this int64  // of the rate
-	acked        *message
-	flushed      uint64 // lost facts at the end of the last Flush
+	started bool          // a number is known
+	last    uint64        // number of the newest fact
+	told    uint64        // what of Missed was told
+	second  time.Duration // of the rate
+	this    int           // facts in it
+	acked   *message
+	flushed uint64 // lost facts at the end of the last Flush
 	Losses
 }
 
 // hold is a held fact of an origin, or of this node about itself.
 type hold struct {
-	node    string // "": this one
-	item    *item  // nil: not accepted, it only counts for the digest
-	proved  int64  // when the message was sent that has named it
-	release func() // of the shell
+	node    string        // "": this one
+	item    *item         // nil: not accepted, it only counts for the digest
+	proved  time.Duration // when the message was sent that has named it
+	release func()        // of the shell
 }
 
 // age returns how long a message was under way, beyond the fastest one. Clocks drift, so the
 // fastest one may have been slower, the longer ago it was.
-func (o *origin) age(now, sent int64) int64 {
+func (o *origin) age(now, sent time.Duration) time.Duration {
 	o.least, o.at = min(now-sent, o.least+(now-o.at)/maxDrift), now
 	return max(0, now-sent-o.least)
-}
-
-// pass notes that facts up to a number have come, or never will. It returns how many missed ones
-// it has not returned before.
-func (o *origin) pass(last uint64) (untold uint64) {
-	if last > o.last {
-		o.Missed += last - o.last
-		o.last = last
-	}
-	untold = o.Missed - o.told
-	o.told = o.Missed
-	return untold
 }
 
 func (o *origin) lost() uint64 { return o.Missed + o.Late + o.Over }

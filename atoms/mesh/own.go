@@ -2,8 +2,10 @@ package mesh
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -16,18 +18,17 @@ type own struct {
 	digest       uint64
 	beats        uint64 // so far
 	asks         map[*ask]bool
-	asked        uint64 // one more than what is to be sent before a beat asks; 0: none has to
 	pending
 }
 
 // pending is what is to be sent, in the order of its fields.
 type pending struct {
-	fresh []share       // held from now on
-	ended []uint64      // and not any more
-	list  bool          // all held facts
-	facts []core.Signal // Seq is the number
-	beat  bool
-	wakes []string
+	changes []share       // facts that are held from now on, or not any more
+	list    bool          // all held facts
+	facts   []core.Signal // Seq is the number
+	beat    bool
+	leave   bool // the last beat
+	wakes   []string
 }
 
 // raise queues a fact. If most facts wait already, it is not sent, and the other nodes will
@@ -42,42 +43,41 @@ func (o *own) raise(s core.Signal, most int) {
 	o.facts = append(o.facts, s)
 }
 
-// hold adds a held fact, unless it cannot be sent or there are too many.
+// hold adds a held fact. If it cannot be sent or there are too many, the other nodes will count
+// it as missed.
 func (o *own) hold(s share) {
 	if s.data == nil || len(o.holds) >= maxHolds {
+		o.last++
 		o.unsent++
 		return
 	}
 	o.holds[s.id] = s
-	o.digest ^= mix(s.id)
-	if o.fresh = append(o.fresh, s); len(o.fresh) > maxHolds {
-		o.fresh, o.ended, o.list = nil, nil, true // the list says it, too
-	}
+	o.change(s)
 }
 
 // release ends a held fact.
 func (o *own) release(id uint64) {
 	if _, held := o.holds[id]; held {
 		delete(o.holds, id)
-		o.digest ^= mix(id)
-		o.ended = append(o.ended, id)
+		o.change(share{id, fmt.Appendf(nil, `{"id":%d}`, id)})
 	}
 }
 
-// wake queues a wake-up, once.
-func (o *own) wake(queue string) {
-	if !slices.Contains(o.wakes, queue) {
-		o.wakes = append(o.wakes, queue)
+// change queues a change of held facts.
+func (o *own) change(s share) {
+	o.digest ^= mix(s.id)
+	if o.changes = append(o.changes, s); len(o.changes) > 2*maxHolds {
+		o.changes, o.list = nil, true // the list says it, too
 	}
 }
 
 // busy reports whether there is something to be sent.
 func (o *own) busy() bool {
-	return o.beat || o.list || o.asked > 0 || len(o.fresh)+len(o.ended)+len(o.facts)+len(o.wakes) > 0
+	return o.beat || o.leave || o.list || len(o.changes)+len(o.facts)+len(o.wakes) > 0
 }
 
-// take returns what is to be sent now, with the list and the beat if they are.
-func (o *own) take() (p pending, list []share, beat message) {
+// take returns what is to be sent at that time, with the list and the beat if they are.
+func (o *own) take(now time.Duration) (p pending, list []share, beat message) {
 	p, o.pending = o.pending, pending{}
 	passed := o.last // facts up to this number have been sent, or never will be
 	if len(p.facts) > maxBatch {
@@ -87,12 +87,14 @@ func (o *own) take() (p pending, list []share, beat message) {
 	if p.list {
 		list = slices.SortedFunc(maps.Values(o.holds), func(a, b share) int { return cmp.Compare(a.id, b.id) })
 	}
-	if o.asked > 0 && o.asked <= passed+1 {
-		p.beat, o.asked = true, 0
+	for a := range o.asks {
+		if a.beat == 0 && a.last <= passed {
+			a.beat, p.beat = o.beats+1, true
+		}
 	}
 	if p.beat {
 		o.beats++
-		beat = message{Is: isBeat, Last: passed, Held: len(o.holds), Digest: o.digest}
+		beat = message{Is: isBeat, Sent: now, Last: passed, Held: len(o.holds), Digest: o.digest}
 		if len(o.asks) > 0 {
 			beat.Ask = o.beats
 		}

@@ -24,7 +24,7 @@ func (m *Mesh) subject(topic, run string) string {
 
 // listen subscribes to the topics of the cluster, and waits until the server knows it.
 func (m *Mesh) listen(ctx context.Context) error {
-	for _, pattern := range []string{m.subject("all.*", "*"), m.subject(topicTo, m.table.run), m.subject(topicWake, "*")} {
+	for _, pattern := range []string{m.subject("all.*", "*"), m.subject(topicTo+m.table.run, "*"), m.subject(topicWake, "*")} {
 		s, err := m.bus.Subscribe(pattern, m.hear)
 		if err != nil {
 			return fmt.Errorf("mesh: subscribe: %w", err)
@@ -44,8 +44,6 @@ func (m *Mesh) hear(got *nats.Msg) {
 	at := strings.LastIndexByte(got.Subject, '.')
 	topic, run := got.Subject[len(subjects)+len(m.opts.Cluster)+1:at], got.Subject[at+1:]
 	switch {
-	case topic == topicTo:
-		run = "" // of this node; that of the sender is in the message
 	case run == m.table.run:
 		return
 	case topic == topicWake:
@@ -58,7 +56,7 @@ func (m *Mesh) hear(got *nats.Msg) {
 	msg, need := decode(got.Data, run), false
 	m.do(func() {
 		t := m.table
-		switch o := t.origins[msg.Run]; {
+		switch o := t.origins[run]; {
 		case topic == topicState:
 			need = t.state(m.now(), msg)
 		case msg.Is == isNeed:
@@ -70,7 +68,7 @@ func (m *Mesh) hear(got *nats.Msg) {
 		}
 	})
 	if need {
-		m.publish(topicTo, run, message{Is: isNeed}, nil)
+		m.publish(topicTo+run, message{Is: isNeed}, nil)
 	}
 }
 
@@ -94,18 +92,20 @@ func (m *Mesh) raise(msg *message) {
 		return
 	}
 	m.mu.Lock()
-	missed, lost := o.pass(msg.Last), o.lost()
+	m.table.pass(o, msg.Last)
+	missed, lost := o.Missed-o.told, o.lost()
+	o.told = o.Missed
 	m.mu.Unlock()
 	if missed > 0 {
 		Missed.Raise(m.sink, o.name, missed)
 	}
 	if msg.Ask > 0 {
-		m.publish(topicTo, o.run, message{Is: isAck, Ask: msg.Ask, Last: msg.Last, Lost: lost}, nil)
+		m.publish(topicTo+o.run, message{Is: isAck, Ask: msg.Ask, Lost: lost}, nil)
 	}
 }
 
 // now is the time of the table.
-func (m *Mesh) now() int64 { return int64(time.Since(m.start)) }
+func (m *Mesh) now() time.Duration { return time.Since(m.start) }
 
 // record raises a fact of another node, or holds it. Raised is what it counts as raised: 1 or 0.
 func (m *Mesh) record(it *item, node string, raised uint64) (release func()) {

@@ -13,7 +13,7 @@ import (
 type Node struct {
 	Name string    `json:"name"`
 	Seen time.Time `json:"seen"` // when its newest message was sent, by the clock here
-	Held int       `json:"held"` // how many signals it holds here
+	Held int       `json:"held"` // how many signals it holds that Accept lets in
 	Losses
 }
 
@@ -23,7 +23,7 @@ func (m *Mesh) Nodes() (nodes []Node) {
 	m.do(func() {
 		m.table.expire(m.now())
 		for _, o := range m.table.counted {
-			nodes = append(nodes, Node{o.name, m.start.Add(time.Duration(o.heard)), len(o.holds), o.Losses})
+			nodes = append(nodes, Node{o.name, m.start.Add(o.heard), o.stand, o.Losses})
 		}
 	})
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -57,9 +57,6 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (m *Mesh) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o, t, losses := &m.own, m.table, m.table.forgotten
-	for _, n := range t.origins {
-		losses.add(n.Losses)
-	}
-	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, losses}
+	o, t := &m.own, m.table
+	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, t.Losses}
 }

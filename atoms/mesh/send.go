@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -12,13 +11,23 @@ import (
 func (m *Mesh) send() {
 	for busy := true; busy; {
 		m.mu.Lock()
+		now := time.Now()
+		sent := m.stamps.at(now)
 		busy = m.own.busy()
-		p, list, beat := m.own.take()
+		p, list, beat := m.own.take(sent)
 		m.mu.Unlock()
-		m.sendHeld(&p, list)
-		m.sendFacts(p.facts)
+		if len(p.changes) > 0 {
+			m.publish(topicState, message{Is: isHeld, Sent: sent}, p.changes)
+		}
+		if p.list {
+			m.publish(topicState, message{Is: isList, Sent: sent}, list)
+		}
+		m.sendFacts(p.facts, now, sent)
 		if beat.Is != "" {
-			m.publish(topicState, m.table.run, beat, nil)
+			m.publish(topicState, beat, nil)
+		}
+		if p.leave {
+			m.publish(topicState, message{Is: isLeave, Sent: sent}, nil)
 		}
 		for _, queue := range p.wakes {
 			m.bus.Publish(m.subject(topicWake, m.table.run), []byte(queue))
@@ -26,36 +35,16 @@ func (m *Mesh) send() {
 	}
 }
 
-// sendHeld sends what has changed about held facts, and their list if somebody needs it.
-func (m *Mesh) sendHeld(p *pending, list []share) {
-	for _, part := range parts(p.fresh) {
-		m.publish(topicState, m.table.run, message{Is: isHeld}, part)
-	}
-	for ended := range slices.Chunk(p.ended, maxBatch) { // facts may have been held for a moment
-		m.publish(topicState, m.table.run, message{Is: isHeld, Ended: ended}, nil)
-	}
-	if !p.list {
-		return
-	}
-	var from uint64
-	for _, part := range parts(list) {
-		upto := part[len(part)-1].id
-		m.publish(topicState, m.table.run, message{Is: isHeld, From: from, Upto: upto}, part)
-		from = upto
-	}
-	m.publish(topicState, m.table.run, message{Is: isHeld, From: from, Upto: math.MaxUint64}, nil)
-}
-
-// sendFacts sends raised facts.
-func (m *Mesh) sendFacts(facts []core.Signal) {
+// sendFacts sends raised facts. They age while they are encoded.
+func (m *Mesh) sendFacts(facts []core.Signal, now time.Time, sent time.Duration) {
 	var all []share
 	for _, f := range facts {
-		if s := m.carriers.encode(f.Seq, f, int64(time.Since(f.Time))); s.data != nil {
+		if s := m.carriers.encode(f.Seq, f, now.Sub(f.Time)); s.data != nil {
 			all = append(all, s)
 		}
 	}
-	for _, part := range parts(all) {
-		m.publish(topicFacts, m.table.run, message{Is: isFacts}, part)
+	if len(all) > 0 {
+		m.publish(topicFacts, message{Is: isFacts, Sent: sent}, all)
 	}
 	m.mu.Lock()
 	m.own.sent += uint64(len(all))
@@ -63,26 +52,32 @@ func (m *Mesh) sendFacts(facts []core.Signal) {
 	m.mu.Unlock()
 }
 
-// publish sends a message. If it fails, the message is lost, like others.
-func (m *Mesh) publish(topic, run string, msg message, items []share) {
-	if msg.Node = m.opts.Name; topic == topicTo {
-		msg.Run = m.table.run
-	} else {
-		msg.Sent = m.stamps.at(time.Now())
+// publish sends a message, or several with a part of the items each. If it fails, the message is
+// lost, like others.
+func (m *Mesh) publish(topic string, msg message, items []share) {
+	msg.Node = m.opts.Name
+	for more := true; more; {
+		part, rest := cut(items)
+		items, more = rest, len(rest) > 0
+		if msg.Is == isList {
+			msg.From, msg.Upto = msg.Upto, math.MaxUint64
+			if more {
+				msg.Upto = rest[0].id - 1
+			}
+		}
+		m.bus.Publish(m.subject(topic, m.table.run), encode(msg, part))
 	}
-	m.bus.Publish(m.subject(topic, run), encode(msg, items))
 }
 
 // stamps measures time since a start. It never falls behind real time: the clock of the
 // system may be set, and the monotonic clock may stand still while the machine sleeps.
 type stamps struct {
 	last    time.Time
-	elapsed int64
+	elapsed time.Duration
 }
 
-func (s *stamps) at(now time.Time) int64 {
-	wall := now.Round(0).Sub(s.last.Round(0))
-	s.elapsed += int64(max(0, now.Sub(s.last), wall))
+func (s *stamps) at(now time.Time) time.Duration {
+	s.elapsed += max(0, now.Sub(s.last), now.Round(0).Sub(s.last.Round(0)))
 	s.last = now
 	return s.elapsed
 }

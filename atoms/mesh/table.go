@@ -1,26 +1,30 @@
 package mesh
 
-import "math"
+import (
+	"maps"
+	"math"
+	"time"
+)
 
-const maxOrigins = 1024
+const (
+	maxOrigins = 1024
+	maxEffects = 100_000 // that wait for a handler
+)
 
 // table is what this node has learned from the others: a plain structure without lock and clock.
-// Times are nanoseconds of this node's monotonic clock. A step appends its effects.
+// Times are those of this node's monotonic clock. A step appends its effects.
 type table struct {
-	run, name string // of this node
-	lease     int64
-	maxLate   int64              // negative: no limit
-	maxRate   int                // likewise
-	accepts   func(string) bool  // by name
-	origins   map[string]*origin // by run
-	counted   map[string]*origin // by name: the newest run of that name, if it is alive
-	self      *origin            // what this node holds about itself
-	effects   []effect
-	greet     bool   // a node is heard that was not: a beat lets it hear this one at once
-	raised    uint64 // facts
-	refused   uint64 // messages and facts
-	forgotten Losses // of runs that are forgotten
-	closed    bool
+	opts    Options
+	run     string             // of this node
+	origins map[string]*origin // by run
+	counted map[string]*origin // by name: the newest run of that name, if it is alive
+	self    *origin            // what this node holds about itself
+	effects []effect
+	beatAt  time.Duration // when the next beat of this node is due
+	raised  uint64        // facts
+	refused uint64        // messages and facts
+	closed  bool
+	Losses  // also of runs that are forgotten
 }
 
 // effect is what a step wants to happen: one of its fields.
@@ -32,53 +36,42 @@ type effect struct {
 
 // hear notes that a message of a run has come, and returns the run, or nil if it must be
 // ignored.
-func (t *table) hear(now int64, m *message) *origin {
+func (t *table) hear(now time.Duration, m *message) *origin {
 	o, newest := t.origins[m.Run], t.counted[m.Node]
-	if o == nil && m.Node != "" && (len(t.origins) < maxOrigins || t.forget()) {
+	if len(t.origins) >= maxOrigins && o == nil { // forget the silent ones
+		maps.DeleteFunc(t.origins, func(_ string, o *origin) bool { return t.counted[o.name] != o })
+	}
+	if o == nil && m.Node != "" && len(t.origins) < maxOrigins {
 		o = &origin{run: m.Run, name: m.Node, heard: math.MinInt64, least: now - m.Sent, at: now, holds: map[uint64]*hold{}, acked: new(message)}
 		t.origins[m.Run] = o
 	}
-	if t.closed || o == nil || o.gone || o.name != m.Node || newest != nil && newest.run > o.run || o.name == t.name && o.run < t.run {
+	if t.closed || o == nil || o.name != m.Node || newest != nil && newest.run > o.run || o.name == t.opts.Name && o.run < t.run {
 		t.refused++
 		return nil
 	}
-	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && o.heard+t.lease > now {
-		t.silence(o.name)
-		t.counted[o.name], t.greet = o, true
+	if o.heard = max(o.heard, now-o.age(now, m.Sent)); newest != o && !o.gone && o.heard+t.opts.Lease > now {
+		if newest != nil {
+			t.silence(newest)
+		}
+		t.counted[o.name], t.beatAt = o, 0 // the beat lets it hear this node at once
 	}
 	return o
 }
 
-// forget makes room for a new run: it forgets the one that has been silent for the longest time.
-func (t *table) forget() bool {
-	var oldest *origin
-	for _, o := range t.origins {
-		if t.counted[o.name] != o && (oldest == nil || o.heard < oldest.heard) {
-			oldest = o
-		}
-	}
-	if oldest != nil {
-		delete(t.origins, oldest.run)
-		t.forgotten.add(oldest.Losses)
-	}
-	return oldest != nil
-}
-
 // silence ends what a node holds: it is gone, silent, or there is a newer run.
-func (t *table) silence(name string) {
-	if o := t.counted[name]; o != nil {
-		for id := range o.holds {
-			t.end(o, id)
-		}
+func (t *table) silence(o *origin) {
+	for id := range o.holds {
+		t.end(o, id)
 	}
-	delete(t.counted, name)
+	delete(t.counted, o.name)
 }
 
-// close ends what all nodes hold.
+// close ends what all nodes hold, and this one about itself.
 func (t *table) close() {
-	for name := range t.counted {
-		t.silence(name)
+	for _, o := range t.counted {
+		t.silence(o)
 	}
+	t.silence(t.self)
 	t.closed = true
 }
 
@@ -90,22 +83,24 @@ func (t *table) end(o *origin, id uint64) {
 	delete(o.holds, id)
 	o.digest ^= mix(id)
 	if h.item != nil {
+		o.stand--
 		t.effects = append(t.effects, effect{ends: h})
 	}
 }
 
-func (t *table) begin(o *origin, it *item, at int64) {
+func (t *table) begin(o *origin, it *item, at time.Duration) {
 	h := o.holds[it.ID]
 	if h == nil {
-		if len(o.holds) >= 2*maxHolds { // changes come before what makes room for them
+		if len(o.holds) >= 2*maxHolds || len(t.effects) >= maxEffects { // a later list has it
 			t.refused++
 			return
 		}
 		h = &hold{node: o.name, proved: at}
 		o.holds[it.ID] = h
 		o.digest ^= mix(it.ID)
-		if o == t.self || it.fits() && t.accepts(it.Name) {
+		if o == t.self || len(it.Name) <= maxName && mayTravel(t.opts.Accept, it.Name) {
 			h.item = new(*it)
+			o.stand++
 			t.effects = append(t.effects, effect{begins: h})
 		} else {
 			t.refused++
@@ -116,12 +111,12 @@ func (t *table) begin(o *origin, it *item, at int64) {
 
 // state handles a message about held facts. It reports whether the run has to be asked for
 // them.
-func (t *table) state(now int64, m *message) (need bool) {
+func (t *table) state(now time.Duration, m *message) (need bool) {
 	o := t.hear(now, m)
 	if o == nil {
 		return false
 	}
-	if o.gone = m.Is == isLeave; t.counted[o.name] != o {
+	if o.gone = o.gone || m.Is == isLeave; t.counted[o.name] != o {
 		return false
 	}
 	at := now - o.age(now, m.Sent)
@@ -132,17 +127,20 @@ func (t *table) state(now int64, m *message) (need bool) {
 		} else {
 			o.proved = max(o.proved, at)
 		}
-		t.effects = append(t.effects, effect{beat: m})
-	case isHeld:
+		if len(t.effects) < maxEffects { // else the next one says it
+			t.effects = append(t.effects, effect{beat: m})
+		}
+	case isHeld, isList:
 		named := map[uint64]bool{}
 		for i := range m.Items {
-			t.begin(o, &m.Items[i], at)
-			named[m.Items[i].ID] = true
+			if it := &m.Items[i]; it.Name != "" {
+				t.begin(o, it, at)
+				named[it.ID] = true
+			} else {
+				t.end(o, it.ID)
+			}
 		}
-		for _, id := range m.Ended {
-			t.end(o, id)
-		}
-		if m.Upto > 0 {
+		if m.Is == isList {
 			for id := range o.holds {
 				if m.From < id && id <= m.Upto && !named[id] {
 					t.end(o, id)
@@ -150,40 +148,41 @@ func (t *table) state(now int64, m *message) (need bool) {
 			}
 		}
 	case isLeave:
-		t.silence(o.name)
+		t.silence(o)
 	default:
 		t.refused++
 	}
 	return need
 }
 
-// expire ends what has not been proved for Lease, and returns when that happens next.
-func (t *table) expire(now int64) (next int64) {
-	next = math.MaxInt64
+// expire ends what has not been proved for Lease, and returns when that happens next, or a beat
+// is due.
+func (t *table) expire(now time.Duration) (next time.Duration) {
+	next = t.beatAt
 	for _, o := range t.counted {
-		if o.heard+t.lease <= now {
+		if o.heard+t.opts.Lease <= now {
 			t.effects = append(t.effects, effect{lost: o.name})
-			t.silence(o.name)
+			t.silence(o)
 			continue
 		}
-		due := o.proved + t.lease
+		due := o.proved + t.opts.Lease
 		if due <= now {
 			due = math.MaxInt64
 			for id, h := range o.holds {
-				if end := h.proved + t.lease; end > now {
+				if end := h.proved + t.opts.Lease; end > now {
 					due = min(due, end)
 				} else {
 					t.end(o, id)
 				}
 			}
 		}
-		next = min(next, due, o.heard+t.lease)
+		next = min(next, due, o.heard+t.opts.Lease)
 	}
 	return next
 }
 
 // arrive handles a message of raised facts, or a beat behind them.
-func (t *table) arrive(now int64, m *message) *origin {
+func (t *table) arrive(now time.Duration, m *message) *origin {
 	o := t.hear(now, m)
 	if o != nil && !o.started {
 		o.started, o.last = true, m.Last
@@ -195,35 +194,42 @@ func (t *table) arrive(now int64, m *message) *origin {
 }
 
 // admit reports whether a fact of a message is to be raised now.
-func (t *table) admit(now int64, o *origin, it *item, sent int64) bool {
-	if it.ID <= o.last {
+func (t *table) admit(now time.Duration, o *origin, it *item, sent time.Duration) bool {
+	if t.closed || it.ID <= o.last {
 		t.refused++
 		return false
 	}
-	o.Missed += it.ID - o.last - 1
+	t.pass(o, it.ID-1)
 	o.last = it.ID
-	if now-o.second >= 1_000_000_000 {
+	if now-o.second >= time.Second {
 		o.second, o.this = now, 0
 	}
-	switch o.this++; {
-	case t.maxRate >= 0 && o.this > int64(t.maxRate):
-		o.Over++
+	switch {
+	case t.opts.MaxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.opts.MaxLate:
+		o.Late, t.Late = o.Late+1, t.Late+1
+	case it.Name == "" || len(it.Name) > maxName || !mayTravel(t.opts.Accept, it.Name):
 		t.refused++
-	case t.maxLate >= 0 && o.age(now, sent)+min(max(it.Age, 0), math.MaxInt64/2) > t.maxLate:
-		o.Late++
-	case !it.fits() || !t.accepts(it.Name):
-		t.refused++
+	case t.opts.MaxRate >= 0 && o.this >= t.opts.MaxRate:
+		o.Over, t.Over = o.Over+1, t.Over+1
 	default:
+		o.this++
 		t.raised++
 		return true
 	}
 	return false
 }
 
+// pass notes that facts up to a number have come, or never will.
+func (t *table) pass(o *origin, last uint64) {
+	if last > o.last {
+		o.Missed, t.Missed, o.last = o.Missed+last-o.last, t.Missed+last-o.last, last
+	}
+}
+
 // say lets this node hold a fact about itself, or not.
 func (t *table) say(id uint64, name string, want bool) {
 	if want {
-		t.begin(t.self, &item{ID: id, Name: name, Key: t.name}, 0)
+		t.begin(t.self, &item{ID: id, Name: name, Key: t.opts.Name}, 0)
 	} else {
 		t.end(t.self, id)
 	}

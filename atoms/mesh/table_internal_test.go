@@ -19,8 +19,8 @@ import (
 
 func testTable() *table {
 	return &table{
-		run: "5", name: "here", lease: 100, maxLate: 100, maxRate: -1, origins: map[string]*origin{}, counted: map[string]*origin{},
-		accepts: func(name string) bool { return name != "refused" },
+		opts: Options{Name: "here", Lease: 100, MaxLate: 100, MaxRate: -1, Accept: "a"},
+		run:  "5", origins: map[string]*origin{}, counted: map[string]*origin{},
 	}
 }
 
@@ -29,46 +29,47 @@ func testTable() *table {
 type world struct {
 	t        *testing.T
 	r        *rand.Rand
-	now      int64
+	now      time.Duration
 	sender   own
 	ids      uint64
 	table    *table
 	way      []sent
-	released map[uint64]int64 // when it was released
-	shown    map[*hold]bool   // what stands at the receiver, from its effects
-	lastBeat int64            // when the newest beat that has come was sent
+	released map[uint64]time.Duration // when it was released
+	shown    map[*hold]bool           // what stands at the receiver, from its effects
+	lastBeat time.Duration            // when the newest beat that has come was sent
 	raised   []uint64
 	base     uint64 // the number before the first that can be heard
 	quiet    bool   // nothing is lost or late
 }
 
 type sent struct {
-	at, by int64 // when it was sent, and when it arrives
+	at, by time.Duration // when it was sent, and when it arrives
 	m      message
 }
 
 const (
-	hour      = int64(time.Hour)
+	hour      = time.Hour
 	beatEvery = 25
 )
 
 // send takes what there is, and puts it on its way.
 func (w *world) send() {
-	p, list, beat := w.sender.take()
+	p, list, beat := w.sender.take(0)
 	named := func(all []share) (items []item) {
 		for _, s := range all {
-			items = append(items, item{ID: s.id, Name: "a"})
+			it := item{ID: s.id, Name: "a"}
+			if s.data != nil { // that of a release
+				it.Name = ""
+			}
+			items = append(items, it)
 		}
 		return items
 	}
-	for _, s := range p.fresh {
+	for _, s := range p.changes {
 		w.put(message{Is: isHeld, Items: named([]share{s})})
 	}
-	for _, id := range p.ended {
-		w.put(message{Is: isHeld, Ended: []uint64{id}})
-	}
 	for from := uint64(0); p.list && from < math.MaxUint64; { // in up to three parts
-		m := message{Is: isHeld, From: from, Upto: math.MaxUint64}
+		m := message{Is: isList, From: from, Upto: math.MaxUint64}
 		if n := 1 + w.r.IntN(len(list)+1); n < len(list) {
 			m.Upto, m.Items, list = list[n-1].id, named(list[:n]), list[n:]
 		} else {
@@ -94,10 +95,10 @@ func (w *world) put(m message) {
 	m.Node, m.Run, m.Sent = "there", "3", w.now+hour
 	by := w.now + 1
 	if !w.quiet {
-		by += w.r.Int64N(5)
+		by += time.Duration(w.r.IntN(5))
 	}
 	if !w.quiet && w.r.IntN(30) == 0 {
-		by += w.r.Int64N(400) // a cut
+		by += time.Duration(w.r.IntN(400)) // a cut
 	}
 	for _, s := range w.way {
 		by = max(by, s.by)
@@ -129,12 +130,12 @@ func (w *world) arrive() {
 		}
 		for i := range s.m.Items {
 			if it := &s.m.Items[i]; w.table.admit(w.now, o, it, s.m.Sent) {
-				require.LessOrEqual(w.t, w.now-s.at, w.table.maxLate+w.fastest(), "too old")
+				require.LessOrEqual(w.t, w.now-s.at, w.table.opts.MaxLate+w.fastest(), "too old")
 				w.raised = append(w.raised, it.ID)
 			}
 		}
 		if s.m.Is == isBeat {
-			o.pass(s.m.Last)
+			w.table.pass(o, s.m.Last)
 		}
 		return true
 	})
@@ -153,15 +154,15 @@ func (w *world) arrive() {
 	for h := range w.shown {
 		require.False(w.t, ids[h.item.ID], "held twice")
 		ids[h.item.ID] = true
-		require.Less(w.t, w.now, w.lastBeat+w.table.lease+w.fastest(), "held without a beat")
+		require.Less(w.t, w.now, w.lastBeat+w.table.opts.Lease+w.fastest(), "held without a beat")
 		if at, ok := w.released[h.item.ID]; ok {
-			require.Less(w.t, w.now, at+beatEvery+w.table.lease+w.fastest(), "released long ago") // a hold and its release may wait for the next beat
+			require.Less(w.t, w.now, at+beatEvery+w.table.opts.Lease+w.fastest(), "released long ago") // a hold and its release may wait for the next beat
 		}
 	}
 }
 
 // fastest is how long the fastest message was under way.
-func (w *world) fastest() int64 { return w.table.origins["3"].least + hour }
+func (w *world) fastest() time.Duration { return w.table.origins["3"].least + hour }
 
 // In random schedules, a receiver holds nothing that is not proved, raises each fact once and in
 // order, counts all others, and holds the same when all is quiet.
@@ -175,7 +176,7 @@ func TestTableModel(t *testing.T) {
 	for seed := range seeds {
 		w := &world{
 			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]share{}},
-			released: map[uint64]int64{}, shown: map[*hold]bool{}, lastBeat: math.MinInt64 / 2,
+			released: map[uint64]time.Duration{}, shown: map[*hold]bool{}, lastBeat: math.MinInt64 / 2,
 		}
 		step := func() {
 			w.now++
@@ -192,7 +193,8 @@ func TestTableModel(t *testing.T) {
 			switch w.r.IntN(20) {
 			case 0:
 				w.ids++
-				w.sender.hold(share{id: w.ids})
+				w.sender.holds[w.ids] = share{id: w.ids}
+				w.sender.change(share{id: w.ids})
 			case 1:
 				for id := range w.sender.holds {
 					w.released[id] = w.now
@@ -221,14 +223,14 @@ func TestTableModel(t *testing.T) {
 // What the model does not send: messages that come twice or too late, and lists that end facts.
 func TestTable(t *testing.T) {
 	b := testTable()
-	at := func(now int64, m message) (need bool) {
+	at := func(now time.Duration, m message) (need bool) {
 		m.Node, m.Run, m.Sent = "there", "3", now
 		return b.state(now, &m)
 	}
 	held := func() []uint64 { return slices.Sorted(maps.Keys(b.origins["3"].holds)) }
 	at(0, message{Is: isHeld, Items: []item{{ID: 1, Name: "a"}, {ID: 2, Name: "a"}, {ID: 3, Name: "refused"}, {ID: 4, Name: "a"}}})
 	assert.Len(t, b.effects, 3)
-	at(1, message{Is: isHeld, From: 1, Upto: 3})
+	at(1, message{Is: isList, From: 1, Upto: 3})
 	assert.Equal(t, []uint64{1, 4}, held(), "a part says nothing about others")
 	assert.False(t, at(1, message{Is: isBeat, Held: 2, Digest: mix(1) ^ mix(4)}))
 
@@ -237,14 +239,28 @@ func TestTable(t *testing.T) {
 	assert.False(t, b.admit(1, o, &item{ID: 7, Name: "a"}, 1), "twice")
 	assert.False(t, b.admit(1, o, &item{ID: 8, Name: "a", Age: 101}, 1), "it waited at its node")
 	assert.False(t, b.admit(1, o, &item{ID: 9, Name: "a", Age: math.MaxInt64}, -math.MaxInt64/2), "no overflow")
-	assert.EqualValues(t, 2, o.lost())
+	b.opts.MaxRate, b.opts.Accept = 2, "*"
+	assert.True(t, b.admit(1, o, &item{ID: 10, Name: "a"}, 1), "what is too old does not count")
+	assert.False(t, b.admit(1, o, &item{ID: 11, Name: "a"}, 1))
+	assert.EqualValues(t, 3, o.lost())
+	b.opts.MaxRate = -1
+	for i, name := range []string{"", "mesh.lost", strings.Repeat("x", maxName+1)} {
+		assert.False(t, b.admit(1, o, &item{ID: uint64(12 + i), Name: name}, 1))
+	}
 
-	now, sent := int64(1), int64(1)
+	for range 2 * maxEffects { // a handler does not return
+		at(1, message{Is: isHeld, Items: []item{{ID: 5, Name: "a"}, {ID: 5}}})
+		at(1, message{Is: isBeat})
+	}
+	assert.LessOrEqual(t, len(b.effects), maxEffects+1)
+	b.effects = nil
+
+	now, sent := time.Duration(1), time.Duration(1)
 	for range 100 { // the clock of the node is slow, and it is silent for an hour
 		now, sent = now+hour, sent+hour-hour/2000
 		assert.Zero(t, o.age(now, sent))
 	}
-	assert.EqualValues(t, time.Minute, o.age(now, sent-int64(time.Minute)))
+	assert.EqualValues(t, time.Minute, o.age(now, sent-time.Minute))
 
 	at(now, message{Is: isLeave})
 	assert.Empty(t, held())
@@ -258,11 +274,12 @@ func TestAskAfterFacts(t *testing.T) {
 	for range maxBatch + 2 {
 		o.raise(core.Signal{}, maxBatch+1)
 	}
-	o.asks[new(ask)], o.asked = true, o.last+1
-	_, _, beat := o.take()
+	a := &ask{last: o.last}
+	o.asks[a] = true
+	_, _, beat := o.take(0)
 	assert.Zero(t, beat.Ask)
-	_, _, beat = o.take()
-	assert.NotZero(t, beat.Ask)
+	_, _, beat = o.take(0)
+	assert.Equal(t, a.beat, beat.Ask)
 	assert.EqualValues(t, maxBatch+2, beat.Last, "what was not sent is passed as well")
 	assert.False(t, o.busy())
 }
@@ -285,12 +302,11 @@ func TestMessagesFit(t *testing.T) {
 	e.lose = func(_, _, _ string, data []byte) bool { largest = max(largest, len(data)); return true }
 	m := &Mesh{bus: wire{e, "one"}, table: &table{run: strings.Repeat("f", 32)}, opts: Options{Cluster: "test", Name: string(make([]byte, maxName))}}
 	e.subs = []*subscriber{{pattern: "*"}}
-	var p pending
+	var items []share
 	for id := range uint64(3 * maxBatch) {
-		p.ended, p.fresh = append(p.ended, math.MaxUint64-id), append(p.fresh, share{data: make([]byte, 60)})
+		items = append(items, share{math.MaxUint64 - id, make([]byte, 60)})
 	}
-	p.fresh, p.list = append(p.fresh, share{data: make([]byte, maxItems-1)}), true
-	m.sendHeld(&p, p.fresh)
+	m.publish(topicState, message{Is: isList, Sent: math.MaxInt64}, append(items, share{data: make([]byte, maxItems-1)}))
 	assert.Greater(t, largest, maxItems)
 	assert.LessOrEqual(t, largest, maxMessage)
 }

@@ -1,5 +1,7 @@
 package mesh
 
+import "slices"
+
 // Wake calls the functions of [Mesh.OnWake] for that queue on all nodes, here on this
 // goroutine. It does not wait for the others. Several calls may be one message; a message may
 // be lost.
@@ -7,7 +9,11 @@ package mesh
 // Wake and OnWake make a mesh a waker of durable queues: see durable.Options.Waker.
 func (m *Mesh) Wake(queue string) {
 	m.wakeHere(queue)
-	m.do(func() { m.own.wake(queue) })
+	m.do(func() {
+		if !slices.Contains(m.own.wakes, queue) {
+			m.own.wakes = append(m.own.wakes, queue)
+		}
+	})
 }
 
 // OnWake calls fn after each Wake for that queue on any node, until cancel is called. Fn must

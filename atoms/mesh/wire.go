@@ -2,9 +2,10 @@ package mesh
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -17,7 +18,7 @@ import (
 //	ephemeral.mesh.v1.CLUSTER.all.state.RUN  beats and held facts of the node
 //	ephemeral.mesh.v1.CLUSTER.all.facts.RUN  raised facts of the node
 //	ephemeral.mesh.v1.CLUSTER.wake.RUN       the text is the name of a durable queue
-//	ephemeral.mesh.v1.CLUSTER.to.RUN         answers to the node
+//	ephemeral.mesh.v1.CLUSTER.to.RUN.RUN     answers to the first node, of the second
 //
 // A program with another version of the protocol has other subjects: neither hears the other.
 const (
@@ -25,13 +26,14 @@ const (
 	topicState = "all.state"
 	topicFacts = "all.facts"
 	topicWake  = "wake"
-	topicTo    = "to"
+	topicTo    = "to."
 )
 
 // What a message is.
 const (
 	isBeat  = "beat"  // state: the node lives, and what it has sent; it may ask for an ack
-	isHeld  = "held"  // state: facts that are held, and ids of those that are not
+	isHeld  = "held"  // state: facts that are held, and without a name those that are not any more
+	isList  = "list"  // state: a part of all facts that are held
 	isLeave = "leave" // state: the node has closed
 	isFacts = "facts" // facts: raised facts with their numbers
 	isNeed  = "need"  // to: the held facts are not known
@@ -43,44 +45,34 @@ const (
 	maxMessage = 64 << 10
 	maxItems   = maxMessage - 8<<10 // the rest of the message takes less than 8 kB
 	maxHolds   = 10_000             // of a node
-	maxBatch   = 1000               // facts or ids of a message
+	maxBatch   = 1000               // facts of a message
 )
 
 // message is any message.
 type message struct {
-	Is     string   `json:"is"`
-	Node   string   `json:"node"`
-	Run    string   `json:"run,omitempty"`    // of the sender; in the subject, if it is sent to all
-	Sent   int64    `json:"sent"`             // by the clock of its node
-	Last   uint64   `json:"last,omitempty"`   // beat: the highest number of a fact so far; ack: of the beat
-	Held   int      `json:"held,omitempty"`   // beat: how many facts are held
-	Digest uint64   `json:"digest,omitempty"` // beat: of their ids
-	Ask    uint64   `json:"ask,omitempty"`    // beat: its number, if it asks; ack: of the beat
-	Lost   uint64   `json:"lost,omitempty"`   // ack: facts of the node that were not raised
-	Ended  []uint64 `json:"ended,omitempty"`  // held
-	From   uint64   `json:"from,omitempty"`   // held: of the ids beyond this
-	Upto   uint64   `json:"upto,omitempty"`   // and up to this, all others have ended
-	Items  []item   `json:"items,omitempty"`  // held, facts
+	Is     string        `json:"is"`
+	Node   string        `json:"node"`
+	Run    string        `json:"-"`                // of the sender; it is in the subject
+	Sent   time.Duration `json:"sent"`             // by the clock of its node, but in answers
+	Last   uint64        `json:"last,omitempty"`   // beat: the highest number of a fact so far
+	Held   int           `json:"held,omitempty"`   // beat: how many facts are held
+	Digest uint64        `json:"digest,omitempty"` // beat: of their ids
+	Ask    uint64        `json:"ask,omitempty"`    // beat: its number, if it asks; ack: of the beat
+	Lost   uint64        `json:"lost,omitempty"`   // ack: facts of the node that were not raised
+	From   uint64        `json:"from,omitempty"`   // list: of the ids beyond this
+	Upto   uint64        `json:"upto,omitempty"`   // and up to this, all others have ended
+	Items  []item        `json:"items,omitempty"`  // held, list, facts
 }
 
 // item is a fact in a message.
 type item struct {
-	ID      uint64          `json:"id"` // of a raised fact: its number
-	Name    string          `json:"name"`
+	ID      uint64          `json:"id"`   // of a raised fact: its number
+	Name    string          `json:"name"` // "": the held fact has ended
 	Key     string          `json:"key,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	Causes  []string        `json:"causes,omitempty"`
-	Age     int64           `json:"age,omitempty"` // when it was sent, of a raised fact
+	Age     time.Duration   `json:"age,omitempty"` // when it was sent, of a raised fact
 	Payload json.RawMessage `json:"payload,omitempty"`
-}
-
-// fits reports whether the texts of the item are as they must be.
-func (it *item) fits() bool {
-	fits := it.Name != "" && len(it.Name) <= maxName
-	for _, text := range append([]string{it.Name, it.Key, it.Source}, it.Causes...) {
-		fits = fits && utf8.ValidString(text) // JSON would change it
-	}
-	return fits
 }
 
 // share is a fact of this node as others get it.
@@ -89,16 +81,15 @@ type share struct {
 	data []byte // an item
 }
 
-// parts cuts facts into parts that fit into a message each.
-func parts(all []share) (parts [][]share) {
+// cut cuts off the facts that fit into a message.
+func cut(all []share) (part, rest []share) {
 	size := 0
-	for i, from := 0, 0; i < len(all); i++ {
-		if size += len(all[i].data) + 1; i+1 == len(all) || i+1-from == maxBatch || size+len(all[i+1].data)+1 > maxItems {
-			parts = append(parts, all[from:i+1])
-			from, size = i+1, 0
+	for i := range all {
+		if size += len(all[i].data) + 1; i == maxBatch || size > maxItems {
+			return all[:i], all[i:]
 		}
 	}
-	return parts
+	return all, nil
 }
 
 // encode returns the message with facts.
@@ -111,14 +102,13 @@ func encode(m message, items []share) []byte {
 	return append(bytes.TrimSuffix(data, []byte{','}), "]}"...)
 }
 
-// decode returns the message in data, or an empty one if it is none that a node sends. Run is
-// that of the subject, or "".
+// decode returns the message of a run in data, or an empty one if it is none that a node sends.
 func decode(data []byte, run string) *message {
 	m := new(message)
 	if len(data) > maxMessage || json.Unmarshal(data, m) != nil || m.Node == "" || len(m.Node) > maxName {
 		return new(message)
 	}
-	m.Run = cmp.Or(run, m.Run)
+	m.Run = run
 	return m
 }
 
@@ -135,7 +125,8 @@ type Carrier struct {
 func Carry[P any](kind core.Kind[P]) Carrier {
 	return Carrier{
 		kind.Name(),
-		func(signal core.Signal) ([]byte, bool) {
+		func(signal core.Signal) (data []byte, ok bool) {
+			defer refuse(&ok)
 			p, ok := signal.Payload().(P)
 			if !ok {
 				return nil, signal.Payload() == nil
@@ -143,11 +134,19 @@ func Carry[P any](kind core.Kind[P]) Carrier {
 			data, err := json.Marshal(p)
 			return data, err == nil
 		},
-		func(data []byte) (any, bool) {
+		func(data []byte) (payload any, ok bool) {
+			defer refuse(&ok)
 			var p P
 			err := json.Unmarshal(data, &p)
 			return p, err == nil
 		},
+	}
+}
+
+// refuse makes a panic of the methods of a payload an error.
+func refuse(ok *bool) {
+	if recover() != nil {
+		*ok = false
 	}
 }
 
@@ -169,18 +168,22 @@ func newCarriers(all []Carrier) (carriers, error) {
 }
 
 // encode returns the fact as others get it, without data if it cannot travel.
-func (c carriers) encode(id uint64, s core.Signal, age int64) share {
+func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 	path := s.Path()
-	it, ok := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}, true
-	if carrier, found := c[s.Name]; found {
+	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
+	ok := s.Name != "" && len(s.Name) <= maxName && !changed(s.Key) && !changed(s.Source) && !slices.ContainsFunc(path, changed)
+	if carrier, found := c[s.Name]; found && ok {
 		it.Payload, ok = carrier.encode(s)
 	}
 	data, err := json.Marshal(it)
-	if !ok || err != nil || !it.fits() || len(data) >= maxItems {
+	if !ok || err != nil || len(data) >= maxItems {
 		return share{}
 	}
 	return share{id, data}
 }
+
+// changed reports whether JSON would change a text.
+func changed(text string) bool { return !utf8.ValidString(text) }
 
 // signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.
 func (c carriers) signal(it *item, held bool) (s core.Signal, ok bool) {

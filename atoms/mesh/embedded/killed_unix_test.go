@@ -20,7 +20,8 @@ func TestKilledAndStopped(t *testing.T) {
 	at := address(t)
 	opts := options("here")
 	opts.Lease = lease
-	here := join(t, run(t, embedded.Options{Clients: at, Secret: secret}).Conn(), opts)
+	conn := run(t, embedded.Options{Clients: at, Secret: secret}).Conn()
+	here := join(t, conn, opts)
 	killed, stopped := start(t, at, options("killed")), start(t, at, options("stopped"))
 	killed.do("hold a.killed")
 	stopped.do("hold a.stopped")
@@ -53,11 +54,15 @@ func TestKilledAndStopped(t *testing.T) {
 	here.present(t, "a.next")
 	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
 	stopped.do("wait mesh.duplicate")
-	refused := here.Stats().Refused
+	facts, err := conn.SubscribeSync("ephemeral.mesh.v1.test.all.facts.*")
+	require.NoError(t, err)
+	require.NoError(t, conn.FlushWithContext(soon(t)))
 	stopped.do("raise a.old")
-	for here.Stats().Refused == refused {
-		time.Sleep(lease / 20)
-	}
+	_, err = facts.NextMsgWithContext(soon(t))
+	require.NoError(t, err)
+	next.do("raise a.marker") // it comes behind what has come on this connection
+	here.present(t, "a.marker")
+	assert.NotZero(t, here.Stats().Refused)
 	assert.False(t, here.sink.Has("a.old, a.stopped"))
 	assert.True(t, here.sink.Has("a.next"))
 }
