@@ -160,7 +160,7 @@ var Libraries = []Library{
 	{
 		Module: "atoms/mesh",
 		Path:   "github.com/nats-io/nats.go",
-		Reason: "the client of NATS, which carries the messages; see docs/adr/0034",
+		Reason: "the client of NATS, which carries the messages; see docs/adr/0032",
 	},
 	{
 		Module: "atoms/mesh",
