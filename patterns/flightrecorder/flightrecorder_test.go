@@ -146,8 +146,8 @@ func TestMistakes(t *testing.T) {
 	for want, opts := range map[string]flightrecorder.Options{
 		"Options.On is empty":             {Dir: dir},
 		"must not match":                  {On: "flight.*", Dir: dir},
-		"Options.Dir: stat":               {On: "alarm", Dir: filepath.Join(dir, "none")},
-		"must be a directory":             {On: "alarm", Dir: file},
+		"Dir must be a directory: open":   {On: "alarm", Dir: filepath.Join(dir, "none")},
+		"Options.Dir must be a dir":       {On: "alarm", Dir: file},
 		"Keep is -1 and MinAge is 10s":    {On: "alarm", Dir: dir, Keep: -1},
 		"Keep is 10 and MinAge is -1ns, ": {On: "alarm", Dir: dir, MinAge: -1},
 	} {
