@@ -81,8 +81,8 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 		row.Error = p.redacted(s.Err.Error())
 	}
 	if show := p.opts.Show; show != nil && s.Item != nil {
-		if err := guarded(func() error { row.ItemText = p.redacted(show(s.Item)); return nil }); err != nil {
-			row.ItemText = p.redacted(err.Error())
+		if err := p.guarded(func() { row.ItemText = p.redacted(show(s.Item)) }); err != "" {
+			row.ItemText = err
 		}
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {

@@ -77,7 +77,7 @@ func (s *sampler) sample(p *Page) {
 		s.mu.Lock()
 		l := s.lines[c]
 		s.mu.Unlock()
-		guarded(func() error { // the row shows the text of a panic
+		p.guarded(func() { // the row shows the text of a panic
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
 			if l.oldest = (time.Time{}); stats.Pending > 0 {
@@ -85,7 +85,6 @@ func (s *sampler) sample(p *Page) {
 					l.oldest, l.waiting = o.Enqueued, o.ID-1
 				}
 			}
-			return nil
 		})
 		s.mu.Lock()
 		s.lines[c] = l

@@ -145,7 +145,7 @@ func New(opts Options) (*Page, error) {
 	p.queues, errs[2] = entries(opts, "Queues", opts.Queues)
 	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
 	for _, q := range p.queues {
-		p.caches = append(p.caches, &cache{queue: q.is})
+		p.caches = append(p.caches, &cache{page: p, queue: q.is})
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
