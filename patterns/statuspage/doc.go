@@ -60,8 +60,7 @@
 // takes less than 250 microseconds of processor time, even with 50,000 pending operations. If
 // frames are costly, they come less often, down to once a second. A frame reads signals from
 // the window of the sink, so raising a signal costs nothing more. If there are too many new
-// signals for a frame, it skips some and counts them. With a held signal, a frame costs 50
-// microseconds more if the window of its sink is large and signals were skipped or released.
+// signals for a frame, it skips some and counts them.
 //
 // A query that must search, for example for a key among many operations, costs as much as
 // the method Operations of a coordinator. A search in all coordinators, and the groups of
