@@ -126,25 +126,18 @@ const ioTimeout = 5 * time.Second
 
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
-	case "operations", "operation", "errors":
-		in := p.coordinators
-		if q.of != "" || q.view != "errors" && q.text == "" {
-			c, err := choose(p.coordinators, "coordinator", q.of)
-			if err != nil {
-				return nil, err
-			}
-			in = []*coordinator{c}
-		}
-		switch q.view {
-		case "operation":
-			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
-		case "errors":
-			return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
-		}
-		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
+	case "overview":
+		return frames(p.overview), nil
+	case "graph":
+		return frames(p.graph), nil
+	case "time":
+		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes), nil }), nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
+	case "schedule":
+		g, err := choose(p.schedules, "group of schedules", q.of)
+		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
 	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
 		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
@@ -152,17 +145,22 @@ func (p *Page) newSource(q query) (source, error) {
 			v.known, err = itemsOf(s)
 		}
 		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
-	case "schedule":
-		g, err := choose(p.schedules, "group of schedules", q.of)
-		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
+	}
+	in := p.coordinators
+	if q.of != "" || q.view != "errors" && q.text == "" {
+		c, err := choose(p.coordinators, "coordinator", q.of)
+		if err != nil {
+			return nil, err
+		}
+		in = []*coordinator{c}
 	}
 	switch q.view {
-	case "graph":
-		return frames(p.graph), nil
-	case "time":
-		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes) }), nil
+	case "operation":
+		return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+	case "errors":
+		return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
 	}
-	return overviewFrames{p.overview}, nil
+	return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are

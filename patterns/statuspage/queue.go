@@ -85,20 +85,15 @@ type itemsSource struct {
 	id    int64
 }
 
-type itemsFrame struct {
-	Queue string               `json:"queue"`
-	Items []inspect.StoredItem `json:"items"`
-	Next  string               `json:"next"` // to pass as after; "": these are the last
-}
-
+// items shows a page of items of a queue.
 func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
 	got, err := v.queue.is.Items(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}
-	shown := itemsFrame{v.queue.id, append([]inspect.StoredItem{}, got.Items...), got.Next}
-	for i := range shown.Items {
-		v.page.clean(&shown.Items[i])
+	items := append([]inspect.StoredItem{}, got.Items...)
+	for i := range items {
+		v.page.clean(&items[i])
 	}
-	return shown, nil
+	return map[string]any{"queue": v.queue.id, "items": items, "next": got.Next}, nil
 }

@@ -124,6 +124,24 @@ func (p *Page) locate(id core.OperationID, name string) string {
 	return ""
 }
 
+// A causeRow is a signal that led to another one.
+type causeRow struct {
+	Name        string           `json:"name"`
+	Operation   core.OperationID `json:"operation,omitempty"`   // that raised it
+	Coordinator string           `json:"coordinator,omitempty"` // "": the page does not show that operation, or no longer
+}
+
+func (p *Page) causes(s core.Signal) (rows []causeRow) {
+	for _, c := range s.Causes() {
+		row := causeRow{Name: p.redacted(c.Name), Operation: c.Operation}
+		if c.Operation != 0 {
+			row.Coordinator = p.locate(c.Operation, "")
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 // explain says why an operation waits. With all, it adds the reasons of the operations that
 // this one waits for.
 func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {

@@ -151,7 +151,7 @@ func New(opts Options) (*Page, error) {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
-	p.begin()
+	p.times(60) // from now on, the coordinators count
 	return p, nil
 }
 

@@ -22,17 +22,8 @@ type timeRow struct {
 	*core.Times
 }
 
-// begin makes the coordinators count from now on.
-func (p *Page) begin() {
-	for _, c := range p.coordinators {
-		if t, ok := c.is.(timer); ok {
-			p.guarded(func() { t.Times(0) }) // the view shows the text of a panic
-		}
-	}
-}
-
-// times shows how long operations waited and ran in the last minutes.
-func (p *Page) times(minutes int) (any, error) {
+// times shows how long operations waited and ran in the last minutes. The first call makes the coordinators count.
+func (p *Page) times(minutes int) timeFrame {
 	shown := timeFrame{minutes, []timeRow{}}
 	for _, c := range p.coordinators {
 		t, ok := c.is.(timer)
@@ -48,5 +39,5 @@ func (p *Page) times(minutes int) (any, error) {
 			shown.Times = append(shown.Times, timeRow{c.id, "", &of})
 		}
 	}
-	return shown, nil
+	return shown
 }
