@@ -19,6 +19,7 @@ type graphEdge struct {
 	To    int    `json:"to"`
 	Text  string `json:"text,omitempty"`
 	Since string `json:"since,omitempty"`
+	Order bool   `json:"order,omitempty"` // the node To only goes first
 }
 
 // graph shows who waits for whom in all coordinators.
@@ -42,7 +43,7 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 	}
 	shown := graphFrame{g, make([]graphEdge, len(g.Edges))}
 	for i, e := range g.Edges {
-		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since)}
+		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since), Order: e.Order}
 		if e.Reason.Kind != "" {
 			shown.Edges[i].Text = p.words(e.Reason)
 		}

@@ -67,7 +67,7 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
 		shown.Values = append(shown.Values, valueRow{cut(name), typeOf(s.Values[name])})
 	}
-	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil && s.Parent != 0 {
+	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil {
 		if parent, ok := c.is.Lookup(s.Parent); ok {
 			shown.Parent = new(p.operationRow(c, &parent))
 		}

@@ -61,9 +61,6 @@ func parse(view string, values url.Values) (q query, err error) {
 		return n
 	}
 	order := cmp.Or(values.Get("order"), "oldest")
-	if order != "oldest" && order != "newest" {
-		return q, invalid("order is %q, but must be oldest or newest", order)
-	}
 	q = query{
 		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue") + values.Get("schedules"),
 		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find") + values.Get("schedule"),
@@ -73,18 +70,20 @@ func parse(view string, values url.Values) (q query, err error) {
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
 	}
-	if q.minutes = int(number("minutes", "5", 60)); !slices.Contains([]int{1, 5, 60}, q.minutes) {
-		return q, invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
-	}
-	if q.text != "" && q.After != 0 {
-		return q, invalid("a search with find has one page: it takes no parameter after")
-	}
 	if view == "items" || view == "count" {
 		q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
 		q.items.After, q.items.Limit = values.Get("after"), q.Limit
 	}
-	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
-		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
+	q.minutes = int(number("minutes", "5", 60))
+	switch text := values.Get("status"); {
+	case !slices.Contains([]int{1, 5, 60}, q.minutes):
+		err = invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
+	case q.text != "" && q.After != 0:
+		err = invalid("a search with find has one page: it takes no parameter after")
+	case order != "oldest" && order != "newest":
+		err = invalid("order is %q, but must be oldest or newest", order)
+	case text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil:
+		err = invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
 	return q, err
 }

@@ -84,12 +84,18 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 
 // held returns the oldest held signals, with the gates that they close.
 func (v *signalsSource) held() []heldRow {
-	gates, rows := v.gates(), []heldRow{}
+	var gates []gateRow
+	for _, c := range v.page.coordinators {
+		if sinkOf(c) == v.sink.is {
+			gates = append(gates, v.page.gates(c)...)
+		}
+	}
+	rows := []heldRow{}
 	for s := range v.sink.is.Sense(core.Query{Held: true}) {
 		if len(rows) == maxHeld {
 			break
 		}
-		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !s.Matches(g.pattern) })
+		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
 		rows = append(rows, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
 	}
 	return rows
@@ -117,16 +123,6 @@ func (v *signalsSource) count(name string) {
 		name = ""
 	}
 	v.families[name]++
-}
-
-// gates returns the closed gates of the coordinators that use the sink.
-func (v *signalsSource) gates() (gates []gateRow) {
-	for _, c := range v.page.coordinators {
-		if sinkOf(c) == v.sink.is {
-			gates = append(gates, v.page.gates(c)...)
-		}
-	}
-	return slices.DeleteFunc(gates, func(g gateRow) bool { return !g.Closed })
 }
 
 // sinkOf returns the sink of a coordinator, or nil.
