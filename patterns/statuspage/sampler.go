@@ -75,7 +75,7 @@ func (s *sampler) isOver(p *Page) bool {
 func (s *sampler) sample(p *Page) {
 	lines := map[*coordinator]line{}
 	for _, c := range p.coordinators {
-		l := s.lines[c] // without the lock, because nobody else writes
+		l := s.lines[c]    // without the lock, because nobody else writes
 		p.guarded(func() { // the row shows the text of a panic
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())

@@ -111,7 +111,10 @@ function waitGraph() {
     update(frame) {
       list = frame.nodes.map((n) => ({ ...n, key: [n.kind, n.coordinator, n.operation, n.name].join("\n") }));
       sync(circles, frame.cycles.slice(0, 20), (c) => c.map((i) => list[i].key).join("\n"), () => el("p", { class: "error" }),
-        (node, c) => text(node, `A cycle: ${[...c, c[0]].map((i) => `${nodeName(list[i])} of ${nodeOf(list[i])}`).join(" waits for ")}. It does not end by itself.`));
+        (node, c) => {
+          const [first, ...others] = [...c, c[0]].map((i) => `${nodeName(list[i])} of ${nodeOf(list[i])}`);
+          text(node, `A cycle: ${first} waits for ${others.join(", which waits for ")}. It does not end by itself.`);
+        });
       const on = new Set(frame.cycles.flatMap((c) => c.map((i, k) => `${i} ${c[(k + 1) % c.length]}`)));
       const shownEdges = frame.edges.map((e) => ({ ...e, from: list[e.from], to: list[e.to], circle: on.has(`${e.from} ${e.to}`) }))
         .sort((a, b) => b.circle - a.circle || (a.order ?? 0) - (b.order ?? 0)).slice(0, 200);
