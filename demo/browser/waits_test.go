@@ -61,7 +61,7 @@ func (b *tab) each(do func(name string)) {
 	}
 }
 
-// A cycle over two coordinators is drawn, is said in words, and its operations are links. Who goes first is drawn, too.
+// A cycle over two coordinators is drawn, is said in words, and its operations are links. What goes first is drawn, too.
 func TestWaits(t *testing.T) {
 	b := newTab(t, chromium(t))
 	source, err := axe()

@@ -154,7 +154,6 @@ func (r *Recorder) work(ctx context.Context, cause core.Signal) error {
 	recording, err := Recording{}, core.ErrClosed
 	if r.busy.CompareAndSwap(false, true) {
 		recording, err = r.record(cause)
-		r.busy.Store(false)
 	}
 	if ctx.Err() != nil {
 		r.stop()
@@ -169,8 +168,9 @@ func (r *Recorder) work(ctx context.Context, cause core.Signal) error {
 	return err
 }
 
-// record writes both files. If one of them is not complete, it deletes both.
+// record writes both files. Busy is set. If one of them is not complete, it deletes both.
 func (r *Recorder) record(cause core.Signal) (got Recording, err error) {
+	defer r.busy.Store(false)
 	report, bad := json.MarshalIndent(r.report(cause), "", "\t") // first: it shows what waits now
 	base := filepath.Join(r.opts.Dir, "flight-"+time.Now().UTC().Format("20060102T150405.000000000"))
 	got = Recording{Trace: base + ".trace", Report: base + ".json", Cause: cause.Name}
