@@ -140,7 +140,7 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 	o.known = known
 	o.frames++
 	slices.SortStableFunc(ids, func(a, b core.OperationID) int { return known[a].frame - known[b].frame })
-	start, roughly := time.Now(), map[*coordinator]explained{}
+	start := time.Now()
 	for i, id := range ids {
 		a, spent := known[id], time.Since(start)
 		switch fresh := a.frame == 0; {
@@ -149,10 +149,7 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 		case !fresh:
 			return
 		case a.status == core.StatusPending:
-			if roughly[a.in].Text == "" {
-				roughly[a.in] = guess(a.in.is.Stats())
-			}
-			a.explained = roughly[a.in]
+			a.explained = guess(a.in.is.Stats())
 		}
 	}
 }

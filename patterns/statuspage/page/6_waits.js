@@ -81,11 +81,15 @@ function arrange(nodes, edges) {
   return { width: box.left + columns.length * (box.width + box.right), height: 2 * box.edge + 40 + Math.max(...columns.map((c) => c.length)) * (box.height + box.below) };
 }
 
+// curve is the path of an edge. Past other columns, it goes between the rows.
 function curve({ a, b, back }) {
   const [x, y, to, at] = [a.x + box.width, a.y + box.height / 2, b.x, b.y + box.height / 2];
   const bow = back ? 45 : 30;
   const low = back ? Math.max(y, at) + 2 * box.height : 0;
-  return `M${x},${y} C${x + bow},${low || y} ${to - bow},${low || at} ${to},${at} m-7,-4 l7,4 l-7,4`;
+  const arrow = "m-7,-4 l7,4 l-7,4";
+  if (back || to - x <= box.right) return `M${x},${y} C${x + bow},${low || y} ${to - bow},${low || at} ${to},${at} ${arrow}`;
+  const gap = y + (Math.sign(at - y) || 1) * (box.height + box.below) / 2;
+  return `M${x},${y} C${x + bow},${y} ${x + bow},${gap} ${x + box.right},${gap} H${to - box.right} C${to - bow},${gap} ${to - bow},${at} ${to},${at} ${arrow}`;
 }
 
 const short = (words, most) => (words.length > most ? words.slice(0, most - 1) + "…" : words);
