@@ -56,12 +56,14 @@ type WaitEdge struct {
 // all of it, others get the rest. Operations that have started come before pending ones,
 // and old ones before new ones. What an operation waits for comes from Explain.
 //
-// If others go first, there is an edge to the first of them. Within a key that is a wait like any
-// other: the order of a key always holds, so a cycle may go over it. Without a key, and for a
-// higher lane, it is a matter of order, and the edge says so. No cycle goes over such an edge,
-// because it keeps nothing waiting for ever: what goes first takes the next slot, or it waits for
-// something else. Then the one behind waits for the same, or starts before it. Likewise, a
-// suspended operation has given its slot back, so nobody waits for it because of that slot.
+// If others go first, there is an edge to the first of them. Within a key this is a wait like any
+// other, because the order of a key always holds: a cycle may go over the edge. Without a key, and
+// for a higher lane, it is only the order, and the field Order says so. No cycle goes over such an
+// edge, because the order alone keeps nothing waiting for ever. If the first one can start, it
+// starts. If it cannot, the one behind it waits for the same, or starts before it.
+//
+// A body that waits with its context for its own coordinator, or in Suspend, gives its slot back.
+// Then no edge leads to it because of this slot, unless MaxSuspended is reached.
 //
 // The graph is not a state of one instant: each operation is asked after the other, and no
 // lock is held meanwhile. So if there is a cycle, Waits looks again, and returns what is

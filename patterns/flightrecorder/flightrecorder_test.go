@@ -106,6 +106,21 @@ func TestFailure(t *testing.T) {
 	assert.Len(t, *recordings, 1)
 }
 
+type broken struct{ core.Control }
+
+func (broken) Stats() core.Stats { panic("in Stats") }
+
+// A panic of a coordinator fails the operation, and Close ends the tracing.
+func TestPanic(t *testing.T) {
+	sink, c := core.NewSink(core.SinkOptions{}), core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Coordinators: []core.Inspector{broken{c.Control}}})
+	sink.Raise("alarm")
+	require.NoError(t, r.Flush(t.Context()))
+	require.NoError(t, r.Close())
+	assert.Empty(t, *recordings)
+	assert.False(t, trace.IsEnabled())
+}
+
 // Close while a recording is written waits for it, and leaves no part of one.
 func TestCloseWhileRecording(t *testing.T) {
 	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
