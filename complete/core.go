@@ -222,11 +222,12 @@ const ReasonRefused = core.ReasonRefused
 // Expires, Forced
 const ReasonDeferred = core.ReasonDeferred
 
-// ReasonPriority is [core.ReasonPriority]: items of higher lanes go first: Lane, Ahead
+// ReasonPriority is [core.ReasonPriority]: items of higher lanes go first: Lane, Ahead,
+// Holder
 const ReasonPriority = core.ReasonPriority
 
 // ReasonOrder is [core.ReasonOrder]: earlier items of its lane, class or key go first:
-// Ahead; not those of other keys, which take turns
+// Ahead, Holder, Key; not those of other keys, which take turns
 const ReasonOrder = core.ReasonOrder
 
 // ReasonNested is [core.ReasonNested]: its body waits for one operation (field Holder),

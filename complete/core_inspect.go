@@ -7,6 +7,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
+// Busy is [inspect.Busy]: Busy returns what Explain says about the operations that have
+// not ended, each after its key.
+func Busy(c core.Inspector, limit int) []string {
+	return inspect.Busy(c, limit)
+}
+
 // MaxLook is [inspect.MaxLook]: MaxLook is how many operations of a coordinator Errors
 // and Find look at, besides those of other states.
 const MaxLook = inspect.MaxLook

@@ -19,6 +19,9 @@ var FlightFailed = flightrecorder.Failed
 // of a recording are.
 type FlightRecording = flightrecorder.Recording
 
+// FlightReport is [flightrecorder.Report]: A Report is the JSON beside a trace.
+type FlightReport = flightrecorder.Report
+
 // FlightOptions is [flightrecorder.Options]: Options configure a Recorder.
 type FlightOptions = flightrecorder.Options
 
@@ -30,6 +33,3 @@ type FlightRecorder = flightrecorder.Recorder
 func NewFlight(sink *core.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, error) {
 	return flightrecorder.New(sink, opts)
 }
-
-// FlightReport is [flightrecorder.Report]: A Report is the JSON beside a trace.
-type FlightReport = flightrecorder.Report

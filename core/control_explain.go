@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Explain says why an operation waits. If it waits for another operation, Explain also
 // says why that one waits, and so on, across coordinators. It returns false if the id is
@@ -99,31 +102,43 @@ func (x *explainer) pending(o *Operation, now int64) {
 		}
 	}
 
-	higher := 0
+	r, first := Reason{Kind: ReasonPriority, Lane: e.lanes[o.lane].Name}, (*Operation)(nil)
 	e.intake.mu.Lock()
 	for lane := range o.lane {
 		for class := range e.classes {
-			higher += e.pendingIn(int(lane), class)
+			r.Ahead += e.pendingIn(int(lane), class)
+			first = cmp.Or(first, e.scheduler.lanes[lane].lines[class].head)
 		}
 	}
 	e.intake.mu.Unlock()
-	if higher > 0 {
-		x.add(o, Reason{Kind: ReasonPriority, Lane: e.lanes[o.lane].Name, Ahead: higher}, nil)
-	}
-	ahead := 0
+	x.behind(o, r, first)
+	r, first = Reason{Kind: ReasonOrder}, nil
 	for other := o.prev; other != nil; other = other.prev {
-		ahead++
+		r.Ahead++
+		first = other
 	}
 	switch t := o.turn; {
 	case t == nil:
 	case t.up == o: // other keys take their turns first
-		ahead = 0
-	case t.up != nil:
-		ahead++
+		r.Ahead = 0
+	default:
+		if r.Key = t.key.text; t.up != nil {
+			r.Ahead++
+			first = t.up
+		}
 	}
-	if ahead > 0 {
-		x.add(o, Reason{Kind: ReasonOrder, Ahead: ahead}, nil)
+	x.behind(o, r, first)
+}
+
+// behind adds that others go first, if there are any. First is one of them, or nil. Its own reasons do not follow.
+func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
+	if r.Ahead == 0 {
+		return
 	}
+	if first != nil {
+		r.Holder = first.id
+	}
+	x.add(o, r, nil)
 }
 
 // rates adds when there are tokens for o. mu of its engine is held.

@@ -9,11 +9,11 @@ import (
 // Times are how long operations that have ended waited and ran. Operations that did not start
 // are not counted.
 type Times struct {
-	Lane  string // only operations of this lane; "": of all lanes
-	Class string // only operations of this class; "": of all classes
+	Lane  string `json:"lane,omitempty"`  // only operations of this lane; "": of all lanes
+	Class string `json:"class,omitempty"` // only operations of this class; "": of all classes
 
-	Waiting durations.Histogram // from Enqueue to the start
-	Running durations.Histogram // from the start to the end, the time in Suspend included
+	Waiting durations.Histogram `json:"waiting"` // from Enqueue to the start
+	Running durations.Histogram `json:"running"` // from the start to the end, the time in Suspend included
 }
 
 // Times returns how long operations waited and ran within the last span: a minute to an

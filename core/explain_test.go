@@ -380,9 +380,9 @@ func TestExplanationJSON(t *testing.T) {
 		for s := range other.Operations(core.OperationQuery{}) {
 			inner = s.ID
 		}
-		enqueue(t, c, keyedBody{"ada", quick})
+		earlier := enqueue(t, c, keyedBody{"ada", quick})
 		id := enqueue(t, c, keyedBody{"ada", quick})
-		enqueue(t, c.Lane("hot"), keyedBody{"bob", quick})
+		higher := enqueue(t, c.Lane("hot"), keyedBody{"bob", quick})
 		c.Pause()
 		sink.Raise("stop")
 		sink.Raise("wait")
@@ -401,7 +401,7 @@ func TestExplanationJSON(t *testing.T) {
 			text, _ := json.Marshal(s)
 			return string(text)
 		}
-		expand := strings.NewReplacer("ID", fmt.Sprint(id), "BUSY", fmt.Sprint(busy), "INNER", fmt.Sprint(inner),
+		expand := strings.NewReplacer("ID", fmt.Sprint(id), "BUSY", fmt.Sprint(busy), "INNER", fmt.Sprint(inner), "EARLIER", fmt.Sprint(earlier), "HIGHER", fmt.Sprint(higher),
 			"START", at(0), "NOW", at(time.Second), "FORCED", at(6*time.Second), "AGED", at(61*time.Second),
 			"STOP", signal(stop), "WAIT", signal(wait))
 		want := expand.Replace(`{"operation":ID,"status":"pending","time":NOW,"reasons":[` +
@@ -411,8 +411,8 @@ func TestExplanationJSON(t *testing.T) {
 			`{"kind":"key","operation":ID,"holder":BUSY,"key":"ada","running":1,"limit":1,"since":START},` +
 			`{"kind":"refused","operation":ID,"signal":STOP,"since":NOW,"expires":AGED},` +
 			`{"kind":"deferred","operation":ID,"signal":WAIT,"since":NOW,"expires":AGED,"forced":FORCED},` +
-			`{"kind":"priority","operation":ID,"lane":"slow","ahead":1},` +
-			`{"kind":"order","operation":ID,"ahead":1},` +
+			`{"kind":"priority","operation":ID,"holder":HIGHER,"lane":"slow","ahead":1},` +
+			`{"kind":"order","operation":ID,"holder":EARLIER,"key":"ada","ahead":1},` +
 			`{"kind":"nested","operation":BUSY,"holder":INNER,"of":"other"}]}`)
 		coretest.Check(t, string(got) == want, "got  %s\nwant %s", got, want)
 		text, _ := json.Marshal(must(c.Explain(busy)).Reasons[0])

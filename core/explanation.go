@@ -23,9 +23,9 @@ type Reason struct {
 	Kind      ReasonKind  `json:"kind"`
 	Operation OperationID `json:"operation"` // the operation that waits
 
-	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; if there are several, the first that started
+	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; if there are several, the first that started; for ReasonPriority and ReasonOrder, the first of those that go first
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
-	Key     string      `json:"key,omitempty"`     // the busy key
+	Key     string      `json:"key,omitempty"`     // the busy key; for ReasonOrder, the key within which others go first
 	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority the lane of the operation, for ReasonNested the lane without room
 	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the class without tokens, for ReasonNested the class without room
 	Running int         `json:"running,omitempty"` // how many run
@@ -49,8 +49,8 @@ const (
 	ReasonKey      ReasonKind = "key"      // MaxPerKey is reached for its key: Key, Running, Limit, Holder
 	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
-	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
-	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead; not those of other keys, which take turns
+	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead, Holder
+	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead, Holder, Key; not those of other keys, which take turns
 	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
 	ReasonStuck    ReasonKind = "stuck"    // its body does not return: What, Since; see [Options.StuckAfter]
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires

@@ -173,6 +173,7 @@ type Query struct {
 	Source    string        // name of a coordinator; "" = any
 	Within    time.Duration // how old at most; 0 = any. For "since t", pass time.Since(t).
 	AfterSeq  uint64        // only signals with a higher Seq
+	Held      bool          // only held signals; a Sink does not look at others
 }
 
 // filter is a Query prepared for many tests. It does not test the age; the code with the
@@ -185,7 +186,7 @@ type filter struct {
 func (q Query) compile() filter { return filter{Query: q, pattern: compile(q.Pattern)} }
 
 func (f *filter) accepts(s *Signal) bool {
-	return f.acceptsName(s.Name, s.Key, s.Seq) && f.acceptsOrigin(s.Operation, s.Source)
+	return f.acceptsName(s.Name, s.Key, s.Seq) && (!f.Held || s.Held) && f.acceptsOrigin(s.Operation, s.Source)
 }
 
 func (f *filter) acceptsName(name, key string, seq uint64) bool {

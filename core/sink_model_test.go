@@ -331,7 +331,7 @@ func (m *sinkModel) step() {
 	case n < 78:
 		m.operationRetracts()
 	case n < 80:
-		q := core.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys)}
+		q := core.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys), Held: m.rand.IntN(3) == 0}
 		accepts := func(f *sinkFact) bool { return !f.held && m.accepts(q, f) }
 		gone := m.visible(accepts)
 		m.did("forget %+v", q)
@@ -492,7 +492,7 @@ func (m *sinkModel) accepts(q core.Query, f *sinkFact) bool {
 		(q.Key == "" || q.Key == f.key) &&
 		(q.Source == "" || q.Source == "owner" && f.op != nil) &&
 		(q.Within <= 0 || time.Since(f.at) <= q.Within) &&
-		f.seq > q.AfterSeq
+		f.seq > q.AfterSeq && (!q.Held || f.held)
 }
 
 // ask compares one thing.

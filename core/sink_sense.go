@@ -135,6 +135,9 @@ func (s *Sink) search(q Query) *search {
 	defer s.unlock()
 	cutoff := q.cutoff(s.names.clock.now())
 	w.next, w.end = max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
+	if q.Held { // then the window has none
+		w.next = w.end
+	}
 	if name, exact := w.filter.pattern.exact(); exact && w.next+linkSegment < w.end {
 		s.catchUp()
 		if w.end = s.ring.head; w.follow(name) {
@@ -182,7 +185,7 @@ func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 
 // acceptsFact is accepts before a signal is made.
 func (f *filter) acceptsFact(seq uint64, x *fact) bool {
-	return f.acceptsName(x.name, x.key, seq) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
+	return f.acceptsName(x.name, x.key, seq) && (!f.Held || x.holds()) && (f.Operation == 0 && f.Source == "" || f.acceptsOrigin(x.origin()))
 }
 
 // follow finds the facts of an exact name in the window by the index, and facts that are not

@@ -247,6 +247,11 @@ func TestCoordinatorLease(t *testing.T) {
 		defer c.Close()
 		id, _ := c.Enqueue(t.Context(), 0)
 		synctest.Wait()
+		o.Raise("begun")
+		for _, s := range []core.Sensor{c, c.Sink()} {
+			checkEqual(t, "held", fmt.Sprint(sensed(s, core.Query{Held: true})), "[busy]")
+		}
+		o.Retract("begun")
 		coretest.Check(t, c.Has("busy") && len(sensed(c, core.Query{})) == 1 && o.Has("busy") && c.Sink().Has("busy"), "not held")
 		time.Sleep(time.Second)
 		coretest.Check(t, !c.Sink().Has("busy"), "the sink still has it after the lease")

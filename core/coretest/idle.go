@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // idleShown is how many operations of a coordinator Idle explains.
@@ -17,20 +18,10 @@ const idleShown = 20
 func Idle(t testing.TB, coordinators ...core.Inspector) {
 	t.Helper()
 	for _, c := range coordinators {
-		var busy strings.Builder
-		count := 0
-		for o := range c.Operations(core.OperationQuery{Status: core.StatusAlive}) {
-			x, ok := c.Explain(o.ID)
-			if !ok || x.Status&core.StatusAlive == 0 {
-				continue // it has ended meanwhile
-			}
-			if count++; count <= idleShown {
-				fmt.Fprintf(&busy, "\n%s", x)
-			}
+		busy := inspect.Busy(c, 0)
+		if more := len(busy) - idleShown; more > 0 {
+			busy = append(busy[:idleShown], fmt.Sprintf("and %d more", more))
 		}
-		if count > idleShown {
-			fmt.Fprintf(&busy, "\nand %d more", count-idleShown)
-		}
-		Check(t, count == 0, "%s is not idle:%s", c.Name(), busy.String())
+		Check(t, len(busy) == 0, "%s is not idle:\n%s", c.Name(), strings.Join(busy, "\n"))
 	}
 }

@@ -1,6 +1,7 @@
 package durations
 
 import (
+	"encoding/json"
 	"iter"
 	"math/bits"
 	"time"
@@ -77,4 +78,29 @@ func (h *Histogram) Quantile(q float64) (end time.Duration) {
 		}
 	}
 	return end
+}
+
+// MarshalJSON writes the number of durations, quantiles, and how many durations were in ranges each of which is twice as
+// long as the one before. All times are in milliseconds: a range is a pair of its end and a number.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	shown := struct {
+		Count  uint64       `json:"count"`
+		P50    float64      `json:"p50Ms"`
+		P95    float64      `json:"p95Ms"`
+		P99    float64      `json:"p99Ms"`
+		Ranges [][2]float64 `json:"ranges"`
+	}{h.Count(), ms(h.Quantile(0.5)), ms(h.Quantile(0.95)), ms(h.Quantile(0.99)), [][2]float64{}}
+	last := 0
+	for end, n := range h.All() {
+		power := bits.Len64(uint64(end - 1))
+		for ; last > 0 && last < power; last++ {
+			shown.Ranges = append(shown.Ranges, [2]float64{ms(1 << (last + 1))})
+		}
+		if last == 0 {
+			shown.Ranges, last = append(shown.Ranges, [2]float64{ms(1 << power)}), power
+		}
+		shown.Ranges[len(shown.Ranges)-1][1] += float64(n)
+	}
+	return json.Marshal(shown)
 }

@@ -7,7 +7,8 @@
 //		Schedules: []inspect.Schedules{nightly},           // a scheduledtasks.Scheduler
 //	})
 //
-// [Waits] says who waits for whom in coordinators, and finds cycles.
+// [Waits] says who waits for whom in coordinators, and finds cycles. [Busy] says the same of one
+// coordinator in words.
 //
 // [Actions] is what a person does with a coordinator. A page shows each [core.Inspector],
 // and can change those that implement Actions as well.

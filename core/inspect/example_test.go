@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -73,6 +74,19 @@ func ExampleWaits() {
 	// key ada waits for a running operation
 	// a pending operation waits for key ada
 	// 0 cycles
+}
+
+// A program that does not end in time can say what keeps it.
+func ExampleBusy() {
+	jobs := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "jobs"}))
+	defer jobs.Close()
+	jobs.Pause()
+	core.Must(jobs.Enqueue(context.Background(), "report"))
+	for _, text := range inspect.Busy(jobs, 10) {
+		_, why, _ := strings.Cut(text, " is ")
+		fmt.Println(why)
+	}
+	// Output: pending: the coordinator is paused
 }
 
 // Errors that differ in numbers only are one group. Find leads to one of them.

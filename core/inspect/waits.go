@@ -46,13 +46,24 @@ type WaitEdge struct {
 	From   int         `json:"from"`
 	To     int         `json:"to"`
 	Reason core.Reason `json:"reason,omitzero"` // zero if From is a resource
+	// Order means that To only goes first: From does not need its end. Reason.Ahead says how many go first. There is an
+	// edge to one of them.
+	Order bool `json:"order,omitempty"`
 }
 
 // Waits returns the graph of everything that waits in these coordinators. It looks at
 // [MaxWaits] operations at most, and each coordinator has an equal share. It does not need
 // all of it, others get the rest. Operations that have started come before pending ones,
-// and old ones before new ones. What an operation waits for comes from Explain. Without an
-// edge are the reasons that other items go first.
+// and old ones before new ones. What an operation waits for comes from Explain.
+//
+// If others go first, there is an edge to the first of them. Within a key this is a wait like any
+// other, because the order of a key always holds: a cycle may go over the edge. Without a key, and
+// for a higher lane, it is only the order, and the field Order says so. No cycle goes over such an
+// edge, because the order alone keeps nothing waiting for ever. If the first one can start, it
+// starts. If it cannot, the one behind it waits for the same, or starts before it.
+//
+// A body that waits with its context for its own coordinator, or in Suspend, gives its slot back.
+// Then no edge leads to it because of this slot, unless MaxSuspended is reached.
 //
 // The graph is not a state of one instant: each operation is asked after the other, and no
 // lock is held meanwhile. So if there is a cycle, Waits looks again, and returns what is
@@ -109,7 +120,9 @@ func look(coordinators []core.Inspector) WaitGraph {
 		oneOf[i] = n.Kind != "" && n.Kind != core.ReasonNested
 	}
 	for _, e := range l.Edges {
-		to[e.From] = append(to[e.From], e.To)
+		if !e.Order {
+			to[e.From] = append(to[e.From], e.To)
+		}
 	}
 	stuck := stuckOf(to, oneOf, l.open)
 	for i := range l.Nodes {

@@ -21,7 +21,8 @@ func (l *looker) explain(i int) {
 		}
 		l.explained[r.Operation] = 1 + i
 		if to := l.reason(l.Nodes[from].Of, r); to >= 0 {
-			l.Edges = append(l.Edges, WaitEdge{from, to, r})
+			isOrder := r.Kind == core.ReasonPriority || r.Kind == core.ReasonOrder && r.Key == ""
+			l.Edges = append(l.Edges, WaitEdge{from, to, r, isOrder})
 		}
 	}
 }
@@ -50,6 +51,10 @@ func (l *looker) reason(of int, r core.Reason) int {
 		i, _ := l.resource(r.Kind, of, r.Key+r.Class+r.What)
 		l.open[i] = true
 		return i
+	case core.ReasonPriority, core.ReasonOrder:
+		if first, ok := l.operations[r.Holder]; ok {
+			return first
+		}
 	case core.ReasonNested:
 		return l.nested(r)
 	}

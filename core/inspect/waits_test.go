@@ -146,6 +146,93 @@ func TestWaitsForResources(t *testing.T) {
 	})
 }
 
+// The order of a key is a wait: an operation of a key is behind one whose class is full, and the operation that fills the
+// class waits for it. If it has no key, it starts before that one.
+func TestWaitsForTheOrderOfAKey(t *testing.T) {
+	for _, key := range []string{"ada", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			type keyed struct {
+				key string
+				call
+			}
+			c := core.Must(core.NewKeyedCoordinator(func(k keyed) string { return k.key }, func(ctx context.Context, k keyed) error { return k.call(ctx) },
+				core.Options{Name: "shop", Classes: []core.Class{{Name: "mail", Limit: 1}}}))
+			defer c.Close()
+			other := newCalls(t, core.Options{Name: "other"})
+			begin := make(chan bool)
+			var last core.OperationID
+			outer := core.Must(c.Class("mail").Enqueue(t.Context(), keyed{"bob", func(ctx context.Context) error {
+				<-begin
+				return other.Do(ctx, func(ctx context.Context) (err error) {
+					if last, err = c.Enqueue(ctx, keyed{key, block}); err != nil {
+						return err
+					}
+					return c.Wait(ctx, last)
+				})
+			}}))
+			first := core.Must(c.Class("mail").Enqueue(t.Context(), keyed{"ada", block}))
+			close(begin)
+			synctest.Wait()
+			got := cyclesIn(inspect.Waits(c, other))
+			if key == "" {
+				if s, _ := c.Lookup(last); s.Status != core.StatusRunning || len(got) != 0 {
+					t.Errorf("without a key it is %v, with cycles %q", s.Status, got)
+				}
+				return
+			}
+			if want := fmt.Sprintf("shop#%d > shop#%d > shop classmail > shop#%d > other#", last, first, outer); len(got) != 1 || !strings.Contains(got[0]+" > "+got[0], want) {
+				t.Errorf("cycles are %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// That others go first is an edge to the first of them, but no cycle goes over it: the last one starts as soon as a slot
+// is free, although one of a higher lane waits for the operation that waits for the last one.
+func TestWaitsShowsWhoGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalls(t, core.Options{Name: "shop", MaxConcurrency: 2, Lanes: []core.Lane{{Name: "high", Limit: 1}, {Name: "low"}}})
+		other := newCalls(t, core.Options{Name: "other"})
+		begin := make(chan bool)
+		var last core.OperationID
+		outer := enqueue(t, c.Lane("high"), func(ctx context.Context) error {
+			<-begin
+			return other.Do(ctx, func(ctx context.Context) (err error) {
+				if last, err = c.Lane("low").Enqueue(ctx, block); err != nil {
+					return err
+				}
+				return c.Wait(ctx, last)
+			})
+		})
+		busy := enqueue(t, c.Lane("low"), block)
+		high := enqueue(t, c.Lane("high"), block)
+		low := enqueue(t, c.Lane("low"), block)
+		third := enqueue(t, c.Lane("low"), block)
+		close(begin)
+		synctest.Wait()
+		g := inspect.Waits(c, other)
+		var order []string
+		for _, e := range g.Edges {
+			if e.Order && g.Nodes[e.From].Operation == last {
+				order = append(order, fmt.Sprintf("%s %d %d", e.Reason.Kind, g.Nodes[e.To].Operation, e.Reason.Ahead))
+			}
+		}
+		if want := []string{fmt.Sprintf("priority %d 1", high), fmt.Sprintf("order %d 2", low)}; !slices.Equal(order, want) {
+			t.Errorf("%q go first, want %q", order, want)
+		}
+		if got := cyclesIn(g); len(got) != 0 {
+			t.Errorf("operation %d waits in a cycle that ends: %q", outer, got)
+		}
+		for _, id := range []core.OperationID{busy, low, third} {
+			c.Cancel(id, nil)
+			synctest.Wait()
+		}
+		if s, _ := c.Lookup(last); s.Status != core.StatusRunning {
+			t.Errorf("the last one is %v, behind one of a higher lane that waits for it", s.Status)
+		}
+	})
+}
+
 // Waits looks at so many operations, and a coordinator with few is not pushed out by others.
 func TestWaitsIsBoundedAndFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

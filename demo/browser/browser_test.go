@@ -357,7 +357,7 @@ func TestPage(t *testing.T) {
 		b.until(`document.querySelectorAll("[data-status=runs]").length === 2`)
 		shop.sink.Raise("shop.hint")
 		b.open(origin + "#signals?pattern=shop.hint")
-		b.click(`button[aria-label="Retract facts that match shop.hint"]`)
+		b.click(`button[aria-label="Retract signals that match shop.hint"]`)
 		b.click("#ask-yes")
 		b.until(`document.querySelector("#said").textContent === "Done: Retract shop.hint"`)
 		coretest.Check(t, !shop.sink.Has("shop.hint"), "the signal is still there")

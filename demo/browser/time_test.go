@@ -31,7 +31,7 @@ func TestTime(t *testing.T) {
 	b.until(`[...document.querySelectorAll(".times tbody th")].map((h) => h.textContent).join() === "orders,orders · lane hot,orders · lane normal,orders · lane slow,orders · class heavy,uploads"`)
 	last := `document.querySelector(".times tbody tr:last-child")`
 	b.until(last + `.querySelector(".num").textContent === "60" && /^p50 .* · p95 \d+ ms · p99 \d+ ms$/.test(` + last + `.lastChild.innerText)`)
-	b.until(last + `.querySelector("path").getAttribute("d").length > 20 && /^The bars go from .* to \d/.test(document.querySelector(".table + .note").textContent)`)
+	b.until(last + `.querySelector("path").getAttribute("d").length > 20 && /^The bars are for times from .* to \d/.test(document.querySelector(".table + .note").textContent)`)
 	b.each(func(name string) {
 		b.accessible(source, "time "+name)
 		if wide := value[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {

@@ -26,7 +26,7 @@ func deadlocked(t testing.TB) (pay, ship *core.Coordinator[string]) {
 		}, core.Options{Name: name, MaxConcurrency: 1}))
 		t.Cleanup(func() { calls[name].Close() })
 	}
-	for _, call := range [][2]string{{"pay", "ship"}, {"ship", "pay"}, {"pay", "ship"}, {"pay", "ship"}} {
+	for _, call := range [][2]string{{"pay", "ship"}, {"ship", "pay"}, {"pay", "ship"}, {"pay", "ship"}, {"pay", "ship"}} {
 		core.Must(calls[call[0]].Enqueue(t.Context(), call[1]))
 	}
 	close(begin)
@@ -61,7 +61,7 @@ func (b *tab) each(do func(name string)) {
 	}
 }
 
-// A cycle over two coordinators is drawn, is said in words, and its operations are links.
+// A cycle over two coordinators is drawn, is said in words, and its operations are links. What goes first is drawn, too.
 func TestWaits(t *testing.T) {
 	b := newTab(t, chromium(t))
 	source, err := axe()
@@ -77,9 +77,11 @@ func TestWaits(t *testing.T) {
 	defer site.Close()
 	defer page.Close()
 	b.open(site.URL + "/#waits")
-	b.until(`/^A cycle: operation \d+ of ship waits for operation \d+ of pay waits for slots of pay waits for /.test(document.querySelector(".cycles").innerText)`)
+	b.until(`/^A cycle: operation \d+ of ship waits for operation \d+ of pay, which waits for slots of pay, which waits for /.test(document.querySelector(".cycles").innerText)`)
 	b.until(`document.querySelectorAll(".graph path.cycle").length === 6 && document.querySelectorAll(".graph g.cycle").length === 6`)
-	b.until(`document.querySelector(".graph g.stuck:not(.cycle)").textContent.includes("2 operations")`)
+	b.until(`[...document.querySelectorAll(".graph g.stuck:not(.cycle)")].some((g) => g.textContent.includes("2 operations"))`)
+	b.until(`document.querySelector(".graph path.order")`)
+	b.until(`[...document.querySelectorAll(".edges tbody tr")].some((row) => /2 items before it go first/.test(row.innerText))`)
 	b.until(`[...document.querySelectorAll(".edges tbody tr")].some((row) => /signal db.down of orders/.test(row.innerText))`)
 	b.each(func(name string) {
 		b.accessible(source, "waits "+name)

@@ -6,16 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/trace"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // Recorded is the kind of the signal that says where a recording is. The key is the name of the recorder.
@@ -32,6 +31,17 @@ type Recording struct {
 	Bytes  int64  `json:"bytes"`  // of the trace
 	//ephemeral:raised
 	Cause string `json:"cause"` // the name of the signal that caused it
+}
+
+// maxListed is how many operations of a coordinator, and how many signals, a report lists.
+const maxListed = 1000
+
+// A Report is the JSON beside a trace. Stats and Busy are by the name of the coordinator; give all of them different names.
+type Report struct {
+	Cause   core.Signal           `json:"cause"`
+	Stats   map[string]core.Stats `json:"stats"`
+	Busy    map[string][]string   `json:"busy"`    // the oldest 1,000 operations that have not ended: the key, and what Explain says
+	Signals []core.Signal         `json:"signals"` // the newest 1,000 of the window, without payloads, oldest first
 }
 
 // Options configure a [Recorder]. On and Dir are required.
@@ -59,7 +69,7 @@ type Options struct {
 func (o Options) resolved(sink *core.Sink) (Options, error) {
 	o.Name, o.Keep, o.Pause = cmp.Or(o.Name, "flightrecorder"), cmp.Or(o.Keep, 10), cmp.Or(o.Pause, time.Minute)
 	o.MinAge, o.MaxBytes = cmp.Or(o.MinAge, 10*time.Second), cmp.Or(o.MaxBytes, 16<<20)
-	info, err := os.Stat(o.Dir)
+	_, err := os.ReadDir(o.Dir)
 	switch {
 	case sink == nil:
 		return o, errors.New("flightrecorder: New needs a sink, not nil")
@@ -68,9 +78,7 @@ func (o Options) resolved(sink *core.Sink) (Options, error) {
 	case core.Match(o.On, Recorded.Name()) || core.Match(o.On, Failed.Name()):
 		return o, fmt.Errorf("flightrecorder: Options.On is %q, but must not match the signals of recorders, flight.*", o.On)
 	case err != nil:
-		return o, fmt.Errorf("flightrecorder: Options.Dir: %w", err)
-	case !info.IsDir():
-		return o, fmt.Errorf("flightrecorder: Options.Dir is %q, but must be a directory", o.Dir)
+		return o, fmt.Errorf("flightrecorder: Options.Dir must be a directory: %w", err)
 	case o.Keep < 0 || o.MinAge < 0:
 		return o, fmt.Errorf("flightrecorder: Options.Keep is %d and MinAge is %v, but both must be more than 0", o.Keep, o.MinAge)
 	}
@@ -80,19 +88,12 @@ func (o Options) resolved(sink *core.Sink) (Options, error) {
 // A Recorder writes what the scheduler did in the last seconds, when a signal is raised. Make one with [New], and
 // close it. All methods are safe for concurrent use.
 type Recorder struct {
-	opts Options // resolved
-	sink *core.Sink
-	c    *core.Coordinator[core.Signal] // its operations are the recordings
-	does atomic.Int32                   // one of the constants below
+	opts   Options // resolved
+	sink   *core.Sink
+	c      *core.Coordinator[core.Signal] // its operations are the recordings
+	flight *trace.FlightRecorder
+	busy   atomic.Bool // a recording is written, or the tracing has ended
 }
-
-// What a recorder does. [trace.FlightRecorder] must not be stopped while it writes: if the end comes then, who
-// writes stops it.
-const (
-	waits int32 = iota
-	writes
-	ended
-)
 
 // New starts a recorder. Only one [trace.FlightRecorder] can run in a process, so New returns an error if there is one
 // already. It also returns an error if the options are not valid. While it runs, the runtime collects trace events: each
@@ -105,37 +106,21 @@ func New(sink *core.Sink, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	flight := trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: opts.MinAge, MaxBytes: opts.MaxBytes})
-	if err := flight.Start(); err != nil {
-		return nil, fmt.Errorf("flightrecorder: %w", err)
-	}
 	r := &Recorder{opts: opts, sink: sink}
-	r.c, err = core.NewCoordinator(func(_ context.Context, cause core.Signal) error {
-		recording, err := r.record(flight, cause)
-		if err == nil {
-			Recorded.Raise(sink.Because(cause), opts.Name, recording)
-			err = r.prune()
-		}
-		if err != nil {
-			Failed.Raise(sink.Because(cause), opts.Name, err)
-		}
-		return err
-	}, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxQueued: 1})
+	r.flight = trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: opts.MinAge, MaxBytes: opts.MaxBytes})
+	r.c, err = core.NewCoordinator(r.work, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxQueued: 1})
+	if err == nil {
+		err = r.flight.Start()
+	}
 	if err != nil {
-		flight.Stop()
 		return nil, fmt.Errorf("flightrecorder: %w", err)
 	}
 	var next atomic.Int64
-	cancel := sink.Subscribe(opts.On, func(s core.Signal) {
+	r.c.OnClosed(sink.Subscribe(opts.On, func(s core.Signal) {
 		if now, at := s.Time.UnixNano(), next.Load(); now >= at && next.CompareAndSwap(at, now+int64(opts.Pause)) {
 			r.c.TryEnqueue(context.Background(), s)
 		}
-	})
-	r.c.OnClosed(func() {
-		if cancel(); r.does.Swap(ended) == waits {
-			flight.Stop()
-		}
-	})
+	}))
 	return r, nil
 }
 
@@ -148,43 +133,69 @@ func (r *Recorder) Flush(ctx context.Context) error { return r.c.Flush(ctx) }
 
 // Close ends the tracing. A recording that has not begun is dropped; one that has begun may fail. Close waits for it, but not in
 // a handler. It may be called many times. It returns nil.
-func (r *Recorder) Close() error { return r.c.Close() }
+func (r *Recorder) Close() error {
+	r.c.Close()
+	r.stop()
+	return nil
+}
+
+// stop ends the tracing, unless a recording is written: [trace.FlightRecorder] permits only one of both.
+func (r *Recorder) stop() {
+	if r.busy.CompareAndSwap(false, true) {
+		r.flight.Stop()
+	}
+}
 
 // Sink is the sink whose signals cause recordings, and on which [Recorded] and [Failed] are raised.
 func (r *Recorder) Sink() *core.Sink { return r.sink }
 
-// record writes both files. A file that is not complete is deleted.
-func (r *Recorder) record(flight *trace.FlightRecorder, cause core.Signal) (got Recording, err error) {
-	report := r.report(cause) // first: it shows what waits now
+// work makes a recording. If Close did not wait for it, work ends the tracing.
+func (r *Recorder) work(ctx context.Context, cause core.Signal) error {
+	recording, err := Recording{}, core.ErrClosed
+	if r.busy.CompareAndSwap(false, true) {
+		recording, err = r.record(cause)
+	}
+	if ctx.Err() != nil {
+		r.stop()
+	}
+	if err == nil {
+		Recorded.Raise(r.sink.Because(cause), r.opts.Name, recording)
+		err = r.prune()
+	}
+	if err != nil {
+		Failed.Raise(r.sink.Because(cause), r.opts.Name, err)
+	}
+	return err
+}
+
+// record writes both files. Busy is set. If one of them is not complete, it deletes both.
+func (r *Recorder) record(cause core.Signal) (got Recording, err error) {
+	defer r.busy.Store(false)
+	report, bad := json.MarshalIndent(r.report(cause), "", "\t") // first: it shows what waits now
 	base := filepath.Join(r.opts.Dir, "flight-"+time.Now().UTC().Format("20060102T150405.000000000"))
 	got = Recording{Trace: base + ".trace", Report: base + ".json", Cause: cause.Name}
-	defer func() {
-		if err != nil {
-			os.Remove(got.Trace)
-			os.Remove(got.Report)
-		}
-	}()
 	file, err := os.OpenFile(got.Trace, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return got, err
 	}
-	got.Bytes, err = r.write(flight, file)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return got, err
+	got.Bytes, err = r.flight.WriteTo(file)
+	if err = errors.Join(err, file.Close(), bad, os.WriteFile(got.Report, report, 0o600)); err != nil {
+		os.Remove(got.Trace)
+		os.Remove(got.Report)
 	}
-	text, err := json.MarshalIndent(report, "", "\t")
-	return got, errors.Join(err, os.WriteFile(got.Report, text, 0o600))
+	return got, err
 }
 
-func (r *Recorder) write(flight *trace.FlightRecorder, to io.Writer) (n int64, err error) {
-	if !r.does.CompareAndSwap(waits, writes) {
-		return 0, core.ErrClosed
+func (r *Recorder) report(cause core.Signal) Report {
+	report := Report{cause, map[string]core.Stats{}, map[string][]string{}, nil}
+	for _, c := range r.opts.Coordinators {
+		report.Stats[c.Name()], report.Busy[c.Name()] = c.Stats(), inspect.Busy(c, maxListed)
 	}
-	n, err = flight.WriteTo(to)
-	if !r.does.CompareAndSwap(writes, waits) {
-		flight.Stop()
+	for s := range r.sink.Sense(core.Query{}) {
+		report.Signals = append(report.Signals, s)
+		report.Signals = report.Signals[max(0, len(report.Signals)-maxListed):]
 	}
-	return n, err
+	return report
 }
 
 // ours matches the names of files that record writes.
@@ -192,10 +203,9 @@ const ours = "flight-????????T??????.?????????.*"
 
 // prune deletes the oldest files, until Keep recordings stay.
 func (r *Recorder) prune() error {
-	all, err := os.ReadDir(r.opts.Dir) // sorted by name, so the oldest is first
-	all = slices.DeleteFunc(all, func(f fs.DirEntry) bool { is, _ := filepath.Match(ours, f.Name()); return !is })
-	for _, f := range all[:max(0, len(all)-2*r.opts.Keep)] {
-		err = errors.Join(err, os.Remove(filepath.Join(r.opts.Dir, f.Name())))
+	all, err := fs.Glob(os.DirFS(r.opts.Dir), ours) // sorted by name, so the oldest is first
+	for _, name := range all[:max(0, len(all)-2*r.opts.Keep)] {
+		err = errors.Join(err, os.Remove(filepath.Join(r.opts.Dir, name)))
 	}
 	return err
 }

@@ -106,6 +106,21 @@ func TestFailure(t *testing.T) {
 	assert.Len(t, *recordings, 1)
 }
 
+type broken struct{ core.Control }
+
+func (broken) Stats() core.Stats { panic("in Stats") }
+
+// A panic of a coordinator fails the operation, and Close ends the tracing.
+func TestPanic(t *testing.T) {
+	sink, c := core.NewSink(core.SinkOptions{}), core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
+	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Coordinators: []core.Inspector{broken{c.Control}}})
+	sink.Raise("alarm")
+	require.NoError(t, r.Flush(t.Context()))
+	require.NoError(t, r.Close())
+	assert.Empty(t, *recordings)
+	assert.False(t, trace.IsEnabled())
+}
+
 // Close while a recording is written waits for it, and leaves no part of one.
 func TestCloseWhileRecording(t *testing.T) {
 	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
@@ -146,8 +161,8 @@ func TestMistakes(t *testing.T) {
 	for want, opts := range map[string]flightrecorder.Options{
 		"Options.On is empty":             {Dir: dir},
 		"must not match":                  {On: "flight.*", Dir: dir},
-		"Options.Dir: stat":               {On: "alarm", Dir: filepath.Join(dir, "none")},
-		"must be a directory":             {On: "alarm", Dir: file},
+		"Dir must be a directory: open":   {On: "alarm", Dir: filepath.Join(dir, "none")},
+		"Options.Dir must be a dir":       {On: "alarm", Dir: file},
 		"Keep is -1 and MinAge is 10s":    {On: "alarm", Dir: dir, Keep: -1},
 		"Keep is 10 and MinAge is -1ns, ": {On: "alarm", Dir: dir, MinAge: -1},
 	} {

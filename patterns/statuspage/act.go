@@ -97,15 +97,9 @@ var kinds = map[string]kind{
 	"discard": serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) {
 		return q.Discard(ctx, a.Item)
 	}, "item"),
-	"againAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, _ string) (int, error) {
-		return q.AgainAll(ctx, m)
-	}),
-	"discardAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, _ string) (int, error) {
-		return q.DiscardAll(ctx, m)
-	}),
-	"cancelAll": servesMany(func(ctx context.Context, q inspect.Items, m inspect.ItemQuery, why string) (int, error) {
-		return q.CancelAll(ctx, m, why)
-	}),
+	"againAll":      servesMany(silently(inspect.Items.AgainAll)),
+	"discardAll":    servesMany(silently(inspect.Items.DiscardAll)),
+	"cancelAll":     servesMany(inspect.Items.CancelAll),
 	"pauseQueue":    serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
 	"resumeQueue":   serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
 	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
@@ -157,8 +151,18 @@ func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error),
 // maxChanged is how many items one action changes.
 const maxChanged = 500
 
+// manyItems is a method of inspect.Items that changes all items that match, for a reason.
+type manyItems func(inspect.Items, context.Context, inspect.ItemQuery, string) (int, error)
+
+// silently makes manyItems of a method that takes no reason.
+func silently(do func(inspect.Items, context.Context, inspect.ItemQuery) (int, error)) manyItems {
+	return func(q inspect.Items, ctx context.Context, match inspect.ItemQuery, _ string) (int, error) {
+		return do(q, ctx, match)
+	}
+}
+
 // servesMany makes a kind of action on items of a queue.
-func servesMany(do func(context.Context, inspect.Items, inspect.ItemQuery, string) (int, error)) kind {
+func servesMany(do manyItems) kind {
 	return kind{[]string{"queue", "state", "lane", "class", "key", "error"}, func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
 		known, lacks := itemsOf(q)
@@ -166,7 +170,7 @@ func servesMany(do func(context.Context, inspect.Items, inspect.ItemQuery, strin
 			defer p.caches[slices.Index(p.queues, q)].expire()
 			match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
 			match.Limit = maxChanged
-			return do(ctx, known, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
+			return do(known, ctx, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
 		}, cmp.Or(err, lacks)
 	}}
 }

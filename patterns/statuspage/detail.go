@@ -70,11 +70,7 @@ func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
 		firings := known.Firings(name)
 		for _, f := range firings[:min(len(firings), maxFirings)] {
 			f.State, f.Err = cut(f.State), p.redacted(f.Err)
-			row := firingRow{Firing: f}
-			if f.Operation != 0 {
-				row.Coordinator = p.locate(f.Operation, "")
-			}
-			shown.Firings = append(shown.Firings, row)
+			shown.Firings = append(shown.Firings, firingRow{f, p.locate(f.Operation, "")})
 		}
 	}
 	return shown, nil

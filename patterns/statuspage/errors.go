@@ -30,30 +30,35 @@ type errorGroup struct {
 
 // failures puts the failed operations of the windows into groups with similar errors.
 func (p *Page) failures(in []*coordinator, limit int) errorsFrame {
+	type found struct {
+		in *coordinator
+		inspect.ErrorGroup
+	}
+	var all []found
 	shown := errorsFrame{Groups: []errorGroup{}}
 	for _, c := range in {
-		err := guarded(func() error {
-			groups, others, all := inspect.Errors(c.is, func(err error) string { return p.redacted(err.Error()) })
-			shown.Others, shown.More = shown.Others+others, shown.More || !all
-			for i, g := range groups {
-				if i >= limit {
-					shown.Others += g.Count
-					continue
-				}
-				row := errorGroup{Coordinator: c.id, Text: g.Text, Count: g.Count, First: stamp(g.First), Last: stamp(g.Example.Finished), Example: p.operationRow(c, &g.Example)}
-				if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
-					row.Stack = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
-				}
-				shown.Groups = append(shown.Groups, row)
+		err := p.guarded(func() {
+			groups, others, complete := inspect.Errors(c.is, func(err error) string { return p.redacted(err.Error()) })
+			shown.Others, shown.More = shown.Others+others, shown.More || !complete
+			for _, g := range groups {
+				all = append(all, found{c, g})
 			}
-			return nil
 		})
-		shown.More = shown.More || err != nil
+		shown.More = shown.More || err != ""
 	}
-	slices.SortStableFunc(shown.Groups, func(a, b errorGroup) int { return cmp.Or(b.Count-a.Count, cmp.Compare(b.Last, a.Last)) })
-	for _, g := range shown.Groups[min(len(shown.Groups), limit):] {
-		shown.Others += g.Count
+	slices.SortStableFunc(all, func(a, b found) int {
+		return cmp.Or(b.Count-a.Count, b.Example.Finished.Compare(a.Example.Finished))
+	})
+	for i, g := range all {
+		if i >= limit {
+			shown.Others += g.Count
+			continue
+		}
+		row := errorGroup{g.in.id, g.Text, g.Count, stamp(g.First), stamp(g.Example.Finished), p.operationRow(g.in, &g.Example), ""}
+		if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
+			row.Stack = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
+		}
+		shown.Groups = append(shown.Groups, row)
 	}
-	shown.Groups = shown.Groups[:min(len(shown.Groups), limit)]
 	return shown
 }

@@ -1,27 +1,17 @@
 package statuspage
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 type graphFrame struct {
-	Nodes   []graphNode `json:"nodes"`
-	Edges   []graphEdge `json:"edges"`
-	Cycles  [][]int     `json:"cycles"`  // by index of the node
-	Seen    int         `json:"seen"`    // operations that were looked at
-	Missing int         `json:"missing"` // and how many more there were
-}
-
-type graphNode struct {
-	Kind        core.ReasonKind  `json:"kind"` // "operation", or what it waits for
-	Coordinator string           `json:"coordinator,omitempty"`
-	Operation   core.OperationID `json:"operation,omitempty"`
-	Status      string           `json:"status,omitempty"`
-	Name        string           `json:"name,omitempty"`
-	Stuck       bool             `json:"stuck,omitempty"`
+	inspect.WaitGraph
+	Edges []graphEdge `json:"edges"`
 }
 
 type graphEdge struct {
@@ -29,6 +19,7 @@ type graphEdge struct {
 	To    int    `json:"to"`
 	Text  string `json:"text,omitempty"`
 	Since string `json:"since,omitempty"`
+	Order bool   `json:"order,omitempty"` // the node To only goes first
 }
 
 // graph shows who waits for whom in all coordinators.
@@ -38,25 +29,21 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 		all[i] = c.is
 	}
 	var g inspect.WaitGraph
-	if err := guarded(func() error { g = inspect.Waits(all...); return nil }); err != nil {
-		return nil, err
+	if err := p.guarded(func() { g = inspect.Waits(all...) }); err != "" {
+		return nil, failure{code: http.StatusInternalServerError, text: err}
 	}
-	shown := graphFrame{make([]graphNode, len(g.Nodes)), make([]graphEdge, len(g.Edges)), g.Cycles, g.Seen, g.Missing}
-	for i, n := range g.Nodes {
-		row := graphNode{n.Kind, p.locate(n.Operation, n.Coordinator), n.Operation, "", p.redacted(n.Name), n.Stuck}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		n.Kind, n.Name = cmp.Or(n.Kind, "operation"), p.redacted(n.Name)
 		if n.Of >= 0 {
-			row.Coordinator = p.coordinators[n.Of].id
+			n.Coordinator = p.coordinators[n.Of].id
+		} else {
+			n.Coordinator = p.locate(n.Operation, n.Coordinator)
 		}
-		if n.Kind == "" {
-			row.Kind = "operation"
-		}
-		if n.Status != 0 {
-			row.Status = n.Status.String()
-		}
-		shown.Nodes[i] = row
 	}
+	shown := graphFrame{g, make([]graphEdge, len(g.Edges))}
 	for i, e := range g.Edges {
-		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since)}
+		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since), Order: e.Order}
 		if e.Reason.Kind != "" {
 			shown.Edges[i].Text = p.words(e.Reason)
 		}

@@ -33,8 +33,8 @@ func TestGraph(t *testing.T) {
 		}
 		pay, ship := enqueue(t, calls["pay"], "ship")[0], enqueue(t, calls["ship"], "pay")[0]
 		hidden := newCoordinator(t, block, core.Options{Name: "hidden"})
-		asks := newCoordinator(t, func(ctx context.Context, _ string) error { return hidden.Do(ctx, "x") }, core.Options{Name: "asks"})
-		enqueue(t, asks, "a")
+		asks := newCoordinator(t, func(ctx context.Context, _ string) error { return hidden.Do(ctx, "x") }, core.Options{Name: "asks", MaxConcurrency: 1})
+		enqueue(t, asks, "a", "b", "c")
 		synctest.Wait()
 		p := newPage(t, statuspage.Options{
 			Coordinators: []core.Inspector{calls["pay"], calls["ship"], asks},
@@ -44,7 +44,7 @@ func TestGraph(t *testing.T) {
 		close(begin)
 		synctest.Wait()
 		o := get(t, p, "graph")
-		assert.EqualValues(t, 5, o["seen"])
+		assert.EqualValues(t, 7, o["seen"])
 		assert.EqualValues(t, 0, o["missing"])
 		require.Len(t, o["cycles"], 1)
 		var cycle []any
@@ -56,6 +56,7 @@ func TestGraph(t *testing.T) {
 		assert.Equal(t, []any{"pay", "operation", id(pay)}, cycle[:3])
 		assert.Contains(t, cycle, id(ship))
 		assert.Contains(t, o.each("edges", "text"), `the only slot of key "*" is taken by operation `+fmt.Sprint(pay))
+		assert.Contains(t, o.each("edges", "order"), true)
 		assert.NotContains(t, request(p, "GET", "/api/graph", "", nil).Body.String(), "secret")
 
 		fails := newPage(t, statuspage.Options{Coordinators: []core.Inspector{broken{asks.Control}}})

@@ -46,8 +46,8 @@ func (p *Page) isOurs(hostport string) bool {
 }
 
 // Loopback is an [Options.View] for requests from a loopback address without a header of a
-// proxy, such as X-Forwarded-For. It does not prove that a person at this machine asks: a
-// proxy or tunnel on this machine makes everybody a loopback peer, and need not add a header.
+// proxy, such as X-Forwarded-For. It does not prove that a person at this machine asks: behind a
+// proxy or tunnel on this machine, every request comes from a loopback address, and may have no such header.
 // It also lets in all users and programs of the machine.
 func Loopback(r *http.Request) bool {
 	for name := range r.Header {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -30,8 +29,7 @@ func acceptsGzip(list string) bool {
 	for coding := range strings.SplitSeq(list, ",") {
 		name, quality, found := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";q=")
 		if strings.EqualFold(name, "gzip") {
-			q, err := strconv.ParseFloat(quality, 64)
-			return !found || err == nil && q > 0
+			return !found || strings.ContainsAny(quality, "123456789")
 		}
 	}
 	return false

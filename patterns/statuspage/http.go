@@ -113,7 +113,7 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	if err != nil {
 		return err
 	}
-	p.answer(w, http.StatusOK, compressed(w, r, slices.Concat(head(time.Now()), more(view), body[1:])))
+	p.answer(w, http.StatusOK, compressed(w, r, slices.Concat(head(time.Now()), more(name), body[1:])))
 	return nil
 }
 

@@ -20,13 +20,8 @@ type operationSource struct {
 	coordinator *coordinator
 	id          core.OperationID
 	seen        map[*coordinator]core.OperationID // the newest operation that was checked
-	children    []child
+	children    []hit
 	missed      bool
-}
-
-type child struct {
-	of *coordinator
-	id core.OperationID
 }
 
 type operationFrame struct {
@@ -72,15 +67,15 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
 		shown.Values = append(shown.Values, valueRow{cut(name), typeOf(s.Values[name])})
 	}
-	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil && s.Parent != 0 {
+	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil {
 		if parent, ok := c.is.Lookup(s.Parent); ok {
 			shown.Parent = new(p.operationRow(c, &parent))
 		}
 	}
 	o.search(s.Enqueued, e.children)
 	for _, found := range o.children {
-		if s, ok := found.of.is.Lookup(found.id); ok {
-			shown.Children = append(shown.Children, p.operationRow(found.of, &s))
+		if s, ok := found.in.is.Lookup(found.ID); ok {
+			shown.Children = append(shown.Children, p.operationRow(found.in, &s))
 		}
 	}
 	shown.Missed = o.missed
@@ -116,7 +111,7 @@ func (o *operationSource) search(since time.Time, effort int) {
 				break
 			}
 			if left, newest = left-1, max(newest, s.ID); s.Parent == o.id {
-				o.children = append(o.children, child{c, s.ID})
+				o.children = append(o.children, hit{c, core.Snapshot{ID: s.ID}})
 			}
 		}
 		o.seen[c] = newest

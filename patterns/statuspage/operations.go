@@ -99,7 +99,7 @@ func (o *operationsSource) search() (found []hit) {
 	o.matches, o.more = 0, false
 	for _, c := range o.in {
 		n := 0
-		err := guarded(func() error {
+		err := o.page.guarded(func() {
 			all := inspect.Find(c.is, o.text, o.query, o.page.redacted, func(s core.Snapshot) bool {
 				if n++; n <= o.query.Limit {
 					found = append(found, hit{c, s})
@@ -107,9 +107,8 @@ func (o *operationsSource) search() (found []hit) {
 				return n <= maxMatches
 			})
 			o.more = o.more || !all
-			return nil
 		})
-		o.matches, o.more = o.matches+n, o.more || err != nil
+		o.matches, o.more = o.matches+n, o.more || err != ""
 	}
 	o.matches, o.more = min(o.matches, maxMatches), o.more || o.matches > maxMatches
 	slices.SortStableFunc(found, func(a, b hit) int {
@@ -141,7 +140,7 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 	o.known = known
 	o.frames++
 	slices.SortStableFunc(ids, func(a, b core.OperationID) int { return known[a].frame - known[b].frame })
-	start, roughly := time.Now(), map[*coordinator]explained{}
+	start := time.Now()
 	for i, id := range ids {
 		a, spent := known[id], time.Since(start)
 		switch fresh := a.frame == 0; {
@@ -150,10 +149,7 @@ func (o *operationsSource) explain(found []hit, budget time.Duration) {
 		case !fresh:
 			return
 		case a.status == core.StatusPending:
-			if roughly[a.in].Text == "" {
-				roughly[a.in] = guess(a.in.is.Stats())
-			}
-			a.explained = roughly[a.in]
+			a.explained = guess(a.in.is.Stats())
 		}
 	}
 }

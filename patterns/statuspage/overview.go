@@ -63,18 +63,16 @@ func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 	}
 	for _, c := range p.coordinators {
 		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
-		if err := guarded(func() error { p.fill(&row, c); return nil }); err != nil {
-			row.Error = p.redacted(err.Error())
-		}
+		row.Error = p.guarded(func() { p.fill(&row, c) })
 		shown.Coordinators = append(shown.Coordinators, row)
 	}
 	for _, c := range p.caches {
-		c.refresh(p.ctx)
+		c.refresh()
 	}
 	deadline := time.Now().Add(e.wait)
 	for i, q := range p.queues {
-		status, err := p.caches[i].status(ctx, time.Until(deadline))
-		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
+		status, text := p.caches[i].status(ctx, time.Until(deadline))
+		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Error: text, Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
 		if _, row.Details = q.is.(inspect.Items); row.Details && len(row.Can) > 0 {
 			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")
 		}
@@ -82,15 +80,12 @@ func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
 		}
-		if err != nil {
-			row.Error = p.redacted(err.Error())
-		}
 		shown.Queues = append(shown.Queues, row)
 	}
 	for _, g := range p.schedules {
 		var list []inspect.ScheduleStatus
-		if err := guarded(func() error { list = g.is.Status(); return nil }); err != nil {
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
+		if err := p.guarded(func() { list = g.is.Status() }); err != "" {
+			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: err, Can: []string{}})
 		}
 		for _, s := range list {
 			shown.Schedules = append(shown.Schedules, p.scheduleRow(g, s))
@@ -118,15 +113,16 @@ func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 	}
 }
 
-// guarded calls code of the program, and returns a panic as an error. The row of that part
-// shows it, and the other rows stay.
-func guarded(ask func() error) (err error) {
+// guarded calls code of the program, and returns the text of a panic, or "". The row of that part shows it, and the other
+// rows stay.
+func (p *Page) guarded(ask func()) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("statuspage: the program panicked: %v", v)
+			text = p.redacted(fmt.Sprintf("statuspage: the program panicked: %v", v))
 		}
 	}()
-	return ask()
+	ask()
+	return ""
 }
 
 // can returns the actions, or none if the page is read-only.

@@ -26,13 +26,10 @@ func program() (row programRow) {
 	return row
 }
 
-// overviewFrames are the frames of the overview.
-type overviewFrames struct{ frames }
-
-// more returns the fields of a source that make no frame when only they change: those of the
+// more returns the fields of a view that make no frame when only they change: those of the
 // program in the overview.
-func more(of source) []byte {
-	if _, ok := of.(overviewFrames); !ok {
+func more(view string) []byte {
+	if view != "overview" {
 		return nil
 	}
 	body, _ := json.Marshal(program())

@@ -61,9 +61,6 @@ func parse(view string, values url.Values) (q query, err error) {
 		return n
 	}
 	order := cmp.Or(values.Get("order"), "oldest")
-	if order != "oldest" && order != "newest" {
-		return q, invalid("order is %q, but must be oldest or newest", order)
-	}
 	q = query{
 		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue") + values.Get("schedules"),
 		id: core.OperationID(number("id", "0", math.MaxInt64)), text: values.Get("find") + values.Get("schedule"),
@@ -73,18 +70,20 @@ func parse(view string, values url.Values) (q query, err error) {
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
 	}
-	if q.minutes = int(number("minutes", "5", 60)); !slices.Contains([]int{1, 5, 60}, q.minutes) {
-		return q, invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
-	}
-	if q.text != "" && q.After != 0 {
-		return q, invalid("a search with find has one page: it takes no parameter after")
-	}
 	if view == "items" || view == "count" {
 		q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
 		q.items.After, q.items.Limit = values.Get("after"), q.Limit
 	}
-	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
-		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
+	q.minutes = int(number("minutes", "5", 60))
+	switch text := values.Get("status"); {
+	case !slices.Contains([]int{1, 5, 60}, q.minutes):
+		err = invalid("minutes is %q, but must be 1, 5 or 60", values.Get("minutes"))
+	case q.text != "" && q.After != 0:
+		err = invalid("a search with find has one page: it takes no parameter after")
+	case order != "oldest" && order != "newest":
+		err = invalid("order is %q, but must be oldest or newest", order)
+	case text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil:
+		err = invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
 	return q, err
 }
@@ -126,25 +125,18 @@ const ioTimeout = 5 * time.Second
 
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
-	case "operations", "operation", "errors":
-		in := p.coordinators
-		if q.of != "" || q.view != "errors" && q.text == "" {
-			c, err := choose(p.coordinators, "coordinator", q.of)
-			if err != nil {
-				return nil, err
-			}
-			in = []*coordinator{c}
-		}
-		switch q.view {
-		case "operation":
-			return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
-		case "errors":
-			return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
-		}
-		return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
+	case "overview":
+		return frames(p.overview), nil
+	case "graph":
+		return frames(p.graph), nil
+	case "time":
+		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes), nil }), nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
 		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
+	case "schedule":
+		g, err := choose(p.schedules, "group of schedules", q.of)
+		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
 	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
 		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
@@ -152,17 +144,22 @@ func (p *Page) newSource(q query) (source, error) {
 			v.known, err = itemsOf(s)
 		}
 		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
-	case "schedule":
-		g, err := choose(p.schedules, "group of schedules", q.of)
-		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
+	}
+	in := p.coordinators
+	if q.of != "" || q.view != "errors" && q.text == "" {
+		c, err := choose(p.coordinators, "coordinator", q.of)
+		if err != nil {
+			return nil, err
+		}
+		in = []*coordinator{c}
 	}
 	switch q.view {
-	case "graph":
-		return frames(p.graph), nil
-	case "time":
-		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes) }), nil
+	case "operation":
+		return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+	case "errors":
+		return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
 	}
-	return overviewFrames{p.overview}, nil
+	return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are

@@ -14,13 +14,14 @@ const storeEvery = 2 * time.Second
 // A cache asks the store of a queue in the background, one question at a time, so that a
 // slow store holds up nothing else.
 type cache struct {
+	page  *Page
 	queue inspect.StoredQueue
 
 	mu    sync.Mutex
 	asked time.Time
 	busy  chan struct{} // closed when there is an answer; nil: no question is under way
 	last  inspect.QueueStatus
-	err   error
+	err   string // of the last question
 }
 
 // expire makes the next refresh ask the store.
@@ -31,23 +32,27 @@ func (c *cache) expire() {
 }
 
 // refresh asks the store, unless a question is under way or was asked in the last two seconds.
-func (c *cache) refresh(ctx context.Context) {
+func (c *cache) refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.busy == nil && time.Since(c.asked) >= storeEvery {
 		c.asked, c.busy = time.Now(), make(chan struct{})
-		go c.ask(ctx)
+		go c.ask()
 	}
 }
 
-func (c *cache) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+func (c *cache) ask() {
+	ctx, cancel := context.WithTimeout(c.page.ctx, ioTimeout)
 	defer cancel()
 	var status inspect.QueueStatus
-	err := guarded(func() (err error) { status, err = c.queue.Status(ctx); return err })
+	var err error
+	text := c.page.guarded(func() { status, err = c.queue.Status(ctx) })
+	if err != nil {
+		text = c.page.redacted(err.Error())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err = err; err == nil {
+	if c.err = text; text == "" {
 		c.last = status
 	}
 	close(c.busy)
@@ -56,7 +61,7 @@ func (c *cache) ask(ctx context.Context) {
 
 // status returns the last answer. If a question is under way, it first waits for the
 // answer.
-func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, error) {
+func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if busy := c.busy; busy != nil && wait > 0 {
@@ -80,20 +85,15 @@ type itemsSource struct {
 	id    int64
 }
 
-type itemsFrame struct {
-	Queue string               `json:"queue"`
-	Items []inspect.StoredItem `json:"items"`
-	Next  string               `json:"next"` // to pass as after; "": these are the last
-}
-
+// items shows a page of items of a queue.
 func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
 	got, err := v.queue.is.Items(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}
-	shown := itemsFrame{v.queue.id, append([]inspect.StoredItem{}, got.Items...), got.Next}
-	for i := range shown.Items {
-		v.page.clean(&shown.Items[i])
+	items := append([]inspect.StoredItem{}, got.Items...)
+	for i := range items {
+		v.page.clean(&items[i])
 	}
-	return shown, nil
+	return map[string]any{"queue": v.queue.id, "items": items, "next": got.Next}, nil
 }

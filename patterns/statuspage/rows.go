@@ -81,9 +81,8 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 		row.Error = p.redacted(s.Err.Error())
 	}
 	if show := p.opts.Show; show != nil && s.Item != nil {
-		if err := guarded(func() error { row.ItemText = p.redacted(show(s.Item)); return nil }); err != nil {
-			row.ItemText = p.redacted(err.Error())
-		}
+		panicked := p.guarded(func() { row.ItemText = p.redacted(show(s.Item)) })
+		row.ItemText = cmp.Or(panicked, row.ItemText)
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
@@ -96,20 +95,17 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 
 // signalRow is the row of a signal. It names the coordinator if the page shows it.
 func (p *Page) signalRow(s core.Signal) signalRow {
-	row := signalRow{
+	return signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
-		Source: cut(s.Source), Held: s.Held, Node: cut(s.Node), Payload: typeOf(s.Payload()), Causes: p.causes(s),
+		Source: cut(s.Source), Coordinator: p.locate(s.Operation, s.Source), Held: s.Held, Node: cut(s.Node),
+		Payload: typeOf(s.Payload()), Causes: p.causes(s),
 	}
-	if s.Operation != 0 {
-		row.Coordinator = p.locate(s.Operation, s.Source)
-	}
-	return row
 }
 
-// locate returns the id of the coordinator of an operation, or "". If only one coordinator
+// locate returns the id of the coordinator of an operation, or "" for none. If only one coordinator
 // has the given name, it is that one.
 func (p *Page) locate(id core.OperationID, name string) string {
-	named := func(c *coordinator) bool { return name == "" || c.is.Name() == name }
+	named := func(c *coordinator) bool { return id != 0 && (name == "" || c.is.Name() == name) }
 	for i, c := range p.coordinators {
 		if !named(c) {
 			continue
@@ -122,6 +118,20 @@ func (p *Page) locate(id core.OperationID, name string) string {
 		}
 	}
 	return ""
+}
+
+// A causeRow is a signal that led to another one.
+type causeRow struct {
+	Name        string           `json:"name"`
+	Operation   core.OperationID `json:"operation,omitempty"`   // that raised it
+	Coordinator string           `json:"coordinator,omitempty"` // "": the page does not show that operation, or no longer
+}
+
+func (p *Page) causes(s core.Signal) (rows []causeRow) {
+	for _, c := range s.Causes() {
+		rows = append(rows, causeRow{p.redacted(c.Name), c.Operation, p.locate(c.Operation, "")})
+	}
+	return rows
 }
 
 // explain says why an operation waits. With all, it adds the reasons of the operations that
@@ -137,14 +147,8 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		}
 		s := r.Signal
 		row := waitRow{Kind: r.Kind, Text: p.words(r), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
-		switch row.ID = cmp.Or(s.Operation, r.Holder); {
-		case s.Operation == 0 && r.Of == "" && isOwn:
-			if row.ID != 0 {
-				row.Coordinator = c.id
-			}
-		case row.ID != 0:
-			row.Coordinator = p.locate(row.ID, r.Of+s.Source)
-		}
+		row.ID = cmp.Or(s.Operation, r.Holder)
+		row.Coordinator = p.locate(row.ID, r.Of+s.Source)
 		if isOwn {
 			texts = append(texts, row.Text)
 		} else {

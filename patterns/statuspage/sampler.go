@@ -73,11 +73,10 @@ func (s *sampler) isOver(p *Page) bool {
 
 // sample takes a sample of each coordinator. One goroutine at a time does that.
 func (s *sampler) sample(p *Page) {
+	lines := map[*coordinator]line{}
 	for _, c := range p.coordinators {
-		s.mu.Lock()
-		l := s.lines[c]
-		s.mu.Unlock()
-		guarded(func() error { // the row shows the text of a panic
+		l := s.lines[c]    // without the lock, because nobody else writes
+		p.guarded(func() { // the row shows the text of a panic
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
 			if l.oldest = (time.Time{}); stats.Pending > 0 {
@@ -85,12 +84,12 @@ func (s *sampler) sample(p *Page) {
 					l.oldest, l.waiting = o.Enqueued, o.ID-1
 				}
 			}
-			return nil
 		})
-		s.mu.Lock()
-		s.lines[c] = l
-		s.mu.Unlock()
+		lines[c] = l
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = lines
 }
 
 // step adds the number of operations that ended since the last step to the line.

@@ -23,9 +23,6 @@ type signalsSource struct {
 	raised   uint64 // SinkStats.Raised at that time
 	started  bool
 	skipped  uint64
-	held     []core.Signal // the oldest held signals
-	upTo     uint64        // up to this Seq, held has all held signals
-	exact    bool          // in the last frame, held had all held signals
 	tail     []signalRow
 	families map[string]int
 }
@@ -64,12 +61,9 @@ type gateRow struct {
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	stats := v.sink.is.Stats()
-	before, after := v.last, v.from(stats.Raised)
-	var found, fresh []core.Signal
-	for s := range v.sink.is.Sense(core.Query{AfterSeq: after}) {
-		if v.last = s.Seq; s.Held {
-			fresh = append(fresh, s)
-		}
+	var found []core.Signal
+	for s := range v.sink.is.Sense(core.Query{AfterSeq: v.from(stats.Raised)}) {
+		v.last = s.Seq
 		v.count(s.Name)
 		if (v.query.Pattern == "" || s.Matches(v.query.Pattern)) && (v.query.Key == "" || s.Key == v.query.Key) {
 			found = append(found, s)
@@ -80,49 +74,31 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		v.tail = append(v.tail, v.page.signalRow(s))
 	}
 	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.Limit))
-	v.findHeld(stats, fresh, before != after)
-	gates := v.gates()
-	held := []heldRow{}
-	for _, s := range v.held {
-		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !s.Matches(g.pattern) })
-		held = append(held, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
-	}
 	families := []familyRow{}
 	for _, name := range slices.Sorted(maps.Keys(v.families)) {
 		families = append(families, familyRow{name, v.families[name]})
 	}
 	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
-	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
+	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, v.held(), stats.Held}, nil
 }
 
-// findHeld renews held. If no signal was skipped, and the sink has as many held signals as
-// are known or fresh, these are all. Otherwise findHeld checks which known signals are still
-// held, and searches the signals that it has not seen yet.
-func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skipped bool) {
-	if all := slices.Concat(v.held, fresh); v.exact && !skipped && len(all) == stats.Held && len(all) <= maxHeld {
-		v.held, v.upTo = all, max(v.upTo, v.last)
-		return
-	}
-	if stats.Held > maxHeld || stats.Stored < 1000*len(v.held) { // looking at all is cheaper
-		v.held, v.upTo = nil, 0
-	}
-	v.held = slices.DeleteFunc(v.held, func(known core.Signal) bool {
-		for s := range v.sink.is.Sense(core.Query{AfterSeq: known.Seq - 1}) {
-			return s.Seq != known.Seq
+// held returns the oldest held signals, with the gates that they close.
+func (v *signalsSource) held() []heldRow {
+	var gates []gateRow
+	for _, c := range v.page.coordinators {
+		if sinkOf(c) == v.sink.is {
+			gates = append(gates, v.page.gates(c)...)
 		}
-		return true
-	})
-	for s := range v.sink.is.Sense(core.Query{AfterSeq: v.upTo}) {
-		if len(v.held) >= min(stats.Held, maxHeld) {
+	}
+	rows := []heldRow{}
+	for s := range v.sink.is.Sense(core.Query{Held: true}) {
+		if len(rows) == maxHeld {
 			break
 		}
-		if v.upTo = s.Seq; s.Held {
-			v.held = append(v.held, s)
-		}
+		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
+		rows = append(rows, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
 	}
-	if v.exact = len(v.held) == stats.Held; v.exact {
-		v.upTo = max(v.upTo, v.last)
-	}
+	return rows
 }
 
 // from returns the Seq after which the next frame looks. It counts the signals that this
@@ -147,16 +123,6 @@ func (v *signalsSource) count(name string) {
 		name = ""
 	}
 	v.families[name]++
-}
-
-// gates returns the closed gates of the coordinators that use the sink.
-func (v *signalsSource) gates() (gates []gateRow) {
-	for _, c := range v.page.coordinators {
-		if sinkOf(c) == v.sink.is {
-			gates = append(gates, v.page.gates(c)...)
-		}
-	}
-	return slices.DeleteFunc(gates, func(g gateRow) bool { return !g.Closed })
 }
 
 // sinkOf returns the sink of a coordinator, or nil.

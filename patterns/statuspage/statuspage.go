@@ -36,23 +36,23 @@ type Options struct {
 	Schedules []inspect.Schedules
 
 	// View reports whether a request may see the page. [Token] and [Loopback] make such
-	// functions. nil means Loopback, and then Allow must be nil, too. A proxy on the same
-	// machine makes everybody a loopback peer. A server on a Unix socket needs a View. A
-	// stream is one request: View is asked when it starts.
+	// functions. nil means Loopback, and then Allow must be nil, too. Behind a proxy on the same
+	// machine, every request comes from a loopback address. A server on a Unix socket needs a
+	// View. A stream is one request: the page asks View when the stream starts.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
-	// read-only. It is asked after View, which must be set.
+	// read-only. The page asks it after View, which must be set.
 	Allow func(*http.Request, Action) bool
 	// Who(r) names the person behind a request, in the signals and in the cause of a
 	// cancellation. nil means the remote address.
 	Who func(*http.Request) string
-	// Hosts are names that the Host header may have if the client or the server is on a
-	// loopback address, besides localhost and IP addresses. Other names are refused: see the
-	// package documentation.
+	// Hosts are names that the Host header may have, besides localhost and IP addresses. They
+	// count if the client or the server is on a loopback address. There, the page refuses other
+	// names: see the package documentation.
 	Hosts []string
 	// Show returns the text of an item for the people that View permits. nil shows only the type of an
-	// item. The text goes through Redact, and is cut to 1,000 bytes; "" shows nothing. Show is called for each
-	// operation of a frame that has its item, which it must not change or keep, while the item may be in use. It must be
+	// item. The text goes through Redact, and is cut to 1,000 bytes; "" shows nothing. The page calls Show for each
+	// operation of a frame that has its item. The item may be in use, so Show must not change or keep it. Show must be
 	// safe for concurrent use. If it panics, the page shows the panic as the text.
 	Show func(item any) string
 	// Redact returns the text to show in place of a key, an error text, the text of an item,
@@ -127,8 +127,8 @@ type entry[T any] struct {
 type coordinator = entry[core.Inspector]
 
 // New makes a page. It starts no goroutine, but from now on the coordinators count times: see
-// the package documentation. A proxy on the same machine makes everybody a loopback
-// peer, so Options.Allow without an Options.View is an error.
+// the package documentation. Behind a proxy on the same machine, every request comes from a
+// loopback address. So Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -145,13 +145,13 @@ func New(opts Options) (*Page, error) {
 	p.queues, errs[2] = entries(opts, "Queues", opts.Queues)
 	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
 	for _, q := range p.queues {
-		p.caches = append(p.caches, &cache{queue: q.is})
+		p.caches = append(p.caches, &cache{page: p, queue: q.is})
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
-	p.begin()
+	p.times(60) // from now on, the coordinators count
 	return p, nil
 }
 

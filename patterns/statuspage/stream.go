@@ -24,6 +24,7 @@ type hub struct {
 // A view is shared by all clients with an equal query. The first client that needs a new
 // frame makes it, and the others wait for it. So a view needs no goroutine.
 type view struct {
+	name    string
 	source  source
 	every   time.Duration
 	clients int // hub.mu guards it
@@ -88,7 +89,7 @@ func (p *Page) join(q query, peer string) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
+		v = &view{name: q.view, source: from, every: frameEvery, turn: make(chan struct{}, 1)}
 		switch q.view {
 		case "items", "item", "count", "schedule": // these ask a store, or a scheduler
 			v.every = storeEvery
@@ -174,7 +175,7 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 		v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
 	}
 	if !bytes.Equal(body, v.body) {
-		v.body, v.shown, v.version = body, slices.Concat(body[:1], more(v.source), body[1:]), v.version+1
+		v.body, v.shown, v.version = body, slices.Concat(body[:1], more(v.name), body[1:]), v.version+1
 	}
 	return v.shown, v.version, v.due
 }

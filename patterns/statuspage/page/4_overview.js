@@ -112,9 +112,9 @@ function updateCard(node, c) {
 }
 
 const outcomeWords = {
-  rejected: "Never accepted: there was no room, the coordinator was closed, a signal of CancelOn was there, or the context of the caller had ended. There is no operation; the code that calls Enqueue got the error.",
-  refused: "Accepted, but a signal of CancelOn was there when it was to start. The error of the operation names the signal, and Gates shows whether it is still there.",
-  dropped: "Accepted, but it made room for a newer item, because Options.DropOldest is set and the queue was full. Look whether the queue is too short, or the work too slow.",
+  rejected: "Never accepted: there was no room, the coordinator was closed, a signal matched CancelOn, or the context of the caller had ended. There is no operation. The code that calls Enqueue got the error.",
+  refused: "Accepted, but a signal matched CancelOn when the operation could start. The error of the operation names the signal. The table Gates shows whether the signal is still there.",
+  dropped: "Accepted, but it made room for a newer item, because Options.DropOldest is set and the queue was full. Perhaps the queue is too short, or the work is too slow.",
 };
 
 function overview() {

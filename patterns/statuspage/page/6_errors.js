@@ -15,8 +15,8 @@ function failures() {
     column("First", "time", (cell, g) => moment(cell, g.first)),
     column("Last", "time", (cell, g) => moment(cell, g.last)),
     column("Last one", "example", (cell, g) => link(cell, toOperation(g.coordinator, g.example.id), joined([`operation ${g.example.id}`, g.example.key && inside(g.example.key)], ", "))),
-  ], "No operation in the windows has failed.");
-  const note = el("p", { class: "note" }, "Errors of failed operations that coordinators still show. Numbers and ids are #.");
+  ], "Of the operations that coordinators still show, none has failed.");
+  const note = el("p", { class: "note" }, "These are the errors of failed operations that coordinators still show. The sign # stands for a number or an id.");
   const more = el("p", { class: "note", hidden: true });
   return {
     title: "Errors",

@@ -15,7 +15,7 @@ function signals() {
         text(a, `${gateWords[g.kind] ?? g.kind} ${inside(coordinatorOf(g.coordinator)?.name ?? g.coordinator)}${g.lane ? " lane " + inside(g.lane) : ""} (${inside(g.pattern)})`);
       });
     }),
-  ], "Nobody holds a fact.");
+  ], "No signal is held.");
   let params = {};
   const families = table("Families", "small families", (f) => f.family, [
     rowHead("Family", "name", (cell, f) => link(cell, f.family ? address("signals", { ...params, pattern: `${f.family},${f.family}.*,${f.family}:*` }) : null, f.family || "(all others)")),
@@ -40,8 +40,8 @@ function signals() {
       const sink = p.sink || all.sinks?.[0]?.name;
       refill(form, { ...p, sink });
       buttons(retract, p.pattern && can((all.sinks ?? []).find((s) => s.name === sink), "retract") ? [{
-        label: "Retract", of: `facts that match ${p.pattern}`, danger: true,
-        does: () => confirmed(`Retract ${inside(p.pattern)}`, `All facts that match and were raised directly on sink ${inside(sink)} are taken back. Those of operations stay.`, { action: "retract", sink, signal: p.pattern }),
+        label: "Retract", of: `signals that match ${p.pattern}`, danger: true,
+        does: () => confirmed(`Retract ${inside(p.pattern)}`, `This takes back all signals that match and were raised directly on sink ${inside(sink)}. Signals of operations stay.`, { action: "retract", sink, signal: p.pattern }),
       }] : []);
       return ["signals", { sink, pattern: p.pattern, key: p.key, limit: 100 }];
     },

@@ -37,7 +37,7 @@ function times() {
       const ends = frame.times.flatMap((t) => [t.waiting, t.running]).flatMap((s) => s?.ranges ?? []).map((r) => power(r[0]));
       [low, high] = [Math.min(...ends), Math.max(...ends)];
       rows.set(frame.times);
-      text(note, ends.length ? `The bars go from ${fine(2 ** (low - 1))} to ${fine(2 ** high)}. Each is for times twice as long as those of the bar before.` : "");
+      text(note, ends.length ? `The bars are for times from ${fine(2 ** (low - 1))} to ${fine(2 ** high)}. Each bar is for times twice as long as those of the bar before it.` : "");
     },
   };
 }

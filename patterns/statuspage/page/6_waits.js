@@ -17,21 +17,21 @@ nodeWords.deferred = nodeWords.trial = nodeWords.refused;
 const nodeName = (n) => (nodeWords[n.kind] ?? ((n) => `${n.kind} ${inside(n.name ?? "")}`))(n);
 const nodeOf = (n) => inside(coordinatorOf(n.coordinator)?.name ?? n.coordinator ?? "");
 
-// drawable returns what to draw: equal operations for which nobody waits are one node, and nodes
-// of cycles come first.
+// drawable returns what to draw: operations that wait for the same, and for which the same nodes wait, are one node.
+// Nodes of cycles come first.
 function drawable(frame) {
-  const to = frame.nodes.map(() => []);
-  const awaited = new Set();
+  const to = frame.nodes.map(() => new Map()); // whether the other one only goes first
+  const awaited = frame.nodes.map(() => new Set());
   for (const e of frame.edges) {
-    to[e.from].push(e.to);
-    awaited.add(e.to);
+    to[e.from].set(e.to, Boolean(e.order && (to[e.from].get(e.to) ?? true)));
+    awaited[e.to].add(e.from);
   }
   const cycle = new Set(frame.cycles.flat());
   const groups = new Map();
   frame.nodes.forEach((n, i) => {
-    if (!to[i].length && !awaited.has(i)) return; // it does not wait, and nobody waits for it
-    const key = n.kind !== "operation" || awaited.has(i) ? i : [n.coordinator, n.status, n.stuck, ...new Set(to[i])].join();
-    if (!groups.has(key)) groups.set(key, { ...n, key, i, to: new Set(to[i]), n: 0, cycle: cycle.has(i) });
+    if (!to[i].size && !awaited[i].size) return; // it does not wait, and nobody waits for it
+    const key = n.kind !== "operation" || cycle.has(i) ? i : [n.coordinator, n.status, n.stuck, ...to[i].keys(), "by", ...awaited[i]].join();
+    if (!groups.has(key)) groups.set(key, { ...n, key, i, to: to[i], n: 0, cycle: cycle.has(i) });
     groups.get(key).n++;
   });
   const rank = (g) => (g.cycle ? 0 : g.stuck ? 1 : 2);
@@ -39,7 +39,7 @@ function drawable(frame) {
   const nodes = all.slice(0, maxDrawn);
   const known = new Map(nodes.map((n) => [n.i, n]));
   const edges = [];
-  for (const a of nodes) for (const i of a.to) if (known.has(i)) edges.push({ a, b: known.get(i), cycle: false });
+  for (const a of nodes) for (const [i, order] of a.to) if (known.has(i)) edges.push({ a, b: known.get(i), order, cycle: false });
   for (const path of frame.cycles) path.forEach((i, k) => edges.forEach((e) => (e.cycle ||= e.a.i === i && e.b.i === path[(k + 1) % path.length])));
   return { nodes, edges, cut: all.length - nodes.length };
 }
@@ -81,11 +81,15 @@ function arrange(nodes, edges) {
   return { width: box.left + columns.length * (box.width + box.right), height: 2 * box.edge + 40 + Math.max(...columns.map((c) => c.length)) * (box.height + box.below) };
 }
 
+// curve is the path of an edge. Past other columns, it goes between the rows.
 function curve({ a, b, back }) {
   const [x, y, to, at] = [a.x + box.width, a.y + box.height / 2, b.x, b.y + box.height / 2];
   const bow = back ? 45 : 30;
   const low = back ? Math.max(y, at) + 2 * box.height : 0;
-  return `M${x},${y} C${x + bow},${low || y} ${to - bow},${low || at} ${to},${at} m-7,-4 l7,4 l-7,4`;
+  const arrow = "m-7,-4 l7,4 l-7,4";
+  if (back || to - x <= box.right) return `M${x},${y} C${x + bow},${low || y} ${to - bow},${low || at} ${to},${at} ${arrow}`;
+  const gap = y + (Math.sign(at - y) || 1) * (box.height + box.below) / 2;
+  return `M${x},${y} C${x + bow},${y} ${x + bow},${gap} ${x + box.right},${gap} H${to - box.right} C${to - bow},${gap} ${to - bow},${at} ${to},${at} ${arrow}`;
 }
 
 const short = (words, most) => (words.length > most ? words.slice(0, most - 1) + "…" : words);
@@ -111,10 +115,13 @@ function waitGraph() {
     update(frame) {
       list = frame.nodes.map((n) => ({ ...n, key: [n.kind, n.coordinator, n.operation, n.name].join("\n") }));
       sync(circles, frame.cycles.slice(0, 20), (c) => c.map((i) => list[i].key).join("\n"), () => el("p", { class: "error" }),
-        (node, c) => text(node, `A cycle: ${[...c, c[0]].map((i) => `${nodeName(list[i])} of ${nodeOf(list[i])}`).join(" waits for ")}. It does not end by itself.`));
+        (node, c) => {
+          const [first, ...others] = [...c, c[0]].map((i) => `${nodeName(list[i])} of ${nodeOf(list[i])}`);
+          text(node, `A cycle: ${first} waits for ${others.join(", which waits for ")}. It does not end by itself.`);
+        });
       const on = new Set(frame.cycles.flatMap((c) => c.map((i, k) => `${i} ${c[(k + 1) % c.length]}`)));
       const shownEdges = frame.edges.map((e) => ({ ...e, from: list[e.from], to: list[e.to], circle: on.has(`${e.from} ${e.to}`) }))
-        .sort((a, b) => b.circle - a.circle).slice(0, 200);
+        .sort((a, b) => b.circle - a.circle || (a.order ?? 0) - (b.order ?? 0)).slice(0, 200);
       rows.set(shownEdges);
       const d = drawable(frame);
       drawing.hidden = !d.nodes.length;
@@ -128,7 +135,7 @@ function waitGraph() {
       for (const name of ["width", "height"]) attr(picture, name, size[name]);
       sync(edges, d.edges, (e) => `${e.a.key} ${e.b.key}`, () => svg("path"), (path, e) => {
         attr(path, "d", curve(e));
-        attr(path, "class", e.cycle ? "cycle" : e.a.stuck && e.b.stuck ? "stuck" : null);
+        attr(path, "class", e.cycle ? "cycle" : e.order ? "order" : e.a.stuck && e.b.stuck ? "stuck" : null);
       });
       sync(nodes, d.nodes, (n) => n.key, () => svg("g", {}, svg("rect", { width: box.width, height: box.height, rx: 5 }), svg("text", { x: 9, y: 17 }), svg("text", { x: 9, y: 32, class: "of" }), svg("title")), (g, n) => {
         const [rect, name, of, title] = g.children;

@@ -34,7 +34,7 @@ function changeButtons(node, queue, params) {
           const { count: n } = await ask("api/count?" + query({ queue, state, ...filter }));
           const words = joined([verb, many(n, "item"), `of ${inside(queue)}`, after], " ");
           if (!n) return say("No item matches.");
-          confirmed(words[0].toUpperCase() + words.slice(1), `They are ${state.replaceAll("|", " or ")}${also && `, with ${also}`}. Items that match later may be among them.`, () => changeAll(words, n, { action, queue, state, ...filter }));
+          confirmed(words[0].toUpperCase() + words.slice(1), `They are ${state.replaceAll("|", " or ")}${also && `, with ${also}`}. Items that match later may be changed, too.`, () => changeAll(words, n, { action, queue, state, ...filter }));
         } catch (error) {
           say(inside(error.message), true);
         }
