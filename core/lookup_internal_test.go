@@ -174,8 +174,8 @@ func (r renewer) wake() {
 	}
 }
 
-// A query that follows the index finds all signals, although the one at which it has stopped leaves, and the index is
-// made anew.
+// A query that follows the index finds all signals, although the one at which it has stopped leaves, and there is a
+// new index.
 func TestSenseSurvivesANewIndex(t *testing.T) {
 	s := NewSink(SinkOptions{Capacity: 1 << 14, MaxAge: -1})
 	for i := range 3 * chunk {
