@@ -145,6 +145,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if opts.OnDone != nil {
 		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
 	}
+	e.mu.Lock() // the first gate may wake the engine before the last one is made
+	defer e.mu.Unlock()
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
 	for _, l := range lanes {
 		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)

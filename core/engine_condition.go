@@ -12,6 +12,7 @@ type condition struct {
 	ledger      *ledger
 }
 
+// condition makes a condition. It may be called with the engine's mu held.
 func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 	p := compile(text)
 	if len(p.terms) == 0 {
@@ -20,10 +21,10 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 	c := &condition{ledger: l}
 	c.own = gate{pattern: p, waker: engine, eager: eager, of: l}
 	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink}
-	l.sink.lockFresh()
+	l.sink.lockAt(l.sink.names.clock.now())
+	defer l.sink.mu.Unlock()
 	l.names.addGate(&c.own)
 	l.sink.addGate(&c.shared)
-	l.sink.unlock()
 	return c
 }
 

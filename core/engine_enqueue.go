@@ -364,13 +364,24 @@ func (e *engine) refresh() {
 
 // yields says whether yields pay in this process at this time. If two in a row are long, they hit upon other work
 // of the program. Then nobody yields for four times as long.
-var yields struct {
-	clock clock
+type yields struct {
 	long  atomic.Bool  // the last yield was long
 	until atomic.Int64 // when yields may pay again
 }
 
-func init() { yields.clock = newClock() }
+var (
+	allYields  yields
+	yieldClock = newClock()
+)
+
+func (y *yields) pay(now int64) bool { return now >= y.until.Load() }
+
+// note records a yield for a queue of that length.
+func (y *yields) note(start, end int64, queue uint64) {
+	if long := end-start > int64(max(1, queue))*int64(longYield); y.long.Swap(long) && long {
+		y.until.Store(end + 4*(end-start))
+	}
+}
 
 const (
 	yieldRoom = 256                   // the longest queue for which Enqueue yields
@@ -381,16 +392,8 @@ const (
 // than to wait for room and to be woken.
 func (e *engine) yieldForRoom(o *Operation) {
 	limit := e.intake.rooms[e.intake.place(o.lane, o.class)].limit
-	if limit > yieldRoom {
-		return
-	}
-	start := yields.clock.now()
-	if start < yields.until.Load() {
-		return
-	}
-	runtime.Gosched()
-	now := yields.clock.now()
-	if long := now-start > int64(limit)*int64(longYield); yields.long.Swap(long) && long {
-		yields.until.Store(now + 4*(now-start))
+	if start := yieldClock.now(); limit <= yieldRoom && allYields.pay(start) {
+		runtime.Gosched()
+		allYields.note(start, yieldClock.now(), limit)
 	}
 }

@@ -68,6 +68,36 @@ func TestHandlerEndsItsGoroutineWhileWorking(t *testing.T) {
 	}
 }
 
+// A handler that ends its goroutine keeps a signal neither from the handlers of the sink, nor from sinks to which it is
+// forwarded, nor from other operations that are stuck at the same time.
+func TestHandlerThatEndsItsGoroutineEndsNoOtherCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		first, next, last := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		exit := func(core.Signal) { runtime.Goexit() }
+		next.Subscribe("*", exit)
+		first.Forward(next, "*")
+		next.Forward(last, "*")
+		c := bodies(t, core.Options{Sink: first, MaxConcurrency: 2, StuckAfter: time.Minute, OnSignal: exit})
+		for range 2 {
+			enqueue(t, c, func(ctx context.Context) error {
+				var all sync.WaitGroup
+				all.Go(func() { core.OperationFrom(ctx).Raise("raised") })
+				all.Go(func() { core.OperationFrom(ctx).Hold("held", 0) })
+				all.Wait()
+				time.Sleep(time.Hour)
+				return nil
+			})
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		for _, name := range []string{"raised", "held", core.SignalStuck} {
+			checkEqual(t, name, last.Count(name), 2)
+		}
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		checkEqual(t, "held after the end", last.Has("held"), false)
+	})
+}
+
 // A handler that ends its goroutine after the body has returned does not change the status of the operation.
 func TestHandlerOfStoppedEndsItsGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -77,9 +77,18 @@ func (l *ledger) raise(o *Operation, n note) bool {
 		}
 	}
 	s.unlock()
-	deliver(l.onSignal, false, &signal, &l.panics)
-	deliver(subs, l.onSignal == nil, &signal, &s.panics)
+	if l.onSignal == nil {
+		deliver(subs, true, &signal, &s.panics)
+	} else {
+		l.deliver(&signal, subs)
+	}
 	return true
+}
+
+// deliver calls OnSignal, and then the handlers, even if OnSignal ends the goroutine.
+func (l *ledger) deliver(signal *Signal, subs []*subscription) {
+	defer deliver(subs, false, signal, &l.sink.panics)
+	deliver(l.onSignal, false, signal, &l.panics)
 }
 
 // add enters a fact of o that the sink has recorded. If the fact is held, h is not nil.
@@ -213,8 +222,7 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.subs
 	mu.Unlock()
 	s.unlock()
-	deliver(l.onSignal, false, &signal, &l.panics)
-	deliver(subs, false, &signal, &s.panics)
+	l.deliver(&signal, subs)
 	return func() { s.release(h) }
 }
 

@@ -236,13 +236,13 @@ func (e *engine) findStuck() {
 	if len(ids) > 0 {
 		stacks = goroutineStacks() // with mu held, so that the bodies do not end before
 	}
-	operations, found := make([]*Operation, len(ids)), make([]StuckOperation, len(ids))
+	raises := make([]func(), len(ids))
 	for i, id := range ids {
-		b := e.stuck.bodies[id]
-		operations[i], found[i] = e.index.get(id), StuckOperation{b.stuck, e.clock.wall(b.stuckSince), stacks[b.goroutine]}
+		o, b := e.index.get(id), e.stuck.bodies[id]
+		raises[i] = func() {
+			Stuck.Raise(o, "", StuckOperation{b.stuck, e.clock.wall(b.stuckSince), stacks[b.goroutine]})
+		}
 	}
 	e.mu.Unlock()
-	for i, o := range operations {
-		Stuck.Raise(o, "", found[i])
-	}
+	each(raises, func(raise func()) { raise() })
 }

@@ -117,6 +117,7 @@ func TestIndexAgainstAList(t *testing.T) {
 // overtaker raises more facts each time the lock is released than the index takes in under one lock.
 type overtaker struct {
 	sink *Sink
+	each int // how many
 	n    int
 }
 
@@ -125,7 +126,7 @@ func (o *overtaker) wake() {
 		panic("the question does not end")
 	}
 	o.sink.Raise("always")
-	for i := range chunk / 4 {
+	for i := range o.each {
 		o.sink.Raise(fmt.Sprint("new", o.n, ".", i))
 	}
 	o.arm()
@@ -143,7 +144,7 @@ func TestQuestionsEndWhileOthersRaise(t *testing.T) {
 	for i := range 1 << 14 {
 		s.Raise(fmt.Sprint("old", i))
 	}
-	o := &overtaker{sink: s}
+	o := &overtaker{sink: s, each: chunk / 4}
 	o.arm()
 	if s.Has("none") {
 		t.Error("an absent name is present")
@@ -154,8 +155,93 @@ func TestQuestionsEndWhileOthersRaise(t *testing.T) {
 	for range s.Sense(Query{Pattern: "none"}) {
 		t.Error("an absent name is sensed")
 	}
+	o.each = chunk + 1
+	if s.Resize(10, 0); s.Stats().Stored != 10 {
+		t.Errorf("got %v after a Resize, want 10 stored", s.Stats())
+	}
 	if o.n == 0 {
 		t.Error("nobody raised meanwhile: this shows nothing")
+	}
+}
+
+// renewer takes away a fact and makes a new index, the first time the lock is released.
+type renewer struct{ sink *Sink }
+
+func (r renewer) wake() {
+	r.sink.Forget(Query{Key: "gone"})
+	r.sink.Resize(1<<14, 0)
+	for range r.sink.Sense(Query{Pattern: "other"}) {
+	}
+}
+
+// A query that follows the index finds all signals, although the one at which it has stopped leaves, and there is a
+// new index.
+func TestSenseSurvivesANewIndex(t *testing.T) {
+	s := NewSink(SinkOptions{Capacity: 1 << 14, MaxAge: -1})
+	for i := range 3 * chunk {
+		s.RaiseKey("name", map[bool]string{true: "gone"}[i == 2*chunk])
+	}
+	s.Count("name") // so that the query does not catch up
+	s.after.wakes = append(s.after.wakes, renewer{s})
+	var seqs []uint64
+	for signal := range s.Sense(Query{Pattern: "name"}) {
+		seqs = append(seqs, signal.Seq)
+	}
+	if len(seqs) != 3*chunk-1 || !slices.IsSorted(seqs) {
+		t.Errorf("got %d signals, want %d in order", len(seqs), 3*chunk-1)
+	}
+}
+
+// Has is right about a signal whose raiser has read the clock long before it gets the lock.
+func TestHasSeesTheEndOfALateSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSink(SinkOptions{MaxAge: time.Second})
+		release := s.Hold("name", "", 0)
+		time.Sleep(2 * time.Second) // so that the window is empty
+		early := s.names.clock.now()
+		time.Sleep(time.Second / 2)
+		s.Has("name") // by a counter from now on
+		s.Has("name")
+		s.mu.Lock()
+		s.record(s.names.of("name"), &note{name: "name"}, 0, nil, early)
+		s.mu.Unlock()
+		release()
+		for range 20 {
+			if has, n := s.Has("name"), s.Count("name"); has != (n > 0) {
+				t.Errorf("%v after %v: Has is %v, Count is %d", s.names.clock.now(), early, has, n)
+			}
+			time.Sleep(time.Second / 10)
+		}
+	})
+}
+
+// Yields pay until two in a row are long, and again after four times as long.
+func TestYieldsPayWhileTheyAreShort(t *testing.T) {
+	const long = int64(longYield) + 1
+	for _, test := range []struct {
+		name  string
+		took  []int64
+		queue uint64
+		rests int64
+	}{
+		{"none", nil, 1, 0},
+		{"short ones", []int64{1, long - 1, 1}, 1, 0},
+		{"a long one", []int64{1, long}, 1, 0},
+		{"long ones between short ones", []int64{long, 1, long, 1}, 1, 0},
+		{"two long ones", []int64{1, long, long + 10}, 1, 4 * (long + 10)},
+		{"three long ones", []int64{long, long, 2 * long}, 1, 8 * long},
+		{"not long for a longer queue", []int64{long, long}, 2, 0},
+		{"no queue", []int64{long - 1, long - 1}, 0, 0},
+	} {
+		var y yields
+		now := int64(100)
+		for _, took := range test.took {
+			y.note(now, now+took, test.queue)
+			now += took
+		}
+		if y.pay(now+test.rests-1) != (test.rests == 0) || !y.pay(now+test.rests) {
+			t.Errorf("%s: got until %d, want %d", test.name, y.until.Load(), now+test.rests)
+		}
 	}
 }
 

@@ -168,7 +168,8 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		s.evict()
-		if s.ring.tail%chunk == 0 { // others get their turn
+		if s.ring.tail%chunk == 0 { // others get their turn, but the window grows no more
+			s.ring.capacity = s.ring.head - s.ring.tail
 			s.unlock()
 			s.mu.Lock()
 		}

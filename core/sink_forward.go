@@ -151,12 +151,11 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 		subs, forwards = subs[:last], s.forwards
 	}
 	s.unlock()
-	stays := link == nil || link(held)
-	deliver(subs, false, &signal, &s.panics)
-	s.send(forwards, passage{signal, p.been})
-	if !stays {
-		s.release(held)
+	if link != nil && !link(held) {
+		defer s.release(held)
 	}
+	defer s.send(forwards, passage{signal, p.been}) // even if a handler ends the goroutine
+	deliver(subs, false, &signal, &s.panics)
 	return held, true
 }
 

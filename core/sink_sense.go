@@ -40,16 +40,18 @@ func (s *Sink) isFresh() bool {
 }
 
 // refresh expires all that is due, and reports whether anything was. It records until when no fact
-// ends by time. mu is held, but may be released meanwhile. Later facts end later than present ones.
-// Any other change that may end a fact earlier sets fresh to 0.
+// ends by time. mu is held, but may be released meanwhile. Later facts end later than present ones,
+// and get no time before now. Any other change that may end a fact earlier sets fresh to 0.
 func (s *Sink) refresh() (due bool) {
 	var now int64
 	if s.maxAge != never || s.lease != never {
 		now = s.names.clock.now()
+		s.latest = max(s.latest, now)
 	}
 	until := s.nextEnd(now)
 	if due = until <= now; due {
-		until = s.nextEnd(s.freshen())
+		s.freshen()
+		until = s.nextEnd(now)
 	}
 	if s.fresh.Load() != until {
 		s.fresh.Store(until)
@@ -204,12 +206,12 @@ func (w *search) follow(name string) (all bool) {
 		if len(w.seqs)%chunk == 0 {
 			s.unlock()
 			s.mu.Lock()
-			if seq >= s.index.end {
-				w.seqs = nil
-				return false
-			}
 			if seq < s.ring.tail {
 				break
+			}
+			if seq >= s.index.end || s.ring.at(seq).name != name { // a new index has no links from gaps
+				w.seqs = nil
+				return false
 			}
 		}
 		seq = s.index.at(&s.ring, seq).previous

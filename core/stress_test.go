@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -118,6 +119,54 @@ func TestStressManyProducers(t *testing.T) {
 				t.Errorf("got %v, want all %d to have succeeded, or else dropped if %t", s, producers*n, drops)
 			}
 		}
+	}
+}
+
+// Each question ends, and each change, while 16 goroutines raise new names and one that gates match. In the long form,
+// with a large window, the better of two takes a second at most.
+func TestStressQuestionsEnd(t *testing.T) {
+	capacity := core.Often(1<<19, 1<<15)
+	s := core.NewSink(core.SinkOptions{Capacity: capacity, MaxAge: -1})
+	for i := range capacity {
+		s.Raise(fmt.Sprint("old", i))
+	}
+	for g := range 16 {
+		n := 0
+		defer beside(func() {
+			for range 50 {
+				n++
+				s.Raise(fmt.Sprint("new", g, ".", n))
+				s.Raise("busy")
+			}
+		})()
+	}
+	for name, ask := range map[string]func(name string){
+		"Has of a name":    func(name string) { s.Has(name) },
+		"Has of a pattern": func(name string) { s.Has(name + "*") },
+		"Sense": func(name string) {
+			for range s.Sense(core.Query{Pattern: name}) {
+			}
+		},
+		"Sense of many": func(string) {
+			for range s.Sense(core.Query{Pattern: "busy"}) {
+			}
+		},
+		"Follow":   func(string) { s.Follow("old1*, busy", func(core.Signal) {})() },
+		"Monitor":  func(string) { s.Monitor("old1*, busy", time.Minute).Stop() },
+		"WaitGone": func(name string) { checkError(t, "WaitGone", s.WaitGone(t.Context(), name), nil) },
+		"Resize":   func(string) { s.Resize(1000, 0); s.Resize(capacity, 0) },
+		"a gate": func(string) {
+			opts := core.Options{Sink: s, CancelOn: "busy", DeferOn: "b*", ResumeOn: "busy", DrainOn: "busy", Classes: []core.Class{{Name: "class", TrialOn: "bus*", Trials: 1}}}
+			coordinator(t, func(context.Context, int) error { return nil }, opts).Close()
+		},
+	} {
+		took := time.Hour
+		for try := range 2 {
+			began := time.Now()
+			ask(fmt.Sprint("absent", try, ".", name))
+			took = min(took, time.Since(began))
+		}
+		coretest.Check(t, took <= time.Second || core.Often(1, 0) == 0, "%s takes %v", name, took)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,9 +331,9 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 			}
 			return nil
 		}, dynamicworkflow.Options{Step: math.MaxInt})
-		failed := 0
+		var failed atomic.Int64 // items fail at once
 		dynamicworkflow.Failed.Subscribe(sink, func(_ core.Signal, err error) {
-			failed++
+			failed.Add(1)
 			assert.Equal(t, errDown, err)
 		})
 		sink.Subscribe("order.failed, order.completed", func(core.Signal) { time.Sleep(time.Nanosecond) })
@@ -351,7 +352,7 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 			m, _ := dynamicworkflow.Measured.From(said.ExpectExactly("workflow.measured", c.then)[0])
 			assert.Equal(t, c.want, m)
 		}
-		assert.Equal(t, 100, failed)
+		assert.EqualValues(t, 100, failed.Load())
 	})
 }
 
