@@ -86,7 +86,7 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	if trace.IsEnabled() {
-		o.traceEnd()
+		o.traceEnd(status.String())
 	}
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {

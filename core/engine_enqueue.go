@@ -33,6 +33,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		e.lockFresh() // when operations leave the window, their signals leave too
 		e.mu.Unlock()
 		if err := e.refusal(o.lane, o.class, o.enqueued); err != nil {
+			o.traceEnd("rejected")
 			return e.reject(err)
 		}
 	}
@@ -41,6 +42,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		err = e.enqueueFull(ctx, o, wait && !e.opts.DropOldest)
 	}
 	if err != nil {
+		o.traceEnd("rejected")
 		return e.reject(err)
 	}
 	e.wakeForArrival()

@@ -238,11 +238,11 @@ func (o *Operation) traced() *traced {
 	return t
 }
 
-// traceEnd ends the task of an operation that has ended.
-func (o *Operation) traceEnd() {
+// traceEnd ends the task of an operation that has ended or was not accepted.
+func (o *Operation) traceEnd(how string) {
 	if t := o.traced(); t != nil {
 		if o.status != StatusSucceeded {
-			trace.Log(t.holder, "ended", o.status.String())
+			trace.Log(t.holder, "ended", how)
 		}
 		t.task.End()
 	}

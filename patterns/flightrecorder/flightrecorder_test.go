@@ -184,16 +184,17 @@ func TestTasks(t *testing.T) {
 	outer := core.Must(core.NewKeyedCoordinator(func(int) string { return "a key" }, func(ctx context.Context, n int) error {
 		trace.Log(ctx, "own", "entry")
 		return core.OperationFrom(ctx).Suspend(ctx, "tea", func(ctx context.Context) error { return inner.Do(ctx, n) })
-	}, core.Options{Name: "outer", MaxConcurrency: 2, OnDone: func(core.Snapshot) { sink.Raise("alarm") }}))
+	}, core.Options{Name: "outer", MaxConcurrency: 2, MaxQueued: 2, OnDone: func(core.Snapshot) { sink.Raise("alarm") }}))
 	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Pause: -1})
 	outer.Pause()
 	require.NoError(t, errors.Join(second(outer.Enqueue(t.Context(), 1)), second(outer.Enqueue(t.Context(), 2))))
+	require.ErrorIs(t, second(outer.TryEnqueue(t.Context(), 3)), core.ErrFull)
 	outer.Resume()
 	require.NoError(t, errors.Join(outer.Drain(t.Context()), inner.Drain(t.Context()), r.Flush(t.Context())))
 	events, err := exec.Command("go", "tool", "trace", "-d=parsed", (*recordings)[1].Trace).Output()
 	require.NoError(t, err)
 	for what, n := range map[string]int{
-		`TaskBegin .* Type="outer"`: 2, `TaskBegin .* Parent=\d{1,9} Type="inner"`: 2, `TaskEnd .* Type="(?:outer|inner)"`: 4,
+		`TaskBegin .* Type="outer"`: 3, `TaskBegin .* Parent=\d{1,9} Type="inner"`: 2, `TaskEnd .* Type="(?:outer|inner)"`: 5, `Log .* Category="ended" Message="rejected"`: 1,
 		`RegionBegin .* Type="outer: body"`: 2, `RegionEnd .* Type="outer: body"`: 2, `RegionBegin .* Type="outer: suspended"`: 2,
 		`Log .* Task=\d+ Category="own" Message="entry"`: 2, `Log .* Category="waits" Message="the coordinator is paused"`: 2,
 		`Log .* Category="waits" Message="tea"`: 2, `Log .* Category="waited" Message="tea"`: 2,
