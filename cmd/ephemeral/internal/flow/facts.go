@@ -41,36 +41,27 @@ func (f *Facts) add(fact Fact) { f.Facts = append(f.Facts, fact) }
 
 // facts writes down the facts of a use.
 func (w *World) facts(u use) {
-	o := u.field
-	if u.call != nil {
-		if o = u.of; o == nil {
-			o = Object(u.call.Fun, u.call.info)
-		}
-	}
 	var prefixes []Text
-	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil, On: u.on}
-	if u.call != nil {
-		api.Dir, _ = Key(o)
-		api.End = u.call.End()
-	} else {
-		api.Dir, _, _ = strings.Cut(w.fields[o], " ")
-		api.End = u.value.End()
+	api := Fact{Pos: u.value.Pos(), End: u.value.End(), API: u.object.Name(), Global: u.fn == nil}
+	api.Dir, _ = w.key(u.object)
+	if u.of != nil {
+		api.On = w.name(expr{u.of, u.value.info}, w.holder[w.labels[u.of]])
 	}
-	for _, r := range w.rolesOf(o) {
+	for _, r := range w.rolesOf(u.object) {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
 		case "prefix":
-			prefixes = w.instance(r, u.call, nil, u.pos)
+			prefixes = w.instance(r, u.call, nil, api.Pos)
 			continue
 		case "raised":
 			if !u.compared {
 				continue
 			}
 			f.Verb, f.API = "pattern", compared
-			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[o]}}
+			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[u.object]}}
 		case "match":
-			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, u.pos)
+			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)
 			if !slices.ContainsFunc(name, func(t Text) bool { return strings.Contains(t.S, Known) }) {
 				continue
 			}
@@ -94,12 +85,12 @@ func (w *World) facts(u use) {
 		}
 		f.Texts = unite(f.Texts)
 		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
-			f.Names, f.Known, f.On = w.places(u, r.Verb)
+			f.Names, f.Known, f.On = w.places(u.call, r.Verb)
 		}
 		u.unit.add(f)
 	}
 	if u.call != nil {
-		w.shapes(u, o, api)
+		w.shapes(u, api)
 		w.waits(u, api)
 	}
 	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
@@ -109,10 +100,10 @@ func (w *World) facts(u use) {
 
 // slots returns the texts of a template. A field that is set stands for its new value alone.
 func (w *World) slots(u use, r roles.Role, f *frame) []Text {
-	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.field] {
+	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.object] {
 		return w.texts(u.value, f)
 	}
-	return w.instance(r, u.call, f, u.pos)
+	return w.instance(r, u.call, f, u.value.Pos())
 }
 
 // frames returns the calls of the function around a use, up to some depth. They keep the
@@ -124,7 +115,7 @@ func (w *World) frames(fn any, depth int) []*frame {
 	}
 	var all []*frame
 	for _, c := range calls {
-		for _, up := range w.frames(w.around[c.CallExpr], depth-1) {
+		for _, up := range w.frames(c.fn, depth-1) {
 			all = append(all, &frame{fn: fn, call: c, up: up})
 		}
 	}
@@ -139,8 +130,8 @@ func (u use) operands() (all []ast.Expr) {
 	if u.call == nil {
 		return nil
 	}
-	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
-		all = []ast.Expr{sel.X}
+	if on := u.call.receiver(); on.Expr != nil {
+		all = []ast.Expr{on.Expr}
 	}
 	return append(all, u.call.Args...)
 }
@@ -155,7 +146,10 @@ func (u use) raiser() (none expr) {
 	return
 }
 
-func isView(r roles.Role) bool { return r.Verb == "view" }
+// isView reports whether a function returns a view of its receiver.
+func (w *World) isView(fn types.Object) bool {
+	return slices.ContainsFunc(w.rolesOf(fn), func(r roles.Role) bool { return r.Verb == "view" })
+}
 
 func typeOf(info *types.Info, x ast.Expr) types.Type {
 	if t := info.TypeOf(x); t != nil {
@@ -213,7 +207,7 @@ func (w *World) reference(p roles.Part) []Text {
 	var all []Text
 	for o, name := range w.fields {
 		if name == p.Ref && len(w.assigned[o]) > 0 {
-			all = append(all, w.variable(o, expr{}, nil)...)
+			all = append(all, w.variable(o.(*types.Var), expr{}, nil)...)
 		}
 	}
 	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })

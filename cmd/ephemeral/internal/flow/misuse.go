@@ -17,7 +17,7 @@ func (w *World) drops(d drop) {
 		return
 	}
 	f.API = fn.Name()
-	if slices.ContainsFunc(RolesOf(fn), isView) {
+	if w.isView(fn) {
 		f.Verb = "view"
 		d.unit.add(f)
 		return
@@ -27,7 +27,7 @@ func (w *World) drops(d drop) {
 		if !ok || d.unit.Test {
 			continue
 		}
-		for _, r := range RolesOf(Object(c.Fun, from.info)) {
+		for _, r := range w.rolesOf(Object(c.Fun, from.info)) {
 			lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
 			if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, func(t Text) bool { return t.S != "0" && !strings.HasPrefix(t.S, "-") }) {
 				if f.Verb = "release"; c != d.CallExpr {
@@ -71,7 +71,7 @@ func (w *World) waits(u use, f Fact) {
 	in := inside{w, body, at, map[types.Object]bool{}}
 	if made, ok := in.owner(expr{sel.X, u.call.info}); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
 		f.Verb, f.API = "waits", sel.Sel.Name
-		opts, _ := made.options()
+		opts, _ := w.options(made)
 		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(sel.X))
 		u.unit.add(f)
 	}
@@ -93,50 +93,46 @@ func (in inside) declares(o types.Object) bool {
 
 // owner returns the call that makes the coordinator behind an expression, if the function is its
 // body. A field counts only if it is one of the receiver, or of a variable around the function:
-// that of another variable may belong to another coordinator.
-func (in inside) owner(x expr) (none call, ok bool) {
-	x = in.w.base(x, func(fn *types.Func) bool {
-		return slices.ContainsFunc(RolesOf(fn), isView) || fn.Name() == "Submit" || fn.Name() == "Group"
-	})
-	switch e := ast.Unparen(x.Expr).(type) {
-	case *ast.CallExpr:
-		o := Object(e.Fun, x.info)
-		if dir, name := Key(o); isMust(o) {
-			return in.owner(expr{e.Args[0], x.info})
-		} else if dir != "" && strings.HasPrefix(name, "New") {
-			return call{CallExpr: e, info: x.info}, slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
-		}
-		return none, false
-	case *ast.SelectorExpr:
-		if v, ok := Object(e, x.info).(*types.Var); ok && v.IsField() {
-			id, _ := ast.Unparen(e.X).(*ast.Ident)
-			if id == nil || in.declares(Object(id, x.info)) {
-				return none, false
-			}
-		}
-	case *ast.Ident:
-	default:
-		return none, false
+// that of another variable may belong to another coordinator. So may a parameter or a result.
+func (in inside) owner(x expr) (made call, ok bool) {
+	t := in.w.trace(x, 0)
+	if slices.ContainsFunc(t.through, in.w.several) || slices.ContainsFunc(t.fields, func(of expr) bool {
+		id, ok := ast.Unparen(of.Expr).(*ast.Ident)
+		return !ok || in.declares(Object(id, of.info))
+	}) {
+		return call{}, false
 	}
-	o := Object(x.Expr, x.info)
-	if o == nil || in.seen[o] {
-		return none, false
-	}
-	in.seen[o] = true
-	for _, a := range in.w.assigned[o] {
-		if a.part == whole || a.part == result && a.n == 0 {
-			if made, ok := in.owner(a.expr); ok {
-				return made, true
-			}
+	for _, from := range t.from {
+		e, _ := from.Expr.(*ast.CallExpr)
+		if e == nil {
+			continue
+		}
+		made := call{CallExpr: e, info: from.info}
+		dir, name := in.w.key(Object(e.Fun, from.info))
+		_, method, _ := strings.Cut(name, ".")
+		if method == "Submit" || method == "Group" {
+			made, ok = in.owner(made.receiver())
+		} else {
+			ok = dir != "" && strings.HasPrefix(name, "New") && slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, from.info}) })
+		}
+		if ok {
+			return made, true
 		}
 	}
-	return none, false
+	return call{}, false
+}
+
+// several reports whether something may stand for several values at once: a parameter or a function.
+func (w *World) several(o types.Object) bool {
+	_, isParam := w.params[o]
+	_, isFunc := o.(*types.Func)
+	return isParam || isFunc
 }
 
 // runs reports whether an argument is the function, or a wrapper of the library around it.
 func (in inside) runs(x expr) bool {
 	if c, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok {
-		dir, name := Key(Object(c.Fun, x.info))
+		dir, name := in.w.key(Object(c.Fun, x.info))
 		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
 	}
 	return slices.Contains(in.w.functions(x), in.body)

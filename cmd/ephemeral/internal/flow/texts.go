@@ -83,7 +83,7 @@ func (w *World) elements(e *ast.CompositeLit, info *types.Info, f *frame, keys b
 }
 
 // variable returns what a variable or a field may be.
-func (w *World) variable(v types.Object, x expr, f *frame) []Text {
+func (w *World) variable(v *types.Var, x expr, f *frame) []Text {
 	for _, r := range w.rolesOf(v) {
 		switch r.Verb {
 		case "raised":
@@ -99,10 +99,7 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 	if all, ok := w.memo[v]; ok {
 		return all
 	}
-	if w.busy[v] {
-		return nil
-	}
-	w.busy[v] = true
+	w.memo[v] = nil // while its values are found
 	var all []Text
 	for _, a := range w.assigned[v] {
 		all = append(all, w.value(a)...)
@@ -111,22 +108,20 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 		for _, c := range w.calls[p.fn] {
 			all = append(all, w.passed(c, p, nil)...)
 		}
-		if len(w.calls[p.fn]) == 0 || w.escapes[p.fn] {
-			all = append(all, Text{S: Hole, Pos: v.Pos()})
-		}
-	} else if field, ok := v.(*types.Var); ok && len(all) == 0 && (!w.own[v.Pkg()] || field.IsField()) {
-		all = []Text{{S: Hole, Pos: v.Pos()}}
+	}
+	if isParam && w.open(p) || !isParam && len(all) == 0 && (!w.own[v.Pkg()] || v.IsField()) {
+		all = append(all, Text{S: Hole, Pos: v.Pos()})
 	}
 	all = unite(all)
-	if field, ok := v.(*types.Var); ok && field.IsField() && len(all) > 1 {
-		for i := range all {
-			all[i].Loose = true
-		}
+	for i := range all {
+		all[i].Loose = all[i].Loose || v.IsField() && len(all) > 1
 	}
-	delete(w.busy, v)
 	w.memo[v] = all
 	return all
 }
+
+// open reports whether a parameter may have values of which nothing is known.
+func (w *World) open(p param) bool { return len(w.calls[p.fn]) == 0 || w.escapes[p.fn] }
 
 // passed returns the texts that a call passes for a parameter.
 func (w *World) passed(c *call, p param, f *frame) (all []Text) {

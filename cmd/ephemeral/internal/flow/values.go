@@ -6,8 +6,7 @@ import (
 	"go/types"
 	"slices"
 	"strconv"
-
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+	"strings"
 )
 
 // trace follows an expression to what makes its values: calls, literals and functions.
@@ -15,6 +14,7 @@ type trace struct {
 	w       *World
 	from    []expr
 	through []types.Object    // variables, fields and functions
+	fields  []expr            // selectors of fields
 	read    map[ast.Expr]bool // fields of options
 	partly  bool              // there may be other values
 }
@@ -39,22 +39,26 @@ func (t *trace) follow(x expr, n int) {
 		switch o := Object(e, x.info).(type) {
 		case *types.Nil:
 		case *types.Var:
-			if sel, ok := e.(*ast.SelectorExpr); ok && t.w.fields[o] != "" {
+			sel, _ := e.(*ast.SelectorExpr)
+			if sel != nil && t.w.fields[o] != "" {
 				t.field(expr{sel.X, x.info}, sel, t.w.fields[o])
-			} else {
-				t.variable(o)
+				return
+			} else if o.IsField() && sel != nil {
+				t.fields = append(t.fields, expr{sel.X, x.info})
 			}
+			t.variable(o)
 		default:
 			t.from = append(t.from, expr{e, x.info})
 		}
 	case *ast.CallExpr:
 		o := Object(e.Fun, x.info)
 		fn, _ := o.(*types.Func)
-		_, appends := o.(*types.Builtin)
-		switch {
+		switch c := (&call{CallExpr: e, info: x.info}); {
 		case isMust(o):
 			t.follow(expr{e.Args[0], x.info}, n)
-		case appends && o.Name() == "append":
+		case t.w.isView(o):
+			t.follow(c.receiver(), 0)
+		case fullName(o) == "append":
 			for _, arg := range e.Args {
 				t.follow(expr{arg, x.info}, 0)
 			}
@@ -97,7 +101,7 @@ func (t *trace) variable(v *types.Var) {
 	t.through = append(t.through, v)
 	p, isParam := t.w.params[v]
 	from := t.w.assigned[v]
-	t.partly = t.partly || t.w.shared[v] || isParam && (len(t.w.calls[p.fn]) == 0 || t.w.escapes[p.fn]) || v.IsField() && len(from) == 0
+	t.partly = t.partly || t.w.shared[v] || isParam && t.w.open(p) || v.IsField() && len(from) == 0
 	for _, a := range from {
 		switch a.part {
 		case whole:
@@ -139,7 +143,7 @@ func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 }
 
 // option returns what a field of options may be, if that is known. The field is one of the
-// library, like "core Options.Name". Nothing means that it is not set.
+// library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
 func (w *World) option(opts expr, field string) (all []expr, known bool) {
 	t := w.trace(opts, 0)
 	if t.partly {
@@ -150,7 +154,7 @@ func (w *World) option(opts expr, field string) (all []expr, known bool) {
 			return nil, false
 		}
 		for _, p := range w.parts[v] {
-			if w.fields[p.field] == field {
+			if strings.HasSuffix(w.fields[p.field], field) {
 				all = append(all, p.value)
 			}
 		}
@@ -165,7 +169,7 @@ func (w *World) option(opts expr, field string) (all []expr, known bool) {
 			if !ok {
 				return nil, false
 			}
-			if w.fields[Object(kv.Key, from.info)] == field {
+			if strings.HasSuffix(w.fields[Object(kv.Key, from.info)], field) {
 				all = append(all, expr{kv.Value, from.info})
 			}
 		}
@@ -183,8 +187,8 @@ var makers = map[string][]string{
 }
 
 // options returns the argument with the options of a coordinator, if that is what the call makes.
-func (c call) options() (opts expr, ok bool) {
-	dir, name := Key(Object(c.Fun, c.info))
+func (w *World) options(c call) (opts expr, ok bool) {
+	dir, name := w.key(Object(c.Fun, c.info))
 	if len(c.Args) == 0 || !slices.Contains(makers[dir], name) {
 		return expr{}, false
 	}
@@ -199,7 +203,7 @@ func (w *World) made(x expr) (all []call, known bool) {
 		c := call{CallExpr: e, info: from.info}
 		if e == nil {
 			return nil, false
-		} else if _, ok := c.options(); !ok {
+		} else if _, ok := w.options(c); !ok {
 			return nil, false
 		}
 		all = append(all, c)
@@ -210,14 +214,10 @@ func (w *World) made(x expr) (all []call, known bool) {
 // name is the name of a coordinator for people: its Options.Name if that is constant, or the
 // variable that has it.
 func (w *World) name(opts expr, or string) string {
-	if names, ok := w.option(opts, "core Options.Name"); ok && len(names) == 1 {
+	if names, ok := w.option(opts, "Options.Name"); ok && len(names) == 1 {
 		if texts := w.texts(names[0], nil); len(texts) == 1 && texts[0].Exact() {
 			return strconv.Quote(texts[0].S)
 		}
 	}
 	return or
-}
-
-func isMust(o types.Object) bool {
-	return isFunc(o, roles.Prefix+"core", "Must") || isFunc(o, roles.Prefix+"complete", "Must")
 }
