@@ -38,6 +38,7 @@ func (p *program) terms(all map[string]*term) {
 			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
 				continue
 			}
+			f.Known = f.Known && !t.Loose // or the text may be for another coordinator
 			key := fmt.Sprint(t.Pos, f.Pos, f.API, t.S)
 			if all[key] == nil {
 				all[key] = &term{Text: t, kind: kind, fact: f, near: near{cost: 1 << 20}}

@@ -34,11 +34,6 @@ type Fact struct {
 	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
-// Facts are the facts of a unit.
-type Facts struct{ Facts []Fact }
-
-func (f *Facts) add(fact Fact) { f.Facts = append(f.Facts, fact) }
-
 // facts writes down the facts of a use.
 func (w *World) facts(u use) {
 	var prefixes []Text
@@ -93,8 +88,8 @@ func (w *World) facts(u use) {
 		w.shapes(u, api)
 		w.waits(u, api)
 	}
-	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
-		u.unit.Facts.Facts[n-1].Prefixes = prefixes
+	if n := len(u.unit.Facts); len(prefixes) > 0 && n > 0 {
+		u.unit.Facts[n-1].Prefixes = prefixes
 	}
 }
 
