@@ -6,19 +6,19 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // drops writes down a result that is not kept: a view, or the release of a signal that is held
 // without a lease, which a helper may return.
 func (w *World) drops(d drop) {
-	f := Fact{Pos: d.Pos()}
 	fn, _ := Object(d.Fun, d.info).(*types.Func)
 	if fn == nil {
 		return
 	}
-	f.API = fn.Name()
+	f := Fact{Verb: "view", Pos: d.Pos(), API: fn.Name()}
 	if w.isView(fn) {
-		f.Verb = "view"
 		d.unit.add(f)
 		return
 	}
@@ -45,8 +45,8 @@ var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}
 // waits writes down a call in a body that waits for its own coordinator with another context
 // than that of the body.
 func (w *World) waits(u use, f Fact) {
-	sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr)
-	if !ok || len(u.call.Args) == 0 || !slices.Contains(waiting, sel.Sel.Name) {
+	on := u.call.receiver()
+	if on.Expr == nil || len(u.call.Args) == 0 || !slices.Contains(waiting, f.API) {
 		return
 	}
 	body, started := u.fn, w.started[u.call.CallExpr]
@@ -61,18 +61,15 @@ func (w *World) waits(u use, f Fact) {
 	if started || body == nil {
 		return
 	}
-	var at ast.Node
-	switch fn := body.(type) {
-	case *ast.FuncLit:
-		at = fn.Body
-	case *types.Func:
-		at = w.units[fn].Node.(*ast.FuncDecl).Body
+	node, _ := body.(ast.Node)
+	if fn, ok := body.(*types.Func); ok {
+		node = w.units[fn].Node
 	}
-	in := inside{w, body, at, map[types.Object]bool{}}
-	if made, ok := in.owner(expr{sel.X, u.call.info}); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
-		f.Verb, f.API = "waits", sel.Sel.Name
+	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
+	if made, ok := in.owner(on); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
+		f.Verb = "waits"
 		opts, _ := w.options(made)
-		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(sel.X))
+		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(on.Expr))
 		u.unit.add(f)
 	}
 }
@@ -82,13 +79,13 @@ type inside struct {
 	w    *World
 	body any
 	node ast.Node
-	seen map[types.Object]bool
+	seen map[*ast.CallExpr]bool
 }
 
 // declares reports whether a variable is one of the function, and not its receiver.
 func (in inside) declares(o types.Object) bool {
-	p, isParam := in.w.params[o]
-	return isParam && p.fn == in.body && p.n >= 0 || in.node.Pos() <= o.Pos() && o.Pos() < in.node.End()
+	p := in.w.params[o]
+	return in.node.Pos() <= o.Pos() && o.Pos() < in.node.End() && (p.fn != in.body || p.n != roles.Recv)
 }
 
 // owner returns the call that makes the coordinator behind an expression, if the function is its
@@ -141,24 +138,16 @@ func (in inside) runs(x expr) bool {
 // foreign reports whether a context is not that of the body: it is context.Background(), or made
 // from it, or a variable from outside.
 func (in inside) foreign(x expr) bool {
-	switch e := ast.Unparen(x.Expr).(type) {
-	case *ast.CallExpr:
-		fn, ok := Object(e.Fun, x.info).(*types.Func)
-		if !ok || fn.Pkg() == nil || fn.Pkg().Path() != "context" {
-			return false
-		}
-		return len(e.Args) == 0 || in.foreign(expr{e.Args[0], x.info})
-	case *ast.Ident:
-		v, ok := Object(e, x.info).(*types.Var)
-		if _, isParam := in.w.params[v]; ok && !in.declares(v) && types.IsInterface(v.Type()) {
-			return true
-		} else if !ok || isParam || in.seen[v] {
-			return false
-		}
-		in.seen[v] = true
-		return len(in.w.assigned[v]) > 0 && !slices.ContainsFunc(in.w.assigned[v], func(a value) bool {
-			return a.part != whole && (a.part != result || a.n != 0) || !in.foreign(a.expr)
-		})
+	if v, ok := Object(x.Expr, x.info).(*types.Var); ok && !v.IsField() && !in.declares(v) && types.IsInterface(v.Type()) {
+		return true
 	}
-	return false
+	t := in.w.trace(x, 0)
+	return !t.partly && len(t.from) > 0 && !slices.ContainsFunc(t.through, in.w.several) && !slices.ContainsFunc(t.from, func(from expr) bool {
+		c, _ := from.Expr.(*ast.CallExpr)
+		if c == nil || in.seen[c] {
+			return true
+		}
+		in.seen[c] = true
+		return !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") || len(c.Args) > 0 && !in.foreign(expr{c.Args[0], from.info})
+	})
 }
