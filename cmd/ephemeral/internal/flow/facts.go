@@ -70,10 +70,10 @@ func (w *World) facts(u use) {
 		default:
 			continue
 		}
-		f.Typed, f.InBody = u.typed(r), u.inBody()
+		f.Typed, f.InBody = u.typed(r), u.operand("Sink").Expr == nil
 		for _, frame := range w.frames(u.fn, 2) {
 			texts := w.slots(u, r, frame)
-			if on := u.raiser(); on.Expr != nil && f.Verb == "raises" {
+			if on := u.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
 				texts = join(w.views(on, frame), texts)
 			}
 			f.Texts = append(f.Texts, texts...)
@@ -120,25 +120,21 @@ func (w *World) frames(fn any, depth int) []*frame {
 	return all
 }
 
-// operands are the receiver and the arguments of a call.
-func (u use) operands() (all []ast.Expr) {
+// operand returns the receiver or the argument that has a type of core.
+func (u use) operand(name string) (none expr) {
 	if u.call == nil {
-		return nil
+		return none
 	}
-	if on := u.call.receiver(); on.Expr != nil {
-		all = []ast.Expr{on.Expr}
+	operands := u.call.arguments(param{n: roles.Recv})
+	for _, arg := range u.call.Args {
+		operands = append(operands, expr{arg, u.call.info})
 	}
-	return append(all, u.call.Args...)
-}
-
-// raiser returns the argument or the receiver that is a core.Raiser.
-func (u use) raiser() (none expr) {
-	for _, x := range u.operands() {
-		if coreType(typeOf(u.call.info, x)) == "Raiser" {
-			return expr{x, u.call.info}
+	for _, x := range operands {
+		if coreType(typeOf(x.info, x.Expr)) == name {
+			return x
 		}
 	}
-	return
+	return none
 }
 
 // isView reports whether a function returns a view of its receiver.
@@ -182,11 +178,6 @@ func (u use) typed(r roles.Role) bool {
 		}
 	}
 	return false
-}
-
-// inBody reports whether an operation may be what raises the signal.
-func (u use) inBody() bool {
-	return !slices.ContainsFunc(u.operands(), func(x ast.Expr) bool { return coreType(typeOf(u.call.info, x)) == "Sink" })
 }
 
 // coreType returns the name of a type of core, for T and *T.

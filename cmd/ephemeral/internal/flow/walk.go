@@ -158,13 +158,18 @@ func (k *walker) set(to ast.Expr, v value) {
 	if o == nil {
 		return
 	}
-	k.w.assigned[o] = append(k.w.assigned[o], v)
 	if sel, ok := to.(*ast.SelectorExpr); ok {
 		of := Object(sel.X, k.info)
 		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
 	}
+	k.gets(o, v, nil)
+}
+
+// gets writes down the value of a variable or a field, which a literal may set.
+func (k *walker) gets(o types.Object, v value, of *ast.CompositeLit) {
+	k.w.assigned[o] = append(k.w.assigned[o], v)
 	if k.w.fields[o] != "" && v.part == whole {
-		k.use(use{object: o, value: v.expr})
+		k.use(use{object: o, value: v.expr, of: of})
 	}
 }
 
@@ -179,19 +184,10 @@ func (k *walker) composite(n *ast.CompositeLit) {
 		return
 	}
 	for i, x := range n.Elts {
-		var field types.Object
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			field, x = Object(kv.Key, k.info), kv.Value
-		} else if i < s.NumFields() {
-			field = s.Field(i).Origin()
-		}
-		if field == nil {
-			continue
-		}
-		v := k.expr(x)
-		k.w.assigned[field] = append(k.w.assigned[field], value{expr: v})
-		if k.w.fields[field] != "" {
-			k.use(use{object: field, value: v, of: n})
+			k.gets(Object(kv.Key, k.info), value{expr: k.expr(kv.Value)}, n)
+		} else {
+			k.gets(s.Field(i).Origin(), value{expr: k.expr(x)}, n)
 		}
 	}
 }
