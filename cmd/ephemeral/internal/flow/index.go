@@ -63,7 +63,8 @@ type call struct {
 	*ast.CallExpr
 	info *types.Info
 	unit *Unit
-	fn   any // the function around it
+	fn   any  // the function around it
+	on   expr // the receiver, if a variable has the method
 }
 
 // set is a field that gets a value.
@@ -128,12 +129,9 @@ func (w *World) Index() {
 		}
 	}
 	for _, calls := range w.dynamic {
-		for _, fn := range w.functions(expr{calls[0].Fun, calls[0].info}) {
-			w.calls[fn] = append(w.calls[fn], calls...)
-			if f, ok := fn.(*types.Func); ok && !w.own[f.Pkg()] {
-				for _, c := range calls {
-					w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: f, call: c, value: expr{c.CallExpr, c.info}})
-				}
+		for _, from := range w.trace(expr{calls[0].Fun, calls[0].info}, 0).from {
+			for _, c := range calls {
+				w.called(from, *c)
 			}
 		}
 	}
@@ -144,6 +142,20 @@ func (w *World) Index() {
 		w.drops(d)
 	}
 	w.declared()
+}
+
+// called writes down that a call of a variable may call a function.
+func (w *World) called(from expr, c call) {
+	switch fn := Object(from.Expr, from.info).(type) {
+	case nil:
+		w.calls[from.Expr] = append(w.calls[from.Expr], &c) // if it is a function literal
+	case *types.Func:
+		c.on = (&call{CallExpr: &ast.CallExpr{Fun: from.Expr}, info: from.info}).receiver()
+		w.calls[fn] = append(w.calls[fn], &c)
+		if !w.own[fn.Pkg()] {
+			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: expr{c.CallExpr, c.info}})
+		}
+	}
 }
 
 // library writes down the fields of the packages of the library that p imports.
@@ -223,27 +235,34 @@ func (w *World) parameters(fn any, s *types.Signature) {
 
 // arguments returns what a call passes for a parameter.
 func (c *call) arguments(p param) (all []expr) {
+	on, args := c.receiver(), c.Args
+	if len(args) > 0 && on.Expr == args[0] { // of a method expression
+		args = args[1:]
+	}
 	switch {
+	case p.n == roles.Recv && on.Expr != nil:
+		all = []expr{on}
 	case p.n == roles.Recv:
-		if on := c.receiver(); on.Expr != nil {
-			all = []expr{on}
-		}
 	case p.variadic && !c.Ellipsis.IsValid():
-		for i := p.n; i < len(c.Args); i++ {
-			all = append(all, expr{c.Args[i], c.info})
+		for i := p.n; i < len(args); i++ {
+			all = append(all, expr{args[i], c.info})
 		}
-	case p.n < len(c.Args):
-		all = []expr{{c.Args[p.n], c.info}}
+	case p.n < len(args):
+		all = []expr{{args[p.n], c.info}}
 	}
 	return all
 }
 
 // receiver returns what stands before the name of a method, or before that of a function.
-func (c *call) receiver() (none expr) {
-	if sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
-		return expr{sel.X, c.info}
+func (c *call) receiver() expr {
+	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	switch {
+	case !ok || c.on.Expr != nil:
+		return c.on
+	case c.info.Types[sel.X].IsType() && len(c.Args) > 0:
+		return expr{c.Args[0], c.info}
 	}
-	return none
+	return expr{sel.X, c.info}
 }
 
 // Object returns what an expression names: a variable, a field or a function, as it was declared.

@@ -13,31 +13,34 @@ import (
 // drops writes down a result that is not kept: a view, or the release of a signal that is held
 // without a lease, which a helper may return.
 func (w *World) drops(d drop) {
-	fn, _ := Object(d.Fun, d.info).(*types.Func)
-	if fn == nil {
-		return
-	}
-	f := Fact{Verb: "view", Pos: d.Pos(), API: fn.Name()}
-	if w.isView(fn) {
-		d.unit.add(f)
-		return
+	f := Fact{Verb: "view", Pos: d.Pos()}
+	for _, fn := range w.named(expr{d.Fun, d.info}) {
+		if f.API = fn.Name(); w.isView(fn) {
+			d.unit.add(f)
+			return
+		}
 	}
 	for _, from := range w.trace(expr{d.CallExpr, d.info}, max(0, d.n)).from {
 		c, ok := from.Expr.(*ast.CallExpr)
 		if !ok || d.unit.Test {
 			continue
 		}
-		for _, r := range w.rolesOf(Object(c.Fun, from.info)) {
-			lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
-			if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, func(t Text) bool { return t.S != "0" && !strings.HasPrefix(t.S, "-") }) {
-				if f.Verb = "release"; c != d.CallExpr {
-					f.Helper = c.Pos()
+		for _, fn := range w.named(expr{c.Fun, from.info}) {
+			for _, r := range w.rolesOf(fn) {
+				lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
+				if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
+					if f.Verb = "release"; c != d.CallExpr {
+						f.Helper = c.Pos()
+					}
+					d.unit.add(f)
 				}
-				d.unit.add(f)
 			}
 		}
 	}
 }
+
+// lasts reports whether a lease is one.
+func lasts(lease Text) bool { return lease.S != "0" && !strings.HasPrefix(lease.S, "-") }
 
 // calls that wait for the end of operations. The first argument is a context.
 var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}

@@ -133,6 +133,16 @@ func (w *World) functions(x expr) (all []any) {
 	return all
 }
 
+// named returns those functions that have a name.
+func (w *World) named(x expr) (all []*types.Func) {
+	for _, fn := range w.functions(x) {
+		if fn, ok := fn.(*types.Func); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
 // literal returns the composite literal that alone makes the value of an expression.
 func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 	if t := w.trace(x, 0); !t.partly && len(t.from) == 1 {
@@ -146,35 +156,36 @@ func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 // library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
 func (w *World) option(opts expr, field string) (all []expr, known bool) {
 	t := w.trace(opts, 0)
-	if t.partly {
-		return nil, false
+	known = !t.partly
+	take := func(o types.Object, x expr) {
+		if strings.HasSuffix(w.fields[o], field) {
+			all = append(all, x)
+		} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
+			inner, ok := w.option(x, field)
+			all, known = append(all, inner...), known && ok
+		}
 	}
 	for _, v := range t.through {
-		if _, pointer := v.Type().Underlying().(*types.Pointer); pointer {
-			return nil, false
-		}
+		_, pointer := v.Type().Underlying().(*types.Pointer)
+		known = known && !pointer
 		for _, p := range w.parts[v] {
-			if strings.HasSuffix(w.fields[p.field], field) {
-				all = append(all, p.value)
-			}
+			take(p.field, p.value)
 		}
 	}
 	for _, from := range t.from {
 		lit, ok := from.Expr.(*ast.CompositeLit)
-		if !ok {
-			return nil, false
+		if known = known && ok; !known {
+			break
 		}
 		for _, el := range lit.Elts {
-			kv, ok := el.(*ast.KeyValueExpr)
-			if !ok {
-				return nil, false
-			}
-			if strings.HasSuffix(w.fields[Object(kv.Key, from.info)], field) {
-				all = append(all, expr{kv.Value, from.info})
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				take(Object(kv.Key, from.info), expr{kv.Value, from.info})
+			} else {
+				known = false
 			}
 		}
 	}
-	return all, true
+	return all, known
 }
 
 // makers are the functions that make a sink of their own, if the options have none.

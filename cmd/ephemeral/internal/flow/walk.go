@@ -126,7 +126,7 @@ func (k *walker) ranges(n *ast.RangeStmt) {
 
 func (k *walker) drop(x ast.Expr, n int) {
 	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok {
-		k.w.dropped = append(k.w.dropped, drop{&call{c, k.info, k.u, k.fn}, n})
+		k.w.dropped = append(k.w.dropped, drop{&call{c, k.info, k.u, k.fn, expr{}}, n})
 	}
 }
 
@@ -159,10 +159,28 @@ func (k *walker) set(to ast.Expr, v value) {
 		return
 	}
 	if sel, ok := to.(*ast.SelectorExpr); ok {
-		of := Object(sel.X, k.info)
-		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+		for _, of := range append(k.embedded(sel), Object(sel.X, k.info)) {
+			k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+		}
 	}
 	k.gets(o, v, nil)
+}
+
+// embedded returns the embedded fields that a selector leaves out, such as Options in config.Lanes.
+func (k *walker) embedded(sel *ast.SelectorExpr) (all []types.Object) {
+	s := k.info.Selections[sel]
+	if s == nil {
+		return nil // of a package
+	}
+	t := s.Recv()
+	for _, i := range s.Index()[:len(s.Index())-1] {
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		field := t.Underlying().(*types.Struct).Field(i)
+		all, t = append(all, field.Origin()), field.Type()
+	}
+	return all
 }
 
 // gets writes down the value of a variable or a field, which a literal may set.
@@ -193,7 +211,7 @@ func (k *walker) composite(n *ast.CompositeLit) {
 }
 
 func (k *walker) call(n *ast.CallExpr) {
-	w, c, read := k.w, &call{n, k.info, k.u, k.fn}, false
+	w, c, read := k.w, &call{n, k.info, k.u, k.fn, expr{}}, false
 	fun := ast.Unparen(n.Fun)
 	switch o := Object(fun, k.info).(type) {
 	case *types.Func:
