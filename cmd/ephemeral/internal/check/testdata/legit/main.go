@@ -58,6 +58,11 @@ func emit[R core.Raiser](on R, noun, verb string) { on.Raise(strings.Join([]stri
 
 func all(patterns ...string) string { return strings.Join(patterns, ", ") }
 
+type settings struct {
+	core.Options
+	File string
+}
+
 type option func(*core.Options)
 
 func withGate(pattern string) option { return func(o *core.Options) { o.DeferOn = pattern } }
@@ -113,6 +118,12 @@ func main() {
 	later := core.Options{Sink: sink, Lanes: []core.Lane{{Name: "a"}}}
 	later.Lanes = append(later.Lanes, core.Lane{Name: "hot"})
 	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("hot").Enqueue(ctx, "x")
+	wide := settings{Options: core.Options{Lanes: []core.Lane{{Name: "a"}}}}
+	wide.Sink, wide.Lanes = sink, append(wide.Lanes, core.Lane{Name: "b"})
+	embedded := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, wide.Options))
+	embedded.Lane("a").Enqueue(ctx, "x")
+	into := (*core.Coordinator[string]).Lane
+	into(embedded, "b").Enqueue(ctx, "x")
 	either := c
 	if *name == "" {
 		either = core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
