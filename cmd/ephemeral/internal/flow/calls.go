@@ -80,8 +80,12 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 			all = join(all, w.texts(expr{el, info}, f))
 		}
 	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
-		for i := range c.Args {
-			all = join(all, arg(i))
+		for i, x := range c.Args {
+			piece := []Text{{S: Hole}} // a number may have a space before it
+			if isText(c.info.TypeOf(x)) {
+				piece = arg(i)
+			}
+			all = join(all, piece)
 		}
 	case name == "fmt.Sprintf" && !c.Ellipsis.IsValid():
 		all = w.formatted(c, f)

@@ -96,10 +96,7 @@ func (in inside) declares(o types.Object) bool {
 // that of another variable may belong to another coordinator. So may a parameter or a result.
 func (in inside) owner(x expr) (made call, ok bool) {
 	t := in.w.trace(x, 0)
-	if slices.ContainsFunc(t.through, in.w.several) || slices.ContainsFunc(t.fields, func(of expr) bool {
-		id, ok := ast.Unparen(of.Expr).(*ast.Ident)
-		return !ok || in.declares(Object(id, of.info))
-	}) {
+	if slices.ContainsFunc(t.through, in.w.several) || slices.ContainsFunc(t.fields, in.other) {
 		return call{}, false
 	}
 	for _, from := range t.from {
@@ -120,6 +117,17 @@ func (in inside) owner(x expr) (made call, ok bool) {
 		}
 	}
 	return call{}, false
+}
+
+// other reports whether what has a field may be another object than the one around the function.
+func (in inside) other(of expr) bool {
+	id, ok := ast.Unparen(of.Expr).(*ast.Ident)
+	if !ok {
+		return true
+	}
+	o := Object(id, of.info)
+	p, isParam := in.w.params[o]
+	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, 0).fields) > 0
 }
 
 // several reports whether something may stand for several values at once: a parameter or a function.

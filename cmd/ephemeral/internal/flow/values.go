@@ -159,7 +159,7 @@ func (w *World) option(opts expr, field string) (all []expr, known bool) {
 	known = !t.partly
 	take := func(o types.Object, x expr) {
 		if strings.HasSuffix(w.fields[o], field) {
-			all = append(all, x)
+			all, known = append(all, x), known && len(w.parts[o]) == 0 // such as opts.Lanes[0].Name = "x"
 		} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
 			inner, ok := w.option(x, field)
 			all, known = append(all, inner...), known && ok

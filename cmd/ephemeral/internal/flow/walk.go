@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // walker walks over one function of a unit, or over the unit outside of functions.
@@ -151,6 +152,8 @@ func (k *walker) set(to ast.Expr, v value) {
 	switch x := ast.Unparen(to).(type) {
 	case *ast.IndexExpr: // an element; see World.texts
 		to = x.X
+	case *ast.SliceExpr:
+		to = x.X
 	case *ast.StarExpr:
 		to = x.X
 	}
@@ -223,6 +226,10 @@ func (k *walker) call(n *ast.CallExpr) {
 	case *types.Var:
 		w.dynamic[o] = append(w.dynamic[o], c)
 		read = true
+	case *types.Builtin:
+		if o.Name() == "copy" {
+			k.set(n.Args[0], value{expr: k.expr(n.Args[1])})
+		}
 	case nil:
 		w.calls[fun] = append(w.calls[fun], c) // if it is a function literal
 	}
@@ -243,14 +250,14 @@ func (k *walker) call(n *ast.CallExpr) {
 		}
 		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
 			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
-				w.decoded(p.Elem(), expr{&ast.BadExpr{From: arg.Pos()}, nil}, map[types.Type]bool{})
+				k.decoded(p.Elem(), expr{&ast.BadExpr{From: arg.Pos()}, nil}, map[types.Type]bool{})
 			}
 		}
 	}
 }
 
 // decoded notes that other code may set the fields of a struct, such as json.Unmarshal.
-func (w *World) decoded(t types.Type, at expr, seen map[types.Type]bool) {
+func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
 	if seen[t] {
 		return
 	}
@@ -258,13 +265,18 @@ func (w *World) decoded(t types.Type, at expr, seen map[types.Type]bool) {
 	switch t := t.Underlying().(type) {
 	case *types.Struct:
 		for f := range t.Fields() {
-			if n := named(f.Type()); f.Exported() && (n == nil || w.own[n.Obj().Pkg()]) {
-				w.unknown(f.Origin(), at)
-				w.decoded(f.Type(), at, seen)
+			if n := named(f.Type()); f.Exported() && (n == nil || k.w.own[n.Obj().Pkg()] || coreType(n) != "") {
+				k.w.unknown(f.Origin(), at)
+				k.decoded(f.Type(), at, seen)
+			}
+			for _, r := range k.w.rolesOf(f.Origin()) {
+				if strings.HasPrefix(r.Verb, "defines ") {
+					k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at.Pos(), Texts: []Text{{S: Hole, Pos: at.Pos()}}})
+				}
 			}
 		}
 	case interface{ Elem() types.Type }: // a slice, a map or a pointer
-		w.decoded(t.Elem(), at, seen)
+		k.decoded(t.Elem(), at, seen)
 	}
 }
 
