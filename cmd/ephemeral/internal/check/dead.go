@@ -119,7 +119,7 @@ func (t *term) finding(w *flow.World) Finding {
 	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
 	if t.near.text != "" {
 		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 3 || sameLetters(t.S, t.near.text))
+		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
 		message += fmt.Sprintf("; did you mean %q", f.Nearest)
 		if t.near.Pos.IsValid() {
 			message += " (" + place(w, t.near.Pos) + ")"

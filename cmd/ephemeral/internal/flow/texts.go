@@ -32,27 +32,14 @@ func (w *World) texts(x expr, f *frame) []Text {
 	if ok && isRaiser(t.Type) {
 		return []Text{{Pos: x.Pos()}}
 	}
-	unknown := []Text{{S: Hole, Pos: x.Pos()}}
-	switch e := x.Expr.(type) {
-	case *ast.ParenExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.StarExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.UnaryExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.SliceExpr:
-		if _, ok := t.Type.Underlying().(*types.Slice); ok {
-			return w.texts(expr{e.X, x.info}, f)
-		}
+	if list := operand(x.Expr); list != nil && !isText(typeOf(x.info, list)) {
+		return w.texts(expr{list, x.info}, f)
+	}
+	switch e := ast.Unparen(x.Expr).(type) {
 	case *ast.BinaryExpr:
 		if e.Op == token.ADD {
 			return unite(join(w.texts(expr{e.X, x.info}, f), w.texts(expr{e.Y, x.info}, f)))
 		}
-	case *ast.IndexExpr: // an element, or an instance of a generic function
-		if isText(x.info.TypeOf(e.X)) {
-			return unknown
-		}
-		return w.texts(expr{e.X, x.info}, f)
 	case *ast.CompositeLit:
 		return w.elements(e, x.info, f, false)
 	case *ast.Ident, *ast.SelectorExpr:
@@ -62,7 +49,23 @@ func (w *World) texts(x expr, f *frame) []Text {
 	case *ast.CallExpr:
 		return w.result(&call{CallExpr: e, info: x.info}, 0, f)
 	}
-	return unknown
+	return []Text{{S: Hole, Pos: x.Pos()}}
+}
+
+// operand returns the variable of which an expression is an element, a part, the address or what it
+// points to; nil for other expressions.
+func operand(x ast.Expr) ast.Expr {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.StarExpr:
+		return x.X
+	case *ast.UnaryExpr:
+		return x.X
+	case *ast.IndexExpr:
+		return x.X
+	case *ast.SliceExpr:
+		return x.X
+	}
+	return nil
 }
 
 // isRaiser reports whether a type is *core.Sink or *core.Operation.

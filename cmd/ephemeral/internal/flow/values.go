@@ -33,8 +33,8 @@ func (t *trace) follow(x expr, n int) {
 		_, lit := ast.Unparen(e.X).(*ast.CompositeLit)
 		t.partly = t.partly || e.Op != token.AND || !lit
 		t.follow(expr{e.X, x.info}, 0)
-	case *ast.StarExpr:
-		t.follow(expr{e.X, x.info}, 0)
+	case *ast.StarExpr, *ast.SliceExpr:
+		t.follow(expr{operand(e), x.info}, 0)
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
 		switch o := Object(e, x.info).(type) {
 		case *types.Nil:
@@ -159,7 +159,7 @@ func (w *World) option(opts expr, field string) (all []expr, known bool) {
 	known = !t.partly
 	take := func(o types.Object, x expr) {
 		if strings.HasSuffix(w.fields[o], field) {
-			all, known = append(all, x), known && len(w.parts[o]) == 0 // such as opts.Lanes[0].Name = "x"
+			all = append(all, x)
 		} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
 			inner, ok := w.option(x, field)
 			all, known = append(all, inner...), known && ok

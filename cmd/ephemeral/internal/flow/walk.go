@@ -149,13 +149,8 @@ func (k *walker) set(to ast.Expr, v value) {
 	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && v.n == 0 {
 		k.w.holder[c] = types.ExprString(to)
 	}
-	switch x := ast.Unparen(to).(type) {
-	case *ast.IndexExpr: // an element; see World.texts
-		to = x.X
-	case *ast.SliceExpr:
-		to = x.X
-	case *ast.StarExpr:
-		to = x.X
+	for of := operand(to); of != nil; of = operand(to) {
+		to = of
 	}
 	o := Object(to, k.info)
 	if o == nil {
@@ -164,6 +159,10 @@ func (k *walker) set(to ast.Expr, v value) {
 	if sel, ok := to.(*ast.SelectorExpr); ok {
 		for _, of := range append(k.embedded(sel), Object(sel.X, k.info)) {
 			k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+		}
+		if list, ok := operand(sel.X).(*ast.SelectorExpr); ok { // such as opts.Lanes[0].Name = "x"
+			of := Object(list.X, k.info)
+			k.w.parts[of] = append(k.w.parts[of], set{Object(list, k.info), v.expr})
 		}
 	}
 	k.gets(o, v, nil)

@@ -157,17 +157,13 @@ func shown(pkg, common string) string {
 }
 
 // commonDir is the longest path that is the beginning of all packages of the program.
-func commonDir(pkgs []string) string {
-	common, first := "", true
+func commonDir(pkgs []string) (common string) {
 	for _, p := range pkgs {
-		switch {
-		case roles.Dir(p) != "":
-		case first:
-			common, first = p, false
-		default:
-			for common != "." && p != common && !strings.HasPrefix(p, common+"/") {
-				common = path.Dir(common)
-			}
+		if roles.Dir(p) != "" {
+			continue
+		}
+		for common = cmp.Or(common, p); common != "." && !strings.HasPrefix(p+"/", common+"/"); {
+			common = path.Dir(common)
 		}
 	}
 	return common

@@ -63,6 +63,14 @@ type settings struct {
 	File string
 }
 
+type worker struct{ *core.Coordinator[int] }
+
+func (w *worker) start(other *worker) {
+	w.Coordinator = core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+		return other.Coordinator.Do(context.Background(), n)
+	}, core.Options{}))
+}
+
 type option func(*core.Options)
 
 func withGate(pattern string) option { return func(o *core.Options) { o.DeferOn = pattern } }
@@ -124,6 +132,14 @@ func main() {
 	embedded.Lane("a").Enqueue(ctx, "x")
 	into := (*core.Coordinator[string]).Lane
 	into(embedded, "b").Enqueue(ctx, "x")
+	lanes := []core.Lane{{Name: "copied"}, {Name: "set"}}
+	copy(lanes, later.Lanes)
+	later.Lanes[1].Name = "later"
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Lanes: lanes})).Lane("hot").Enqueue(ctx, "x")
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("later").Enqueue(ctx, "x")
+	new(worker).start(new(worker))
+	sink.Raise(fmt.Sprint("numbers", 1, 2))
+	sink.Has("numbers1 2")
 	either := c
 	if *name == "" {
 		either = core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
