@@ -37,27 +37,26 @@ type Fact struct {
 // facts writes down the facts of a use.
 func (w *World) facts(u use) {
 	var prefixes []Text
-	api := Fact{Pos: u.value.Pos(), End: u.value.End(), API: u.object.Name(), Global: u.fn == nil}
-	api.Dir, _ = w.key(u.object)
+	api := Fact{Pos: u.value.Pos(), End: u.value.End(), Global: u.fn == nil, API: compared}
+	all := []roles.Role{{Verb: "pattern", Parts: []roles.Part{{Slot: true}}}}
+	if u.object != nil {
+		api.API, all = u.object.Name(), w.rolesOf(u.object)
+		api.Dir, _ = w.key(u.object)
+	} else if !known(w.texts(u.name, nil)) {
+		return
+	}
 	if u.of != nil {
 		api.On = w.name(expr{u.of, u.value.info}, w.holder[w.labels[u.of]])
 	}
-	for _, r := range w.rolesOf(u.object) {
+	for _, r := range all {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
 		case "prefix":
 			prefixes = w.instance(r, u.call, nil, api.Pos)
 			continue
-		case "raised":
-			if !u.compared {
-				continue
-			}
-			f.Verb, f.API = "pattern", compared
-			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[u.object]}}
 		case "match":
-			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)
-			if !slices.ContainsFunc(name, func(t Text) bool { return strings.Contains(t.S, Known) }) {
+			if !known(w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)) {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
@@ -91,6 +90,11 @@ func (w *World) facts(u use) {
 	if n := len(u.unit.Facts); len(prefixes) > 0 && n > 0 {
 		u.unit.Facts[n-1].Prefixes = prefixes
 	}
+}
+
+// known reports whether texts are the names of signals.
+func known(texts []Text) bool {
+	return len(texts) > 0 && !slices.ContainsFunc(texts, func(t Text) bool { return t.S != Known })
 }
 
 // slots returns the texts of a template. A field that is set stands for its new value alone.

@@ -86,15 +86,15 @@ type param struct {
 	variadic bool
 }
 
-// use is a place where the library may get a text: a call, or a field that is set.
+// use is a place where the library may get a text: a call, a field that is set, or a comparison.
 type use struct {
-	unit     *Unit
-	fn       any               // the function around it
-	object   types.Object      // that is called, or the field
-	call     *call             // nil for a field
-	value    expr              // of the field, or the call
-	of       *ast.CompositeLit // that sets the field
-	compared bool              // the field is not set, but compared with the value
+	unit   *Unit
+	fn     any               // the function around it
+	object types.Object      // that is called, or the field; nil for a comparison
+	call   *call             // nil for a field
+	value  expr              // of the field, or the call
+	of     *ast.CompositeLit // that sets the field
+	name   expr              // that is compared with the value
 }
 
 // Index finds the facts in the syntax of the packages. [Load] has called it.

@@ -317,12 +317,9 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 	return all
 }
 
-// compare notes a comparison of the name of a signal with a text.
+// compare notes a comparison of what may be the name of a signal with a text.
 func (k *walker) compare(name, with ast.Expr) {
-	o := Object(name, k.info)
-	for _, r := range k.w.rolesOf(o) {
-		if r.Verb == "raised" {
-			k.use(use{object: o, value: k.expr(with), compared: true})
-		}
+	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.info, name)) {
+		k.use(use{name: k.expr(name), value: k.expr(with)})
 	}
 }
