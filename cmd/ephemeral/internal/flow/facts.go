@@ -69,7 +69,7 @@ func (w *World) facts(u use) {
 		default:
 			continue
 		}
-		f.Typed, f.InBody = u.typed(r), u.operand("Sink").Expr == nil
+		f.Typed, f.InBody = u.operand("Kind", "Family").Expr != nil, u.operand("Sink").Expr == nil
 		for _, frame := range w.frames(u.fn, 2) {
 			texts := w.slots(u, r, frame)
 			if on := u.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
@@ -124,8 +124,8 @@ func (w *World) frames(fn any, depth int) []*frame {
 	return all
 }
 
-// operand returns the receiver or the argument that has a type of core.
-func (u use) operand(name string) (none expr) {
+// operand returns the receiver or the argument that has one of these types of core.
+func (u use) operand(names ...string) (none expr) {
 	if u.call == nil {
 		return none
 	}
@@ -134,7 +134,7 @@ func (u use) operand(name string) (none expr) {
 		operands = append(operands, expr{arg, u.call.info})
 	}
 	for _, x := range operands {
-		if coreType(typeOf(x.info, x.Expr)) == name {
+		if slices.Contains(names, coreType(typeOf(x.info, x.Expr))) {
 			return x
 		}
 	}
@@ -165,23 +165,6 @@ func (w *World) views(on expr, f *frame) []Text {
 		all = []Text{{}}
 	}
 	return unite(all)
-}
-
-// typed reports whether the text of a role is that of a kind or a family.
-func (u use) typed(r roles.Role) bool {
-	if u.call == nil {
-		return false
-	}
-	for _, p := range r.Parts {
-		if p.Slot && p.Ref == "" {
-			for _, x := range u.call.arguments(param{n: p.Index}) {
-				if coreType(typeOf(x.info, x.Expr)) != "" {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // coreType returns the name of a type of core, for T and *T.
