@@ -41,7 +41,7 @@ func (t *trace) follow(x expr, n int) {
 		case *types.Var:
 			sel, _ := e.(*ast.SelectorExpr)
 			if sel != nil && t.w.fields[o] != "" {
-				t.field(expr{sel.X, x.info}, sel, t.w.fields[o])
+				t.field(sel, x.info, t.w.fields[o])
 				return
 			} else if o.IsField() && sel != nil {
 				t.fields = append(t.fields, expr{sel.X, x.info})
@@ -81,13 +81,17 @@ func (t *trace) follow(x expr, n int) {
 	}
 }
 
-// field follows a field of options, such as opts.Lanes.
-func (t *trace) field(opts expr, x ast.Expr, name string) {
+// field follows a field of options, such as opts.Lanes, or config.Lanes if the options are embedded.
+func (t *trace) field(x *ast.SelectorExpr, info *types.Info, name string) {
 	if t.read[x] {
 		return
 	}
 	t.read[x] = true
-	all, known := t.w.option(opts, name)
+	opts := t.w.trace(expr{x.X, info}, 0)
+	for _, v := range embedded(x, info) {
+		opts.variable(v)
+	}
+	all, known := opts.option(name)
 	t.partly = t.partly || !known
 	for _, x := range all {
 		t.follow(x, 0)
@@ -155,7 +159,11 @@ func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 // option returns what a field of options may be, if that is known. The field is one of the
 // library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
 func (w *World) option(opts expr, field string) (all []expr, known bool) {
-	t := w.trace(opts, 0)
+	return w.trace(opts, 0).option(field)
+}
+
+func (t *trace) option(field string) (all []expr, known bool) {
+	w := t.w
 	known = !t.partly
 	take := func(o types.Object, x expr) {
 		if strings.HasSuffix(w.fields[o], field) {

@@ -157,7 +157,9 @@ func (k *walker) set(to ast.Expr, v value) {
 		return
 	}
 	if sel, ok := to.(*ast.SelectorExpr); ok {
-		for _, of := range append(k.embedded(sel), Object(sel.X, k.info)) {
+		of := Object(sel.X, k.info)
+		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+		for _, of := range embedded(sel, k.info) {
 			k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
 		}
 		if list, ok := operand(sel.X).(*ast.SelectorExpr); ok { // such as opts.Lanes[0].Name = "x"
@@ -169,8 +171,8 @@ func (k *walker) set(to ast.Expr, v value) {
 }
 
 // embedded returns the embedded fields that a selector leaves out, such as Options in config.Lanes.
-func (k *walker) embedded(sel *ast.SelectorExpr) (all []types.Object) {
-	s := k.info.Selections[sel]
+func embedded(sel *ast.SelectorExpr, info *types.Info) (all []*types.Var) {
+	s := info.Selections[sel]
 	if s == nil {
 		return nil // of a package
 	}

@@ -130,6 +130,9 @@ func main() {
 	wide.Sink, wide.Lanes = sink, append(wide.Lanes, core.Lane{Name: "b"})
 	embedded := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, wide.Options))
 	embedded.Lane("a").Enqueue(ctx, "x")
+	wide.Options.Lanes = append(wide.Options.Lanes, core.Lane{Name: "c"})
+	part := core.Options{Lanes: append([]core.Lane{}, wide.Lanes...)}
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, part)).Lane("c").Enqueue(ctx, "x")
 	into := (*core.Coordinator[string]).Lane
 	into(embedded, "b").Enqueue(ctx, "x")
 	lanes := []core.Lane{{Name: "copied"}, {Name: "set"}}
