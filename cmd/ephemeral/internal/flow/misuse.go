@@ -110,7 +110,8 @@ func (in inside) owner(x expr) (made call, ok bool) {
 		if method == "Submit" || method == "Group" {
 			made, ok = in.owner(made.receiver())
 		} else {
-			ok = dir != "" && strings.HasPrefix(name, "New") && slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, from.info}) })
+			ok = dir != "" && strings.HasPrefix(name, "New") &&
+				slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, from.info}) })
 		}
 		if ok {
 			return made, true
@@ -153,12 +154,15 @@ func (in inside) foreign(x expr) bool {
 		return true
 	}
 	t := in.w.trace(x, 0)
-	return !t.partly && len(t.from) > 0 && !slices.ContainsFunc(t.through, in.w.several) && !slices.ContainsFunc(t.from, func(from expr) bool {
+	if t.partly || len(t.from) == 0 || slices.ContainsFunc(t.through, in.w.several) {
+		return false
+	}
+	return !slices.ContainsFunc(t.from, func(from expr) bool {
 		c, _ := from.Expr.(*ast.CallExpr)
-		if c == nil || in.seen[c] {
+		if c == nil || in.seen[c] || !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") {
 			return true
 		}
 		in.seen[c] = true
-		return !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") || len(c.Args) > 0 && !in.foreign(expr{c.Args[0], from.info})
+		return len(c.Args) > 0 && !in.foreign(expr{c.Args[0], from.info})
 	})
 }

@@ -68,7 +68,11 @@ func (w *World) places(c *call, kind string) (all []Text, known bool, on string)
 		return nil, false, ""
 	}
 	made, known := w.made(x)
-	for inner, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok && w.isView(Object(inner.Fun, x.info)); inner, ok = ast.Unparen(x.Expr).(*ast.CallExpr) {
+	for { // of c.Class("a").Lane("b"), c
+		inner, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
+		if !ok || !w.isView(Object(inner.Fun, x.info)) {
+			break
+		}
 		x = (&call{CallExpr: inner, info: x.info}).receiver()
 	}
 	on = types.ExprString(x.Expr)

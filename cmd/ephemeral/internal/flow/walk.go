@@ -304,10 +304,11 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 	if recv == nil || !w.own[m.Pkg()] || !types.IsInterface(recv.Type()) {
 		return nil
 	}
+	face := recv.Type().Underlying().(*types.Interface)
 	for _, p := range w.Packages {
 		for _, name := range p.Types.Scope().Names() {
 			t, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
-			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), recv.Type().Underlying().(*types.Interface)) {
+			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), face) {
 				continue
 			}
 			o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name())
