@@ -54,7 +54,7 @@ func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
 	p.units, p.linked = w.Reach(root), w.Linked(root.Pkg.Deps)
 	for _, u := range p.units {
-		p.facts = append(p.facts, u.Facts.Facts...)
+		p.facts = append(p.facts, u.Facts...)
 	}
 	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names

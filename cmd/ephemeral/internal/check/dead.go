@@ -38,6 +38,7 @@ func (p *program) terms(all map[string]*term) {
 			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
 				continue
 			}
+			f.Known = f.Known && !t.Loose // or the text may be for another coordinator
 			key := fmt.Sprint(t.Pos, f.Pos, f.API, t.S)
 			if all[key] == nil {
 				all[key] = &term{Text: t, kind: kind, fact: f, near: near{cost: 1 << 20}}
@@ -118,7 +119,7 @@ func (t *term) finding(w *flow.World) Finding {
 	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
 	if t.near.text != "" {
 		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() || sameLetters(t.S, t.near.text))
+		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
 		message += fmt.Sprintf("; did you mean %q", f.Nearest)
 		if t.near.Pos.IsValid() {
 			message += " (" + place(w, t.near.Pos) + ")"

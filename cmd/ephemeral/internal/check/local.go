@@ -10,7 +10,7 @@ import (
 // packages that were asked for.
 func Calls(w *flow.World) (all []Finding) {
 	for _, u := range w.Units {
-		for _, f := range u.Facts.Facts {
+		for _, f := range u.Facts {
 			message := ""
 			switch f.Verb {
 			case "view":

@@ -2,7 +2,11 @@ package flow
 
 import (
 	"go/types"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // result returns the n-th result of a call.
@@ -52,81 +56,88 @@ func isList(t types.Type) bool {
 	return false
 }
 
-// standard returns the result of some functions of the standard library, and of append.
+// standard returns the result of some functions of the standard library, of append, and of Must.
 func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 	arg := func(i int) []Text { return w.texts(expr{c.Args[i], c.info}, f) }
-	if b, ok := o.(*types.Builtin); ok && b.Name() == "append" || isFunc(o, "cmp", "Or") || isFunc(o, "slices", "Concat") ||
-		isFunc(o, "slices", "Clone") || isFunc(o, "slices", "Values") {
-		var all []Text
+	all := []Text{{Pos: c.Pos()}}
+	switch name := fullName(o); {
+	case isMust(o):
+		return arg(0), true
+	case slices.Contains([]string{"append", "cmp.Or", "slices.Clone", "slices.Concat", "slices.Values"}, name):
+		all = nil
 		for i := range c.Args {
 			all = append(all, arg(i)...)
 		}
-		return unite(all), true
-	}
-	switch {
-	case isMust(o):
-		return arg(0), true
-	case isFunc(o, "strings", "Join"):
+	case name == "strings.Join":
 		lit, info := w.literal(expr{c.Args[0], c.info})
 		if lit == nil {
 			return nil, false
 		}
-		all := []Text{{}}
 		for i, el := range lit.Elts {
 			if i > 0 {
 				all = join(all, arg(1))
 			}
 			all = join(all, w.texts(expr{el, info}, f))
 		}
-		return unite(all), true
-	case isFunc(o, "fmt", "Sprintf") && !c.Ellipsis.IsValid():
-		return w.formatted(c, f), true
-	case isFunc(o, "fmt", "Sprint") && !c.Ellipsis.IsValid():
-		all := []Text{{Pos: c.Pos()}}
-		for i := range c.Args {
-			all = join(all, arg(i))
+	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
+		for i, x := range c.Args {
+			piece := []Text{{S: Hole}} // a number may have a space before it
+			if isText(c.info.TypeOf(x)) {
+				piece = arg(i)
+			}
+			all = join(all, piece)
 		}
-		return unite(all), true
+	case name == "fmt.Sprintf" && !c.Ellipsis.IsValid():
+		all = w.formatted(c, f)
+	default:
+		return nil, false
 	}
-	return nil, false
+	return unite(all), true
 }
 
-func isFunc(o types.Object, path, name string) bool {
-	f, ok := o.(*types.Func)
-	return ok && f.Pkg() != nil && f.Pkg().Path() == path && f.Name() == name && f.Signature().Recv() == nil
+// fullName is the name of a function with its package, such as fmt.Sprint.
+func fullName(o types.Object) string {
+	switch o := o.(type) {
+	case *types.Func:
+		return o.FullName()
+	case *types.Builtin:
+		return o.Name()
+	}
+	return ""
 }
+
+func isMust(o types.Object) bool {
+	name, ok := strings.CutPrefix(fullName(o), roles.Prefix)
+	return ok && (name == "core.Must" || name == "complete.Must")
+}
+
+var verbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*.`)
 
 // formatted returns the texts of fmt.Sprintf. Arguments other than texts are holes.
 func (w *World) formatted(c *call, f *frame) []Text {
-	all := []Text{{Pos: c.Pos()}}
-	format := w.texts(expr{c.Args[0], c.info}, f)
-	if len(format) != 1 || !format[0].Exact() {
+	formats := w.texts(expr{c.Args[0], c.info}, f)
+	if len(formats) != 1 || !formats[0].Exact() {
 		return []Text{{S: Hole, Pos: c.Pos()}}
 	}
-	rest, n := format[0].S, 1
-	for {
-		i := strings.IndexByte(rest, '%')
-		if i < 0 || i == len(rest)-1 {
-			return unite(join(all, []Text{{S: rest, Pos: c.Args[0].Pos()}}))
-		}
-		all = join(all, []Text{{S: rest[:i], Pos: c.Args[0].Pos()}})
-		verb := rest[i+1]
-		end := i + 1 + len(rest[i+1:]) - len(strings.TrimLeft(rest[i+1:], "+-# 0123456789.*[]"))
+	format, all, done, n := formats[0].S, []Text{{Pos: c.Pos()}}, 0, 1
+	plain := func(text string) { all = join(all, []Text{{S: text, Pos: c.Args[0].Pos()}}) }
+	for _, at := range verbs.FindAllStringIndex(format, -1) {
+		plain(format[done:at[0]])
+		verb := format[at[0]:at[1]]
+		done = at[1]
 		switch {
-		case verb == '%':
-			all, end = join(all, []Text{{S: "%"}}), i+1
-		case (verb == 's' || verb == 'v') && n < len(c.Args) && isText(c.info.TypeOf(c.Args[n])):
+		case verb == "%%":
+			plain("%")
+			continue
+		case (verb == "%s" || verb == "%v") && n < len(c.Args) && isText(c.info.TypeOf(c.Args[n])):
 			all = join(all, w.texts(expr{c.Args[n], c.info}, f))
-			n++
 		default:
 			all = join(all, []Text{{S: Hole}})
-			n++
 		}
-		if end >= len(rest) {
-			return unite(all)
-		}
-		rest = rest[end+1:]
+		n++
 	}
+	plain(format[done:])
+	return all
 }
 
 func isText(t types.Type) bool {

@@ -51,13 +51,13 @@ func (w *World) declared() {
 			for name := range strings.SplitSeq(names, ",") {
 				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole)})
 			}
-			for j := range u.Facts.Facts {
-				f := &u.Facts.Facts[j]
+			for j := range u.Facts {
+				f := &u.Facts[j]
 				if line := w.Fset.Position(f.Pos).Line; f.Verb == "raises" && (line == d.line || line == d.line+1) {
 					f.Texts = slices.DeleteFunc(f.Texts, func(t Text) bool { return !t.Exact() })
 				}
 			}
-			u.Facts.Facts = append(u.Facts.Facts, fact)
+			u.Facts = append(u.Facts, fact)
 		}
 	}
 }

@@ -34,44 +34,29 @@ type Fact struct {
 	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
-// Facts are the facts of a unit.
-type Facts struct{ Facts []Fact }
-
-func (f *Facts) add(fact Fact) { f.Facts = append(f.Facts, fact) }
-
 // facts writes down the facts of a use.
 func (w *World) facts(u use) {
-	o := u.field
-	if u.call != nil {
-		if o = u.of; o == nil {
-			o = Object(u.call.Fun, u.call.info)
-		}
-	}
 	var prefixes []Text
-	api := Fact{Pos: u.pos, API: o.Name(), Global: u.fn == nil, On: u.on}
-	if u.call != nil {
-		api.Dir, _ = Key(o)
-		api.End = u.call.End()
-	} else {
-		api.Dir, _, _ = strings.Cut(w.fields[o], " ")
-		api.End = u.value.End()
+	api := Fact{Pos: u.value.Pos(), End: u.value.End(), Global: u.fn == nil, API: compared}
+	all := []roles.Role{{Verb: "pattern", Parts: []roles.Part{{Slot: true}}}}
+	if u.object != nil {
+		api.API, all = u.object.Name(), w.rolesOf(u.object)
+		api.Dir, _ = w.key(u.object)
+	} else if !known(w.texts(u.name, nil)) {
+		return
 	}
-	for _, r := range w.rolesOf(o) {
+	if u.of != nil {
+		api.On = w.name(expr{u.of, u.value.info}, w.holder[w.labels[u.of]])
+	}
+	for _, r := range all {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
 		case "prefix":
-			prefixes = w.instance(r, u.call, nil, u.pos)
+			prefixes = w.instance(r, u.call, nil, api.Pos)
 			continue
-		case "raised":
-			if !u.compared {
-				continue
-			}
-			f.Verb, f.API = "pattern", compared
-			r.Parts = []roles.Part{{Slot: true, Ref: w.fields[o]}}
 		case "match":
-			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, u.pos)
-			if !slices.ContainsFunc(name, func(t Text) bool { return strings.Contains(t.S, Known) }) {
+			if !known(w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)) {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
@@ -84,35 +69,40 @@ func (w *World) facts(u use) {
 		default:
 			continue
 		}
-		f.Typed, f.InBody = u.typed(r), u.inBody()
+		f.Typed, f.InBody = u.operand("Kind", "Family").Expr != nil, u.operand("Sink").Expr == nil
 		for _, frame := range w.frames(u.fn, 2) {
 			texts := w.slots(u, r, frame)
-			if on := u.raiser(); on.Expr != nil && f.Verb == "raises" {
+			if on := u.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
 				texts = join(w.views(on, frame), texts)
 			}
 			f.Texts = append(f.Texts, texts...)
 		}
 		f.Texts = unite(f.Texts)
 		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
-			f.Names, f.Known, f.On = w.places(u, r.Verb)
+			f.Names, f.Known, f.On = w.places(u.call, r.Verb)
 		}
 		u.unit.add(f)
 	}
 	if u.call != nil {
-		w.shapes(u, o, api)
+		w.shapes(u, api)
 		w.waits(u, api)
 	}
-	if n := len(u.unit.Facts.Facts); len(prefixes) > 0 && n > 0 {
-		u.unit.Facts.Facts[n-1].Prefixes = prefixes
+	if n := len(u.unit.Facts); len(prefixes) > 0 && n > 0 {
+		u.unit.Facts[n-1].Prefixes = prefixes
 	}
+}
+
+// known reports whether texts are the names of signals.
+func known(texts []Text) bool {
+	return len(texts) > 0 && !slices.ContainsFunc(texts, func(t Text) bool { return t.S != Known })
 }
 
 // slots returns the texts of a template. A field that is set stands for its new value alone.
 func (w *World) slots(u use, r roles.Role, f *frame) []Text {
-	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.field] {
+	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.object] {
 		return w.texts(u.value, f)
 	}
-	return w.instance(r, u.call, f, u.pos)
+	return w.instance(r, u.call, f, u.value.Pos())
 }
 
 // frames returns the calls of the function around a use, up to some depth. They keep the
@@ -124,7 +114,7 @@ func (w *World) frames(fn any, depth int) []*frame {
 	}
 	var all []*frame
 	for _, c := range calls {
-		for _, up := range w.frames(w.around[c.CallExpr], depth-1) {
+		for _, up := range w.frames(c.fn, depth-1) {
 			all = append(all, &frame{fn: fn, call: c, up: up})
 		}
 	}
@@ -134,28 +124,27 @@ func (w *World) frames(fn any, depth int) []*frame {
 	return all
 }
 
-// operands are the receiver and the arguments of a call.
-func (u use) operands() (all []ast.Expr) {
+// operand returns the receiver or the argument that has one of these types of core.
+func (u use) operand(names ...string) (none expr) {
 	if u.call == nil {
-		return nil
+		return none
 	}
-	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok {
-		all = []ast.Expr{sel.X}
+	operands := u.call.arguments(param{n: roles.Recv})
+	for _, arg := range u.call.Args {
+		operands = append(operands, expr{arg, u.call.info})
 	}
-	return append(all, u.call.Args...)
-}
-
-// raiser returns the argument or the receiver that is a core.Raiser.
-func (u use) raiser() (none expr) {
-	for _, x := range u.operands() {
-		if coreType(typeOf(u.call.info, x)) == "Raiser" {
-			return expr{x, u.call.info}
+	for _, x := range operands {
+		if slices.Contains(names, coreType(typeOf(x.info, x.Expr))) {
+			return x
 		}
 	}
-	return
+	return none
 }
 
-func isView(r roles.Role) bool { return r.Verb == "view" }
+// isView reports whether a function returns a view of its receiver.
+func (w *World) isView(fn types.Object) bool {
+	return slices.ContainsFunc(w.rolesOf(fn), func(r roles.Role) bool { return r.Verb == "view" })
+}
 
 func typeOf(info *types.Info, x ast.Expr) types.Type {
 	if t := info.TypeOf(x); t != nil {
@@ -178,28 +167,6 @@ func (w *World) views(on expr, f *frame) []Text {
 	return unite(all)
 }
 
-// typed reports whether the text of a role is that of a kind or a family.
-func (u use) typed(r roles.Role) bool {
-	if u.call == nil {
-		return false
-	}
-	for _, p := range r.Parts {
-		if p.Slot && p.Ref == "" {
-			for _, x := range u.call.arguments(param{n: p.Index}) {
-				if coreType(typeOf(x.info, x.Expr)) != "" {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// inBody reports whether an operation may be what raises the signal.
-func (u use) inBody() bool {
-	return !slices.ContainsFunc(u.operands(), func(x ast.Expr) bool { return coreType(typeOf(u.call.info, x)) == "Sink" })
-}
-
 // coreType returns the name of a type of core, for T and *T.
 func coreType(t types.Type) string {
 	if n := named(t); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
@@ -213,7 +180,7 @@ func (w *World) reference(p roles.Part) []Text {
 	var all []Text
 	for o, name := range w.fields {
 		if name == p.Ref && len(w.assigned[o]) > 0 {
-			all = append(all, w.variable(o, expr{}, nil)...)
+			all = append(all, w.variable(o.(*types.Var), expr{}, nil)...)
 		}
 	}
 	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })

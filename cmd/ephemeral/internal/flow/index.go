@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,30 +13,27 @@ import (
 
 // index is what one walk over all packages finds.
 type index struct {
-	Units     []*Unit
-	units     map[types.Object]*Unit
-	methods   map[types.Object][]*Unit // by type
-	assigned  map[types.Object][]value // to variables and fields
-	shared    map[types.Object]bool    // variables whose address is taken
-	parts     map[types.Object][]set   // of variables: fields that are set later
-	calls     map[any][]*call          // by *types.Func or *ast.FuncLit
-	dynamic   map[types.Object][]*call // by the variable with the function
-	escapes   map[any]bool             // functions that code outside the packages may call
-	returns   map[any][]value
-	params    map[types.Object]param
-	fields    map[types.Object]string // fields of the library: "core Options.Name"
-	used      []use
-	memo      map[types.Object][]Text
-	busy      map[types.Object]bool
-	own       map[*types.Package]bool
-	around    map[*ast.CallExpr]any               // the function around a call
-	holder    map[*ast.CallExpr]string            // the variable that has the result, for people
-	labels    map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
-	dropped   []drop
-	linked    map[string]Fact               // by path
-	methodsOf map[*types.Func][]*types.Func // of an interface: those that implement it
-	started   map[*ast.CallExpr]bool        // by a go statement
-	at        map[string][]directive        // by file
+	Units    []*Unit
+	units    map[types.Object]*Unit
+	methods  map[types.Object][]*Unit // by type
+	assigned map[types.Object][]value // to variables and fields
+	shared   map[types.Object]bool    // variables whose address is taken
+	parts    map[types.Object][]set   // of variables: fields that are set later
+	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
+	dynamic  map[types.Object][]*call // by the variable with the function
+	escapes  map[any]bool             // functions that code outside the packages may call
+	returns  map[any][]value
+	params   map[types.Object]param
+	fields   map[types.Object]string // *types.Var: fields of the library: "core Options.Name"
+	used     []use
+	memo     map[types.Object][]Text
+	own      map[*types.Package]bool
+	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
+	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
+	dropped  []drop
+	linked   map[string]Fact        // by path
+	started  map[*ast.CallExpr]bool // by a go statement
+	at       map[string][]directive // by file
 }
 
 // expr is an expression with the facts about its package.
@@ -65,7 +63,8 @@ type call struct {
 	*ast.CallExpr
 	info *types.Info
 	unit *Unit
-	fn   any // the function around it
+	fn   any  // the function around it
+	on   expr // the receiver, if a variable has the method
 }
 
 // set is a field that gets a value.
@@ -87,28 +86,26 @@ type param struct {
 	variadic bool
 }
 
-// use is a place where the library may get a text: a call, or a field that is set.
+// use is a place where the library may get a text: a call, a field that is set, or a comparison.
 type use struct {
-	unit  *Unit
-	call  *call
-	of    types.Object // what the call calls, if a variable has the function
-	field types.Object
-	value expr
-	fn    any // the function around it
-	pos   token.Pos
-	on    string // what the field belongs to, for people
-
-	compared bool // the field is not set, but compared with the value
+	unit   *Unit
+	fn     any               // the function around it
+	object types.Object      // that is called, or the field; nil for a comparison
+	call   *call             // nil for a field
+	value  expr              // of the field, or the call
+	of     *ast.CompositeLit // that sets the field
+	name   expr              // that is compared with the value
 }
 
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, shared: map[types.Object]bool{}, parts: map[types.Object][]set{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
-		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, returns: map[any][]value{},
-		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[types.Object][]Text{}, busy: map[types.Object]bool{},
-		own: map[*types.Package]bool{}, around: map[*ast.CallExpr]any{}, holder: map[*ast.CallExpr]string{},
-		labels: map[*ast.CompositeLit]*ast.CallExpr{}, started: map[*ast.CallExpr]bool{}, linked: map[string]Fact{}, methodsOf: map[*types.Func][]*types.Func{}, at: map[string][]directive{},
+		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
+		shared: map[types.Object]bool{}, parts: map[types.Object][]set{}, calls: map[any][]*call{}, dynamic: map[types.Object][]*call{},
+		escapes: map[any]bool{}, returns: map[any][]value{}, params: map[types.Object]param{}, fields: map[types.Object]string{},
+		memo: map[types.Object][]Text{}, own: map[*types.Package]bool{}, holder: map[*ast.CallExpr]string{},
+		labels: map[*ast.CompositeLit]*ast.CallExpr{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{},
+		at: map[string][]directive{},
 	}
 	seen := map[*types.Package]bool{}
 	for _, p := range w.Packages {
@@ -124,13 +121,17 @@ func (w *World) Index() {
 			}
 		}
 	}
+	for fn, calls := range maps.Clone(w.calls) {
+		if m, ok := fn.(*types.Func); ok {
+			for _, f := range w.implementations(m) {
+				w.calls[f] = append(w.calls[f], calls...)
+			}
+		}
+	}
 	for _, calls := range w.dynamic {
-		for _, fn := range w.functions(expr{calls[0].Fun, calls[0].info}) {
-			w.calls[fn] = append(w.calls[fn], calls...)
-			if of, ok := fn.(*types.Func); ok && !w.own[of.Pkg()] {
-				for _, c := range calls {
-					w.used = append(w.used, use{unit: c.unit, call: c, of: of, fn: c.fn, pos: c.Pos()})
-				}
+		for _, from := range w.trace(expr{calls[0].Fun, calls[0].info}, 0).from {
+			for _, c := range calls {
+				w.called(from, *c)
 			}
 		}
 	}
@@ -141,6 +142,20 @@ func (w *World) Index() {
 		w.drops(d)
 	}
 	w.declared()
+}
+
+// called writes down that a call of a variable may call a function.
+func (w *World) called(from expr, c call) {
+	switch fn := Object(from.Expr, from.info).(type) {
+	case nil:
+		w.calls[from.Expr] = append(w.calls[from.Expr], &c) // if it is a function literal
+	case *types.Func:
+		c.on = (&call{CallExpr: &ast.CallExpr{Fun: from.Expr}, info: from.info}).receiver()
+		w.calls[fn] = append(w.calls[fn], &c)
+		if !w.own[fn.Pkg()] {
+			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: expr{c.CallExpr, c.info}})
+		}
+	}
 }
 
 // library writes down the fields of the packages of the library that p imports.
@@ -205,7 +220,7 @@ func (w *World) unit(u *Unit, fn any) {
 	if u.Object != nil {
 		w.units[u.Object] = u
 	}
-	(&walker{w, u, u.Pkg.TypesInfo}).walk(u.Node, fn)
+	(&walker{w, u, u.Pkg.TypesInfo, fn}).walk(u.Node)
 }
 
 // parameters writes down the parameters of a function.
@@ -220,19 +235,34 @@ func (w *World) parameters(fn any, s *types.Signature) {
 
 // arguments returns what a call passes for a parameter.
 func (c *call) arguments(p param) (all []expr) {
+	on, args := c.receiver(), c.Args
+	if len(args) > 0 && on.Expr == args[0] { // of a method expression
+		args = args[1:]
+	}
 	switch {
+	case p.n == roles.Recv && on.Expr != nil:
+		all = []expr{on}
 	case p.n == roles.Recv:
-		if sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
-			all = []expr{{sel.X, c.info}}
-		}
 	case p.variadic && !c.Ellipsis.IsValid():
-		for i := p.n; i < len(c.Args); i++ {
-			all = append(all, expr{c.Args[i], c.info})
+		for i := p.n; i < len(args); i++ {
+			all = append(all, expr{args[i], c.info})
 		}
-	case p.n < len(c.Args):
-		all = []expr{{c.Args[p.n], c.info}}
+	case p.n < len(args):
+		all = []expr{{args[p.n], c.info}}
 	}
 	return all
+}
+
+// receiver returns what stands before the name of a method, or before that of a function.
+func (c *call) receiver() expr {
+	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	switch {
+	case !ok || c.on.Expr != nil:
+		return c.on
+	case c.info.Types[sel.X].IsType() && len(c.Args) > 0:
+		return expr{c.Args[0], c.info}
+	}
+	return expr{sel.X, c.info}
 }
 
 // Object returns what an expression names: a variable, a field or a function, as it was declared.
@@ -271,11 +301,14 @@ func named(t types.Type) *types.Named {
 	return nil
 }
 
-// Key returns the directory and the name of a function, method or variable of the library, as
-// in the table of roles.
-func Key(o types.Object) (dir, name string) {
+// key returns the directory and the name of a function, method, variable or field of the library,
+// as in the table of roles.
+func (w *World) key(o types.Object) (dir, name string) {
 	if o == nil || o.Pkg() == nil {
 		return "", ""
+	} else if field, ok := w.fields[o]; ok {
+		dir, name, _ = strings.Cut(field, " ")
+		return dir, name
 	}
 	dir, name = roles.Dir(o.Pkg().Path()), o.Name()
 	if fn, ok := o.(*types.Func); ok && dir != "" {
@@ -289,16 +322,4 @@ func Key(o types.Object) (dir, name string) {
 }
 
 // rolesOf returns the roles of a function, method, variable or field.
-func (w *World) rolesOf(o types.Object) []roles.Role {
-	if name, ok := w.fields[o]; ok {
-		dir, name, _ := strings.Cut(name, " ")
-		return roles.Of(dir, name)
-	}
-	return RolesOf(o)
-}
-
-// RolesOf returns the roles of a function, method or variable of the library.
-func RolesOf(o types.Object) []roles.Role {
-	dir, name := Key(o)
-	return roles.Of(dir, name)
-}
+func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.key(o)) }

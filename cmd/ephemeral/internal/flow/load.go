@@ -50,51 +50,46 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 	if err != nil {
 		return nil, err
 	}
-	asked, deps, more := map[string]bool{}, map[string]map[string]bool{}, []string{}
+	asked, deps := map[string]bool{}, map[string]map[string]bool{}
 	uses := map[string]bool{} // packages that use the library, or belong to the user's modules
+	for _, p := range graph {
+		asked[p.ID] = true
+	}
 	packages.Visit(graph, nil, func(p *packages.Package) {
-		own := roles.Dir(p.PkgPath) == "" && p.Module != nil
 		all := map[string]bool{p.PkgPath: true}
 		for _, to := range p.Imports {
 			maps.Copy(all, deps[to.ID])
 			uses[p.ID] = uses[p.ID] || uses[to.ID] || roles.Dir(to.PkgPath) != ""
 		}
-		uses[p.ID] = own && (uses[p.ID] || p.Module.Main)
 		deps[p.ID] = all
-	})
-	for _, p := range graph {
-		asked[p.ID] = true
-	}
-	packages.Visit(graph, nil, func(p *packages.Package) {
+		uses[p.ID] = roles.Dir(p.PkgPath) == "" && p.Module != nil && (uses[p.ID] || p.Module.Main)
 		if uses[p.ID] && !asked[p.ID] {
-			more = append(more, p.PkgPath)
+			patterns = append(slices.Clip(patterns), p.PkgPath)
 		}
 	})
 	conf.Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
 		packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule | packages.NeedForTest
-	loaded, err := packages.Load(&conf, append(slices.Clip(patterns), more...)...)
+	loaded, err := packages.Load(&conf, patterns...)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Fset: conf.Fset}
+	w, errs := &World{Fset: conf.Fset}, []error{}
 	w.dir, _ = os.Getwd()
-	var errs []error
 	for _, p := range loaded {
 		for _, e := range p.Errors {
-			errs = append(errs, fmt.Errorf("%v", e))
+			errs = append(errs, e)
 		}
-		if uses[p.ID] && !strings.HasSuffix(p.PkgPath, ".test") && (p.Types != nil && len(p.Syntax) > 0) {
+		if uses[p.ID] && !strings.HasSuffix(p.PkgPath, ".test") && p.Types != nil && len(p.Syntax) > 0 {
 			w.Packages = append(w.Packages, &Package{Package: p, Asked: asked[p.ID], Deps: deps[p.ID]})
 		}
 	}
 	if len(errs) == 0 && len(loaded) == 0 {
 		errs = append(errs, fmt.Errorf("no packages match %s", strings.Join(patterns, " ")))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	if len(errs) == 0 {
+		w.Index()
 	}
-	w.Index()
-	return w, nil
+	return w, errors.Join(errs...)
 }
 
 // Unit is a declaration outside functions. Programs are made of units: what is not reachable
@@ -107,20 +102,14 @@ type Unit struct {
 	Uses   []types.Object // what it mentions
 	Test   bool           // it belongs to a test, which is no example
 	Always bool           // it runs in every program with its package
-	Facts
-}
-
-// Name is the name of a function or method, for people.
-func (u *Unit) Name() string {
-	if u.Object == nil {
-		return "init"
-	}
-	return u.Object.Name()
+	Facts  []Fact
 }
 
 // Program reports whether a root is a function main. Others are examples, which may leave out
 // what the rest of a program does.
-func (u *Unit) Program() bool { return u.Name() == "main" }
+func (u *Unit) Program() bool { return u.Object != nil && u.Object.Name() == "main" }
+
+func (u *Unit) add(f Fact) { u.Facts = append(u.Facts, f) }
 
 // Roots returns the programs of the world: each function main and each example, with the
 // packages that are linked into it.
@@ -132,7 +121,7 @@ func (w *World) Roots() (roots []*Unit) {
 		}
 		file := w.Fset.Position(fn.Pos()).Filename
 		switch {
-		case u.Pkg.Name == "main" && fn.Name.Name == "main" && u.Pkg.ForTest == "",
+		case u.Pkg.Name == "main" && u.Program() && u.Pkg.ForTest == "",
 			strings.HasPrefix(fn.Name.Name, "Example") && strings.HasSuffix(file, "_test.go") && fn.Type.Params.NumFields() == 0:
 			roots = append(roots, u)
 		}
@@ -152,9 +141,8 @@ func (w *World) Reach(root *Unit) []*Unit {
 		seen[u] = true
 		all = append(all, u)
 		for _, o := range u.Uses {
-			visit(w.units[o])
-			for _, m := range w.methods[o] {
-				visit(m)
+			for _, used := range append(slices.Clip(w.methods[o]), w.units[o]) {
+				visit(used)
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
+
+	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
@@ -26,10 +27,10 @@ func payload(u use) string {
 
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
 // calls of its method Sink.
-func (w *World) shapes(u use, o types.Object, f Fact) {
-	if sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr); ok && o.Name() == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(u.call.info, sel.X)) {
+func (w *World) shapes(u use, f Fact) {
+	if on := u.call.receiver(); on.Expr != nil && f.API == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(on.info, on.Expr)) {
 		f.Verb = "sink"
-		made, known := w.made(expr{sel.X, u.call.info})
+		made, known := w.made(on)
 		for _, c := range made {
 			f.Maker = c.Lparen
 			u.unit.add(f)
@@ -39,7 +40,7 @@ func (w *World) shapes(u use, o types.Object, f Fact) {
 		}
 		return
 	}
-	opts, ok := u.call.options()
+	opts, ok := w.options(*u.call)
 	if !ok {
 		return
 	}
@@ -59,82 +60,63 @@ func (w *World) shapes(u use, o types.Object, f Fact) {
 	}
 }
 
-// base returns the coordinator of which an expression is a view, such as c for
-// c.Class("a").Lane("b").
-func (w *World) base(x expr, isView func(fn *types.Func) bool) expr {
-	for {
-		c, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
-		if !ok {
-			return x
-		}
-		sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
-		fn, _ := Object(c.Fun, x.info).(*types.Func)
-		if !ok || fn == nil || !isView(fn) {
-			return x
-		}
-		x.Expr = sel.X
-	}
-}
-
 // places returns the names of the lanes or classes of the coordinators of which a call makes a
 // view, if all places are known in which they may be made; and a name for the coordinator.
-func (w *World) places(u use, kind string) (all []Text, known bool, on string) {
-	sel, ok := ast.Unparen(u.call.Fun).(*ast.SelectorExpr)
-	if !ok {
+func (w *World) places(c *call, kind string) (all []Text, known bool, on string) {
+	x := c.receiver()
+	if x.Expr == nil {
 		return nil, false, ""
 	}
-	x := w.base(expr{sel.X, u.call.info}, func(fn *types.Func) bool { return slices.ContainsFunc(RolesOf(fn), isView) })
 	made, known := w.made(x)
+	for { // of c.Class("a").Lane("b"), c
+		inner, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
+		if !ok || !w.isView(Object(inner.Fun, x.info)) {
+			break
+		}
+		x = (&call{CallExpr: inner, info: x.info}).receiver()
+	}
 	on = types.ExprString(x.Expr)
-	field := map[string]string{"lane": "core Options.Lanes", "class": "core Options.Classes"}[kind]
 	for _, c := range made {
-		opts, _ := c.options()
+		opts, _ := w.options(c)
 		if len(made) == 1 {
 			on = w.name(opts, on)
 		}
-		lists, ok := w.option(opts, field)
+		lists, ok := w.option(opts, map[string]string{"lane": "core Options.Lanes", "class": "core Options.Classes"}[kind])
 		known = known && ok
 		for _, list := range lists {
-			names, ok := w.names(list)
+			names, ok := w.names(list, "defines "+kind)
 			known = known && ok
 			all = append(all, names...)
 		}
 	}
-	return all, known, on
+	return Fact{Verb: kind, Texts: all}.Parts(), known, on
 }
 
-// names returns the names of lanes or classes in a list, or in the text of ParseLanes.
-func (w *World) names(x expr) (all []Text, known bool) {
+// names returns the names that a list of lanes or classes defines, or the text of ParseLanes.
+func (w *World) names(x expr, verb string) (all []Text, known bool) {
 	t := w.trace(x, 0)
 	known = !t.partly && !slices.ContainsFunc(t.through, func(v types.Object) bool { return len(w.parts[v]) > 0 })
+	defines := func(o types.Object) bool {
+		return slices.ContainsFunc(w.rolesOf(o), func(r roles.Role) bool { return r.Verb == verb })
+	}
 	for _, from := range t.from {
 		switch e := from.Expr.(type) {
 		case *ast.CallExpr:
-			dir, name := Key(Object(e.Fun, from.info))
-			known = known && name == "ParseLanes" && dir != ""
-			if known {
-				for _, t := range w.texts(expr{e.Args[0], from.info}, nil) {
-					known = known && t.Exact()
-					for name := range strings.SplitSeq(t.S, ",") {
-						name, _, _ = strings.Cut(name, ":")
-						all = append(all, Text{S: strings.TrimSpace(name), Pos: t.Pos})
-					}
-				}
+			if known = known && defines(Object(e.Fun, from.info)); known {
+				all = append(all, w.texts(expr{e.Args[0], from.info}, nil)...)
 			}
 		case *ast.CompositeLit:
 			for _, el := range e.Elts {
-				inner, ok := []Text(nil), true
 				if kv, isField := el.(*ast.KeyValueExpr); !isField {
-					inner, ok = w.names(expr{el, from.info})
-				} else if strings.HasSuffix(w.fields[Object(kv.Key, from.info)], ".Name") {
-					inner = w.texts(expr{kv.Value, from.info}, nil)
+					inner, ok := w.names(expr{el, from.info}, verb)
+					all, known = append(all, inner...), known && ok
+				} else if defines(Object(kv.Key, from.info)) {
+					all = append(all, w.texts(expr{kv.Value, from.info}, nil)...)
 				}
-				known = known && ok && !slices.ContainsFunc(inner, func(t Text) bool { return !t.Exact() })
-				all = append(all, inner...)
 			}
 		default:
 			known = false
 		}
 	}
-	return all, known
+	return all, known && !slices.ContainsFunc(all, func(t Text) bool { return !t.Exact() })
 }

@@ -32,27 +32,14 @@ func (w *World) texts(x expr, f *frame) []Text {
 	if ok && isRaiser(t.Type) {
 		return []Text{{Pos: x.Pos()}}
 	}
-	unknown := []Text{{S: Hole, Pos: x.Pos()}}
-	switch e := x.Expr.(type) {
-	case *ast.ParenExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.StarExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.UnaryExpr:
-		return w.texts(expr{e.X, x.info}, f)
-	case *ast.SliceExpr:
-		if _, ok := t.Type.Underlying().(*types.Slice); ok {
-			return w.texts(expr{e.X, x.info}, f)
-		}
+	if list := operand(x.Expr); list != nil && !isText(typeOf(x.info, list)) {
+		return w.texts(expr{list, x.info}, f)
+	}
+	switch e := ast.Unparen(x.Expr).(type) {
 	case *ast.BinaryExpr:
 		if e.Op == token.ADD {
 			return unite(join(w.texts(expr{e.X, x.info}, f), w.texts(expr{e.Y, x.info}, f)))
 		}
-	case *ast.IndexExpr: // an element, or an instance of a generic function
-		if isText(x.info.TypeOf(e.X)) {
-			return unknown
-		}
-		return w.texts(expr{e.X, x.info}, f)
 	case *ast.CompositeLit:
 		return w.elements(e, x.info, f, false)
 	case *ast.Ident, *ast.SelectorExpr:
@@ -62,7 +49,23 @@ func (w *World) texts(x expr, f *frame) []Text {
 	case *ast.CallExpr:
 		return w.result(&call{CallExpr: e, info: x.info}, 0, f)
 	}
-	return unknown
+	return []Text{{S: Hole, Pos: x.Pos()}}
+}
+
+// operand returns the variable of which an expression is an element, a part, the address or what it
+// points to; nil for other expressions.
+func operand(x ast.Expr) ast.Expr {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.StarExpr:
+		return x.X
+	case *ast.UnaryExpr:
+		return x.X
+	case *ast.IndexExpr:
+		return x.X
+	case *ast.SliceExpr:
+		return x.X
+	}
+	return nil
 }
 
 // isRaiser reports whether a type is *core.Sink or *core.Operation.
@@ -83,7 +86,7 @@ func (w *World) elements(e *ast.CompositeLit, info *types.Info, f *frame, keys b
 }
 
 // variable returns what a variable or a field may be.
-func (w *World) variable(v types.Object, x expr, f *frame) []Text {
+func (w *World) variable(v *types.Var, x expr, f *frame) []Text {
 	for _, r := range w.rolesOf(v) {
 		switch r.Verb {
 		case "raised":
@@ -99,10 +102,7 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 	if all, ok := w.memo[v]; ok {
 		return all
 	}
-	if w.busy[v] {
-		return nil
-	}
-	w.busy[v] = true
+	w.memo[v] = nil // while its values are found
 	var all []Text
 	for _, a := range w.assigned[v] {
 		all = append(all, w.value(a)...)
@@ -111,22 +111,20 @@ func (w *World) variable(v types.Object, x expr, f *frame) []Text {
 		for _, c := range w.calls[p.fn] {
 			all = append(all, w.passed(c, p, nil)...)
 		}
-		if len(w.calls[p.fn]) == 0 || w.escapes[p.fn] {
-			all = append(all, Text{S: Hole, Pos: v.Pos()})
-		}
-	} else if field, ok := v.(*types.Var); ok && len(all) == 0 && (!w.own[v.Pkg()] || field.IsField()) {
-		all = []Text{{S: Hole, Pos: v.Pos()}}
+	}
+	if isParam && w.open(p) || !isParam && len(all) == 0 && (!w.own[v.Pkg()] || v.IsField()) {
+		all = append(all, Text{S: Hole, Pos: v.Pos()})
 	}
 	all = unite(all)
-	if field, ok := v.(*types.Var); ok && field.IsField() && len(all) > 1 {
-		for i := range all {
-			all[i].Loose = true
-		}
+	for i := range all {
+		all[i].Loose = all[i].Loose || v.IsField() && len(all) > 1
 	}
-	delete(w.busy, v)
 	w.memo[v] = all
 	return all
 }
+
+// open reports whether a parameter may have values of which nothing is known.
+func (w *World) open(p param) bool { return len(w.calls[p.fn]) == 0 || w.escapes[p.fn] }
 
 // passed returns the texts that a call passes for a parameter.
 func (w *World) passed(c *call, p param, f *frame) (all []Text) {

@@ -6,8 +6,7 @@ import (
 	"go/types"
 	"slices"
 	"strconv"
-
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
+	"strings"
 )
 
 // trace follows an expression to what makes its values: calls, literals and functions.
@@ -15,6 +14,7 @@ type trace struct {
 	w       *World
 	from    []expr
 	through []types.Object    // variables, fields and functions
+	fields  []expr            // selectors of fields
 	read    map[ast.Expr]bool // fields of options
 	partly  bool              // there may be other values
 }
@@ -33,28 +33,32 @@ func (t *trace) follow(x expr, n int) {
 		_, lit := ast.Unparen(e.X).(*ast.CompositeLit)
 		t.partly = t.partly || e.Op != token.AND || !lit
 		t.follow(expr{e.X, x.info}, 0)
-	case *ast.StarExpr:
-		t.follow(expr{e.X, x.info}, 0)
+	case *ast.StarExpr, *ast.SliceExpr:
+		t.follow(expr{operand(e), x.info}, 0)
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
 		switch o := Object(e, x.info).(type) {
 		case *types.Nil:
 		case *types.Var:
-			if sel, ok := e.(*ast.SelectorExpr); ok && t.w.fields[o] != "" {
-				t.field(expr{sel.X, x.info}, sel, t.w.fields[o])
-			} else {
-				t.variable(o)
+			sel, _ := e.(*ast.SelectorExpr)
+			if sel != nil && t.w.fields[o] != "" {
+				t.field(sel, x.info, t.w.fields[o])
+				return
+			} else if o.IsField() && sel != nil {
+				t.fields = append(t.fields, expr{sel.X, x.info})
 			}
+			t.variable(o)
 		default:
 			t.from = append(t.from, expr{e, x.info})
 		}
 	case *ast.CallExpr:
 		o := Object(e.Fun, x.info)
 		fn, _ := o.(*types.Func)
-		_, appends := o.(*types.Builtin)
-		switch {
+		switch c := (&call{CallExpr: e, info: x.info}); {
 		case isMust(o):
 			t.follow(expr{e.Args[0], x.info}, n)
-		case appends && o.Name() == "append":
+		case t.w.isView(o):
+			t.follow(c.receiver(), 0)
+		case fullName(o) == "append":
 			for _, arg := range e.Args {
 				t.follow(expr{arg, x.info}, 0)
 			}
@@ -77,13 +81,17 @@ func (t *trace) follow(x expr, n int) {
 	}
 }
 
-// field follows a field of options, such as opts.Lanes.
-func (t *trace) field(opts expr, x ast.Expr, name string) {
+// field follows a field of options, such as opts.Lanes, or config.Lanes if the options are embedded.
+func (t *trace) field(x *ast.SelectorExpr, info *types.Info, name string) {
 	if t.read[x] {
 		return
 	}
 	t.read[x] = true
-	all, known := t.w.option(opts, name)
+	opts := t.w.trace(expr{x.X, info}, 0)
+	for _, v := range embedded(x, info) {
+		opts.variable(v)
+	}
+	all, known := opts.option(name)
 	t.partly = t.partly || !known
 	for _, x := range all {
 		t.follow(x, 0)
@@ -97,7 +105,7 @@ func (t *trace) variable(v *types.Var) {
 	t.through = append(t.through, v)
 	p, isParam := t.w.params[v]
 	from := t.w.assigned[v]
-	t.partly = t.partly || t.w.shared[v] || isParam && (len(t.w.calls[p.fn]) == 0 || t.w.escapes[p.fn]) || v.IsField() && len(from) == 0
+	t.partly = t.partly || t.w.shared[v] || isParam && t.w.open(p) || v.IsField() && len(from) == 0
 	for _, a := range from {
 		switch a.part {
 		case whole:
@@ -129,6 +137,16 @@ func (w *World) functions(x expr) (all []any) {
 	return all
 }
 
+// named returns those functions that have a name.
+func (w *World) named(x expr) (all []*types.Func) {
+	for _, fn := range w.functions(x) {
+		if fn, ok := fn.(*types.Func); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
 // literal returns the composite literal that alone makes the value of an expression.
 func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 	if t := w.trace(x, 0); !t.partly && len(t.from) == 1 {
@@ -139,38 +157,43 @@ func (w *World) literal(x expr) (lit *ast.CompositeLit, info *types.Info) {
 }
 
 // option returns what a field of options may be, if that is known. The field is one of the
-// library, like "core Options.Name". Nothing means that it is not set.
+// library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
 func (w *World) option(opts expr, field string) (all []expr, known bool) {
-	t := w.trace(opts, 0)
-	if t.partly {
-		return nil, false
+	return w.trace(opts, 0).option(field)
+}
+
+func (t *trace) option(field string) (all []expr, known bool) {
+	w := t.w
+	known = !t.partly
+	take := func(o types.Object, x expr) {
+		if strings.HasSuffix(w.fields[o], field) {
+			all = append(all, x)
+		} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
+			inner, ok := w.option(x, field)
+			all, known = append(all, inner...), known && ok
+		}
 	}
 	for _, v := range t.through {
-		if _, pointer := v.Type().Underlying().(*types.Pointer); pointer {
-			return nil, false
-		}
+		_, pointer := v.Type().Underlying().(*types.Pointer)
+		known = known && !pointer
 		for _, p := range w.parts[v] {
-			if w.fields[p.field] == field {
-				all = append(all, p.value)
-			}
+			take(p.field, p.value)
 		}
 	}
 	for _, from := range t.from {
 		lit, ok := from.Expr.(*ast.CompositeLit)
-		if !ok {
-			return nil, false
+		if known = known && ok; !known {
+			break
 		}
 		for _, el := range lit.Elts {
-			kv, ok := el.(*ast.KeyValueExpr)
-			if !ok {
-				return nil, false
-			}
-			if w.fields[Object(kv.Key, from.info)] == field {
-				all = append(all, expr{kv.Value, from.info})
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				take(Object(kv.Key, from.info), expr{kv.Value, from.info})
+			} else {
+				known = false
 			}
 		}
 	}
-	return all, true
+	return all, known
 }
 
 // makers are the functions that make a sink of their own, if the options have none.
@@ -183,8 +206,8 @@ var makers = map[string][]string{
 }
 
 // options returns the argument with the options of a coordinator, if that is what the call makes.
-func (c call) options() (opts expr, ok bool) {
-	dir, name := Key(Object(c.Fun, c.info))
+func (w *World) options(c call) (opts expr, ok bool) {
+	dir, name := w.key(Object(c.Fun, c.info))
 	if len(c.Args) == 0 || !slices.Contains(makers[dir], name) {
 		return expr{}, false
 	}
@@ -199,7 +222,7 @@ func (w *World) made(x expr) (all []call, known bool) {
 		c := call{CallExpr: e, info: from.info}
 		if e == nil {
 			return nil, false
-		} else if _, ok := c.options(); !ok {
+		} else if _, ok := w.options(c); !ok {
 			return nil, false
 		}
 		all = append(all, c)
@@ -210,14 +233,10 @@ func (w *World) made(x expr) (all []call, known bool) {
 // name is the name of a coordinator for people: its Options.Name if that is constant, or the
 // variable that has it.
 func (w *World) name(opts expr, or string) string {
-	if names, ok := w.option(opts, "core Options.Name"); ok && len(names) == 1 {
+	if names, ok := w.option(opts, "Options.Name"); ok && len(names) == 1 {
 		if texts := w.texts(names[0], nil); len(texts) == 1 && texts[0].Exact() {
 			return strconv.Quote(texts[0].S)
 		}
 	}
 	return or
-}
-
-func isMust(o types.Object) bool {
-	return isFunc(o, roles.Prefix+"core", "Must") || isFunc(o, roles.Prefix+"complete", "Must")
 }

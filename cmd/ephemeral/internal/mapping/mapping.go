@@ -40,51 +40,43 @@ type Select struct {
 // raises is there if somebody reads it.
 func Signals(w *flow.World, s Select) []Signal {
 	byName := map[string]*Signal{}
-	raise := func(t flow.Text, p Place) {
-		if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
-			return
+	raise := func(f flow.Fact, p Place) {
+		for _, t := range f.Parts() {
+			if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
+				continue
+			}
+			if byName[t.S] == nil {
+				byName[t.S] = &Signal{Name: t.String()}
+			}
+			byName[t.S].Raised = append(byName[t.S].Raised, p)
 		}
-		if byName[t.S] == nil {
-			byName[t.S] = &Signal{Name: t.String()}
-		}
-		byName[t.S].Raised = append(byName[t.S].Raised, p)
 	}
 	linked := map[string]bool{}
-	own := map[string]bool{}
-	for _, u := range w.Units {
-		if !u.Pkg.Asked {
-			continue
-		}
-		maps.Copy(linked, u.Pkg.Deps)
-		for _, f := range u.Facts.Facts {
-			for _, t := range f.Parts() {
-				if f.Verb == "raises" {
-					raise(t, place(w, u, f))
-					own[t.S] = true
+	asked := func(verb string, visit func(flow.Fact, Place)) {
+		for _, u := range w.Units {
+			for _, f := range u.Facts {
+				if u.Pkg.Asked && f.Verb == verb {
+					at := w.At(f.Pos)
+					visit(f, Place{Package: u.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API})
 				}
 			}
-		}
-	}
-	for _, f := range w.Linked(linked) {
-		for _, t := range f.Parts() {
-			raise(t, Place{Package: roles.Prefix + f.Dir, API: f.API})
-		}
-	}
-	for _, u := range w.Units {
-		for _, f := range u.Facts.Facts {
-			if u.Pkg.Asked && f.Verb == "pattern" {
-				read(byName, f, place(w, u, f), s.All)
+			if u.Pkg.Asked {
+				maps.Copy(linked, u.Pkg.Deps)
 			}
 		}
 	}
+	asked("raises", raise)
+	for _, f := range w.Linked(linked) {
+		raise(f, Place{Package: roles.Prefix + f.Dir, API: f.API})
+	}
+	asked("pattern", func(f flow.Fact, p Place) { read(byName, f, p, s.All) })
 	var all []Signal
-	for key, signal := range byName {
-		if signal.selected(s, own[key]) {
+	for _, key := range slices.Sorted(maps.Keys(byName)) {
+		if signal := byName[key]; signal.selected(s) {
 			signal.Raised, signal.Read = sorted(signal.Raised), sorted(signal.Read)
 			all = append(all, *signal)
 		}
 	}
-	slices.SortFunc(all, func(a, b Signal) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -103,14 +95,10 @@ func read(byName map[string]*Signal, f flow.Fact, p Place, all bool) {
 	}
 }
 
-func place(w *flow.World, u *flow.Unit, f flow.Fact) Place {
-	at := w.At(f.Pos)
-	return Place{Package: u.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API}
-}
-
 // selected reports whether the map shows the signal. One that only the library raises is there
 // if it is read.
-func (g *Signal) selected(s Select, own bool) bool {
+func (g *Signal) selected(s Select) bool {
+	own := slices.ContainsFunc(g.Raised, func(p Place) bool { return p.File != "" })
 	in := func(p Place) bool { return s.Package == "" || flow.Match(s.Package, p.Package, false) }
 	return (own || len(g.Read) > 0) && (s.Signal == "" || flow.Match(s.Signal, g.Name, false)) &&
 		(slices.ContainsFunc(g.Raised, in) || slices.ContainsFunc(g.Read, in))
@@ -142,11 +130,7 @@ func Mermaid(signals []Signal) string {
 			}
 		}
 	}
-	var names []string
-	for n := range nodes {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(nodes))
 	var text strings.Builder
 	text.WriteString("flowchart LR\n")
 	common := commonDir(names)
@@ -173,17 +157,13 @@ func shown(pkg, common string) string {
 }
 
 // commonDir is the longest path that is the beginning of all packages of the program.
-func commonDir(pkgs []string) string {
-	common, first := "", true
+func commonDir(pkgs []string) (common string) {
 	for _, p := range pkgs {
-		switch {
-		case roles.Dir(p) != "":
-		case first:
-			common, first = p, false
-		default:
-			for common != "." && p != common && !strings.HasPrefix(p, common+"/") {
-				common = path.Dir(common)
-			}
+		if roles.Dir(p) != "" {
+			continue
+		}
+		for common = cmp.Or(common, p); common != "." && !strings.HasPrefix(p+"/", common+"/"); {
+			common = path.Dir(common)
 		}
 	}
 	return common

@@ -4,6 +4,7 @@ package roles
 
 import (
 	_ "embed"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -62,42 +63,34 @@ func read(table string) map[string][]Role {
 	roles := map[string][]Role{}
 	for line := range strings.Lines(table) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4)
-		r := Role{Verb: f[2]}
-		text := strings.Join(f[3:], " ")
+		dir, key, r := f[0], f[0]+" "+f[1], Role{Verb: f[2]}
+		text := strings.Join(f[3:], "")
 		if r.Verb == "defines" {
 			kind, rest, _ := strings.Cut(text, " ")
 			r.Verb, text = "defines "+kind, rest
 		}
 		r.Parts = parse(text, r.Verb == "raises" || r.Verb == "linked")
-		roles[f[0]+" "+f[1]] = append(roles[f[0]+" "+f[1]], r)
+		roles[key] = append(roles[key], r)
 		if r.Verb == "linked" {
-			roles[f[0]] = append(roles[f[0]], r)
+			roles[dir] = append(roles[dir], r)
 		}
 	}
 	return roles
 }
 
+// piece is a plain text, or a slot: {#1}, {recv}, {core Options.Name} or {core Options.Name|name}.
+var piece = regexp.MustCompile(`[^{]+|\{(?:#(\d+)|recv|([^|}]*)\|?([^}]*))\}`)
+
 // parse splits a template. In the name of a raised signal, "*" is any text.
 func parse(text string, raised bool) (parts []Part) {
-	for text != "" {
-		plain, rest, found := strings.Cut(text, "{")
-		if raised {
-			plain = strings.ReplaceAll(plain, "*", Any)
-		}
-		if plain != "" {
-			parts = append(parts, Part{Text: plain})
-		}
-		if !found {
-			break
-		}
-		rest, text, _ = strings.Cut(rest, "}")
-		p := Part{Slot: true, Index: Recv}
-		p.Ref, p.Or, _ = strings.Cut(rest, "|")
-		if n, ok := strings.CutPrefix(p.Ref, "#"); ok {
-			p.Index, _ = strconv.Atoi(n)
-		}
-		if p.Index != Recv || p.Ref == "recv" {
-			p.Ref = ""
+	for _, m := range piece.FindAllStringSubmatch(text, -1) {
+		p := Part{Slot: m[0][0] == '{', Index: Recv, Ref: m[2], Or: m[3]}
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			p.Index = n
+		} else if p.Text = m[0]; p.Slot {
+			p.Text = ""
+		} else if raised {
+			p.Text = strings.ReplaceAll(p.Text, "*", Any)
 		}
 		parts = append(parts, p)
 	}

@@ -50,11 +50,10 @@ func (c *client) get(ctx context.Context, v view) (frame object, now time.Time, 
 	for name, value := range v.parameters {
 		query.Set(name, fmt.Sprint(value))
 	}
-	err = c.ask(ctx, http.MethodGet, "api/"+v.name+"?"+parameters[v.name]+query.Encode(), nil, &frame)
-	if err == nil {
+	if frame, err = c.ask(ctx, http.MethodGet, "api/"+v.name+"?"+parameters[v.name]+query.Encode(), nil); err == nil {
 		sent, _ := frame["time"].(string)
 		if now, err = time.Parse(time.RFC3339, sent); err != nil {
-			err = fmt.Errorf("%s answers, but it is no status page", c.page.Redacted())
+			err = c.noPage("")
 		}
 	}
 	return frame, now, err
@@ -66,15 +65,14 @@ func (c *client) act(ctx context.Context, action map[string]any) (changed bool, 
 	if err != nil {
 		return false, err
 	}
-	var answer object
-	err = c.ask(ctx, http.MethodPost, "api/act", body, &answer)
+	answer, err := c.ask(ctx, http.MethodPost, "api/act", body)
 	return answer["done"] == true, err
 }
 
-func (c *client) ask(ctx context.Context, method, path string, body []byte, into *object) error {
+func (c *client) ask(ctx context.Context, method, path string, body []byte) (frame object, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.page.String()+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if c.token != "" {
@@ -89,17 +87,21 @@ func (c *client) ask(ctx context.Context, method, path string, body []byte, into
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the path of the API
 		}
-		return fmt.Errorf("no answer from %s: %w", c.page.Redacted(), err)
+		return nil, fmt.Errorf("no answer from %s: %w", c.page.Redacted(), err)
+	} else if answer.StatusCode != http.StatusOK {
+		return nil, c.refusal(answer, body)
 	}
-	if answer.StatusCode == http.StatusOK {
-		numbers := json.NewDecoder(bytes.NewReader(body))
-		numbers.UseNumber() // ids may be too large for a float64
-		if numbers.Decode(into) != nil {
-			return fmt.Errorf("%s answers, but it is no status page", c.page.Redacted())
-		}
-		return nil
+	numbers := json.NewDecoder(bytes.NewReader(body))
+	numbers.UseNumber() // ids may be too large for a float64
+	if numbers.Decode(&frame) != nil {
+		err = c.noPage("")
 	}
-	return c.refusal(answer, body)
+	return frame, err
+}
+
+// noPage is the error of an answer that is not from a status page.
+func (c *client) noPage(status string) error {
+	return fmt.Errorf("%s answers%s, but it is no status page", c.page.Redacted(), status)
 }
 
 // refusal is the error of an answer that is not 200.
@@ -111,7 +113,7 @@ func (c *client) refusal(answer *http.Response, body []byte) error {
 		if to := answer.Header.Get("Location"); to != "" {
 			moved = ", and points to " + to
 		}
-		return fmt.Errorf("%s answers with status %s%s: it is no status page", c.page.Redacted(), answer.Status, moved)
+		return c.noPage(" with status " + answer.Status + moved)
 	case answer.StatusCode == http.StatusUnauthorized && c.token == "":
 		return errors.New("the page needs a token: set EPHEMERAL_TOKEN to it")
 	case answer.StatusCode == http.StatusUnauthorized:

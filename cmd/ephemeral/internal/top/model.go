@@ -22,10 +22,7 @@ type model struct {
 
 	path   []view // open views; the last one is shown
 	asked  int    // how many requests were sent; only the answer of the last one counts
-	title  string
-	tables []table
-	sent   time.Time // when the page sent the tables
-	err    error     // why there is no newer answer
+	answer        // what is shown; its error says why there is no newer one
 
 	cursor   int     // index of the chosen row
 	chosen   string  // its id
@@ -38,7 +35,7 @@ type model struct {
 type answer struct {
 	request int
 	title   string
-	sent    time.Time
+	sent    time.Time // by the page
 	tables  []table
 	err     error
 }
@@ -84,7 +81,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			break
 		}
 		if m.err = msg.err; m.err == nil {
-			m.title, m.sent, m.tables = cmp.Or(msg.title, m.title), msg.sent, msg.tables
+			msg.title = cmp.Or(msg.title, m.title)
+			m.answer = msg
 			m.follow()
 		}
 		return m, tea.Tick(interval, func(time.Time) tea.Msg { return again(msg.request) })
@@ -118,39 +116,41 @@ func (m *model) rows() (all []row) {
 // follow keeps the chosen row when it has another place, and chooses a neighbour if it is
 // gone.
 func (m *model) follow() {
-	rows := m.rows()
-	if i := slices.IndexFunc(rows, func(r row) bool { return r.id == m.chosen }); i >= 0 {
+	if i := slices.IndexFunc(m.rows(), func(r row) bool { return r.id == m.chosen }); i >= 0 {
 		m.cursor = i
 	}
-	m.choose(m.cursor, rows)
+	m.move(0)
 }
 
-func (m *model) choose(i int, rows []row) {
-	m.cursor, m.chosen = max(0, min(i, len(rows)-1)), ""
-	if len(rows) > 0 {
-		m.chosen = rows[m.cursor].id
+// move chooses the row that is some rows below.
+func (m *model) move(by int) {
+	m.cursor = max(0, min(m.cursor+by, len(m.rows())-1))
+	m.chosen = m.row().id
+}
+
+// row is the chosen row, which is empty if there is none.
+func (m *model) row() (none row) {
+	if rows := m.rows(); m.cursor < len(rows) {
+		return rows[m.cursor]
 	}
+	return none
 }
 
 // press does what a key is for, if no question is open.
 func (m *model) press(key string) tea.Cmd {
-	rows := m.rows()
-	var r row
-	if len(rows) > 0 {
-		r = rows[m.cursor]
-	}
+	r := m.row()
 	m.note = ""
 	switch key {
 	case "q":
 		return tea.Quit
 	case "up", "k":
-		m.choose(m.cursor-1, rows)
+		m.move(-1)
 	case "down", "j":
-		m.choose(m.cursor+1, rows)
+		m.move(1)
 	case "pgup":
-		m.choose(m.cursor-m.height/2, rows)
+		m.move(-m.height / 2)
 	case "pgdown":
-		m.choose(m.cursor+m.height/2, rows)
+		m.move(m.height / 2)
 	case "enter":
 		if r.opens.name != "" {
 			r.opens.back = r.id
@@ -174,7 +174,7 @@ func (m *model) press(key string) tea.Cmd {
 // open shows another view.
 func (m *model) open(path []view) tea.Cmd {
 	m.path, m.tables = path, nil
-	m.choose(0, nil)
+	m.move(0)
 	return m.ask()
 }
 

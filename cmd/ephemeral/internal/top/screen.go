@@ -67,16 +67,13 @@ func (m *model) foot() string {
 	case m.note != "":
 		return m.note
 	}
-	help := "↑ ↓ choose"
-	if rows := m.rows(); len(rows) > 0 {
-		r := rows[m.cursor]
-		if r.opens.name != "" {
-			help += "  enter " + r.opens.name
-		}
-		for _, a := range r.acts {
-			name, _, _ := strings.Cut(a.text, " ")
-			help += "  " + a.key + " " + name
-		}
+	help, r := "↑ ↓ choose", m.row()
+	if r.opens.name != "" {
+		help += "  enter " + r.opens.name
+	}
+	for _, a := range r.acts {
+		name, _, _ := strings.Cut(a.text, " ")
+		help += "  " + a.key + " " + name
 	}
 	if len(m.path) > 1 {
 		help += "  esc back"

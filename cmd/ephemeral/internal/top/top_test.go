@@ -107,8 +107,8 @@ func TestErrors(t *testing.T) {
 		{401, `{"error":"no"}`, []string{"-once", p.URL}, "the page does not accept the token in EPHEMERAL_TOKEN"},
 		{403, `{"error":"add it\u001b[2J to Options.Hosts"}`, []string{"-once", p.URL}, "the page refuses this: add it\ufffd[2J to Options.Hosts\n"},
 		{400, `{"error":"there is no coordinator"}`, []string{"-once", p.URL}, "the page answers: there is no coordinator"},
-		{404, "<html>", []string{"-once", p.URL}, "/ answers with status 404 Not Found, and points to /login: it is no status page"},
-		{302, "", []string{"-once", p.URL}, "/ answers with status 302 Found, and points to /login: "},
+		{404, "<html>", []string{"-once", p.URL}, "/ answers with status 404 Not Found, and points to /login, but it is no status page"},
+		{302, "", []string{"-once", p.URL}, "/ answers with status 302 Found, and points to /login, "},
 		{200, "<html>", []string{"-once", p.URL}, "/ answers, but it is no status page"},
 		{200, "{}", []string{"-once", p.URL}, "/ answers, but it is no status page"},
 	} {

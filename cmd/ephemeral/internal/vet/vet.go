@@ -3,9 +3,9 @@ package vet
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/flow"
@@ -20,34 +20,22 @@ not be dropped. Names are checked in functions main and examples, each of which 
 
 // Run runs the command and returns the exit status: 1 if there is a sure finding.
 func Run(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
-	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
-	flags.SetOutput(errOut)
-	flags.Usage = func() { fmt.Fprint(errOut, usage); flags.PrintDefaults() }
-	all := flags.Bool("all", false, "also list what may be right, such as names that are data")
-	asJSON := flags.Bool("json", false, "print an array of all findings; only those with \"sure\" are faults")
-	w, ok := flow.Open(ctx, flags, args, errOut)
+	c := flow.NewCommand("vet", usage, "print an array of all findings; only those with \"sure\" are faults", out, errOut)
+	all := c.Bool("all", false, "also list what may be right, such as names that are data")
+	w, ok := c.Open(ctx, args)
 	if !ok {
 		return 2
 	}
 	findings, status := check.Sorted(append(check.Programs(w), check.Calls(w)...)), 0
+	var text strings.Builder
 	for _, f := range findings {
 		if f.Sure {
 			status = 1
-		}
-	}
-	if *asJSON {
-		if !flow.PrintJSON(findings, out, errOut) {
-			return 2
-		}
-		return status
-	}
-	for _, f := range findings {
-		if f.Sure {
-			fmt.Fprintln(out, f)
+			fmt.Fprintln(&text, f)
 		} else if *all {
 			f.Message = "(not sure) " + f.Message
-			fmt.Fprintln(out, f)
+			fmt.Fprintln(&text, f)
 		}
 	}
-	return status
+	return flow.Print(c, findings, func([]check.Finding) string { return text.String() }, status)
 }

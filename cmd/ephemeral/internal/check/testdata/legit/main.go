@@ -58,6 +58,19 @@ func emit[R core.Raiser](on R, noun, verb string) { on.Raise(strings.Join([]stri
 
 func all(patterns ...string) string { return strings.Join(patterns, ", ") }
 
+type settings struct {
+	core.Options
+	File string
+}
+
+type worker struct{ *core.Coordinator[int] }
+
+func (w *worker) start(other *worker) {
+	w.Coordinator = core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+		return other.Coordinator.Do(context.Background(), n)
+	}, core.Options{}))
+}
+
 type option func(*core.Options)
 
 func withGate(pattern string) option { return func(o *core.Options) { o.DeferOn = pattern } }
@@ -113,6 +126,23 @@ func main() {
 	later := core.Options{Sink: sink, Lanes: []core.Lane{{Name: "a"}}}
 	later.Lanes = append(later.Lanes, core.Lane{Name: "hot"})
 	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("hot").Enqueue(ctx, "x")
+	wide := settings{Options: core.Options{Lanes: []core.Lane{{Name: "a"}}}}
+	wide.Sink, wide.Lanes = sink, append(wide.Lanes, core.Lane{Name: "b"})
+	embedded := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, wide.Options))
+	embedded.Lane("a").Enqueue(ctx, "x")
+	wide.Options.Lanes = append(wide.Options.Lanes, core.Lane{Name: "c"})
+	part := core.Options{Lanes: append([]core.Lane{}, wide.Lanes...)}
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, part)).Lane("c").Enqueue(ctx, "x")
+	into := (*core.Coordinator[string]).Lane
+	into(embedded, "b").Enqueue(ctx, "x")
+	lanes := []core.Lane{{Name: "copied"}, {Name: "set"}}
+	copy(lanes, later.Lanes)
+	later.Lanes[1].Name = "later"
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Lanes: lanes})).Lane("hot").Enqueue(ctx, "x")
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("later").Enqueue(ctx, "x")
+	new(worker).start(new(worker))
+	sink.Raise(fmt.Sprint("numbers", 1, 2))
+	sink.Has("numbers1 2")
 	either := c
 	if *name == "" {
 		either = core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))

@@ -95,6 +95,24 @@ func lanes(ctx context.Context, sink *core.Sink) {
 	watch(sink, "order", "paid")
 	watch(sink, "order", "padi") // want `Has at testdata/planted/own.go:\d+: nothing raises "order.padi"; did you mean "order.paid"`
 	done(sink, "payd")
+
+	conf := settings{Options: core.Options{Sink: sink}}
+	conf.CancelOn = "stock.lokced" // want `CancelOn: nothing raises "stock.lokced"; did you mean "stock.locked"`
+	conf.Lanes = []core.Lane{{Name: "hot"}}
+	embedded := core.Must(core.NewCoordinator(p.store, conf.Options))
+	embedded.Lane("hot").Enqueue(ctx, 1)
+	embedded.Lane("disk").Enqueue(ctx, 1) // want `Lane of embedded: its options have no lane "disk"`
+	view, hold := embedded.Lane, sink.Hold
+	view("hot")                           // want `Lane returns a view`
+	view("hto").Enqueue(ctx, 1)           // want `Lane of embedded: its options have no lane`
+	hold("stock.locked", "", 0)           // want `Hold without a lease`
+	(*core.Sink).Has(sink, "order.paied") // want `Has: nothing raises "order.paied"; did you mean "order.paid"`
+}
+
+// settings are options and more.
+type settings struct {
+	core.Options
+	File string
 }
 
 func urgent(c *core.Coordinator[int]) *core.Coordinator[int] {
