@@ -13,8 +13,7 @@ import (
 func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) (states []durable.State, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		states = make([]durable.State, len(ids))
-		p.lockKeysOf(queue, ids)
-		p.lockRows(queue, ids)
+		p.lockItems(queue, ids)
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
 			var state durable.State
@@ -62,8 +61,7 @@ func head(key string) string {
 func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) (changed []durable.ItemID, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		changed = nil
-		p.lockKeysOf(queue, ids)
-		p.lockRows(queue, ids)
+		p.lockItems(queue, ids)
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
 			err := rows.Scan(&id)
@@ -79,7 +77,7 @@ with again as (
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id returning i.id
 ),
-losses as (delete from {s}.durable_loss where queue = $1 and item in (select id from again))
+losses as (delete from {s}.durable_loss where queue = $1 and item = any(array(select id from again)))
 select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
@@ -103,6 +101,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		more = false
+		p.do(inOrder)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
 			more = more || pruned == max
@@ -111,17 +110,17 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 with clock as materialized (select clock_timestamp() as now),
 old as (
 	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
-		select id from {s}.durable_item where queue = $1 and state >= 16 and state = k.state and ended <= now - age * interval '1 microsecond'
+		select id from {s}.durable_item where queue = $1 and state >= 16 and id > 0 and state = k.state and ended <= now - age * interval '1 microsecond'
 		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
-gone as (delete from {s}.durable_item where id in (select id from old) returning id),
-attempts as (delete from {s}.durable_attempt where queue = $1 and item in (select id from gone)),
-results as (delete from {s}.durable_result where queue = $1 and item in (select id from gone))
+gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id),
+attempts as (delete from {s}.durable_attempt where queue = $1 and item = any(array(select id from gone))),
+results as (delete from {s}.durable_result where queue = $1 and item = any(array(select id from gone)))
 select count(*) from gone`, queue, states, ages, max)
 		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
-			p.do(`delete from {s}.durable_`+table+` as k where k.queue = $1 and k.item in (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2)
-	and not exists (select from {s}.durable_item as i where i.id = k.item)`, queue, max)
+			p.do(`delete from {s}.durable_`+table+` where queue = $1 and item = any(array(select item from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as k
+	where not exists (select from {s}.durable_item as i where i.id = k.item offset 0)))`, queue, max)
 		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
@@ -130,8 +129,8 @@ select count(*) from gone`, queue, states, ages, max)
 			return err
 		}, `
 with gone as (
-	delete from {s}.durable_unique where (queue, unique_id) in (
-		select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() order by until limit $2 for update skip locked)
+	delete from {s}.durable_unique where queue = $1 and unique_id = any(array(
+		select unique_id from {s}.durable_unique where queue = $1 and until <= (select clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
 ) select count(*) from gone`, queue, max)
 	})
