@@ -77,7 +77,7 @@ with again as (
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id returning i.id
 ),
-losses as (delete from {s}.durable_loss where queue = $1 and item = any(array(select id from again)))
+losses as (`+beside("loss", "again")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
@@ -115,12 +115,13 @@ old as (
 	) as i limit $4
 ),
 gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id),
-attempts as (delete from {s}.durable_attempt where queue = $1 and item = any(array(select id from gone))),
-results as (delete from {s}.durable_result where queue = $1 and item = any(array(select id from gone)))
+attempts as (`+beside("attempt", "gone")+`),
+results as (`+beside("result", "gone")+`)
 select count(*) from gone`, queue, states, ages, max)
 		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
-			p.do(`delete from {s}.durable_`+table+` where queue = $1 and item = any(array(select item from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as k
-	where not exists (select from {s}.durable_item as i where i.id = k.item offset 0)))`, queue, max)
+			p.do(beside(table, `(
+	select item as id from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as old
+	where not exists (select from {s}.durable_item as i where i.id = old.item offset 0))`), queue, max)
 		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
@@ -129,8 +130,8 @@ select count(*) from gone`, queue, states, ages, max)
 			return err
 		}, `
 with gone as (
-	delete from {s}.durable_unique where queue = $1 and unique_id = any(array(
-		select unique_id from {s}.durable_unique where queue = $1 and until <= (select clock_timestamp()) order by until limit $2 for update skip locked))
+	delete from {s}.durable_unique where ctid = any(array(
+		select ctid from {s}.durable_unique where queue = $1 and until <= (select clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
 ) select count(*) from gone`, queue, max)
 	})

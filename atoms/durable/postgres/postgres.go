@@ -203,6 +203,9 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 		}
 		p := &pipeline{Store: s}
 		p.do(begin)
+		if begin == snapshot {
+			p.do(byIndex)
+		}
 		fill(p)
 		p.do("commit")
 		err := pool.SendBatch(ctx, &p.Batch).Close()
