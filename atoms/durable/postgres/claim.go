@@ -111,8 +111,8 @@ with gone as (
 	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8) offset 0))
 )
 select exists (
-	select from {s}.durable_loss as l join {s}.durable_item as i on i.id = l.item
-	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
+	select from {s}.durable_loss as l cross join lateral (select from {s}.durable_item where id = l.item and state + 0 in (2, 8) and run_at <= clock_timestamp() offset 0) as i
+	where l.queue = $1 and l.losses >= 2)`, node.Queue)
 }
 
 // scanWaiting reads a row of waiting, and adds its lane if no node has it.
@@ -161,7 +161,7 @@ freed as (
 	update {s}.durable_item as i set state = 2, token = 0, node = null,
 		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
 		run_at = case when $2 and old.losses >= 1 then clock_timestamp() + power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
-	from old where i.id = old.id and i.state + 0 = 4 returning old.*
+	from old where i.id = old.id and i.id = any(array(select id from old)) and i.state + 0 = 4 returning old.*
 ),
 losses as (
 	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2

@@ -59,8 +59,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page 
 		}
 		page.Next = next
 		page.Items, err = collect(r, func(row pgx.CollectableRow) (durable.Item, error) { return scanItem(row) }, "select "+columns+`
-			from unnest($2::bigint[]) with ordinality as found (id, place) join {s}.durable_item as i on i.id = found.id left join {s}.durable_node as n on n.id = i.node
-			where i.queue || '' = $1 order by place`, numbers(ids))
+			from unnest($2::bigint[]) with ordinality as found (id, place) cross join lateral (select * from {s}.durable_item where id = found.id and queue || '' = $1 offset 0) as i left join {s}.durable_node as n on n.id = i.node order by place`, numbers(ids))
 		return err
 	})
 	return page, err

@@ -42,13 +42,12 @@ where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp()))
-from (
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp())) where i.id = any(array(select next.id from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
 	select id from {s}.durable_item as b where b.queue = $1 and b.key = gone.key and b.state = 1 order by b.rank, b.id limit 1
-) as next where i.id = next.id`, queue, numbers(ids))
+) as next))`, queue, numbers(ids))
 }
 
 // head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
@@ -75,7 +74,7 @@ with again as (
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
-	) as old where i.id = old.id returning i.id
+	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id
 ),
 losses as (`+beside("loss", "again")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))

@@ -35,7 +35,7 @@ with mine as materialized (
 broken as materialized (select key from (select distinct key from mine where key <> '' offset 0) as m where `+other("(1)")+" or "+other("(2, 4, 8, 16)")+` limit 1),
 moved as (
 	update {s}.durable_item as i set rank = $4, lane = case when i.lane >= chr(1) and i.lane < chr(2) then chr(1) || split_part(i.lane, chr(1), 2) || chr(1) || $3 else $3 end
-	from mine where i.id = mine.id and not exists (select from broken) returning i.id
+	where i.id = any(array(select id from mine)) and not exists (select from broken) returning i.id
 )
 select 0::bigint, key from broken union all (select id, null from moved order by id)`, queue, numbers(ids), lane, rank)
 	})
