@@ -38,6 +38,9 @@ func (d Dialect) Look(q Query, p Part, most int) (sql string, args []any) {
 	args, where, match, at := d.where(q, p)
 	add := func(v any) string { args = append(args, v); return d.Arg(len(args) + 1) }
 	shown, order, after := "0", "i.id", "i.id > "
+	if p.State != Blocked {
+		order, after = "i.id + 0", "i.id + 0 > " // or it could be the index of ids
+	}
 	if at != "" {
 		var value string
 		shown, value = d.At(at, add(p.From.At))
@@ -57,6 +60,8 @@ func stateIs(states State) string {
 		return "i.state in (2, 8)"
 	case Finished | Halted:
 		return "i.state >= 16 and i.lane <> ''"
+	case Blocked:
+		return "i.state = 1 and i.id > 0" // or it would be the index of keys
 	case Halted, Done, Dead, Cancelled:
 		return fmt.Sprintf("i.state = %d and i.state >= 16", states)
 	}
@@ -71,13 +76,16 @@ func (d Dialect) where(q Query, p Part) (args []any, where, match, at string) {
 	case p.Key != "" && p.State&Running != 0:
 		where = "i.queue = " + d.Arg(1) + " and i.state in (2, 4, 8, 16)"
 	case p.State == Blocked && p.Key != "":
-		at = "i.rank"
+		where, at = "i.queue = "+d.Arg(1)+" and i.state = 1", "i.rank"
 	case p.State == Blocked:
 		where += " and i.lane = " + add(p.Place)
 	case p.State&^(Ready|Retry) == 0:
 		where, at = where+" and i.lane = "+add(p.Place), "i.run_at"
 	case p.State != Running:
 		at = "i.ended"
+		if p.Place == "" && p.Key == "" {
+			where += " and i.id > 0"
+		}
 	}
 	if p.Place != "" && p.State&Waiting == 0 {
 		where += " and i.lane <> '' and i.lane = " + add(p.Place)

@@ -13,8 +13,13 @@ import (
 const note = `coalesce((select a.err from {s}.durable_attempt as a where i.state + 0 = 2 and a.queue = i.queue and a.item = i.id and a.token = i.token and a.kind = 5), '')`
 
 // trim deletes all but the last attempts of items m, of which one more is added.
-const trim = `delete from {s}.durable_attempt as a using mine as m where a.queue = $1 and a.item = m.id
-	and a.token <= (select b.token from {s}.durable_attempt as b where b.queue = $1 and b.item = m.id and b.token <> m.token order by b.token desc offset 9 limit 1)`
+const trim = `delete from {s}.durable_attempt where ctid = any(array(select old.place from mine as m cross join lateral (
+	select a.ctid as place from {s}.durable_attempt as a where a.queue = $1 and a.item = m.id and a.token <> m.token order by a.token desc offset 9) as old))`
+
+// beside returns a statement that deletes the rows of a table which belong to items m, whose first argument is the queue.
+func beside(table, m string) string {
+	return "delete from {s}.durable_" + table + " where ctid = any(array(select k.place from " + m + " as m cross join lateral (select ctid as place from {s}.durable_" + table + " where queue = $1 and item = m.id offset 0) as k))"
+}
 
 // keeping returns what is to be written beside the items of ends, as parts of the statement that makes the turn t,
 // whose first argument is the queue. Add adds an argument, and returns its name. Items are there as they were

@@ -55,6 +55,7 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (b dur
 func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
 	done := make([]durable.Beaten, len(all))
 	err := s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		p.do(byIndex)
 		for n, b := range all {
 			p.beat(b.Node, b.Note, &done[n])
 		}
@@ -107,11 +108,11 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 	}, waiting, node.Queue)
 	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
 with gone as (
-	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8)))
+	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8) offset 0))
 )
 select exists (
-	select from {s}.durable_loss as l join {s}.durable_item as i on i.id = l.item
-	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
+	select from {s}.durable_loss as l cross join lateral (select from {s}.durable_item where id = l.item and state + 0 in (2, 8) and run_at <= clock_timestamp() offset 0) as i
+	where l.queue = $1 and l.losses >= 2)`, node.Queue)
 }
 
 // scanWaiting reads a row of waiting, and adds its lane if no node has it.
@@ -160,7 +161,7 @@ freed as (
 	update {s}.durable_item as i set state = 2, token = 0, node = null,
 		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
 		run_at = case when $2 and old.losses >= 1 then clock_timestamp() + power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
-	from old where i.id = old.id and i.state = 4 returning old.*
+	from old where i.id = old.id and i.id = any(array(select id from old)) and i.state + 0 = 4 returning old.*
 ),
 losses as (
 	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
@@ -178,6 +179,7 @@ select node from freed`, queue, lost)
 // Leave is as in [durable.Store].
 func (s *Store) Leave(ctx context.Context, node durable.Node) error {
 	return s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		p.do(byIndex)
 		p.do("delete from {s}.durable_node where id = $1", node.ID)
 		p.free(node.Queue, false, func(durable.NodeID) {})
 	})
@@ -192,7 +194,12 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 		return t, nil
 	}
 	var alive bool
-	if err = s.transactOn(ctx, s.forTurns(), changes, func(p *pipeline) { p.turn(node, ends, want, false, &t, &alive) }); err != nil {
+	if err = s.transactOn(ctx, s.forTurns(), changes, func(p *pipeline) {
+		if slices.ContainsFunc(ends, func(e durable.End) bool { return e.Kind != durable.EndDone }) {
+			p.do(byIndex) // for attempts; the function sees to itself
+		}
+		p.turn(node, ends, want, false, &t, &alive)
+	}); err != nil {
 		return durable.Turned{}, err
 	}
 	if !alive {

@@ -84,8 +84,8 @@ from (select * from {s}.durable_class where queue = $1) as c full join (
 select i.class, 0, (select count(*) from {s}.durable_item as r where r.queue = $1 and r.state = 4 and r.lane >= chr(1) || i.class || chr(1) and r.lane < chr(1) || i.class || chr(2))`+columns+`
 from (
 	select split_part(coalesce(h.lane, me.lane), chr(1), 2) as class
-	from {s}.durable_item as me left join {s}.durable_item as h on me.state = 1 and h.queue = me.queue and h.key = me.key and h.key <> '' and h.state in (2, 4, 8, 16)
-	where me.queue = $1 and me.id = $2
+	from {s}.durable_item as me left join lateral (select h.lane from {s}.durable_item as h where me.state + 0 = 1 and h.queue = $1 and h.key = me.key and h.key <> '' and h.state in (2, 4, 8, 16) offset 0) as h on true
+	where me.queue || '' = $1 and me.id = $2
 ) as i left join {s}.durable_class as c on c.queue = $1 and c.name = i.class `+tokens+" where i.class <> ''", []any{queue, item}
 	}
 	p.rows(func(rows pgx.Rows) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
-// A reader reads in one snapshot, in which it chooses indexes, whatever the statistics say. It holds no locks.
+// A reader reads in one snapshot, by index. It holds no locks.
 type reader struct {
 	*Store
 	ctx   context.Context
@@ -17,12 +17,19 @@ type reader struct {
 	queue string
 }
 
+// Until the transaction ends, these make the server look in indexes, and not sort what they have in order, whatever
+// the statistics say.
+const (
+	byIndex = "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)"
+	inOrder = byIndex + ", set_config('enable_sort', 'off', true)"
+)
+
 func (s *Store) reading(ctx context.Context, queue string, fn func(r reader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "select set_config(name, 'off', true) from unnest(array['enable_seqscan', 'enable_bitmapscan', 'jit']) as name")
+		_, err := tx.Exec(ctx, inOrder)
 		if err != nil {
 			return err
 		}
@@ -52,8 +59,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page 
 		}
 		page.Next = next
 		page.Items, err = collect(r, func(row pgx.CollectableRow) (durable.Item, error) { return scanItem(row) }, "select "+columns+`
-			from unnest($2::bigint[]) with ordinality as found (id, place) join {s}.durable_item as i on i.id = found.id left join {s}.durable_node as n on n.id = i.node
-			where i.queue || '' = $1 order by place`, numbers(ids))
+			from unnest($2::bigint[]) with ordinality as found (id, place) cross join lateral (select * from {s}.durable_item where id = found.id and queue || '' = $1 offset 0) as i left join {s}.durable_node as n on n.id = i.node order by place`, numbers(ids))
 		return err
 	})
 	return page, err

@@ -13,8 +13,7 @@ import (
 func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) (states []durable.State, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		states = make([]durable.State, len(ids))
-		p.lockKeysOf(queue, ids)
-		p.lockRows(queue, ids)
+		p.lockItems(queue, ids)
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
 			var state durable.State
@@ -43,13 +42,12 @@ where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp()))
-from (
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp())) where i.id = any(array(select next.id from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
 	select id from {s}.durable_item as b where b.queue = $1 and b.key = gone.key and b.state = 1 order by b.rank, b.id limit 1
-) as next where i.id = next.id`, queue, numbers(ids))
+) as next))`, queue, numbers(ids))
 }
 
 // head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
@@ -62,8 +60,7 @@ func head(key string) string {
 func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, from durable.State) (changed []durable.ItemID, err error) {
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		changed = nil
-		p.lockKeysOf(queue, ids)
-		p.lockRows(queue, ids)
+		p.lockItems(queue, ids)
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
 			err := rows.Scan(&id)
@@ -77,9 +74,9 @@ with again as (
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
-	) as old where i.id = old.id returning i.id
+	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id
 ),
-losses as (delete from {s}.durable_loss where queue = $1 and item in (select id from again))
+losses as (`+beside("loss", "again")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
@@ -103,6 +100,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		more = false
+		p.do(inOrder)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
 			more = more || pruned == max
@@ -111,17 +109,18 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 with clock as materialized (select clock_timestamp() as now),
 old as (
 	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
-		select id from {s}.durable_item where queue = $1 and state >= 16 and state = k.state and ended <= now - age * interval '1 microsecond'
+		select id from {s}.durable_item where queue = $1 and state >= 16 and id > 0 and state = k.state and ended <= now - age * interval '1 microsecond'
 		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
-gone as (delete from {s}.durable_item where id in (select id from old) returning id),
-attempts as (delete from {s}.durable_attempt where queue = $1 and item in (select id from gone)),
-results as (delete from {s}.durable_result where queue = $1 and item in (select id from gone))
+gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id),
+attempts as (`+beside("attempt", "gone")+`),
+results as (`+beside("result", "gone")+`)
 select count(*) from gone`, queue, states, ages, max)
 		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
-			p.do(`delete from {s}.durable_`+table+` as k where k.queue = $1 and k.item in (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2)
-	and not exists (select from {s}.durable_item as i where i.id = k.item)`, queue, max)
+			p.do(beside(table, `(
+	select item as id from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as old
+	where not exists (select from {s}.durable_item as i where i.id = old.item offset 0))`), queue, max)
 		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
@@ -130,8 +129,8 @@ select count(*) from gone`, queue, states, ages, max)
 			return err
 		}, `
 with gone as (
-	delete from {s}.durable_unique where (queue, unique_id) in (
-		select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() order by until limit $2 for update skip locked)
+	delete from {s}.durable_unique where ctid = any(array(
+		select ctid from {s}.durable_unique where queue = $1 and until <= (select clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
 ) select count(*) from gone`, queue, max)
 	})

@@ -14,11 +14,10 @@ func (s *Store) Move(ctx context.Context, queue string, ids []durable.ItemID, la
 	var broken *string
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		moved, broken = nil, nil
-		p.lockKeysOf(queue, ids)
-		p.lockRows(queue, ids)
+		p.lockItems(queue, ids)
 		other := func(states string) string {
 			return "exists (select from {s}.durable_item as o where o.queue = $1 and o.key = m.key and o.key <> '' and o.state in " + states +
-				" and o.state in (1, 2, 8) and split_part(o.lane, chr(1), -1) <> $3 and not o.id = any($2::bigint[]))"
+				" and o.state in (1, 2, 8) and split_part(o.lane, chr(1), -1) <> $3 and not o.id = any($2::bigint[]) offset 0)"
 		}
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
@@ -33,10 +32,10 @@ func (s *Store) Move(ctx context.Context, queue string, ids []durable.ItemID, la
 with mine as materialized (
 	select id, key from {s}.durable_item where id = any($2::bigint[]) and queue || '' = $1 and state + 0 in (1, 2, 8)
 ),
-broken as materialized (select key from mine as m where key <> '' and (`+other("(1)")+" or "+other("(2, 4, 8, 16)")+`) limit 1),
+broken as materialized (select key from (select distinct key from mine where key <> '' offset 0) as m where `+other("(1)")+" or "+other("(2, 4, 8, 16)")+` limit 1),
 moved as (
 	update {s}.durable_item as i set rank = $4, lane = case when i.lane >= chr(1) and i.lane < chr(2) then chr(1) || split_part(i.lane, chr(1), 2) || chr(1) || $3 else $3 end
-	from mine where i.id = mine.id and not exists (select from broken) returning i.id
+	where i.id = any(array(select id from mine)) and not exists (select from broken) returning i.id
 )
 select 0::bigint, key from broken union all (select id, null from moved order by id)`, queue, numbers(ids), lane, rank)
 	})
@@ -70,7 +69,7 @@ func (s *Store) Depths(ctx context.Context, queue string) (all []durable.Depth, 
 			return d, err
 		}, `
 select lane, state, delayed, count(*), greatest(0, extract(epoch from now() - min(enqueued)) * 1000000)::bigint
-from (`+part("= 1")+" union all "+part("in (2, 8)")+" union all "+part("= 4")+" union all "+part("= 16 and state >= 16")+`) as i,
+from (`+part("= 1 and id > 0")+" union all "+part("in (2, 8)")+" union all "+part("= 4")+" union all "+part("= 16 and state >= 16 and id > 0")+`) as i,
 lateral (select state = 2 and run_at > now() as delayed) as d group by lane, state, delayed`)
 		return err
 	})

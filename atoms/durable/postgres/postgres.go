@@ -203,6 +203,9 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 		}
 		p := &pipeline{Store: s}
 		p.do(begin)
+		if begin == snapshot {
+			p.do(byIndex)
+		}
 		fill(p)
 		p.do("commit")
 		err := pool.SendBatch(ctx, &p.Batch).Close()
@@ -238,13 +241,11 @@ func numbers(ids []durable.ItemID) []int64 {
 	return n
 }
 
-// lockKeysOf takes the locks of the keys of items, sorted. Then lockRows locks the rows of the
-// items.
-func (p *pipeline) lockKeysOf(queue string, ids []durable.ItemID) {
+// lockItems takes the locks of the keys of items, sorted, and then the locks of the items. All statements
+// of the transaction use indexes.
+func (p *pipeline) lockItems(queue string, ids []durable.ItemID) {
+	p.do(byIndex)
 	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
-}
-
-func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
 

@@ -20,10 +20,15 @@ select count(*), count(*) filter (where state = 1),
 	count(*) filter (where state = 2 and run_at <= now()), count(*) filter (where state = 2 and run_at > now()),
 	count(*) filter (where state = 4), count(*) filter (where state = 8), count(*) filter (where state = 16),
 	count(*) filter (where state = 32), count(*) filter (where state = 64), count(*) filter (where state = 128),
-	coalesce(extract(epoch from greatest(interval '0', now() - min(enqueued) filter (where state = 1 or state in (2, 8) and run_at <= now()))) * 1000000, 0)::bigint,
+	coalesce(extract(epoch from greatest(interval '0', now() - min(enqueued) filter (where run_at <= now()))) * 1000000, 0)::bigint,
 	(select count(*) from {s}.durable_node where queue = $1 and expires > now()),
 	exists (select from {s}.durable_queue where queue = $1 and paused)
-from {s}.durable_item where queue = $1`, queue)
+from (
+	select state, run_at, enqueued from {s}.durable_item where queue = $1 and state in (2, 8)
+	union all select 1, '-infinity', enqueued from {s}.durable_item where queue = $1 and state = 1 and id > 0
+	union all select 4, null, null from {s}.durable_item where queue = $1 and state = 4
+	union all select state, null, null from {s}.durable_item where queue = $1 and state >= 16 and id > 0
+) as i`, queue)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
 			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
@@ -37,28 +42,31 @@ from {s}.durable_item where queue = $1`, queue)
 
 // Explain is as in [durable.Store].
 func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x durable.Explanation, ok bool, err error) {
-	const of = "from {s}.durable_item as me join {s}.durable_item as i on i.queue = me.queue "
+	of := func(which string) string { // of items i of the queue beside the item me; "offset 0" makes the server look in an index for them
+		return "from (select * from {s}.durable_item where id = $2 and queue || '' = $1 offset 0) as me cross join lateral (select * from {s}.durable_item as i where i.queue = $1 and " + which + " offset 0) as i "
+	}
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		x, ok = durable.Explanation{}, false
-		count := func(n *int, sql string) {
-			p.rows(func(rows pgx.Rows) error { return rows.Scan(n) }, "select count(*) "+sql, queue, id)
+		count := func(n *int, which string) {
+			p.rows(func(rows pgx.Rows) error { return rows.Scan(n) }, "select count(*) "+of(which), queue, id)
 		}
 		p.rows(func(rows pgx.Rows) (err error) {
 			ok = true
 			x.Item, err = scanItem(rows, &x.Time, &x.Paused)
 			return err
 		}, "select now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
-			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue = $1 and i.id = $2", queue, id)
+			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue || '' = $1 and i.id = $2", queue, id)
 		p.attempts(queue, id, &x.Attempts)
+		count(&x.Ahead, "me.state = 1 and i.key = me.key and i.state = 1 and (i.rank, i.id) < (me.rank, me.id)")
 		p.rows(func(rows pgx.Rows) error {
 			head, err := scanItem(rows)
 			x.Head = &head
+			x.Ahead++
 			return err
-		}, "select "+columns+" "+of+"and i.key = me.key and i.key <> '' and i.state in (2, 4, 8, 16) left join {s}.durable_node as n on n.id = i.node where me.queue = $1 and me.id = $2 and me.state = 1", queue, id)
-		count(&x.Ahead, of+"and i.key = me.key where me.queue = $1 and me.id = $2 and me.state = 1 and (i.state in (2, 4, 8, 16) or i.state = 1 and (i.rank, i.id) < (me.rank, me.id))")
-		count(&x.Before, of+"and i.lane = me.lane and i.state in (2, 8) where me.queue = $1 and me.id = $2 and me.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
-		count(&x.Running, of+"and i.state = 4 where me.queue = $1 and me.id = $2")
-		count(&x.LaneRunning, of+"and i.state = 4 and split_part(i.lane, chr(1), -1) = split_part(me.lane, chr(1), -1) where me.queue = $1 and me.id = $2")
+		}, "select "+columns+" "+of("me.state = 1 and i.key = me.key and i.key <> '' and i.state in (2, 4, 8, 16)")+"left join {s}.durable_node as n on n.id = i.node", queue, id)
+		count(&x.Before, "me.state in (2, 8) and i.lane = me.lane and i.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
+		count(&x.Running, "i.state = 4")
+		count(&x.LaneRunning, "i.state = 4 and split_part(i.lane, chr(1), -1) = split_part(me.lane, chr(1), -1)")
 		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
 		p.rows(func(rows pgx.Rows) error {
 			var lease int64
