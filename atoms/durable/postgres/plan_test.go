@@ -19,7 +19,7 @@ import (
 func TestPlans(t *testing.T) {
 	many, states := 2000, []durable.State{durable.Blocked, durable.Running, durable.Dead}
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		many, states = 50_000, append(states, durable.Ready, durable.Retry, durable.Halted, durable.Done, durable.Cancelled)
+		many, states = 10_000, append(states, durable.Ready, durable.Retry, durable.Halted, durable.Done, durable.Cancelled)
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 1 }) // so that it counts what the calls have read
 	require.NoError(t, s.buildOnce(t.Context()))
