@@ -156,7 +156,9 @@ func (t *workTable) drain() Body {
 		for ; n > 0; n -= durable.MaxBatch {
 			check(t.insert(newParcels(min(n, durable.MaxBatch))))
 		}
-		t.exec("vacuum analyze")
+		var tables string // of other schemas, some may be busy
+		check(t.QueryRow(context.Background(), "select string_agg(format('%I.%I', schemaname, tablename), ', ') from pg_tables where schemaname = $1", t.schema).Scan(&tables))
+		t.exec("vacuum analyze " + tables)
 	}}
 }
 

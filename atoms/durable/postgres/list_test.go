@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 )
 
@@ -25,7 +23,6 @@ func TestPagesOfAMillion(t *testing.T) {
 		t.Skip("EPHEMERAL_LONG=1 runs it")
 	}
 	s := open(t)
-	require.NoError(t, s.buildOnce(t.Context()))
 	exec(t, s, fillMany)
 	exec(t, s, "vacuum analyze {s}.durable_item")
 	durabletest.Pages(t, s, "q")

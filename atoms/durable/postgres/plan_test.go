@@ -22,7 +22,6 @@ func TestPlans(t *testing.T) {
 		many, states = 10_000, append(states, durable.Ready, durable.Retry, durable.Halted, durable.Done, durable.Cancelled)
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 1 }) // so that it counts what the calls have read
-	require.NoError(t, s.buildOnce(t.Context()))
 	const tables = "{s}.durable_item, {s}.durable_attempt, {s}.durable_result, {s}.durable_unique, {s}.durable_loss, {s}.durable_node"
 	read := func() (rows int) {
 		exec(t, s, "select pg_stat_force_next_flush()")

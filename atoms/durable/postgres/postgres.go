@@ -70,8 +70,8 @@ var (
 
 // Open returns the store in the database of the pool. It creates or updates the schema and the
 // tables in one transaction. Processes that open the store at the same time wait for each other.
-// It is no error if the tables are newer than this program. Running queues build missing indexes
-// in the background, beside the work of all processes. With SkipMigrations, Open returns an error
+// It is no error if the tables are newer than this program. If the tables are older, running queues
+// build the missing indexes in the background, beside the work of all processes. With SkipMigrations, Open returns an error
 // if the tables or functions are not there.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
@@ -139,8 +139,11 @@ func (s *Store) migrate(tx pgx.Tx) error {
 		return err
 	}
 	for i, text := range Migrations(s.opts.Schema) {
-		if slices.Contains(done, i+1) || indexOf.MatchString(text) {
+		if slices.Contains(done, i+1) || known && indexOf.MatchString(text) {
 			continue
+		}
+		if !known { // nobody uses the tables yet
+			text = strings.ReplaceAll(text, " concurrently", "")
 		}
 		if _, err := tx.Exec(ctx, text); err != nil {
 			return fmt.Errorf("postgres: step %d: %w", i+1, err)
