@@ -8,7 +8,7 @@
 // a copy of axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also
 // write the screenshots of the documentation.
 //
-// With EPHEMERAL_LONG, the page is also tried behind nginx and Caddy, with the configurations
-// of docs/statuspage-security.md. A proxy that is not installed is skipped; nginx is required
+// With EPHEMERAL_LONG, the tests that take long run as well, and the page is tried behind nginx and
+// Caddy, with the configurations of docs/statuspage-security.md. A proxy that is not installed is skipped; nginx is required
 // if EPHEMERAL_NGINX_REQUIRED is set.
 package browser
