@@ -91,10 +91,12 @@ func (w wire) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription,
 		for {
 			select {
 			case d := <-s.queue:
+				// Not time.After: if it is due at once, the race detector may crash; see https://go.dev/issue/78156.
+				time.Sleep(time.Until(d.at))
 				select {
-				case <-time.After(time.Until(d.at)):
-					d.fn()
 				case <-w.done:
+				default:
+					d.fn()
 				}
 			case <-w.done:
 				return

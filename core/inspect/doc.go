@@ -7,8 +7,8 @@
 //		Schedules: []inspect.Schedules{nightly},           // a scheduledtasks.Scheduler
 //	})
 //
-// [Waits] says who waits for whom in coordinators, and finds cycles. [Busy] says the same of one
-// coordinator in words.
+// [Waits] returns a graph: which operation waits for which, also in other coordinators. It finds
+// cycles. [Busy] lists, as texts, the operations of one coordinator that have not ended, and why.
 //
 // [Actions] is what a person does with a coordinator. A page shows each [core.Inspector],
 // and can change those that implement Actions as well.
