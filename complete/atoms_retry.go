@@ -162,6 +162,13 @@ type Retrier = retry.Retrier
 // RetrierStats is [retry.Stats]: Stats are the counters of a Retrier, read together.
 type RetrierStats = retry.Stats
 
+// RetrierRetryable is [retry.Retryable]: Retryable is the default of Options.RetryIf:
+// it accepts all errors, except those that match context.Canceled, core.ErrClosed,
+// core.ErrWouldDeadlock or breaker.ErrOpen.
+func RetrierRetryable(err error) bool {
+	return retry.Retryable(err)
+}
+
 // NewRetrier is [retry.New]: New makes a Retrier.
 func NewRetrier(opts retry.Options) (*retry.Retrier, error) {
 	return retry.New(opts)

@@ -481,7 +481,7 @@ type Cause = core.Cause
 type Query = core.Query
 
 // SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
-// body and SignalStopped after it ("atom" in these names means operation).
+// body and SignalStopped after it.
 const SignalStarted = core.SignalStarted
 
 // SignalStopped is [core.SignalStopped].

@@ -20,7 +20,7 @@ const BreakerRuleClosed = breaker.Closed
 // BreakerRuleOpen is [breaker.Open]: Open allows none.
 const BreakerRuleOpen = breaker.Open
 
-// BreakerRuleHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Probes calls, to
+// BreakerRuleHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Trials calls, to
 // see whether they succeed again.
 const BreakerRuleHalfOpen = breaker.HalfOpen
 

@@ -12,7 +12,7 @@ import (
 const BreakerSignalOpen = circuitbreaker.SignalOpen
 
 // BreakerSignalHalfOpen is [circuitbreaker.SignalHalfOpen]: SignalHalfOpen is held
-// while the breaker is half-open: it allows probes.
+// while the breaker is half-open: it allows trials.
 const BreakerSignalHalfOpen = circuitbreaker.SignalHalfOpen
 
 // BreakerSignalOpened is [circuitbreaker.SignalOpened]: SignalOpened is raised when the

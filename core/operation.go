@@ -179,7 +179,7 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 }
 
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
-// slot, and its slot in its lane, so that others can run. It keeps its key: the next item
+// slot, also in its lane and class, so that others can run. It keeps its key: the next item
 // of the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
 // completes the sentence "it waits for", for example "approval of order 7". If ctx has a
 // deadline, Explain shows it as the latest end of the wait.

@@ -12,8 +12,8 @@ import (
 )
 
 // An OperationID identifies an operation within the process. Ids are positive
-// and, in each coordinator, increase in the order in which items are accepted; 0
-// means none.
+// and, in each coordinator, increase in the order in which items are accepted. The ids
+// of a coordinator need not begin at 1. 0 means none.
 type OperationID uint64
 
 func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10) }
@@ -209,8 +209,8 @@ func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
 // Lifecycle signals of coordinators and their operations.
 const (
-	// An operation raises SignalStarted before its body and SignalStopped after it ("atom"
-	// in these names means operation). It does so only while a handler, a forward or a
+	// An operation raises SignalStarted before its body and SignalStopped after it.
+	// It does so only while a handler, a forward or a
 	// monitor of the sink has a pattern that begins with "operation." and matches the signal,
 	// such as "operation.*". The pattern "*" is not enough, so a handler of all signals makes
 	// no operation more expensive. Gates ignore these signals. Operations of a

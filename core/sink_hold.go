@@ -35,6 +35,11 @@ type holder interface {
 // of held signals is not bounded. Handlers and monitors get a held signal like any
 // signal, and its release as a retraction.
 //
+// Two held signals of the same name and key are two signals: each ends by itself. To renew a
+// lease, hold the signal again, and then release the older one: no gate opens in between.
+// Handlers get the newer one as well. [Sink.WaitGone] waits until no such signal is left, also
+// if a lease ends.
+//
 // Release may be called many times, from anywhere. In the cases in which [Sink.Raise]
 // returns false, nothing is held, and release does nothing.
 //

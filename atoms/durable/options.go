@@ -36,7 +36,7 @@ type Options struct {
 	// MaxCluster is how many items of the queue all processes run at once; 0 means no limit.
 	// A body whose process has lost its lease does not count, even if it still runs.
 	MaxCluster int
-	// Lanes are classes of items, highest first; see [Queue.Lane]. The Limit of a lane holds
+	// Lanes are priorities, highest first; see [Queue.Lane]. The Limit of a lane holds
 	// for all processes together. The other fields of a lane must be zero.
 	Lanes []core.Lane
 	// Classes are kinds of items that share what is scarce; see [Queue.Class]. Their limits and rates

@@ -355,7 +355,7 @@ type Beating struct {
 // Beaten is the store's answer to a beat.
 type Beaten struct {
 	Paused bool
-	Claims []Held // claims claims of the node, sorted by ID
+	Claims []Held // of the node, sorted by ID
 	Lost   []Lost // nodes that this beat ended
 
 	Strays  []string // lanes that no node has, sorted
@@ -384,13 +384,13 @@ type Lost struct {
 type Want struct {
 	Max   int           // 0 to [MaxBatch]
 	Ahead int           // how many of Max have no free slot yet. They are not claimed while an item of the queue has Losses, or items of classes wait and one of the queue counts
-	Alone bool          // only only an item that must run alone; Max is 1
+	Alone bool          // only an item that must run alone; Max is 1
 	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
 
 // Turned is the answer to a turn.
 type Turned struct {
-	Ends  []Ended // results results in the order of the ends
+	Ends  []Ended // in the order of the ends
 	Items []Item  // claimed items, without the items in Next
 	Waits []ClassWait
 }
@@ -428,7 +428,7 @@ const (
 // Ended is the result of an [End].
 type Ended struct {
 	Outcome  Outcome
-	State    State // state state of the item after the end; 0 with OutcomeFenced and OutcomeBusy
+	State    State // of the item after the end; 0 with OutcomeFenced and OutcomeBusy
 	Next     *Item // the item that was claimed for the node: see HandOver
 	Promoted bool  // the key has a new head, which is not in Next
 }
@@ -497,14 +497,14 @@ type Stats struct {
 type Explanation struct {
 	Item        Item        `json:"item"`
 	Time        time.Time   `json:"time"`           // when the facts were read, by the clock of the store
-	Head        *Item       `json:"head,omitempty"` // head head of its key, if the item is Blocked
+	Head        *Item       `json:"head,omitempty"` // the head of its key, if the item is Blocked
 	Ahead       int         `json:"ahead"`          // if it is Blocked: items of its key that run first. These are the head, and the Blocked items with a smaller (Rank, ID)
 	Before      int         `json:"before"`         // if it is Ready or Retry: due items of its lane and class with a smaller (RunAt, ID)
 	Running     int         `json:"running"`        // items of the queue that run
 	LaneRunning int         `json:"laneRunning"`    // items of its lane that run
 	Paused      bool        `json:"paused"`
 	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
-	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes nodes whose lease is not over, sorted by ID
+	Nodes       []Serving   `json:"nodes,omitempty"`   // those whose lease is not over, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
 	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]
 	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
@@ -516,7 +516,7 @@ type Explanation struct {
 // Serving is a node that serves a queue.
 type Serving struct {
 	Node    Node   `json:"node"`
-	Note    string `json:"note,omitempty"` // note note of its last beat: why it does not claim
+	Note    string `json:"note,omitempty"` // of its last beat: why it does not claim
 	Running int    `json:"running"`        // items on it
 }
 

@@ -127,7 +127,7 @@ func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duratio
 	if delay > 0 {
 		on.raise(Delayed, Event{n, delay, err})
 		count(r, &r.stats.Waiting, 1)
-		what := fmt.Sprintf("attempt %d after a delay of %v", n+1, delay)
+		what := fmt.Sprintf("attempt %d after the error %.200q", n+1, unmark(err))
 		until := time.Now().Add(delay)
 		waits, end := context.WithDeadline(ctx, until)
 		if suspends {

@@ -50,11 +50,10 @@ type Options struct {
 	// attempt. If the next attempt would start later, the call gives up at once. A running
 	// attempt is not interrupted. 0 and negative mean no limit.
 	MaxElapsed time.Duration
-	// RetryIf reports whether an error is retried. nil means all errors, except those that
-	// match [context.Canceled], [core.ErrClosed], [core.ErrWouldDeadlock] or
-	// [breaker.ErrOpen]. A RetryIf that accepts ErrOpen lets a call wait until its breaker allows
-	// calls: that is an attempt. RetryIf is not called for an error marked [Permanent], and not after the end of the context of the
-	// call. It must be safe for concurrent use.
+	// RetryIf reports whether an error is retried. nil means [Retryable]. If RetryIf also accepts
+	// [breaker.ErrOpen], a call waits until its breaker allows calls. Each such wait uses up an
+	// attempt, so allow more Attempts. RetryIf is not called for an error marked [Permanent], and
+	// not after the end of the context of the call. It must be safe for concurrent use.
 	RetryIf func(error) bool
 	// Budget limits the retries of all Retriers that share it. nil means no such limit.
 	Budget *Budget
@@ -150,12 +149,16 @@ func (o Options) resolved() Options {
 		o.MaxDelay = longest
 	}
 	if o.RetryIf == nil {
-		o.RetryIf = func(err error) bool {
-			return !errors.Is(err, context.Canceled) && !errors.Is(err, core.ErrClosed) && !errors.Is(err, core.ErrWouldDeadlock) &&
-				!errors.Is(err, breaker.ErrOpen)
-		}
+		o.RetryIf = Retryable
 	}
 	return o
+}
+
+// Retryable is the default of [Options.RetryIf]: it accepts all errors, except those that match
+// [context.Canceled], [core.ErrClosed], [core.ErrWouldDeadlock] or [breaker.ErrOpen].
+func Retryable(err error) bool {
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, core.ErrClosed) && !errors.Is(err, core.ErrWouldDeadlock) &&
+		!errors.Is(err, breaker.ErrOpen)
 }
 
 // New makes a Retrier. All options are valid: the error is nil.
@@ -203,7 +206,8 @@ func doValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 
 // Wrap returns work that retries each item by r, for any coordinator. While the operation of
 // an item waits for its next attempt, it is suspended. It gives up its slot, so that other
-// items run. It keeps its key, lane and class, so that no item of its key overtakes it. It
+// items run: it does not count for the limits of its lane and class either. It keeps its key,
+// so that no item of its key overtakes it. Explain shows the error of the last attempt. It
 // gets a slot back before pending items of its lane, and after items of higher lanes that
 // can start. [core.Options.MaxSuspended] limits how many slots are given up at once. With
 // [Options.KeepSlot], operations keep their slots.

@@ -419,7 +419,7 @@ func TestDoValueAndWrap(t *testing.T) {
 		id := core.Must(c.TryEnqueue(context.Background(), "x"))
 		synctest.Wait()
 		x, _ := c.Explain(id)
-		assert.Contains(t, x.String(), "is suspended: its body waits for attempt 2 after a delay of 50ms, for 0s, for 50ms more at most")
+		assert.Contains(t, x.String(), `is suspended: its body waits for attempt 2 after the error "failed on purpose", for 0s, for 50ms more at most`)
 		assert.NoError(t, c.Wait(t.Context(), id))
 		double := retry.WrapResult(r, func(ctx context.Context, n int) (int, error) { m, err := number(ctx); return n * m, err })
 		n, err := core.Must(core.NewResultCoordinator(double, core.Options{})).Do(t.Context(), 14)

@@ -32,7 +32,7 @@ func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 			}
 			assert.Equal(t, want, c.Stats())
 			for op := range c.Operations(core.OperationQuery{Status: core.StatusSuspended}) {
-				assert.Equal(t, []string{"attempt 2 after a delay of 1h0m0s"}, op.WaitsFor)
+				assert.Equal(t, []string{"attempt 2 after the error \"failed on purpose\""}, op.WaitsFor)
 			}
 			require.NoError(t, c.Drain(t.Context()), "waits for the retries")
 			assert.ErrorIs(t, c.Wait(t.Context(), id), retry.ErrAttempts)

@@ -8,7 +8,7 @@ import (
 )
 
 // Options configure a [Breaker]. The zero value is the default: it opens after five
-// failures in a row, for 30 seconds, and then allows one probe.
+// failures in a row, for 30 seconds, and then allows one trial.
 type Options struct {
 	// Threshold is how many failures open the breaker: in a row, or within Window if
 	// there is one. 0 means 5, or none if there is a Rate; negative means none.
@@ -24,13 +24,13 @@ type Options struct {
 	// negative no minimum.
 	MinCalls int
 	// OpenFor is how long the breaker stays open. 0 means 30 seconds, negative none: the
-	// next call is a probe.
+	// next call is a trial.
 	OpenFor time.Duration
-	// Probes is how many calls a half-open breaker allows at once, and how many must
-	// succeed to close it. 0 or negative means 1. Probes that have no result when OpenFor
+	// Trials is how many calls a half-open breaker allows at once, and how many must
+	// succeed to close it. 0 or negative means 1. Trials that have no result when OpenFor
 	// has passed since the newest of them began are lost, and others may begin. If
-	// OpenFor is negative, lost probes are not replaced.
-	Probes int
+	// OpenFor is negative, lost trials are not replaced.
+	Trials int
 }
 
 // resolved returns the options with defaults in place of zeroes, and 0 in place of none.
@@ -43,7 +43,7 @@ func (o Options) resolved() (Options, error) {
 	o.Window = max(0, o.Window)
 	o.MinCalls = max(0, cmp.Or(o.MinCalls, 20))
 	o.OpenFor = max(0, cmp.Or(o.OpenFor, 30*time.Second))
-	o.Probes = max(1, o.Probes)
+	o.Trials = max(1, o.Trials)
 	tooHigh := !(o.Rate <= 1) // true also for NaN
 	return o, check.Error(tooHigh, "breaker: Options.Rate is %v, but must be at most 1, which is all calls", o.Rate)
 }
@@ -56,7 +56,7 @@ const (
 	Closed State = "closed"
 	// Open allows none.
 	Open State = "open"
-	// HalfOpen allows [Options.Probes] calls, to see whether they succeed again.
+	// HalfOpen allows [Options.Trials] calls, to see whether they succeed again.
 	HalfOpen State = "half-open"
 )
 
@@ -83,10 +83,10 @@ type Breaker struct {
 	opts      Options // resolved
 	state     State   // the state after the last change; see State
 	until     time.Time
-	round     uint64 // round of new permits; changes with the state, and when probes are lost
+	round     uint64 // round of new permits; changes with the state, and when trials are lost
 	oldest    uint64 // the first round of the present state
-	probing   int    // probes that have no result yet
-	succeeded int    // probes that have
+	trying    int    // trials that have no result yet
+	succeeded int    // trials that have
 	newest    int64  // the number of the present part of Window
 	parts     [parts]counts
 	total     counts // of parts
@@ -109,7 +109,7 @@ func New(opts Options) (*Breaker, error) {
 // Allow reports whether a call may be made now. If so, it returns a permit.
 func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 	b.become(b.State(now))
-	full := b.probing >= b.opts.Probes
+	full := b.trying >= b.opts.Trials
 	switch {
 	case b.state == Closed:
 		return Permit{b.round}, true
@@ -117,30 +117,30 @@ func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 		return Permit{}, false
 	case full:
 		b.round++
-		b.probing = 0
+		b.trying = 0
 	}
-	b.probing++
+	b.trying++
 	b.until = now.Add(b.opts.OpenFor)
 	return Permit{b.round}, true
 }
 
 // Done gives a permit back with the result of the call, and reports whether that has
 // opened or closed the breaker. The result of a call that began before the last change of
-// the state does not count. The result of a lost probe counts if it comes before the next
+// the state does not count. The result of a lost trial counts if it comes before the next
 // change.
 func (b *Breaker) Done(p Permit, now time.Time, r Result) (changed bool) {
 	if p.round < b.oldest {
 		return false
 	}
 	if p.round == b.round && b.state == HalfOpen {
-		b.probing--
+		b.trying--
 	}
 	return b.Observe(now, r)
 }
 
 // Observe counts the result of a call without a permit, for example of a call that
 // other code made. It reports whether the result has opened or closed the breaker.
-// While the breaker is half-open, the result counts as the result of a probe. While it
+// While the breaker is half-open, the result counts as the result of a trial. While it
 // is open, the result does not count.
 func (b *Breaker) Observe(now time.Time, r Result) (changed bool) {
 	b.become(b.State(now))
@@ -152,7 +152,7 @@ func (b *Breaker) Observe(now time.Time, r Result) (changed bool) {
 		if before == HalfOpen || b.failsTooMuch() {
 			b.Trip(now)
 		}
-	case before == HalfOpen && b.succeeded+1 < b.opts.Probes:
+	case before == HalfOpen && b.succeeded+1 < b.opts.Trials:
 		b.succeeded++
 	case before == HalfOpen || b.opts.Window == 0: // a success ends the failures in a row
 		b.Reset()
@@ -190,7 +190,7 @@ func (b *Breaker) ClosesIn(now time.Time) time.Duration {
 	return b.until.Sub(now)
 }
 
-// Failures returns how many failures count now: in Window, or in a row. Failed probes are
+// Failures returns how many failures count now: in Window, or in a row. Failed trials are
 // included.
 func (b *Breaker) Failures(now time.Time) int {
 	b.slide(now)
@@ -205,7 +205,7 @@ func (b *Breaker) failsTooMuch() bool {
 func (b *Breaker) become(s State) {
 	if s != b.state {
 		b.round++
-		b.state, b.oldest, b.probing, b.succeeded = s, b.round, 0, 0
+		b.state, b.oldest, b.trying, b.succeeded = s, b.round, 0, 0
 	}
 }
 

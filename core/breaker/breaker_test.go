@@ -120,26 +120,26 @@ func TestOpenForThenHalfOpen(t *testing.T) {
 	check(t, "closes in", b.ClosesIn(at(31)), time.Duration(0))
 	check(t, "begun before", b.Done(old, at(31), success), false)
 
-	probe := allow(t, b, 31, true)
+	trial := allow(t, b, 31, true)
 	allow(t, b, 31, false) // one at once
 	check(t, "begun before", b.Done(old, at(31), failure), false)
-	check(t, "opened by the probe", b.Done(probe, at(32), failure), true)
+	check(t, "opened by the trial", b.Done(trial, at(32), failure), true)
 	check(t, "closes in", b.ClosesIn(at(32)), 30*time.Second)
 	check(t, "failures", b.Failures(at(32)), 2)
 
 	b.Done(allow(t, b, 62, true), at(62), neutral)
-	check(t, "after a neutral probe", b.State(at(62)), breaker.HalfOpen)
-	probe = allow(t, b, 62, true)
-	check(t, "closed by the probe", b.Done(probe, at(63), success), true)
+	check(t, "after a neutral trial", b.State(at(62)), breaker.HalfOpen)
+	trial = allow(t, b, 62, true)
+	check(t, "closed by the trial", b.Done(trial, at(63), success), true)
 	check(t, "failures", b.Failures(at(63)), 0)
-	check(t, "a permit of the half-open state", b.Done(probe, at(63), failure), false)
+	check(t, "a permit of the half-open state", b.Done(trial, at(63), failure), false)
 	check(t, "no permit", b.Done(breaker.Permit{}, at(63), failure), false)
 	check(t, "state", b.State(at(63)), breaker.Closed)
 }
 
-// In the half-open state, results of Observe count as results of probes.
-func TestObservedProbes(t *testing.T) {
-	b := made(t, breaker.Options{Threshold: 1, Probes: 3, OpenFor: 10 * time.Second})
+// In the half-open state, results of Observe count as results of trials.
+func TestObservedTrials(t *testing.T) {
+	b := made(t, breaker.Options{Threshold: 1, Trials: 3, OpenFor: 10 * time.Second})
 	b.Trip(at(0))
 	allow(t, b, 10, true)
 	check(t, "a success of others", b.Observe(at(11), success), false)
@@ -152,7 +152,7 @@ func TestOpenForNothing(t *testing.T) {
 	b.Observe(at(0), failure)
 	check(t, "state", b.State(at(0)), breaker.HalfOpen)
 	allow(t, b, 0, true)
-	allow(t, b, 1e6, false) // the probe is not replaced
+	allow(t, b, 1e6, false) // the trial is not replaced
 }
 
 func TestOptionsThatAreWrong(t *testing.T) {
@@ -171,8 +171,8 @@ type model struct {
 	state   breaker.State
 	changed time.Time      // when the state was entered
 	calls   []result       // calls since the last Reset
-	since   map[int]string // calls that began in the present state: "" or "probe" or "lost"
-	newest  time.Time      // when the newest probe began
+	since   map[int]string // calls that began in the present state: "" or "trial" or "lost"
+	newest  time.Time      // when the newest trial began
 	good    int
 }
 
@@ -205,21 +205,21 @@ func (m *model) allow(call int, now time.Time) bool {
 	}
 	out := 0
 	for _, kind := range m.since {
-		if kind == "probe" {
+		if kind == "trial" {
 			out++
 		}
 	}
-	if out >= m.opts.Probes {
+	if out >= m.opts.Trials {
 		if now.Sub(m.newest) < m.opts.OpenFor {
 			return false
 		}
 		for call, kind := range m.since {
-			if kind == "probe" {
+			if kind == "trial" {
 				m.since[call] = "lost"
 			}
 		}
 	}
-	m.since[call], m.newest = "probe", now
+	m.since[call], m.newest = "trial", now
 	return true
 }
 
@@ -236,7 +236,7 @@ func (m *model) done(call int, now time.Time, r breaker.Result) {
 	case m.state == breaker.HalfOpen && r == failure:
 		m.enter(breaker.Open, now)
 	case m.state == breaker.HalfOpen:
-		if m.good++; m.good == m.opts.Probes {
+		if m.good++; m.good == m.opts.Trials {
 			m.enter(breaker.Closed, now)
 		}
 	case r == failure:
@@ -272,7 +272,7 @@ func TestModel(t *testing.T) {
 	states := map[breaker.State]int{}
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		opts := breaker.Options{Threshold: 1 + rng.IntN(4), OpenFor: time.Duration(1 + rng.IntN(60)), Probes: 1 + rng.IntN(3)}
+		opts := breaker.Options{Threshold: 1 + rng.IntN(4), OpenFor: time.Duration(1 + rng.IntN(60)), Trials: 1 + rng.IntN(3)}
 		if rng.IntN(2) == 0 {
 			opts.Window = time.Duration(10 * (1 + rng.IntN(10)))
 		}
@@ -359,16 +359,16 @@ func shared(t testing.TB, opts breaker.Options) (*breaker.Shared, *[]change) {
 	return s, changes
 }
 
-// A Shared does what a Breaker with the same calls does. Without probes it closes instead of
+// A Shared does what a Breaker with the same calls does. Without trials it closes instead of
 // being half-open, and while Over says so it is open. Each change is told, in order.
 func TestSharedLikeBreaker(t *testing.T) {
 	states := map[breaker.State]int{}
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 9))
-			opts := breaker.Options{Threshold: -1, Window: 10 * time.Second, Rate: float64(rng.IntN(3)) / 4, MinCalls: 1 + rng.IntN(4), OpenFor: 5 * time.Second, Probes: rng.IntN(4)}
+			opts := breaker.Options{Threshold: -1, Window: 10 * time.Second, Rate: float64(rng.IntN(3)) / 4, MinCalls: 1 + rng.IntN(4), OpenFor: 5 * time.Second, Trials: rng.IntN(4)}
 			s, changes := shared(t, opts)
-			ref, probes, forced := made(t, opts), opts.Probes > 0, false
+			ref, trials, forced := made(t, opts), opts.Trials > 0, false
 			type call struct {
 				breaker.Call
 				breaker.Permit
@@ -377,7 +377,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 			var calls []call
 			for range 300 {
 				state, closesIn := ref.State(time.Now()), ref.ClosesIn(time.Now())
-				if state == breaker.HalfOpen && !probes {
+				if state == breaker.HalfOpen && !trials {
 					ref.Reset()
 					state = breaker.Closed
 				}
@@ -404,7 +404,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 					s.Reset()
 					ref.Reset()
 					forced = false
-				case n == 5 && probes:
+				case n == 5 && trials:
 					s.Over(true)
 					if state != breaker.Open {
 						ref.Trip(time.Now())
@@ -423,7 +423,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 					i := rng.IntN(len(calls))
 					c, r := calls[i], breaker.Result(rng.IntN(3))
 					calls = append(calls[:i], calls[i+1:]...)
-					counts := r == failure && (!probes || c.period == len(*changes))
+					counts := r == failure && (!trials || c.period == len(*changes))
 					check(t, "counts", s.End(c.Call, r), counts)
 					ref.Done(c.Permit, time.Now(), r)
 				}
@@ -440,11 +440,11 @@ func TestSharedLikeBreaker(t *testing.T) {
 	coretest.Check(t, len(states) == 3, "states seen: %v", states)
 }
 
-// However many goroutines call, there are never more probes than may be. Only the first end
+// However many goroutines call, there are never more trials than may be. Only the first end
 // of a call counts.
-func TestSharedProbesOfManyGoroutines(t *testing.T) {
+func TestSharedTrialsOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, changes := shared(t, breaker.Options{Threshold: -1, Probes: 3})
+		s, changes := shared(t, breaker.Options{Threshold: -1, Trials: 3})
 		s.Trip()
 		time.Sleep(30 * time.Second)
 		var all sync.WaitGroup
@@ -457,7 +457,7 @@ func TestSharedProbesOfManyGoroutines(t *testing.T) {
 			})
 		}
 		all.Wait()
-		check(t, "probes", len(begun), 3)
+		check(t, "trials", len(begun), 3)
 		first := <-begun
 		first(success)
 		check(t, "a second end counts", first(failure), false)
@@ -489,9 +489,9 @@ func TestResultOf(t *testing.T) {
 }
 
 // A call that begins after the breaker has opened, but before others can see that, is not refused. A half-open breaker allows as
-// many of them at once as probes. They do not count.
+// many of them at once as trials. They do not count.
 func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
-	for _, c := range []struct{ probes, want int }{{0, 9}, {2, 2}} {
+	for _, c := range []struct{ trials, want int }{{0, 9}, {2, 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			var s *breaker.Shared
 			var shown bool
@@ -506,7 +506,7 @@ func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
 					}
 					check(t, "calls that begin", len(begun), c.want)
 					for _, call := range begun {
-						check(t, "counts", s.End(call, failure), c.probes == 0)
+						check(t, "counts", s.End(call, failure), c.trials == 0)
 					}
 				}
 				shown = true
@@ -515,13 +515,13 @@ func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
 			}
 			changes := 0
 			s, err := breaker.NewShared(func(breaker.State, time.Duration, string) {
-				if changes++; changes == 1+c.probes { // open, half-open, open
+				if changes++; changes == 1+c.trials { // open, half-open, open
 					opened()
 				}
-			}, func() bool { return shown }, breaker.Options{Threshold: 1, Probes: c.probes})
+			}, func() bool { return shown }, breaker.Options{Threshold: 1, Trials: c.trials})
 			check(t, "error", err, nil)
 			s.Over(true)
-			if time.Sleep(time.Minute); c.probes > 0 {
+			if time.Sleep(time.Minute); c.trials > 0 {
 				call, ok := s.Begin()
 				check(t, "begins", ok, true)
 				s.End(call, failure)

@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// Two failures in a row open the breaker; a minute later a probe closes it. The caller
+// Two failures in a row open the breaker; a minute later a trial closes it. The caller
 // passes the time.
 func Example() {
 	b, err := breaker.New(breaker.Options{Threshold: 2, OpenFor: time.Minute})
@@ -46,9 +46,9 @@ func Example() {
 }
 
 // Half of the calls of the last ten seconds must fail, and there must be four of them.
-// Three probes at once find out whether they succeed again.
+// Three trials at once find out whether they succeed again.
 func ExampleOptions_rate() {
-	b, err := breaker.New(breaker.Options{Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, Probes: 3})
+	b, err := breaker.New(breaker.Options{Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, Trials: 3})
 	if err != nil {
 		panic(err)
 	}

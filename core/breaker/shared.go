@@ -18,7 +18,7 @@ var ErrOpen = errors.New("breaker: the circuit is open")
 type OpenError struct {
 	Name     string        // of the breaker
 	Failures int           // that count
-	Wait     time.Duration // time until calls are allowed; 0 if all probes run already
+	Wait     time.Duration // time until calls are allowed; 0 if all trials run already
 }
 
 // RetryAfter is Wait. If package retry is told to retry this error, it waits for that long.
@@ -26,7 +26,7 @@ func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
 
 func (e *OpenError) Error() string {
 	if e.Wait == 0 {
-		return fmt.Sprintf("breaker: %s is half-open, and as many probes run as may", e.Name)
+		return fmt.Sprintf("breaker: %s is half-open, and as many trials run as may", e.Name)
 	}
 	return fmt.Sprintf("breaker: %s is open after %d failures, for another %v", e.Name, e.Failures, e.Wait)
 }
@@ -54,7 +54,7 @@ func ResultOf(err error, countIf func(error) bool) Result {
 // with [NewShared]. All methods are safe for concurrent use. While it is closed, Begin is an
 // atomic load. It owns no goroutine and needs no Close.
 type Shared struct {
-	probes   int // 0: the breaker closes by itself, without probes
+	trials   int // 0: the breaker closes by itself, without trials
 	rated    bool
 	onChange func(s State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
 	shown    func() bool
@@ -74,7 +74,7 @@ type period struct {
 	until  time.Duration // end of the period, since base; 0: it does not end by itself
 	permit Permit        // permit of calls while the breaker is closed
 
-	running atomic.Int64 // probes of a half-open period
+	running atomic.Int64 // trials of a half-open period
 	before  *period      // of an open period: the one before, whose calls begin until told or shown
 	told    atomic.Bool  // onChange has returned
 }
@@ -98,7 +98,7 @@ func NewShared(onChange func(s State, closesIn time.Duration, why string), shown
 	if err != nil {
 		return nil, err
 	}
-	s := &Shared{probes: max(0, opts.Probes), rated: opts.Rate > 0, onChange: onChange, shown: shown, base: time.Now(), rule: rule}
+	s := &Shared{trials: max(0, opts.Trials), rated: opts.Rate > 0, onChange: onChange, shown: shown, base: time.Now(), rule: rule}
 	permit, _ := rule.Allow(s.base)
 	s.present.Store(&period{state: Closed, permit: permit})
 	return s, nil
@@ -121,7 +121,7 @@ func (s *Shared) Begin() (c Call, ok bool) {
 		case p.state != HalfOpen:
 			return c, p.state == Closed
 		case late:
-			if ok = p.running.Add(1) <= int64(s.probes); !ok {
+			if ok = p.running.Add(1) <= int64(s.trials); !ok {
 				p.running.Add(-1)
 			}
 			return c, ok
@@ -145,22 +145,22 @@ func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
 	return func(r Result) bool { return ok && !ended.Swap(true) && s.End(c, r) }, ok
 }
 
-// End ends a call, and reports whether it is a failure that counts. With probes, the failure
+// End ends a call, and reports whether it is a failure that counts. With trials, the failure
 // of a call that began before the last change of the state does not count.
 func (s *Shared) End(c Call, r Result) (counts bool) {
 	if c.in.state == HalfOpen {
 		c.in.running.Add(-1)
 	}
 	if r != Success || c.in.state != Closed {
-		why := "enough probes have succeeded"
+		why := "enough trials have succeeded"
 		switch {
 		case r == Failure && c.in.state == HalfOpen:
-			why = "a probe has failed"
+			why = "a trial has failed"
 		case r == Failure:
 			why = "too many calls have failed"
 		}
 		s.change(why, func(now time.Time) {
-			counts = r == Failure && (c.in == s.present.Load() || s.probes == 0)
+			counts = r == Failure && (c.in == s.present.Load() || s.trials == 0)
 			s.rule.Done(c.permit, now, r)
 		})
 	} else if s.rated {
@@ -172,15 +172,15 @@ func (s *Shared) End(c Call, r Result) (counts bool) {
 	return counts
 }
 
-// Over(true) opens the breaker because a count is over a limit. With probes, it opens for OpenFor, unless it is open already.
-// Without probes, it stays open until Over(false).
+// Over(true) opens the breaker because a count is over a limit. With trials, it opens for OpenFor, unless it is open already.
+// Without trials, it stays open until Over(false).
 func (s *Shared) Over(over bool) {
-	why := "too many failures count"
+	why := "too many failures in the window"
 	if !over {
-		why = "fewer failures count"
+		why = "fewer failures in the window"
 	}
 	s.change(why, func(now time.Time) {
-		if s.forced = over && s.probes == 0; over && s.probes > 0 && s.rule.State(now) != Open {
+		if s.forced = over && s.trials == 0; over && s.trials > 0 && s.rule.State(now) != Open {
 			s.rule.Trip(now)
 		}
 	})
@@ -233,7 +233,7 @@ func (s *Shared) change(why string, how func(now time.Time)) {
 // look begins a new period if the state, or the end of the open state, has changed. The
 // lock is held.
 func (s *Shared) look(now time.Time, why string) {
-	if s.stopped || s.probes == 0 && s.rule.State(now) == HalfOpen {
+	if s.stopped || s.trials == 0 && s.rule.State(now) == HalfOpen {
 		s.rule.Reset()
 		s.forced = s.forced && !s.stopped
 	}

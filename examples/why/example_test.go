@@ -17,12 +17,13 @@ func Example() {
 		return ctx.Err()
 	}
 	orders := core.Must(core.NewKeyedCoordinator(customer, ship, core.Options{MaxConcurrency: 8, DeferOn: "warehouse.closed"}))
-	defer orders.Close()
+	defer orders.Close() // cancels what still runs
 
 	ctx := context.Background()
 	core.Must(orders.Enqueue(ctx, Order{"ada", "a lamp"}))
 	core.Must(orders.Sink().WaitFor(ctx, "order.started"))
-	defer orders.Sink().Hold("warehouse.closed", "north", 0)() // until released
+	reopen := orders.Sink().Hold("warehouse.closed", "north", 0)
+	defer reopen()
 	second := core.Must(orders.Enqueue(ctx, Order{"ada", "a chair"}))
 
 	why, _ := orders.Explain(second)

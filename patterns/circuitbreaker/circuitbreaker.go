@@ -19,7 +19,7 @@ const (
 	//
 	//ephemeral:raises circuit.open.{Options.Name|breaker}
 	SignalOpen = "circuit.open"
-	// SignalHalfOpen is held while the breaker is half-open: it allows probes. It begins
+	// SignalHalfOpen is held while the breaker is half-open: it allows trials. It begins
 	// before the end of SignalOpen, so that one of the two is held until the breaker closes.
 	//
 	//ephemeral:raises circuit.half_open.{Options.Name|breaker}
@@ -83,12 +83,12 @@ type Options struct {
 	// MinCalls is how many calls there must be in Window before Rate matters. 0 means 20,
 	// negative means no minimum.
 	MinCalls int
-	// HalfOpen is how many probes (trial calls) a half-open breaker allows at once, and how
-	// many must succeed to close it. Only calls of Wrap and Allow are probes. 0 and negative
+	// HalfOpen is how many trials (calls that test the service) a half-open breaker allows at once, and how
+	// many must succeed to close it. Only calls of Wrap and Allow are trials. 0 and negative
 	// mean none: the breaker closes when its failures are older than Window. If Rate or Trip
 	// has opened it, it closes after OpenFor.
 	HalfOpen int
-	// OpenFor is how long the breaker is open before it is half-open. If a probe has no
+	// OpenFor is how long the breaker is open before it is half-open. If a trial has no
 	// result for this long, another one may start in its place. 0 means Window.
 	OpenFor time.Duration
 	// CountIf reports whether an error of a call is a failure of the service. nil means all
@@ -153,7 +153,7 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 		b.failure = failed + opts.Name
 		opts.Failure += ", " + b.failure
 	}
-	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Probes: opts.HalfOpen}
+	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Trials: opts.HalfOpen}
 	if b.shared, err = breaker.NewShared(b.changed, b.shown, rule); err != nil {
 		return nil, fmt.Errorf("circuitbreaker: %w", err)
 	}
@@ -216,7 +216,7 @@ func (b *Breaker) ClosesIn() time.Duration {
 	return max(b.shared.ClosesIn(), b.failures.Below(b.opts.Threshold))
 }
 
-// Check returns an [OpenError] if the breaker is open, otherwise nil. It starts no probe.
+// Check returns an [OpenError] if the breaker is open, otherwise nil. It starts no trial.
 // While the breaker is closed, it costs an atomic load.
 func (b *Breaker) Check() error {
 	if b.Open() {

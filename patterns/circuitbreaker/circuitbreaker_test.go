@@ -105,8 +105,8 @@ func TestWrapRaisesFailures(t *testing.T) {
 	}
 }
 
-// With probes, only failures of the closed and the half-open state count. Core/breaker
-// tests the decisions of probes.
+// With trials, only failures of the closed and the half-open state count. Core/breaker
+// tests the decisions of trials.
 func TestHalfOpen(t *testing.T) {
 	opts := circuitbreaker.Options{Threshold: 2, Window: 90 * time.Second, HalfOpen: 2, OpenFor: time.Minute}
 	bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
@@ -206,7 +206,7 @@ func TestGates(t *testing.T) {
 		assert.Equal(t, time.Minute, b.ClosesIn())
 		assert.ErrorIs(t, other.Do(t.Context(), nil), circuitbreaker.ErrOpen)
 		start := time.Now()
-		require.NoError(t, defers.Do(t.Context(), nil), "the probe")
+		require.NoError(t, defers.Do(t.Context(), nil), "the trial")
 		assert.Equal(t, time.Minute, time.Since(start))
 	})
 }
@@ -277,8 +277,8 @@ func TestChangesAreFacts(t *testing.T) {
 		want  []string
 	}{
 		{circuitbreaker.Options{Threshold: 2, Window: time.Minute}, failing, []string{
-			"0s open", "0s opened {too many failures count 0s}", "1m0.000000001s open ends",
-			"1m0.000000001s closed {fewer failures count 1m0.000000001s}"}},
+			"0s open", "0s opened {too many failures in the window 0s}", "1m0.000000001s open ends",
+			"1m0.000000001s closed {fewer failures in the window 1m0.000000001s}"}},
 		{circuitbreaker.Options{Rate: 0.5, MinCalls: 2, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 			failing(t, b, work)
 			time.Sleep(90 * time.Second)
@@ -288,9 +288,9 @@ func TestChangesAreFacts(t *testing.T) {
 		}, []string{
 			"0s open", "0s opened {too many calls have failed 0s}",
 			"1m0s half_open", "1m0s open ends",
-			"1m30s open", "1m30s half_open ends", "1m30s opened {a probe has failed 0s}",
+			"1m30s open", "1m30s half_open ends", "1m30s opened {a trial has failed 0s}",
 			"2m30s half_open", "2m30s open ends",
-			"2m30s half_open ends", "2m30s closed {enough probes have succeeded 2m30s}"}},
+			"2m30s half_open ends", "2m30s closed {enough trials have succeeded 2m30s}"}},
 		{circuitbreaker.Options{OpenFor: time.Minute}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 			b.Trip()
 			time.Sleep(time.Second)

@@ -27,7 +27,7 @@
 // count each other's failures, and so open together.
 //
 // A breaker can also open when a share of the calls fails ([Options.Rate]). And it can make
-// a few trial calls, the probes, before it closes ([Options.HalfOpen]). For both, only calls
+// a few calls, the trials, before it closes ([Options.HalfOpen]). For both, only calls
 // of Wrap and of [Breaker.Allow] count, because a signal does not report successes.
 //
 // The capacity of the sink and other signals do not change the count.

@@ -50,7 +50,7 @@ func Example() {
 	// core: refused because of signal "circuit.open.api"
 }
 
-// Half of at least four calls must fail. A minute later one probe finds out whether the
+// Half of at least four calls must fail. A minute later one trial finds out whether the
 // service works again.
 func ExampleOptions_rate() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
