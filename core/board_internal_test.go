@@ -18,7 +18,7 @@ func (o *Operation) Cost() int64 { return o.cost() }
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	for seed := range uint64(Often(400, 100)) {
+	for seed := range uint64(Often(200, 25)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
