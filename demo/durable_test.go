@@ -33,6 +33,7 @@ func nothingLeft(t *testing.T, env []string) {
 
 // Real processes are killed, and every item is done once and in order.
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	inPlaces(t, func(t *testing.T, env string) {
 		cmd := startDemo(t, "durable", "-items", "250")
 		cmd.Env = append(cmd.Env, env)

@@ -134,6 +134,7 @@ func checkFinished(t *testing.T, out string, total int) {
 
 // After an interrupt, the workers finish their running work, and nothing stays behind.
 func TestInterruptDurable(t *testing.T) {
+	t.Parallel()
 	inPlaces(t, func(t *testing.T, env string) {
 		cmd := startDemo(t, "durable", "-items", "2000")
 		cmd.Env, cmd.Stderr = append(cmd.Env, env), t.Output()

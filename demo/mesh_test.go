@@ -9,6 +9,7 @@ import (
 
 // What one process holds stops the others, until it is released or the process is killed.
 func TestMesh(t *testing.T) {
+	t.Parallel()
 	status, stdout, stderr := runCommand(t, "mesh")
 	var answers []string
 	for line := range strings.Lines(stdout) {

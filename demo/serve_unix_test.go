@@ -54,6 +54,7 @@ func end(t *testing.T, cmd *exec.Cmd, out io.Reader, status int) string {
 
 // The page shows work until Ctrl-C. Then the work is finished, or not, as the case says.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		drain    string
 		allow    bool

@@ -95,6 +95,7 @@ func (p *ticking) schedule() *scheduledtasks.Scheduler {
 // Five processes run the same schedules on one file and are killed at random, and all at once from time to time.
 // Each tick becomes one item, in the order of the ticks, and has its effect once.
 func TestTicksExactlyOnce(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv(beScheduler); dir != "" {
 		p := openTicking(dir)
 		p.queue.Sink().Subscribe(durable.SignalSucceeded, func(core.Signal) { fmt.Println("item done") })
