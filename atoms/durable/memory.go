@@ -344,7 +344,7 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 		i.Losses = 0
 	}
 	switch {
-	case i.Cancel != "" && state&Waiting != 0:
+	case i.Cancel != "" && state&(Waiting|Dead|Halted) != 0:
 		state, i.Err = Cancelled, i.Cancel
 	case state == Ready:
 		i.Attempts--

@@ -309,7 +309,7 @@ func (t *moment) after(i *item, e durable.End) durable.State {
 	if e.Kind != durable.EndGivenBack {
 		i.Losses = 0
 	}
-	if i.Cancel != "" && state&durable.Waiting != 0 {
+	if i.Cancel != "" && state&(durable.Waiting|durable.Dead|durable.Halted) != 0 {
 		state, e = durable.Cancelled, durable.End{Err: i.Cancel}
 	}
 	if e.Kind == durable.EndRetry || e.Kind == durable.EndSnoozed {
