@@ -20,12 +20,12 @@ type share struct {
 
 	mu      sync.Mutex
 	beats   map[time.Duration]*groupcommit.Committer[*beat] // by lease; none: the store cannot send several beats in one transaction
-	wakes   map[any]func() // of the queues
-	busy    int            // running items, plus turns under way that may claim
-	alone   any            // the queue that wants to run an item alone, or runs it; nil: none
-	runs    bool           // the item has been claimed
-	giveUp  time.Time      // if the process is still busy at this time, other queues start items again
-	nothing time.Time      // no item runs alone before this time
+	wakes   map[any]func()                                  // of the queues
+	busy    int                                             // running items, plus turns under way that may claim
+	alone   any                                             // the queue that wants to run an item alone, or runs it; nil: none
+	runs    bool                                            // the item has been claimed
+	giveUp  time.Time                                       // if the process is still busy at this time, other queues start items again
+	nothing time.Time                                       // no item runs alone before this time
 }
 
 const (

@@ -40,7 +40,7 @@ func (s *suite) attempts() {
 	s.equal("lost", len(must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Lost), 1)
 	item := s.claims(alive, 1, "a")[0]
 	must[[]durable.State](s)(s.a.Cancel(s.ctx, s.queue, list(id), anyState, "left"))
-	s.end(alive, back, durable.Cancelled, item)
+	s.end(alive, dead, durable.Cancelled, item)
 	s.equal("again", must[[]durable.ItemID](s)(s.a.Again(s.ctx, s.queue, list(id), anyState)), list(id))
 	s.end(alive, durable.End{Kind: durable.EndDead, Err: strings.Repeat("é", durable.MaxAttemptError+1)}, durable.Dead, s.claims(alive, 1, "a")...)
 	got := attempts()
