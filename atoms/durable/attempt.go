@@ -41,6 +41,35 @@ func (k EndKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil 
 // stateKind is how an attempt ended after which an item has a state.
 var stateKind = map[State]EndKind{Done: EndDone, Retry: EndRetry, Dead: EndDead, Halted: EndHalted, Cancelled: EndCancelled}
 
+var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
+
+// Apply changes Attempts, Losses and Err of an item as the end of its claim says, for engines that decide in Go. It returns
+// the State that follows, and the [Attempt] that is to be kept; kind 0: none.
+func (e End) Apply(i *Item) (state State, kind EndKind, text string) {
+	state = stateAfter[e.Kind]
+	if e.Kind != EndGivenBack {
+		i.Losses = 0
+	}
+	if state == Halted && i.Key == "" {
+		state = Dead
+	}
+	switch {
+	case i.Cancel != "" && state&(Waiting|Dead|Halted) != 0:
+		state, i.Err = Cancelled, i.Cancel
+	case state == Ready:
+		if i.Attempts--; e.Kind == EndSnoozed {
+			return state, e.Kind, e.Err
+		}
+		return state, 0, ""
+	default:
+		i.Err = e.Err
+	}
+	if state == Done {
+		return state, 0, ""
+	}
+	return state, stateKind[state], i.Err
+}
+
 const lostClaim = "the lease of the node was lost"
 
 // attempted adds an attempt to the item in memory.

@@ -13,6 +13,7 @@ type Dialect struct {
 	Lane  func(name string) string // that an item has this lane
 	Class func(name string) string // that an item has this class
 	Find  string                   // the function that finds a text in another one
+	Retry string                   // that an item is Retry, as an index for these has it
 	// At returns a column (i.rank or a time) as a number, which is microseconds for a time, and such a number as a
 	// value of the column.
 	At func(column, number string) (shown, value string)
@@ -21,7 +22,7 @@ type Dialect struct {
 // Places are the places that have items in one of the states, sorted: see [Query.Parts]. It takes few steps in an
 // index for each.
 func (d Dialect) Places(states State) string {
-	from := "(select i.lane from " + d.Table + " as i where i.queue = " + d.Arg(1) + " and " + stateIs(states)
+	from := "(select i.lane from " + d.Table + " as i where i.queue = " + d.Arg(1) + " and " + d.stateIs(states)
 	const first = " order by i.lane limit 1)"
 	return "with recursive l (lane) as (select " + from + first + " union all select " + from + " and i.lane > l.lane" + first +
 		" from l where l.lane is not null) select lane from l where lane is not null order by lane"
@@ -54,10 +55,12 @@ func (d Dialect) Look(q Query, p Part, most int) (sql string, args []any) {
 }
 
 // stateIs is the condition that an item has one of the states of a [Part], as partial indexes have it.
-func stateIs(states State) string {
+func (d Dialect) stateIs(states State) string {
 	switch states {
 	case Ready | Retry:
 		return "i.state in (2, 8)"
+	case Retry:
+		return d.Retry
 	case Finished | Halted:
 		return "i.state >= 16 and i.lane <> ''"
 	case Blocked:
@@ -72,7 +75,7 @@ func stateIs(states State) string {
 // id in their order, or "".
 func (d Dialect) where(q Query, p Part) (args []any, where, match, at string) {
 	add := func(v string) string { args = append(args, v); return d.Arg(len(args) + 1) }
-	switch where = "i.queue = " + d.Arg(1) + " and " + stateIs(p.State); {
+	switch where = "i.queue = " + d.Arg(1) + " and " + d.stateIs(p.State); {
 	case p.Key != "" && p.State&Running != 0:
 		where = "i.queue = " + d.Arg(1) + " and i.state in (2, 4, 8, 16)"
 	case p.State == Blocked && p.Key != "":

@@ -144,7 +144,7 @@ func (p *pump[T]) leave(r *run) {
 	}
 	p.mu.Unlock()
 	if r.alone {
-		p.share.free(p.queue, 0)
+		p.share.free(p.queue, false)
 	}
 	if started {
 		p.share.exit(p.queue)

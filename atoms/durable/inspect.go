@@ -48,15 +48,18 @@ func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page ins
 // query is the Query of a query of a page.
 func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 	query := Query{Key: match.Key, Lane: match.Lane, Class: match.Class, Err: match.Err, MinAge: match.MinAge, MaxAge: match.MaxAge, After: match.After, Limit: match.Limit}
-	for _, name := range strings.FieldsFunc(match.State, func(r rune) bool { return r == '|' || r == ',' }) {
-		n := slices.Index(stateNames, name)
-		if query.Delayed = name == "delayed"; n < 0 && !(query.Delayed && match.State == name) {
-			return query, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
+	switch match.State {
+	case "":
+	case "delayed":
+		query.Delayed, query.State = true, Ready|Retry
+	default:
+		for name := range strings.SplitSeq(strings.ReplaceAll(match.State, ",", "|"), "|") {
+			n := slices.Index(stateNames, name)
+			if n < 0 {
+				return query, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
+			}
+			query.State |= 1 << n
 		}
-		query.State |= 1 << max(0, n)
-	}
-	if query.Delayed {
-		query.State = Ready | Retry
 	}
 	return query, nil
 }

@@ -161,6 +161,21 @@ func TestCrashingItem(t *testing.T) {
 	})
 }
 
+// suspect adds an item that was lost twice with its process.
+func (s *shop) suspect(q *durable.Queue[string]) {
+	s.Helper()
+	s.enqueue(q, "suspect")
+	for range 2 {
+		node := durable.Node{Queue: q.Name(), Lease: time.Second, Lanes: []core.Lane{{}}}
+		node.ID = core.Must(s.store.Join(s.Context(), node))
+		core.Must(claim(s.store, node, 1))
+		time.Sleep(time.Second)
+		node.ID = core.Must(s.store.Join(s.Context(), node))
+		core.Must(s.store.Beat(s.Context(), node, ""))
+		require.NoError(s, s.store.Leave(s.Context(), node))
+	}
+}
+
 // A process that is busy for long does not stand still to run an item alone: it tries for ten
 // seconds a minute.
 func TestAloneHasToWait(t *testing.T) {
@@ -174,21 +189,7 @@ func TestAloneHasToWait(t *testing.T) {
 			return nil
 		}
 		q := s.queue(work, durable.Options{Lease: 10 * time.Second, MaxConcurrency: 2})
-		s.enqueue(q, "suspect")
-		for range 2 {
-			node := durable.Node{Queue: q.Name(), Lease: time.Second, Lanes: []core.Lane{{}}}
-			var err error
-			node.ID, err = s.store.Join(s.Context(), node)
-			require.NoError(t, err)
-			_, err = claim(s.store, node, 1)
-			require.NoError(t, err)
-			time.Sleep(time.Second)
-			node.ID, err = s.store.Join(s.Context(), node)
-			require.NoError(t, err)
-			_, err = s.store.Beat(s.Context(), node, "")
-			require.NoError(t, err)
-			require.NoError(t, s.store.Leave(s.Context(), node))
-		}
+		s.suspect(q)
 		s.enqueue(q, "long")
 		s.run(q)
 		time.Sleep(2 * time.Second)

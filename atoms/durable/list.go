@@ -41,7 +41,7 @@ func (q *Queue[T]) List(ctx context.Context, match Query) (Page, error) {
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		page := match
-		for left := cmp.Or(max(0, match.Limit), math.MaxInt); left > 0; {
+		for left := cmp.Or(match.Limit, math.MaxInt); left != 0; {
 			page.Limit = min(left, 100)
 			got, err := q.List(ctx, page)
 			if err != nil {
@@ -84,6 +84,8 @@ func (q Query) resolved() (Query, error) {
 	switch {
 	case q.Due && q.Delayed:
 		err = errors.New("durable: no item is Due and Delayed: set one of them in a Query")
+	case q.Limit < 0:
+		err = fmt.Errorf("durable: Limit of a Query is %d, but must not be negative", q.Limit)
 	case q.MinAge < 0 || q.MaxAge < 0:
 		err = fmt.Errorf("durable: MinAge and MaxAge of a Query are %v and %v, but must not be negative", q.MinAge, q.MaxAge)
 	}
@@ -174,7 +176,7 @@ func (q Query) from() (c cursor, err error) {
 // Walk finds the items of a page in the parts of the query: for engines. Look returns up to most items of a
 // part, in its order, without those that Due and Delayed leave out.
 func (q Query) Walk(places func(State) ([]string, error), look func(p Part, most int) ([]Looked, error)) (ids []ItemID, next string, err error) {
-	limit, left := cmp.Or(q.Limit, 100), MaxLook
+	limit, left := min(cmp.Or(q.Limit, 100), MaxLook), MaxLook
 	chunk := limit + 1
 	last, err := q.from()
 	if err != nil {

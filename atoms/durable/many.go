@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -125,13 +126,13 @@ func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from
 	if match.State &= from; err != nil || match.State == 0 {
 		return p, err
 	}
-	began, minAge, left := time.Now(), match.MinAge, cmp.Or(max(0, match.Limit), 1<<62)
+	began, minAge, left := time.Now(), match.MinAge, cmp.Or(match.Limit, math.MaxInt)
 	p.Matched, err = q.Count(ctx, match)
 	for err == nil {
 		for _, tell := range told {
 			tell(p)
 		}
-		if p.Looked > 0 && match.After == "" || left == 0 {
+		if left == 0 {
 			return p, nil
 		}
 		start := time.Now()

@@ -336,36 +336,19 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 	})
 }
 
-var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
-
 func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
-	state := stateAfter[e.Kind]
-	if e.Kind != EndGivenBack {
-		i.Losses = 0
-	}
-	switch {
-	case i.Cancel != "" && state&Waiting != 0:
-		state, i.Err = Cancelled, i.Cancel
-	case state == Ready:
-		i.Attempts--
-	default:
-		i.Err = e.Err
-	}
+	state, kind, text := e.Apply(&i.Item)
 	if state&Waiting != 0 && e.Kind != EndGivenBack {
 		i.RunAt = now.Add(e.After)
 	}
-	if state == Halted && i.Key == "" {
-		state = Dead
-	}
-	promoted = q.leave(i, state, now)
-	if state == Done {
+	if promoted = q.leave(i, state, now); state == Done {
 		i.result = slices.Clone(e.Result)
 	}
-	if state == Ready && e.Kind == EndSnoozed {
-		i.Note = e.Err
-		i.attempted(i.Token, e.Kind, e.Err, now)
-	} else if state&(Ready|Done) == 0 {
-		i.attempted(i.Token, stateKind[state], i.Err, now)
+	if kind == EndSnoozed {
+		i.Note = text
+	}
+	if kind != 0 {
+		i.attempted(i.Token, kind, text, now)
 	}
 	return promoted
 }

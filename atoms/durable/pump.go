@@ -35,6 +35,12 @@ func (p *pump[T]) run() {
 	defer p.line.reach(p.opts, nil)
 	defer p.refused.reach(p.opts, nil)
 	for {
+		quit, over := p.quit, false
+		select {
+		case <-quit: // all ends are there to be taken
+			quit, over = nil, true
+		default:
+		}
 		select {
 		case <-p.wakes:
 			p.more, p.dry = true, false
@@ -68,18 +74,14 @@ func (p *pump[T]) run() {
 		} else if stopped {
 			next = p.retry
 		}
-		quit := p.quit
-		select {
-		case <-quit:
+		if over {
 			if len(p.again) == 0 || !now.Before(p.last) {
 				p.giveUp()
 				return
 			}
-			quit = nil
 			if next.After(p.last) {
 				next = p.last
 			}
-		default:
 		}
 		var retry <-chan time.Time
 		if !next.IsZero() {
@@ -122,7 +124,7 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 	want.Max = max(0, min(MaxBatch, room+p.mayClaimAhead(s)))
 	want.Ahead = min(want.Max, want.Max-room)
 	want.Ahead = max(0, want.Ahead)
-	if len(p.opts.Lanes) > 1 && p.opts.Ageing > 0 && p.low >= 3 {
+	if p.low >= 3 && p.opts.Ageing > 0 && len(s.claimer().Lanes) > 1 {
 		want.Aged = p.opts.Ageing
 	}
 	return want
@@ -167,7 +169,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
 		if len(t.Waits) == 0 {
-			p.share.free(p.queue, 0) // another process has the item
+			p.share.free(p.queue, true) // another process has the item, or there is a limit
 		} else {
 			p.more = false
 			p.await(t.Waits, 0)

@@ -46,7 +46,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	if q.opts.DeferOn != "" {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
-	share, leave := shareOf(q.store, q.queue, wake)
+	share, leave := shareOf(q.store, q.queue, q.opts.Lease, wake)
 	defer leave()
 	l := &loop[T]{queue: q.queue, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.opts, nil)

@@ -17,15 +17,15 @@ import (
 type share struct {
 	users int // guarded by shares
 	began time.Time
-	beats *groupcommit.Committer[*beat] // nil: the store cannot send several beats in one transaction
 
 	mu      sync.Mutex
-	wakes   map[any]func() // of the queues
-	busy    int            // running items, plus turns under way that may claim
-	alone   any            // the queue that wants to run an item alone, or runs it; nil: none
-	runs    bool           // the item has been claimed
-	giveUp  time.Time      // if the process is still busy at this time, other queues start items again
-	nothing time.Time      // no item runs alone before this time
+	beats   map[time.Duration]*groupcommit.Committer[*beat] // by lease; none: the store cannot send several beats in one transaction
+	wakes   map[any]func()                                  // of the queues
+	busy    int                                             // running items, plus turns under way that may claim
+	alone   any                                             // the queue that wants to run an item alone, or runs it; nil: none
+	runs    bool                                            // the item has been claimed
+	giveUp  time.Time                                       // if the process is still busy at this time, other queues start items again
+	nothing time.Time                                       // no item runs alone before this time
 }
 
 const (
@@ -38,30 +38,12 @@ var shares = struct {
 	of map[Store]*share
 }{of: map[Store]*share{}}
 
-// shareOf returns the share of a store for a queue, and a function that leaves it.
-func shareOf(s Store, queue any, wake func()) (*share, func()) {
+// shareOf returns the share of a store for a queue with a lease, and a function that leaves it.
+func shareOf(s Store, queue any, lease time.Duration, wake func()) (*share, func()) {
 	shares.Lock()
 	defer shares.Unlock()
 	known := reflect.ValueOf(s).Comparable()
-	h := &share{wakes: map[any]func(){}, began: time.Now()}
-	if all, ok := s.(interface {
-		Beats(ctx context.Context, all []Beating) ([]Beaten, error)
-	}); ok {
-		h.beats = core.Must(groupcommit.New(func(ctx context.Context, group []*beat, _ []error) error {
-			slices.SortFunc(group, func(a, b *beat) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
-			ctx, cancel := context.WithTimeout(ctx, group[0].Node.Lease/4)
-			defer cancel()
-			beatings := make([]Beating, len(group))
-			for n, b := range group {
-				beatings[n] = b.Beating
-			}
-			out, err := all.Beats(ctx, beatings)
-			for n := range out {
-				group[n].out = out[n]
-			}
-			return err
-		}, groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
-	}
+	h := &share{wakes: map[any]func(){}, beats: map[time.Duration]*groupcommit.Committer[*beat]{}, began: time.Now()}
 	if known && shares.of[s] != nil {
 		h = shares.of[s]
 	} else if known {
@@ -69,21 +51,49 @@ func shareOf(s Store, queue any, wake func()) (*share, func()) {
 	}
 	h.users++
 	h.mu.Lock()
+	if all, ok := s.(beater); ok && h.beats[lease] == nil {
+		h.beats[lease] = core.Must(groupcommit.New(sendBeats(all, lease/4), groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
+	}
 	h.wakes[queue] = wake
 	h.mu.Unlock()
 	return h, func() {
-		h.free(queue, 0)
+		h.free(queue, false)
 		h.mu.Lock()
 		delete(h.wakes, queue)
 		h.mu.Unlock()
 		shares.Lock()
 		defer shares.Unlock()
-		if h.users--; h.users == 0 && known {
+		if h.users--; h.users > 0 {
+			return
+		}
+		if known {
 			delete(shares.of, s)
 		}
-		if h.users == 0 && h.beats != nil {
-			h.beats.Close()
+		for _, beats := range h.beats {
+			beats.Close()
 		}
+	}
+}
+
+type beater interface {
+	Beats(ctx context.Context, all []Beating) ([]Beaten, error)
+}
+
+// sendBeats returns the function that sends a group of beats, within a time limit.
+func sendBeats(to beater, limit time.Duration) func(ctx context.Context, group []*beat, _ []error) error {
+	return func(ctx context.Context, group []*beat, _ []error) error {
+		slices.SortFunc(group, func(a, b *beat) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		beatings := make([]Beating, len(group))
+		for n, b := range group {
+			beatings[n] = b.Beating
+		}
+		out, err := to.Beats(ctx, beatings)
+		for n := range out {
+			group[n].out = out[n]
+		}
+		return err
 	}
 }
 
@@ -99,13 +109,17 @@ func (h *share) next(now time.Time, every time.Duration) time.Time {
 	return h.began.Add(now.Sub(h.began).Truncate(every) + every)
 }
 
-// beat sends a heartbeat. If it can, it sends heartbeats of other queues with it.
+// beat sends a heartbeat. If it can, it sends heartbeats of other queues with the same lease with it: a call that
+// hangs holds up no queue with a shorter lease.
 func (h *share) beat(ctx context.Context, s Store, node Node, note string) (Beaten, error) {
-	if h.beats == nil {
+	h.mu.Lock()
+	beats := h.beats[node.Lease]
+	h.mu.Unlock()
+	if beats == nil {
 		return s.Beat(ctx, node, note)
 	}
 	b := &beat{Beating: Beating{node, note}}
-	err := h.beats.Do(ctx, b)
+	err := beats.Do(ctx, b)
 	if err != nil {
 		return Beaten{}, err
 	}
@@ -175,12 +189,16 @@ func (h *share) request(queue any, now time.Time) {
 	}
 }
 
-// If the queue has stopped the other queues, free lets all queues start items again.
-func (h *share) free(queue any, pause time.Duration) {
+// If the queue has stopped the other queues, free lets all queues start items again. If that was in vain, the pause
+// until the next try is as long as the wait before it demands.
+func (h *share) free(queue any, vain bool) {
 	h.mu.Lock()
 	var wakes []func()
 	if h.alone == queue {
-		h.alone, h.runs, h.nothing = nil, false, time.Now().Add(pause)
+		h.alone, h.runs, h.nothing = nil, false, time.Now()
+		if vain {
+			h.nothing = h.nothing.Add(h.nothing.Sub(h.giveUp.Add(-aloneWait)) * (alonePause / aloneWait))
+		}
 		for _, wake := range h.wakes {
 			wakes = append(wakes, wake)
 		}

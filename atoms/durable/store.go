@@ -211,7 +211,7 @@ type Store interface {
 	// in the order of ids. An item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
 	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
 	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and Turn makes the
-	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
+	// item Done or Cancelled. State is Running. For other items and unknown ids nothing
 	// changes, and State is 0. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error)
 
@@ -409,9 +409,8 @@ type End struct {
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
-// promoted. Otherwise the item stays the head of its key. If the item has a Cancel, EndRetry,
-// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel. After all kinds but
-// EndGivenBack, Losses is 0.
+// promoted. Otherwise the item stays the head of its key. If the item has a Cancel, all kinds but EndDone mean
+// EndCancelled, with Err = Cancel. After all kinds but EndGivenBack, Losses is 0.
 type EndKind uint8
 
 const (
@@ -456,7 +455,7 @@ type Query struct {
 	MinAge  time.Duration // since Enqueued; the item is at least that old
 	MaxAge  time.Duration // and younger than this; 0 = any
 	After   string        // Page.Next of the page before; "" = the first page
-	Limit   int           // maximum number of items; 0 means all for [Queue.Items], else 100
+	Limit   int           // maximum number of items, not negative; 0 means all for [Queue.Items], else 100. A page has at most [MaxLook]
 }
 
 // Keep says how long items are kept after their end; negative: for ever.

@@ -33,7 +33,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "many nodes": (*suite).chaos, "rates": (*suite).rates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}
@@ -212,10 +212,6 @@ func (s *suite) insert() {
 	s.equal("items of another queue", len(must[durable.Page](s)(s.a.Items(s.ctx, s.queue+"2", durable.Query{})).Items), 0)
 }
 
-// One item of a key at a time, in order; items without a key have none.
-// Higher lanes are first; a node claims of its lanes only; when the head of a key leaves, the
-// highest lane is next; an old item can be first.
-// Each kind of end: the state, what becomes of the key, and the fields.
 func ignore[V any](_ V, err error) error { return err }
 
 // Only the current token ends a claim. The second time, the outcome is Already. Claims of a

@@ -104,6 +104,7 @@ var dialect = durable.Dialect{
 	Lane:  func(name string) string { return "split_part(i.lane, chr(1), -1) = " + name },
 	Class: func(name string) string { return "split_part(i.lane, chr(1), 2) = " + name },
 	Find:  "strpos",
+	Retry: "i.state + 0 = 8",
 	At: func(column, number string) (shown, value string) {
 		if column == "i.rank" {
 			return "i.rank::bigint", number + "::bigint::int"

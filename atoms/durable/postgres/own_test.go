@@ -84,6 +84,7 @@ func TestIndexIsBuiltBesideTheWork(t *testing.T) {
 	old := &Store{pool: pool, in: `"` + schema + `"`}
 	exec(t, old, "create schema {s}; create table {s}.durable_migration (step int primary key, at timestamptz not null default now()); insert into {s}.durable_migration values (1)")
 	exec(t, old, Migrations(schema)[0])
+	exec(t, old, "alter table {s}.durable_item set unlogged") // which is faster to fill
 	exec(t, old, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, ended, data)
 		select nextval('{s}.durable_item_id'), 'q', '', '', 0, 32, '', now(), now(), now() - interval '1 day', '1' from generate_series(1, $1)`, items)
 	const valid = "select coalesce((select indisvalid from pg_index where indexrelid = to_regclass('{s}.durable_item_ends')), false)"

@@ -31,7 +31,7 @@ func TestPlans(t *testing.T) {
 	}
 	exec(t, s, "do $$ declare n text; begin foreach n in array string_to_array('"+tables+"', ', ') loop execute 'alter table ' || n || ' set (autovacuum_enabled = off)'; end loop; end $$")
 	fill := func(queue string, state durable.State, node durable.NodeID, many int) {
-		key := "'key ' || n"
+		key := fmt.Sprintf("'key %d ' || n", state)
 		if state == durable.Blocked {
 			key = fmt.Sprintf("'key ' || n %% %d", many/50)
 			exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
@@ -39,9 +39,10 @@ func TestPlans(t *testing.T) {
 		}
 		exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, node, node_name, token, data)
 			select nextval('{s}.durable_item_id'), $1, `+key+`, '', 0, $2::int, '', now(), now(), now(), case when $2 >= 16 then now() - n * interval '1 us' end, case when $2 = 4 then $3::bigint end, 'n', 1, '1' from generate_series(1, $4) as n`, queue, int(state), node, many)
-		exec(t, s, "insert into {s}.durable_attempt select $1, id, 0, 2, 'n', now(), now(), 'e' from {s}.durable_item where queue = $1", queue)
-		exec(t, s, "insert into {s}.durable_result select $1, id, '1' from {s}.durable_item where queue = $1", queue)
-		exec(t, s, "insert into {s}.durable_unique select $1, n, n, now() + interval '1 hour' from generate_series(1, $2) as n", queue, many)
+		exec(t, s, "insert into {s}.durable_attempt select $1, id, 0, 2, 'n', now(), now(), 'e' from {s}.durable_item where queue = $1 and state = $2", queue, int(state))
+		exec(t, s, "insert into {s}.durable_loss select $1, id, 1, 1 from {s}.durable_item where queue = $1 and state = 4", queue)
+		exec(t, s, "insert into {s}.durable_result select $1, id, '1' from {s}.durable_item where queue = $1 and state = $2", queue, int(state))
+		exec(t, s, "insert into {s}.durable_unique select $1, n, n, now() + interval '1 hour' from generate_series(1, $2) as n on conflict do nothing", queue, many)
 	}
 	calls := func(of, queue string, state durable.State) {
 		n := durable.Node{Queue: queue, Name: "n", Lease: time.Hour, MaxConcurrency: 10, Lanes: node(t, s, time.Hour, 0).Lanes}
@@ -114,6 +115,9 @@ func TestPlans(t *testing.T) {
 			} else {
 				fill("done", durable.Done, 0, many)
 				exec(t, s, "vacuum analyze "+tables)
+			}
+			if state == durable.Retry {
+				fill("q", durable.Ready, 0, many) // which a list of the others passes over
 			}
 			fill("q", state, node(t, s, time.Hour, 0).ID, many)
 			fill("small", state, 0, 50)

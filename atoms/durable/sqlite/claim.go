@@ -268,13 +268,15 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 		case i.State != durable.Running:
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
-			i.State = t.after(i, e)
-			if i.State == durable.Ready && e.Kind == durable.EndSnoozed {
-				t.attempted(i, e.Kind, e.Err)
-			} else if i.State == durable.Done && e.Result != nil {
+			state, kind, text := e.Apply(&i.Item)
+			if i.State = state; state&durable.Waiting != 0 && e.Kind != durable.EndGivenBack {
+				i.runAt = t.in(e.After)
+			}
+			if state == durable.Done && e.Result != nil {
 				t.do("insert or replace into durable_result (item, data) values (?, ?)", i.ID, e.Result)
-			} else if i.State&(durable.Ready|durable.Done) == 0 {
-				t.attempted(i, kindOf[i.State], i.Err)
+			}
+			if kind != 0 {
+				t.attempted(i, kind, text)
 			}
 			over[i.Key] = place
 			left = append(left, i)
@@ -296,32 +298,4 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 		done.Ends[over[next.Key]].Next = &next
 	}
 	return done
-}
-
-var stateAfter = [...]durable.State{durable.EndDone: durable.Done, durable.EndRetry: durable.Retry, durable.EndDead: durable.Dead, durable.EndHalted: durable.Halted,
-	durable.EndSnoozed: durable.Ready, durable.EndGivenBack: durable.Ready, durable.EndCancelled: durable.Cancelled}
-
-var kindOf = map[durable.State]durable.EndKind{durable.Retry: durable.EndRetry, durable.Dead: durable.EndDead, durable.Halted: durable.EndHalted, durable.Cancelled: durable.EndCancelled}
-
-// after changes a claim as its end says, and returns the state that follows.
-func (t *moment) after(i *item, e durable.End) durable.State {
-	state := stateAfter[e.Kind]
-	if e.Kind != durable.EndGivenBack {
-		i.Losses = 0
-	}
-	if i.Cancel != "" && state&durable.Waiting != 0 {
-		state, e = durable.Cancelled, durable.End{Err: i.Cancel}
-	}
-	if e.Kind == durable.EndRetry || e.Kind == durable.EndSnoozed {
-		i.runAt = t.in(e.After)
-	}
-	if state == durable.Ready {
-		i.Attempts--
-	} else {
-		i.Err = e.Err
-	}
-	if state == durable.Halted && i.Key == "" {
-		state = durable.Dead
-	}
-	return state
 }

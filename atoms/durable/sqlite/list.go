@@ -61,6 +61,7 @@ func (t *moment) dialect() durable.Dialect {
 		Lane:  func(name string) string { return strings.ReplaceAll(inLane, "?2", name) },
 		Class: func(name string) string { return "instr(lane, char(1) || " + name + " || char(1)) = 1" },
 		Find:  "instr",
+		Retry: "i.state = 8",
 		At:    func(column, number string) (shown, value string) { return column, number },
 	}
 }
