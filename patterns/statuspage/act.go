@@ -41,7 +41,7 @@ var (
 //	pause, resume                 Coordinator
 //	limit                         Coordinator, Limit
 //	again, discard                Queue, Item
-//	againAll, discardAll          Queue; State, Lane, Class, Key and Error say which items
+//	againAll, discardAll          Queue; State, Lane, Class, Key and Error say which items, and Limit how many
 //	cancelAll                     like discardAll
 //	pauseQueue, resumeQueue       Queue
 //	pauseSchedule, resumeSchedule Schedules, Schedule
@@ -89,19 +89,17 @@ var kinds = map[string]kind{
 	"cancel": steers(func(p *Page, c inspect.Actions, a Action) (bool, error) {
 		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
 	}, "operation"),
-	"evict":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
-	"pause":  steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Pause(); return true, nil }),
-	"resume": steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Resume(); return true, nil }),
-	"limit":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
-	"again":  serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) { return q.Again(ctx, a.Item) }, "item"),
-	"discard": serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) {
-		return q.Discard(ctx, a.Item)
-	}, "item"),
+	"evict":         steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
+	"pause":         steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Pause(); return true, nil }),
+	"resume":        steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Resume(); return true, nil }),
+	"limit":         steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
+	"again":         serves(func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Again(ctx, a.Item)) }, "item"),
+	"discard":       serves(func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Discard(ctx, a.Item)) }, "item"),
 	"againAll":      servesMany(silently(inspect.Items.AgainAll)),
 	"discardAll":    servesMany(silently(inspect.Items.DiscardAll)),
 	"cancelAll":     servesMany(inspect.Items.CancelAll),
-	"pauseQueue":    serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
-	"resumeQueue":   serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
+	"pauseQueue":    serves(func(ctx context.Context, q *cache, _ Action) (int, error) { return once(done(q.Pause(ctx))) }),
+	"resumeQueue":   serves(func(ctx context.Context, q *cache, _ Action) (int, error) { return once(done(q.Resume(ctx))) }),
 	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
 	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) {
 		return s.Resume(name) > 0, nil
@@ -138,12 +136,12 @@ func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...str
 }
 
 // serves makes a kind of action on a queue.
-func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error), fields ...string) kind {
+func serves(do func(context.Context, *cache, Action) (int, error), fields ...string) kind {
 	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
 		return func(ctx context.Context) (int, error) {
-			defer p.caches[slices.Index(p.queues, q)].expire()
-			return once(do(ctx, q.is, a))
+			defer q.is.expire()
+			return do(ctx, q.is, a)
 		}, err
 	}}
 }
@@ -163,27 +161,29 @@ func silently(do func(inspect.Items, context.Context, inspect.ItemQuery) (int, e
 
 // servesMany makes a kind of action on items of a queue.
 func servesMany(do manyItems) kind {
-	return kind{[]string{"queue", "state", "lane", "class", "key", "error"}, func(p *Page, a Action) (deed, error) {
-		q, err := pick(p.queues, "queue", a.Queue)
-		known, lacks := itemsOf(q)
-		return func(ctx context.Context) (int, error) {
-			defer p.caches[slices.Index(p.queues, q)].expire()
-			match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
-			match.Limit = maxChanged
-			return do(known, ctx, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
-		}, cmp.Or(err, lacks)
-	}}
+	return serves(func(ctx context.Context, q *cache, a Action) (int, error) {
+		known, err := q.items()
+		if err != nil {
+			return 0, err
+		}
+		match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
+		match.Limit = min(cmp.Or(a.Limit, maxChanged), maxChanged)
+		return do(known, ctx, match, fmt.Sprintf("statuspage: %s: cancelled by %s", q.page.opts.Name, a.Who))
+	}, "state", "lane", "class", "key", "error", "limit")
 }
 
 // plans makes a kind of action on a schedule.
 func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) kind {
 	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)
-		isIt := func(s inspect.ScheduleStatus) bool { return s.Name == a.Schedule }
-		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // more than one schedule: the name is a pattern
-			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
+		if err != nil {
+			return nil, err
 		}
-		return func(ctx context.Context) (int, error) { return once(do(ctx, group.is, a.Schedule)) }, err
+		s, err := scheduleOf(group, a.Schedule)
+		if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
+			err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
+		}
+		return func(ctx context.Context) (int, error) { return once(do(ctx, group.is, s.Name)) }, err
 	}}
 }
 
@@ -212,7 +212,7 @@ func (a *Action) read(from io.Reader) error {
 	if json.HTMLEscape(&escaped, given.Bytes()); escaped.Len() != len(once) {
 		return invalid("a field is there twice")
 	}
-	if a.Kind == "limit" && (a.Limit < 1 || a.Limit > maxLimit) {
+	if _, given := fields["limit"]; (given || a.Kind == "limit") && (a.Limit < 1 || a.Limit > maxLimit) {
 		return invalid("the limit is %d, but must be 1 to %d", a.Limit, maxLimit)
 	}
 	return nil
@@ -270,7 +270,8 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 		return p.count(&p.stats.Unreadable, err)
 	}
 	a.Who = p.opts.Who(r)
-	do, missing := kinds[a.Kind].find(p, a)
+	var do deed
+	missing := p.tried(func() (err error) { do, err = kinds[a.Kind].find(p, a); return err })
 	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text
 	if missing == nil {
 		shown = a
@@ -287,7 +288,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
 	if shown.Err = p.count(&p.stats.Acted, missing); missing == nil {
-		shown.Changed, shown.Err = do(ctx)
+		shown.Err = p.tried(func() (err error) { shown.Changed, err = do(ctx); return err })
 		shown.Done = shown.Changed > 0
 	}
 	Acted.Raise(p.opts.Sink, key, shown)

@@ -2,9 +2,6 @@ package statuspage
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
@@ -22,7 +19,7 @@ func (v itemsSource) count(ctx context.Context, _ effort) (any, error) {
 func (v itemsSource) item(ctx context.Context, _ effort) (any, error) {
 	item, ok, err := v.known.Item(ctx, v.id)
 	if err == nil && !ok {
-		err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no item %d of %q, or no longer", v.id, v.queue.id)}
+		err = absent("there is no item %d of %q, or no longer", v.id, v.queue.id)
 	}
 	v.page.clean(&item.StoredItem)
 	item.Why, item.History = v.page.redacted(item.Why), append([]inspect.ItemAttempt{}, item.History...)
@@ -39,9 +36,9 @@ func (p *Page) clean(item *inspect.StoredItem) {
 	item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
 }
 
-// itemsOf returns what a queue tells about its items.
-func itemsOf(q *entry[inspect.StoredQueue]) (inspect.Items, error) {
-	known, ok := q.is.(inspect.Items)
+// items returns what a queue tells about its items.
+func (q *cache) items() (inspect.Items, error) {
+	known, ok := q.StoredQueue.(inspect.Items)
 	if !ok {
 		return nil, invalid("queue %q has no details of items, and no changes of many", q.id)
 	}
@@ -60,20 +57,26 @@ type firingRow struct {
 
 // schedule shows one schedule.
 func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
-	list := g.is.Status()
-	i := slices.IndexFunc(list, func(s inspect.ScheduleStatus) bool { return s.Name == name })
-	if i < 0 {
-		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", name, g.id)}
-	}
-	shown := scheduleFrame{p.scheduleRow(g, list[i]), []firingRow{}}
+	s, err := scheduleOf(g, name)
+	shown := scheduleFrame{p.scheduleRow(g, s), []firingRow{}}
 	if known, ok := g.is.(inspect.Firings); ok {
-		firings := known.Firings(name)
+		firings := known.Firings(s.Name)
 		for _, f := range firings[:min(len(firings), maxFirings)] {
 			f.State, f.Err = cut(f.State), p.redacted(f.Err)
 			shown.Firings = append(shown.Firings, firingRow{f, p.locate(f.Operation, "")})
 		}
 	}
-	return shown, nil
+	return shown, err
+}
+
+// scheduleOf finds a schedule by the name that the page shows.
+func scheduleOf(g *entry[inspect.Schedules], name string) (inspect.ScheduleStatus, error) {
+	for _, s := range g.is.Status() {
+		if cut(s.Name) == name {
+			return s, nil
+		}
+	}
+	return inspect.ScheduleStatus{}, absent("there is no schedule %q in %q", name, g.id)
 }
 
 // scheduleRow is the row of a schedule.

@@ -3,7 +3,6 @@ package statuspage
 import (
 	"cmp"
 	"context"
-	"net/http"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
@@ -15,11 +14,9 @@ type graphFrame struct {
 }
 
 type graphEdge struct {
-	From  int    `json:"from"`
-	To    int    `json:"to"`
-	Text  string `json:"text,omitempty"`
-	Since string `json:"since,omitempty"`
-	Order bool   `json:"order,omitempty"` // the node To only goes first
+	inspect.WaitEdge        // without its reason
+	Text             string `json:"text,omitempty"`
+	Since            string `json:"since,omitempty"`
 }
 
 // graph shows who waits for whom in all coordinators.
@@ -28,10 +25,7 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 	for i, c := range p.coordinators {
 		all[i] = c.is
 	}
-	var g inspect.WaitGraph
-	if err := p.guarded(func() { g = inspect.Waits(all...) }); err != "" {
-		return nil, failure{code: http.StatusInternalServerError, text: err}
-	}
+	g := inspect.Waits(all...)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.Kind, n.Name = cmp.Or(n.Kind, "operation"), p.redacted(n.Name)
@@ -43,10 +37,11 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 	}
 	shown := graphFrame{g, make([]graphEdge, len(g.Edges))}
 	for i, e := range g.Edges {
-		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since), Order: e.Order}
-		if e.Reason.Kind != "" {
-			shown.Edges[i].Text = p.words(e.Reason)
+		edge := graphEdge{WaitEdge: e, Since: stamp(e.Reason.Since)}
+		if edge.Reason = (core.Reason{}); e.Reason.Kind != "" {
+			edge.Text = p.words(e.Reason)
 		}
+		shown.Edges[i] = edge
 	}
 	return shown, nil
 }

@@ -85,7 +85,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	name = cmp.Or(name, "page.html")
 	kind, ok := contentTypes[name]
 	if !ok {
-		return failure{code: http.StatusNotFound, text: "there is no such path"}
+		return absent("there is no such path")
 	}
 	w.Header().Set("Content-Type", kind)
 	body := script
@@ -118,12 +118,14 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 }
 
 // body returns the present state of a source as JSON.
-func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) {
-	shown, err := from.frame(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(shown)
+func (p *Page) body(ctx context.Context, from source, e effort) (body []byte, err error) {
+	return body, p.tried(func() error {
+		shown, err := from(ctx, e)
+		if err == nil {
+			body, err = json.Marshal(shown)
+		}
+		return err
+	})
 }
 
 // head is the start of a JSON object with its first field, the time of the server. The
@@ -152,7 +154,7 @@ func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f
 	}
-	return failure{code: http.StatusInternalServerError, text: p.redacted(err.Error())}
+	return failure{code: http.StatusInternalServerError, text: p.said(err.Error)}
 }
 
 func (f failure) body() []byte {

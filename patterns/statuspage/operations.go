@@ -41,47 +41,46 @@ type answer struct {
 	frame  int // 0: not yet
 }
 
-type operationsFrame struct {
-	Coordinator string           `json:"coordinator"` // "": all
-	Operations  []operationRow   `json:"operations"`
-	Matches     int              `json:"matches"` // how many match, at most maxMatches
-	More        bool             `json:"more"`    // there may be more
-	Next        core.OperationID `json:"next"`    // value for after; 0: these are the last
-}
-
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
-	shown := operationsFrame{Operations: []operationRow{}}
+	of := "" // all
 	if len(o.in) == 1 {
-		shown.Coordinator = o.in[0].id
+		of = o.in[0].id
 	}
-	found := make([]hit, 0, o.query.Limit)
-	if o.text != "" {
-		found = o.search()
-	} else {
-		for s := range o.in[0].is.Operations(o.query) {
-			found = append(found, hit{o.in[0], s})
-		}
-		if len(found) == o.query.Limit {
-			shown.Next = found[len(found)-1].ID
-		}
-		o.count(len(found))
-	}
+	found, next := o.found()
 	o.explain(found, e.explain)
+	rows := []operationRow{}
 	for i := range found {
 		row := o.page.operationRow(found[i].in, &found[i].Snapshot)
 		if a := o.known[row.ID]; a != nil {
 			row.explained = a.explained
 		}
-		shown.Operations = append(shown.Operations, row)
+		rows = append(rows, row)
 	}
-	shown.Matches, shown.More = o.matches, o.more
-	return shown, nil
+	return map[string]any{"coordinator": of, "operations": rows, "matches": o.matches, "more": o.more, "next": next}, nil
+}
+
+// found returns the operations to show, and the value of after for the next page, or 0.
+func (o *operationsSource) found() (found []hit, next core.OperationID) {
+	if o.text != "" {
+		return o.search(), 0
+	}
+	page := o.query
+	page.Limit++
+	for s := range o.in[0].is.Operations(page) {
+		if len(found) == o.query.Limit {
+			next = found[len(found)-1].ID
+			break
+		}
+		found = append(found, hit{o.in[0], s})
+	}
+	o.count(len(found), next == 0)
+	return found, next
 }
 
 // count counts what matches the query. If that is costly, it does so at less than a thousandth of the time.
-func (o *operationsSource) count(shown int) {
+func (o *operationsSource) count(shown int, isLast bool) {
 	start := time.Now()
-	if shown < o.query.Limit && o.query.After == 0 {
+	if isLast && o.query.After == 0 {
 		o.matches, o.more = shown, false
 	} else if !start.Before(o.recount) {
 		all, n := o.query, 0

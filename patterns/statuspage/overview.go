@@ -3,21 +3,13 @@ package statuspage
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
-
-type overviewFrame struct {
-	Title        string           `json:"title"`
-	ReadOnly     bool             `json:"readOnly"`
-	Sinks        []sinkRow        `json:"sinks"`
-	Coordinators []coordinatorRow `json:"coordinators"`
-	Queues       []queueRow       `json:"queues"`
-	Schedules    []scheduleRow    `json:"schedules"`
-}
 
 type sinkRow struct {
 	Name string `json:"name"`
@@ -56,42 +48,45 @@ type scheduleRow struct {
 
 // overview shows everything in short.
 func (p *Page) overview(ctx context.Context, e effort) (any, error) {
-	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
+	sinks, coordinators, queues, schedules := []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}
 	for _, s := range p.sinks {
 		stats := s.is.Stats()
-		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
+		sinks = append(sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
 	}
 	for _, c := range p.coordinators {
 		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
 		row.Error = p.guarded(func() { p.fill(&row, c) })
-		shown.Coordinators = append(shown.Coordinators, row)
+		coordinators = append(coordinators, row)
 	}
-	for _, c := range p.caches {
-		c.refresh()
+	for _, q := range p.queues {
+		q.is.refresh()
 	}
 	deadline := time.Now().Add(e.wait)
-	for i, q := range p.queues {
-		status, text := p.caches[i].status(ctx, time.Until(deadline))
+	for _, q := range p.queues {
+		status, text := q.is.answer(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Error: text, Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
-		if _, row.Details = q.is.(inspect.Items); row.Details && len(row.Can) > 0 {
+		if _, row.Details = q.is.StoredQueue.(inspect.Items); row.Details && len(row.Can) > 0 {
 			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")
 		}
 		row.Counts = append([]inspect.StateCount{}, row.Counts...)
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
 		}
-		shown.Queues = append(shown.Queues, row)
+		queues = append(queues, row)
 	}
 	for _, g := range p.schedules {
 		var list []inspect.ScheduleStatus
 		if err := p.guarded(func() { list = g.is.Status() }); err != "" {
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: err, Can: []string{}})
+			schedules = append(schedules, scheduleRow{Group: g.id, Error: err, Can: []string{}})
 		}
 		for _, s := range list {
-			shown.Schedules = append(shown.Schedules, p.scheduleRow(g, s))
+			schedules = append(schedules, p.scheduleRow(g, s))
 		}
 	}
-	return shown, nil
+	return map[string]any{
+		"title": p.opts.Title, "readOnly": p.opts.Allow == nil,
+		"sinks": sinks, "coordinators": coordinators, "queues": queues, "schedules": schedules,
+	}, nil
 }
 
 // fill writes the state of a coordinator into its row.
@@ -123,6 +118,14 @@ func (p *Page) guarded(ask func()) (text string) {
 	}()
 	ask()
 	return ""
+}
+
+// tried calls code of the program, and returns its error, or one with the text of a panic.
+func (p *Page) tried(do func() error) (err error) {
+	if panicked := p.guarded(func() { err = do() }); panicked != "" {
+		return failure{code: http.StatusInternalServerError, text: panicked}
+	}
+	return err
 }
 
 // can returns the actions, or none if the page is read-only.

@@ -46,7 +46,7 @@ var parameters = map[string][]string{
 func parse(view string, values url.Values) (q query, err error) {
 	known, ok := parameters[view]
 	if !ok {
-		return q, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no view %q", view)}
+		return q, absent("there is no view %q", view)
 	}
 	for name, all := range values {
 		if !slices.Contains(known, name) || len(all) > 1 {
@@ -99,15 +99,12 @@ func invalid(format string, args ...any) error {
 	return failure{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...)}
 }
 
-// A source makes the frames of a view, one at a time. It may keep state between frames.
-type source interface {
-	frame(context.Context, effort) (any, error)
+func absent(format string, args ...any) error {
+	return failure{code: http.StatusNotFound, text: fmt.Sprintf(format, args...)}
 }
 
-// frames is a source without state.
-type frames func(context.Context, effort) (any, error)
-
-func (f frames) frame(ctx context.Context, e effort) (any, error) { return f(ctx, e) }
+// A source makes the frames of a view, one at a time. It may keep state between frames.
+type source func(context.Context, effort) (any, error)
 
 // effort says how much a frame may cost.
 type effort struct {
@@ -126,24 +123,25 @@ const ioTimeout = 5 * time.Second
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
 	case "overview":
-		return frames(p.overview), nil
+		return p.overview, nil
 	case "graph":
-		return frames(p.graph), nil
+		return p.graph, nil
 	case "time":
-		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes), nil }), nil
+		return func(context.Context, effort) (any, error) { return p.times(q.minutes), nil }, nil
 	case "signals":
 		s, err := choose(p.sinks, "sink", q.of)
-		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
+		v := &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}
+		return v.frame, err
 	case "schedule":
 		g, err := choose(p.schedules, "group of schedules", q.of)
-		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
+		return func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }, err
 	case "items", "count", "item":
 		s, err := choose(p.queues, "queue", q.of)
-		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
+		v := itemsSource{page: p, queue: s.is, query: q.items, id: int64(q.id)}
 		if q.view != "items" && err == nil {
-			v.known, err = itemsOf(s)
+			v.known, err = s.is.items()
 		}
-		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
+		return map[string]source{"items": v.items, "count": v.count, "item": v.item}[q.view], err
 	}
 	in := p.coordinators
 	if q.of != "" || q.view != "errors" && q.text == "" {
@@ -155,21 +153,22 @@ func (p *Page) newSource(q query) (source, error) {
 	}
 	switch q.view {
 	case "operation":
-		return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
+		v := &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}
+		return v.frame, nil
 	case "errors":
-		return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
+		return func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }, nil
 	}
-	return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
+	return (&operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}).frame, nil
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are
 // several.
 func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
-	switch {
-	case id == "" && len(list) == 1:
+	if id == "" && len(list) > 1 {
+		return new(entry[T]), invalid("there are several %ss: the parameter %s must name one", what, what)
+	}
+	if id == "" && len(list) == 1 {
 		return list[0], nil
-	case id == "" && len(list) > 1:
-		return nil, invalid("there are several %ss: the parameter %s must name one", what, what)
 	}
 	return pick(list, what, id)
 }

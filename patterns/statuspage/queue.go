@@ -14,8 +14,9 @@ const storeEvery = 2 * time.Second
 // A cache asks the store of a queue in the background, one question at a time, so that a
 // slow store holds up nothing else.
 type cache struct {
-	page  *Page
-	queue inspect.StoredQueue
+	inspect.StoredQueue
+	page *Page
+	id   string
 
 	mu    sync.Mutex
 	asked time.Time
@@ -45,10 +46,9 @@ func (c *cache) ask() {
 	ctx, cancel := context.WithTimeout(c.page.ctx, ioTimeout)
 	defer cancel()
 	var status inspect.QueueStatus
-	var err error
-	text := c.page.guarded(func() { status, err = c.queue.Status(ctx) })
-	if err != nil {
-		text = c.page.redacted(err.Error())
+	text := ""
+	if err := c.page.tried(func() (err error) { status, err = c.Status(ctx); return err }); err != nil {
+		text = c.page.failure(err).text
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,9 +59,9 @@ func (c *cache) ask() {
 	c.busy = nil
 }
 
-// status returns the last answer. If a question is under way, it first waits for the
+// answer returns the last answer. If a question is under way, it first waits for the
 // answer.
-func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, string) {
+func (c *cache) answer(ctx context.Context, wait time.Duration) (inspect.QueueStatus, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if busy := c.busy; busy != nil && wait > 0 {
@@ -79,7 +79,7 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 // itemsSource shows items of a queue, their number, and one of them.
 type itemsSource struct {
 	page  *Page
-	queue *entry[inspect.StoredQueue]
+	queue *cache
 	known inspect.Items // of count and item
 	query inspect.ItemQuery
 	id    int64
@@ -87,7 +87,7 @@ type itemsSource struct {
 
 // items shows a page of items of a queue.
 func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
-	got, err := v.queue.is.Items(ctx, v.query)
+	got, err := v.queue.Items(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}

@@ -78,11 +78,10 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 		Item: typeOf(s.Item), Pins: s.Pins, Signals: len(s.Signals),
 	}
 	if s.Err != nil {
-		row.Error = p.redacted(s.Err.Error())
+		row.Error = p.said(s.Err.Error)
 	}
 	if show := p.opts.Show; show != nil && s.Item != nil {
-		panicked := p.guarded(func() { row.ItemText = p.redacted(show(s.Item)) })
-		row.ItemText = cmp.Or(panicked, row.ItemText)
+		row.ItemText = p.said(func() string { return show(s.Item) })
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
@@ -170,14 +169,20 @@ func (p *Page) redacted(text string) string {
 	return cut(p.opts.Redact(text))
 }
 
-// cut cuts a text that is too long to be shown.
+// said returns a text of the program, or that of a panic.
+func (p *Page) said(text func() string) (said string) {
+	panicked := p.guarded(func() { said = p.redacted(text()) })
+	return cmp.Or(panicked, said)
+}
+
+// cut makes a text fit to be shown: not too long, and UTF-8, because JSON can have nothing else.
 func cut(text string) string { return cutTo(text, maxText) }
 
 func cutTo(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return text
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // typeOf returns the type: nothing else is shown of values and payloads, and of items without Options.Show.

@@ -80,7 +80,9 @@ func (s *sampler) sample(p *Page) {
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
 			if l.oldest = (time.Time{}); stats.Pending > 0 {
-				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+				after := l.waiting
+				l.waiting = 0 // if nothing is found, look at all the next time
+				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: after, Limit: 1}) {
 					l.oldest, l.waiting = o.Enqueued, o.ID-1
 				}
 			}
@@ -94,7 +96,7 @@ func (s *sampler) sample(p *Page) {
 
 // step adds the number of operations that ended since the last step to the line.
 func (l *line) step(ended uint64, now time.Time) {
-	if !l.at.IsZero() {
+	if !l.at.IsZero() && ended >= l.ended { // otherwise it is another coordinator now
 		rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()
 		l.rates = append(slices.Clone(l.rates[max(0, len(l.rates)-samples+1):]), int(math.Round(rate)))
 	}

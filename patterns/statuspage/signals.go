@@ -22,19 +22,9 @@ type signalsSource struct {
 	last     uint64 // newest Seq looked at
 	raised   uint64 // SinkStats.Raised at that time
 	started  bool
-	skipped  uint64
+	skipped  uint64 // signals that came too fast to look at
 	tail     []signalRow
 	families map[string]int
-}
-
-type signalsFrame struct {
-	Sink     string      `json:"sink"`
-	Signals  []signalRow `json:"signals"` // oldest first
-	Last     uint64      `json:"last"`    // the next request passes it as the parameter after
-	Skipped  uint64      `json:"skipped"` // signals that came too fast to look at
-	Families []familyRow `json:"families"`
-	Held     []heldRow   `json:"held"` // oldest first
-	AllHeld  int         `json:"allHeld"`
 }
 
 type familyRow struct {
@@ -48,15 +38,10 @@ type heldRow struct {
 }
 
 type gateRow struct {
-	Coordinator string          `json:"coordinator"`
-	Kind        core.ReasonKind `json:"kind"`
-	Lane        string          `json:"lane,omitempty"`
-	Class       string          `json:"class,omitempty"`
-	Pattern     string          `json:"pattern"`
-	Closed      bool            `json:"closed"`
-	Matches     uint64          `json:"matches"`          // 0: the pattern may be misspelt
-	Signal      *signalRow      `json:"signal,omitempty"` // that closes it
-	pattern     string          // before Redact
+	Coordinator string `json:"coordinator"`
+	core.GateStatus
+	Signal  *signalRow `json:"signal,omitempty"` // that closes it
+	pattern string     // before Redact
 }
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
@@ -79,7 +64,10 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		families = append(families, familyRow{name, v.families[name]})
 	}
 	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
-	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, v.held(), stats.Held}, nil
+	return map[string]any{
+		"sink": v.sink.id, "signals": append([]signalRow{}, v.tail...), "last": v.last, "skipped": v.skipped,
+		"families": families, "held": v.held(), "allHeld": stats.Held,
+	}, nil
 }
 
 // held returns the oldest held signals, with the gates that they close.
@@ -138,7 +126,8 @@ func (p *Page) gates(c *coordinator) []gateRow {
 	rows := []gateRow{}
 	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {
 		for _, g := range gated.Gates() {
-			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Class: cut(g.Class), Pattern: p.redacted(g.Pattern), Closed: g.Closed, Matches: g.Matches, pattern: g.Pattern}
+			row := gateRow{Coordinator: c.id, GateStatus: g, pattern: g.Pattern}
+			row.Lane, row.Class, row.Pattern = cut(g.Lane), cut(g.Class), p.redacted(g.Pattern)
 			if g.Closed {
 				row.Signal = new(p.signalRow(g.Signal))
 			}

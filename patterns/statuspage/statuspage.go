@@ -106,8 +106,7 @@ type Page struct {
 	opts         Options
 	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
-	queues       []*entry[inspect.StoredQueue]
-	caches       []*cache // one cache for each queue
+	queues       []*entry[*cache]
 	schedules    []*entry[inspect.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc
@@ -136,17 +135,19 @@ func New(opts Options) (*Page, error) {
 	}
 	var errs [4]error
 	p := &Page{opts: opts, hub: hub{views: map[query]*view{}, peers: map[string]int{}}}
+	taken := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(opts.Sinks)) {
-		if p.sinks = with(p.sinks, name, opts.Sinks[name]); opts.Sinks[name] == nil {
+		if p.sinks = with(p.sinks, taken, name, opts.Sinks[name]); opts.Sinks[name] == nil {
 			errs[0] = fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", opts.Name, name)
 		}
 	}
 	p.coordinators, errs[1] = entries(opts, "Coordinators", opts.Coordinators)
-	p.queues, errs[2] = entries(opts, "Queues", opts.Queues)
-	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
-	for _, q := range p.queues {
-		p.caches = append(p.caches, &cache{page: p, queue: q.is})
+	var queues []*entry[inspect.StoredQueue]
+	queues, errs[2] = entries(opts, "Queues", opts.Queues)
+	for _, q := range queues {
+		p.queues = append(p.queues, &entry[*cache]{q.id, &cache{StoredQueue: q.is, page: p, id: q.id}})
 	}
+	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -173,21 +174,24 @@ func (p *Page) Close() error {
 
 // entries gives each element an id: its name, or the name with a number if that is taken.
 func entries[T interface{ Name() string }](opts Options, option string, from []T) (list []*entry[T], err error) {
+	taken := map[string]int{}
 	for i, it := range from {
 		if any(it) == nil {
 			return nil, fmt.Errorf("statuspage: %s: Options.%s[%d] is nil", opts.Name, option, i)
 		}
-		list = with(list, cmp.Or(it.Name(), "unnamed"), it)
+		list = with(list, taken, it.Name(), it)
 	}
 	return list, nil
 }
 
-// with appends an entry of that name.
-func with[T any](list []*entry[T], name string, it T) []*entry[T] {
-	id := cut(name)
-	for n := 2; find(list, id) != nil; n++ {
-		id = fmt.Sprintf("%s-%d", cut(name), n)
+// with appends an entry of that name. It takes down how many entries have had the name.
+func with[T any](list []*entry[T], taken map[string]int, name string, it T) []*entry[T] {
+	name = cut(cmp.Or(name, "unnamed"))
+	id := name
+	for ; taken[id] > 0; id = fmt.Sprintf("%s-%d", name, taken[name]) {
+		taken[name]++
 	}
+	taken[id] = 1
 	return append(list, &entry[T]{id, it})
 }
 
@@ -203,5 +207,5 @@ func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	if e := find(list, id); e != nil {
 		return e, nil
 	}
-	return new(entry[T]), failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no %s %q", what, id)}
+	return new(entry[T]), absent("there is no %s %q", what, id)
 }
