@@ -52,8 +52,9 @@
 //
 // New makes the coordinators of core count how long their operations wait and run: see
 // core.Control.Times. From then on, also after Close, each operation costs a few nanoseconds
-// more. Each coordinator keeps 80 kB, or 80 kB for each of its lanes and classes. While nobody
-// looks, a page costs nothing else, and has no goroutine.
+// more. Each coordinator keeps up to 80 kB, or that for each of its lanes and classes, and
+// [Options.MaxTimes] limits how many do. While nobody looks, a page costs nothing else, and has
+// no goroutine.
 //
 // When something has changed, a stream gets a frame, which is a message with all that is shown. It
 // gets at most four frames a second. Clients with equal queries share the frames. A frame of 50 rows

@@ -66,6 +66,11 @@ type Options struct {
 	// seconds instead. 0 means 16; negative means no streams.
 	MaxClients int
 
+	// MaxTimes limits how many coordinators, lanes and classes count how long operations wait and run. Each keeps up
+	// to 80 kB, a coordinator only if it has no lanes and classes. The first of Coordinators count, until MaxTimes is reached;
+	// api/time says how many do not. 0 means 250, which is 20 MB; negative means none.
+	MaxTimes int
+
 	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
 	// Sink gets the signals of actions. nil means a new sink: see [Page.Sink].
@@ -80,7 +85,7 @@ func (o Options) resolved() (Options, error) {
 	}
 	o.Title = cut(cmp.Or(o.Title, filepath.Base(os.Args[0])))
 	o.Hosts = slices.Clone(o.Hosts)
-	o.MaxClients = cmp.Or(o.MaxClients, 16)
+	o.MaxClients, o.MaxTimes = cmp.Or(o.MaxClients, 16), cmp.Or(o.MaxTimes, 250)
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
@@ -126,7 +131,7 @@ type entry[T any] struct {
 type coordinator = entry[core.Inspector]
 
 // New makes a page. It starts no goroutine, but from now on the coordinators count times: see
-// the package documentation. Behind a proxy on the same machine, every request comes from a
+// [Options.MaxTimes]. Behind a proxy on the same machine, every request comes from a
 // loopback address. So Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()

@@ -12,14 +12,19 @@ type timeRow struct {
 	*core.Times
 }
 
-// times shows how long operations waited and ran in the last minutes. The first call makes the coordinators count.
+// times shows how long operations waited and ran in the last minutes. The first call makes the coordinators count, until
+// there are MaxTimes.
 func (p *Page) times(minutes int) any {
-	rows := []timeRow{}
+	rows, left, missing := []timeRow{}, p.opts.MaxTimes, 0
 	for _, c := range p.coordinators {
 		t, ok := c.is.(interface {
 			Times(within time.Duration) []core.Times
 		})
 		if !ok {
+			continue
+		}
+		if left <= 0 {
+			missing++
 			continue
 		}
 		var list []core.Times
@@ -30,6 +35,7 @@ func (p *Page) times(minutes int) any {
 			of.Lane, of.Class = cut(of.Lane), cut(of.Class)
 			rows = append(rows, timeRow{c.id, "", &of})
 		}
+		left -= max(1, len(list)-1)
 	}
-	return map[string]any{"minutes": minutes, "times": rows}
+	return map[string]any{"minutes": minutes, "times": rows, "missing": missing}
 }
