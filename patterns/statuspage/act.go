@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"mime"
 	"net/http"
@@ -70,6 +69,7 @@ type Action struct {
 	Key   string `json:"key,omitempty"`
 	Error string `json:"error,omitempty"`
 
+	page    string
 	Who     string `json:"-"` // the person that asks for it: see [Options.Who]
 	Done    bool   `json:"-"` // in SignalActed: the action changed something
 	Changed int    `json:"-"` // in SignalActed: how many items, signals or other things it changed
@@ -81,41 +81,51 @@ type deed func(context.Context) (int, error)
 
 // A kind of action has its own fields. It finds the object of an action.
 type kind struct {
-	fields []string
+	fields string
 	find   func(*Page, Action) (deed, error)
 }
 
+// of are the fields that say which items of a queue.
+const of = "queue state lane class key error limit"
+
 var kinds = map[string]kind{
-	"cancel": steers(func(p *Page, c inspect.Actions, a Action) (bool, error) {
-		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
-	}, "operation"),
-	"evict":         steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
-	"pause":         steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Pause(); return true, nil }),
-	"resume":        steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Resume(); return true, nil }),
-	"limit":         steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
-	"again":         serves(func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Again(ctx, a.Item)) }, "item"),
-	"discard":       serves(func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Discard(ctx, a.Item)) }, "item"),
-	"againAll":      servesMany(silently(inspect.Items.AgainAll)),
-	"discardAll":    servesMany(silently(inspect.Items.DiscardAll)),
-	"cancelAll":     servesMany(inspect.Items.CancelAll),
-	"pauseQueue":    serves(func(ctx context.Context, q *cache, _ Action) (int, error) { return once(done(q.Pause(ctx))) }),
-	"resumeQueue":   serves(func(ctx context.Context, q *cache, _ Action) (int, error) { return once(done(q.Resume(ctx))) }),
-	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
-	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) {
-		return s.Resume(name) > 0, nil
+	"cancel": on("coordinator operation", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return once(c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", a.page, a.Operation, a.Who)), nil)
 	}),
-	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (bool, error) {
-		return done(s.RunNow(ctx, name))
+	"evict": on("coordinator operation", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return once(c.Evict(a.Operation), nil)
 	}),
-	"retract": {[]string{"sink", "signal"}, func(p *Page, a Action) (deed, error) {
-		s, err := pick(p.sinks, "sink", a.Sink)
-		return func(context.Context) (int, error) { return s.is.Retract(a.Signal), nil }, err
-	}},
+	"pause":  on("coordinator", (*Page).steered, func(_ context.Context, c inspect.Actions, _ Action) (int, error) { c.Pause(); return 1, nil }),
+	"resume": on("coordinator", (*Page).steered, func(_ context.Context, c inspect.Actions, _ Action) (int, error) { c.Resume(); return 1, nil }),
+	"limit": on("coordinator limit", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return one(c.SetMaxConcurrency(a.Limit))
+	}),
+	"again":       on("queue item", (*Page).queue, func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Again(ctx, a.Item)) }),
+	"discard":     on("queue item", (*Page).queue, func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Discard(ctx, a.Item)) }),
+	"pauseQueue":  on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Pause(ctx)) }),
+	"resumeQueue": on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Resume(ctx)) }),
+	"againAll":    on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.AgainAll(ctx, a.match()) }),
+	"discardAll":  on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.DiscardAll(ctx, a.match()) }),
+	"cancelAll": on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) {
+		return q.CancelAll(ctx, a.match(), fmt.Sprintf("statuspage: %s: cancelled by %s", a.page, a.Who))
+	}),
+	"pauseSchedule":  on("schedules schedule", (*Page).plan, func(_ context.Context, s plan, _ Action) (int, error) { return s.Pause(s.name), nil }),
+	"resumeSchedule": on("schedules schedule", (*Page).plan, func(_ context.Context, s plan, _ Action) (int, error) { return s.Resume(s.name), nil }),
+	"runNow":         on("schedules schedule", (*Page).plan, func(ctx context.Context, s plan, _ Action) (int, error) { return one(s.RunNow(ctx, s.name)) }),
+	"retract":        on("sink signal", (*Page).sink, func(_ context.Context, s *core.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
 }
 
-func done(err error) (bool, error) { return err == nil, err }
+// on makes a kind of action on what find returns.
+func on[T any](fields string, find func(*Page, Action) (T, error), do func(context.Context, T, Action) (int, error)) kind {
+	return kind{fields, func(p *Page, a Action) (deed, error) {
+		it, err := find(p, a)
+		return func(ctx context.Context) (int, error) { return do(ctx, it, a) }, err
+	}}
+}
 
-// once is a change of one thing.
+// one is a change of one thing, unless there is an error, and once is one if it was changed.
+func one(err error) (int, error) { return once(err == nil, err) }
+
 func once(changed bool, err error) (int, error) {
 	if changed {
 		return 1, err
@@ -123,68 +133,58 @@ func once(changed bool, err error) (int, error) {
 	return 0, err
 }
 
-// steers makes a kind of action on a coordinator.
-func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...string) kind {
-	return kind{append(fields, "coordinator"), func(p *Page, a Action) (deed, error) {
-		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
-		steered, ok := c.is.(inspect.Actions)
-		if err == nil && !ok {
-			err = invalid("coordinator %q cannot be steered", c.id)
-		}
-		return func(context.Context) (int, error) { return once(do(p, steered, a)) }, err
-	}}
+func (p *Page) steered(a Action) (inspect.Actions, error) {
+	c, err := pick(p.coordinators, "coordinator", a.Coordinator)
+	steered, ok := c.is.(inspect.Actions)
+	if err == nil && !ok {
+		err = invalid("coordinator %q cannot be steered", c.id)
+	}
+	return steered, err
 }
 
-// serves makes a kind of action on a queue.
-func serves(do func(context.Context, *cache, Action) (int, error), fields ...string) kind {
-	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
-		q, err := pick(p.queues, "queue", a.Queue)
-		return func(ctx context.Context) (int, error) {
-			defer q.is.expire()
-			return do(ctx, q.is, a)
-		}, err
-	}}
+func (p *Page) queue(a Action) (*cache, error) {
+	q, err := pick(p.queues, "queue", a.Queue)
+	return q.is, err
+}
+
+func (p *Page) items(a Action) (inspect.Items, error) {
+	q, err := p.queue(a)
+	if err != nil {
+		return nil, err
+	}
+	return q.items()
 }
 
 // maxChanged is how many items one action changes.
 const maxChanged = 500
 
-// manyItems is a method of inspect.Items that changes all items that match, for a reason.
-type manyItems func(inspect.Items, context.Context, inspect.ItemQuery, string) (int, error)
+func (a Action) match() inspect.ItemQuery {
+	match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
+	match.Limit = min(cmp.Or(a.Limit, maxChanged), maxChanged)
+	return match
+}
 
-// silently makes manyItems of a method that takes no reason.
-func silently(do func(inspect.Items, context.Context, inspect.ItemQuery) (int, error)) manyItems {
-	return func(q inspect.Items, ctx context.Context, match inspect.ItemQuery, _ string) (int, error) {
-		return do(q, ctx, match)
+func (p *Page) sink(a Action) (*core.Sink, error) {
+	s, err := pick(p.sinks, "sink", a.Sink)
+	return s.is, err
+}
+
+// A plan is one of the schedules.
+type plan struct {
+	inspect.Schedules
+	name string
+}
+
+func (p *Page) plan(a Action) (plan, error) {
+	group, err := pick(p.schedules, "group of schedules", a.Schedules)
+	if err != nil {
+		return plan{}, err
 	}
-}
-
-// servesMany makes a kind of action on items of a queue.
-func servesMany(do manyItems) kind {
-	return serves(func(ctx context.Context, q *cache, a Action) (int, error) {
-		known, err := q.items()
-		if err != nil {
-			return 0, err
-		}
-		match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
-		match.Limit = min(cmp.Or(a.Limit, maxChanged), maxChanged)
-		return do(known, ctx, match, fmt.Sprintf("statuspage: %s: cancelled by %s", q.page.opts.Name, a.Who))
-	}, "state", "lane", "class", "key", "error", "limit")
-}
-
-// plans makes a kind of action on a schedule.
-func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) kind {
-	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
-		group, err := pick(p.schedules, "group of schedules", a.Schedules)
-		if err != nil {
-			return nil, err
-		}
-		s, err := scheduleOf(group, a.Schedule)
-		if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
-			err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
-		}
-		return func(ctx context.Context) (int, error) { return once(do(ctx, group.is, s.Name)) }, err
-	}}
+	s, err := scheduleOf(group, a.Schedule)
+	if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
+		err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
+	}
+	return plan{group.is, s.Name}, err
 }
 
 const maxAction, maxLimit = 16 << 10, 1_000_000 // largest JSON in bytes, and largest limit that an action sets
@@ -202,7 +202,7 @@ func (a *Action) read(from io.Reader) error {
 		return invalid("there is no action %q: the actions are %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	}
 	for name := range fields {
-		if name != "action" && !slices.Contains(is.fields, name) {
+		if name != "action" && !slices.Contains(strings.Fields(is.fields), name) {
 			return invalid("the action %q has fields that are not its own: %s", a.Kind, name)
 		}
 	}
@@ -216,42 +216,6 @@ func (a *Action) read(from io.Reader) error {
 		return invalid("the limit is %d, but must be 1 to %d", a.Limit, maxLimit)
 	}
 	return nil
-}
-
-// Stats count requests for actions by result. They always add up:
-//
-//	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
-//
-// Requests that View or the rule for hosts refuses are not counted.
-type Stats struct {
-	Requests   uint64 `json:"requests"`
-	Acted      uint64 `json:"acted"`      // allowed actions, done or failed
-	Denied     uint64 `json:"denied"`     // by Allow
-	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
-	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
-	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
-}
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
-// Stats returns the counters, all read at the same moment.
-func (p *Page) Stats() Stats {
-	p.hub.mu.Lock()
-	defer p.hub.mu.Unlock()
-	return p.stats
-}
-
-// count counts a request in one of the fields of stats, and returns its error.
-func (p *Page) count(field *uint64, err error) error {
-	p.hub.mu.Lock()
-	defer p.hub.mu.Unlock()
-	p.stats.Requests++
-	*field++
-	return err
 }
 
 // act does the action of a request, if it is allowed.
@@ -269,7 +233,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	if err := a.read(http.MaxBytesReader(w, r.Body, maxAction)); err != nil {
 		return p.count(&p.stats.Unreadable, err)
 	}
-	a.Who = p.opts.Who(r)
+	a.page, a.Who = p.opts.Name, p.opts.Who(r)
 	var do deed
 	missing := p.tried(func() (err error) { do, err = kinds[a.Kind].find(p, a); return err })
 	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text
@@ -289,7 +253,9 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if shown.Err = p.count(&p.stats.Acted, missing); missing == nil {
 		shown.Err = p.tried(func() (err error) { shown.Changed, err = do(ctx); return err })
-		shown.Done = shown.Changed > 0
+		if shown.Done = shown.Changed > 0; a.Queue != "" {
+			find(p.queues, a.Queue).is.expire()
+		}
 	}
 	Acted.Raise(p.opts.Sink, key, shown)
 	if shown.Err != nil {

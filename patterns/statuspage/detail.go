@@ -12,7 +12,7 @@ const maxFirings = 20
 // count counts items of a queue.
 func (v itemsSource) count(ctx context.Context, _ effort) (any, error) {
 	n, err := v.known.Count(ctx, v.query)
-	return map[string]any{"queue": v.queue.id, "count": n}, err
+	return object{"queue": v.queue.id, "count": n}, err
 }
 
 // item shows one item of a queue.
@@ -27,7 +27,7 @@ func (v itemsSource) item(ctx context.Context, _ effort) (any, error) {
 		a := &item.History[i]
 		a.State, a.Node, a.Err = cut(a.State), cut(a.Node), v.page.redacted(a.Err)
 	}
-	return map[string]any{"queue": v.queue.id, "item": item}, err
+	return object{"queue": v.queue.id, "item": item}, err
 }
 
 // clean makes an item fit to be shown.
@@ -45,11 +45,6 @@ func (q *cache) items() (inspect.Items, error) {
 	return known, nil
 }
 
-type scheduleFrame struct {
-	scheduleRow
-	Firings []firingRow `json:"firings"` // the newest first
-}
-
 type firingRow struct {
 	inspect.Firing
 	Coordinator string `json:"coordinator,omitempty"` // of the operation, if the page shows it
@@ -58,7 +53,8 @@ type firingRow struct {
 // schedule shows one schedule.
 func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
 	s, err := scheduleOf(g, name)
-	shown := scheduleFrame{p.scheduleRow(g, s), []firingRow{}}
+	shown := p.scheduleRow(g, s)
+	shown.Firings = []firingRow{}
 	if known, ok := g.is.(inspect.Firings); ok {
 		firings := known.Firings(s.Name)
 		for _, f := range firings[:min(len(firings), maxFirings)] {

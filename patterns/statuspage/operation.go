@@ -22,24 +22,21 @@ type operationSource struct {
 	missed      bool
 }
 
-type timedSignal struct {
-	signalRow
-	OffsetMS int64 `json:"offsetMs"` // milliseconds since the operation was enqueued
-}
-
 func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	p := o.page
 	s, ok := o.coordinator.is.Lookup(o.id)
 	if !ok {
 		return nil, absent("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)
 	}
-	shown := map[string]any{"operation": p.operationRow(o.coordinator, &s)}
-	signals, values, children := []timedSignal{}, []map[string]string{}, []operationRow{}
+	shown := object{"operation": p.operationRow(o.coordinator, &s)}
+	signals, values, children := []signalRow{}, []object{}, []operationRow{}
 	for _, signal := range s.Signals[max(0, len(s.Signals)-maxSignals):] {
-		signals = append(signals, timedSignal{p.signalRow(signal), signal.Time.Sub(s.Enqueued).Milliseconds()})
+		row := p.signalRow(signal)
+		row.OffsetMS = new(signal.Time.Sub(s.Enqueued).Milliseconds())
+		signals = append(signals, row)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
-		values = append(values, map[string]string{"name": cut(name), "type": typeOf(s.Values[name])})
+		values = append(values, object{"name": cut(name), "type": typeOf(s.Values[name])})
 	}
 	if cause := o.cause(&s); cause != nil {
 		shown["cause"] = cause
@@ -56,7 +53,7 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 		}
 	}
 	why := p.explain(o.coordinator, o.id, true)
-	shown["explanation"] = map[string]any{"text": why.Text, "reasons": why.Reasons}
+	shown["explanation"] = object{"text": why.Text, "reasons": why.Reasons}
 	shown["signals"], shown["values"], shown["children"], shown["missed"] = signals, values, children, o.missed
 	return shown, nil
 }

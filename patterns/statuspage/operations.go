@@ -56,7 +56,7 @@ func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
 		}
 		rows = append(rows, row)
 	}
-	return map[string]any{"coordinator": of, "operations": rows, "matches": o.matches, "more": o.more, "next": next}, nil
+	return object{"coordinator": of, "operations": rows, "matches": o.matches, "more": o.more, "next": next}, nil
 }
 
 // found returns the operations to show, and the value of after for the next page, or 0.

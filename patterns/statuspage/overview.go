@@ -42,8 +42,9 @@ type queueRow struct {
 type scheduleRow struct {
 	Group string `json:"group"`
 	inspect.ScheduleStatus
-	Error string   `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
-	Can   []string `json:"can"`
+	Error   string      `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
+	Can     []string    `json:"can"`
+	Firings []firingRow `json:"firings,omitzero"` // of the view of a schedule: the newest first
 }
 
 // overview shows everything in short.
@@ -83,7 +84,7 @@ func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 			schedules = append(schedules, p.scheduleRow(g, s))
 		}
 	}
-	return map[string]any{
+	return object{
 		"title": p.opts.Title, "readOnly": p.opts.Allow == nil,
 		"sinks": sinks, "coordinators": coordinators, "queues": queues, "schedules": schedules,
 	}, nil

@@ -95,5 +95,5 @@ func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
 	for i := range items {
 		v.page.clean(&items[i])
 	}
-	return map[string]any{"queue": v.queue.id, "items": items, "next": got.Next}, nil
+	return object{"queue": v.queue.id, "items": items, "next": got.Next}, nil
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/progress"
 )
 
+// An object is one in JSON, for which there is no type.
+type object = map[string]any
+
 // An operationRow is an operation in JSON.
 type operationRow struct {
 	ID          core.OperationID `json:"id"`
@@ -27,7 +30,7 @@ type operationRow struct {
 	Error       string           `json:"error,omitempty"`
 	Item        string           `json:"item,omitempty"`     // its type
 	ItemText    string           `json:"itemText,omitempty"` // see Options.Show
-	Progress    *progressRow     `json:"progress,omitempty"`
+	Progress    object           `json:"progress,omitempty"` // done, total, text
 	Pins        int              `json:"pins,omitempty"`
 	Signals     int              `json:"signals,omitempty"` // how many
 	explained
@@ -37,12 +40,6 @@ type operationRow struct {
 type explained struct {
 	Text    string    `json:"waits,omitempty"`
 	Reasons []waitRow `json:"waitsFor,omitempty"`
-}
-
-type progressRow struct {
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
-	Text  string `json:"text"`
 }
 
 // A waitRow is one reason why an operation waits.
@@ -69,6 +66,9 @@ type signalRow struct {
 	Node        string           `json:"node,omitempty"`    // the process that it comes from
 	Payload     string           `json:"payload,omitempty"` // its type
 	Causes      []causeRow       `json:"causes,omitempty"`  // the first one first
+
+	OffsetMS *int64    `json:"offsetMs,omitempty"` // of the view of an operation: milliseconds since it was enqueued
+	Gates    []gateRow `json:"gates,omitzero"`     // of held signals: those that the signal closes
 }
 
 func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
@@ -85,7 +85,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
-			row.Progress = &progressRow{r.Current, r.Total, r.String()}
+			row.Progress = object{"done": r.Current, "total": r.Total, "text": r.String()}
 			break
 		}
 	}

@@ -32,11 +32,6 @@ type familyRow struct {
 	Count  int    `json:"count"`
 }
 
-type heldRow struct {
-	signalRow
-	Gates []gateRow `json:"gates"` // gates that the signal closes
-}
-
 type gateRow struct {
 	Coordinator string `json:"coordinator"`
 	core.GateStatus
@@ -64,27 +59,29 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		families = append(families, familyRow{name, v.families[name]})
 	}
 	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
-	return map[string]any{
+	return object{
 		"sink": v.sink.id, "signals": append([]signalRow{}, v.tail...), "last": v.last, "skipped": v.skipped,
 		"families": families, "held": v.held(), "allHeld": stats.Held,
 	}, nil
 }
 
 // held returns the oldest held signals, with the gates that they close.
-func (v *signalsSource) held() []heldRow {
+func (v *signalsSource) held() []signalRow {
 	var gates []gateRow
 	for _, c := range v.page.coordinators {
 		if sinkOf(c) == v.sink.is {
 			gates = append(gates, v.page.gates(c)...)
 		}
 	}
-	rows := []heldRow{}
+	rows := []signalRow{}
 	for s := range v.sink.is.Sense(core.Query{Held: true}) {
 		if len(rows) == maxHeld {
 			break
 		}
-		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
-		rows = append(rows, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
+		row := v.page.signalRow(s)
+		row.Gates = append([]gateRow{}, gates...)
+		row.Gates = slices.DeleteFunc(row.Gates, func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
+		rows = append(rows, row)
 	}
 	return rows
 }

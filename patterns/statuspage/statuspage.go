@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -175,6 +176,42 @@ func (p *Page) Sink() *core.Sink { return p.opts.Sink }
 func (p *Page) Close() error {
 	p.end()
 	return nil
+}
+
+// Stats count requests for actions by result. They always add up:
+//
+//	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
+//
+// Requests that View or the rule for hosts refuses are not counted.
+type Stats struct {
+	Requests   uint64 `json:"requests"`
+	Acted      uint64 `json:"acted"`      // allowed actions, done or failed
+	Denied     uint64 `json:"denied"`     // by Allow
+	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
+	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
+	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// Stats returns the counters, all read at the same moment.
+func (p *Page) Stats() Stats {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	return p.stats
+}
+
+// count counts a request in one of the fields of stats, and returns its error.
+func (p *Page) count(field *uint64, err error) error {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	p.stats.Requests++
+	*field++
+	return err
 }
 
 // entries gives each element an id: its name, or the name with a number if that is taken.

@@ -37,5 +37,5 @@ func (p *Page) times(minutes int) any {
 		}
 		left -= max(1, len(list)-1)
 	}
-	return map[string]any{"minutes": minutes, "times": rows, "missing": missing}
+	return object{"minutes": minutes, "times": rows, "missing": missing}
 }
