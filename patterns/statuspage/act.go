@@ -148,11 +148,8 @@ func (p *Page) queue(a Action) (*cache, error) {
 }
 
 func (p *Page) items(a Action) (inspect.Items, error) {
-	q, err := p.queue(a)
-	if err != nil {
-		return nil, err
-	}
-	return q.items()
+	_, known, err := known(pick(p.queues, "queue", a.Queue))
+	return known, err
 }
 
 // maxChanged is how many items one action changes.

@@ -8,11 +8,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-type graphFrame struct {
-	inspect.WaitGraph
-	Edges []graphEdge `json:"edges"`
-}
-
 type graphEdge struct {
 	inspect.WaitEdge        // without its reason
 	Text             string `json:"text,omitempty"`
@@ -35,15 +30,15 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 			n.Coordinator = p.locate(n.Operation, n.Coordinator)
 		}
 	}
-	shown := graphFrame{g, make([]graphEdge, len(g.Edges))}
-	for i, e := range g.Edges {
+	edges := []graphEdge{}
+	for _, e := range g.Edges {
 		edge := graphEdge{WaitEdge: e, Since: stamp(e.Reason.Since)}
 		if edge.Reason = (core.Reason{}); e.Reason.Kind != "" {
 			edge.Text = p.words(e.Reason)
 		}
-		shown.Edges[i] = edge
+		edges = append(edges, edge)
 	}
-	return shown, nil
+	return object{"nodes": g.Nodes, "edges": edges, "cycles": g.Cycles, "seen": g.Seen, "missing": g.Missing}, nil
 }
 
 // words returns a reason as a text without durations, so that equal frames stay equal.

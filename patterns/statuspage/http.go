@@ -102,7 +102,7 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	if err != nil {
 		return err
 	}
-	view, err := p.newSource(q)
+	view, err := viewKinds[name].open(p, q)
 	if err != nil {
 		return err
 	}

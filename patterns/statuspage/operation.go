@@ -22,6 +22,12 @@ type operationSource struct {
 	missed      bool
 }
 
+func (p *Page) operation(q query) (source, error) {
+	c, err := choose(p.coordinators, "coordinator", q.of)
+	o := &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}
+	return o.frame, err
+}
+
 func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	p := o.page
 	s, ok := o.coordinator.is.Lookup(o.id)

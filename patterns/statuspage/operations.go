@@ -41,6 +41,12 @@ type answer struct {
 	frame  int // 0: not yet
 }
 
+func (p *Page) operations(q query) (source, error) {
+	in, err := p.in(q, q.text != "")
+	o := &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}
+	return o.frame, err
+}
+
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
 	of := "" // all
 	if len(o.in) == 1 {

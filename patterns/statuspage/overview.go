@@ -2,8 +2,10 @@ package statuspage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -45,6 +47,27 @@ type scheduleRow struct {
 	Error   string      `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
 	Can     []string    `json:"can"`
 	Firings []firingRow `json:"firings,omitzero"` // of the view of a schedule: the newest first
+}
+
+// more returns the fields of a view that make no frame when only they change: in the overview, what the Go runtime says
+// about the program.
+func more(view string) []byte {
+	if view != "overview" {
+		return nil
+	}
+	s := []metrics.Sample{
+		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"},
+	}
+	metrics.Read(s)
+	percent := 0.0 // of the available processor time since the start, as of the last cycle
+	if all := s[4].Value.Float64(); all > 0 {
+		percent = 100 * s[3].Value.Float64() / all
+	}
+	body, _ := json.Marshal(object{
+		"goroutines": s[0].Value.Uint64(), "heapBytes": s[1].Value.Uint64(), "gcs": s[2].Value.Uint64(), "gcPercent": percent,
+	})
+	return append(append([]byte(`"program":`), body...), ',')
 }
 
 // overview shows everything in short.

@@ -16,7 +16,6 @@ const storeEvery = 2 * time.Second
 type cache struct {
 	inspect.StoredQueue
 	page *Page
-	id   string
 
 	mu    sync.Mutex
 	asked time.Time
@@ -76,24 +75,15 @@ func (c *cache) answer(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// itemsSource shows items of a queue, their number, and one of them.
-type itemsSource struct {
-	page  *Page
-	queue *cache
-	known inspect.Items // of count and item
-	query inspect.ItemQuery
-	id    int64
-}
-
-// items shows a page of items of a queue.
-func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
-	got, err := v.queue.Items(ctx, v.query)
-	if err != nil {
-		return nil, err
-	}
-	items := append([]inspect.StoredItem{}, got.Items...)
-	for i := range items {
-		v.page.clean(&items[i])
-	}
-	return object{"queue": v.queue.id, "items": items, "next": got.Next}, nil
+// itemsOf shows a page of items of a queue.
+func (p *Page) itemsOf(q query) (source, error) {
+	c, err := choose(p.queues, "queue", q.of)
+	return func(ctx context.Context, _ effort) (any, error) {
+		got, err := c.is.Items(ctx, q.items)
+		items := append([]inspect.StoredItem{}, got.Items...)
+		for i := range items {
+			p.clean(&items[i])
+		}
+		return object{"queue": c.id, "items": items, "next": got.Next}, err
+	}, err
 }

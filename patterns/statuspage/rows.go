@@ -3,7 +3,6 @@ package statuspage
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -186,12 +185,7 @@ func cutTo(text string, most int) string {
 }
 
 // typeOf returns the type: nothing else is shown of values and payloads, and of items without Options.Show.
-func typeOf(v any) string {
-	if v == nil {
-		return ""
-	}
-	return cut(reflect.TypeOf(v).String())
-}
+func typeOf(v any) string { return cut(strings.TrimPrefix(fmt.Sprintf("%T", v), "<nil>")) }
 
 func stamp(t time.Time) string {
 	if t.IsZero() {

@@ -39,6 +39,12 @@ type gateRow struct {
 	pattern string     // before Redact
 }
 
+func (p *Page) signals(q query) (source, error) {
+	s, err := choose(p.sinks, "sink", q.of)
+	v := &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}
+	return v.frame, err
+}
+
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	stats := v.sink.is.Stats()
 	var found []core.Signal

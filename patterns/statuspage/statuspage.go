@@ -151,14 +151,14 @@ func New(opts Options) (*Page, error) {
 	var queues []*entry[inspect.StoredQueue]
 	queues, errs[2] = entries(opts, "Queues", opts.Queues)
 	for _, q := range queues {
-		p.queues = append(p.queues, &entry[*cache]{q.id, &cache{StoredQueue: q.is, page: p, id: q.id}})
+		p.queues = append(p.queues, &entry[*cache]{q.id, &cache{StoredQueue: q.is, page: p}})
 	}
 	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
-	p.times(60) // from now on, the coordinators count
+	p.times(60)(p.ctx, whole) // from now on, the coordinators count
 	return p, nil
 }
 

@@ -85,17 +85,12 @@ func (p *Page) join(q query, peer string) (*view, error) {
 	}
 	v := h.views[q]
 	if v == nil {
-		from, err := p.newSource(q)
+		kind := viewKinds[q.view]
+		from, err := kind.open(p, q)
 		if err != nil {
 			return nil, err
 		}
-		v = &view{name: q.view, source: from, every: frameEvery, turn: make(chan struct{}, 1)}
-		switch q.view {
-		case "items", "item", "count", "schedule": // these ask a store, or a scheduler
-			v.every = storeEvery
-		case "graph", "time":
-			v.every = time.Second
-		}
+		v = &view{name: q.view, source: from, every: kind.every, turn: make(chan struct{}, 1)}
 		h.views[q] = v
 	}
 	v.clients++
