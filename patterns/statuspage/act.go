@@ -85,8 +85,8 @@ type kind struct {
 	find   func(*Page, Action) (deed, error)
 }
 
-// of are the fields that say which items of a queue.
-const of = "queue state lane class key error limit"
+// itemFields are the fields that say which items of a queue.
+const itemFields = "queue state lane class key error limit"
 
 var kinds = map[string]kind{
 	"cancel": on("coordinator operation", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
@@ -104,15 +104,17 @@ var kinds = map[string]kind{
 	"discard":     on("queue item", (*Page).queue, func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Discard(ctx, a.Item)) }),
 	"pauseQueue":  on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Pause(ctx)) }),
 	"resumeQueue": on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Resume(ctx)) }),
-	"againAll":    on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.AgainAll(ctx, a.match()) }),
-	"discardAll":  on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.DiscardAll(ctx, a.match()) }),
-	"cancelAll": on(of, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) {
+	"againAll":    on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.AgainAll(ctx, a.match()) }),
+	"discardAll":  on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.DiscardAll(ctx, a.match()) }),
+	"cancelAll": on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) {
 		return q.CancelAll(ctx, a.match(), fmt.Sprintf("statuspage: %s: cancelled by %s", a.page, a.Who))
 	}),
-	"pauseSchedule":  on("schedules schedule", (*Page).plan, func(_ context.Context, s plan, _ Action) (int, error) { return s.Pause(s.name), nil }),
-	"resumeSchedule": on("schedules schedule", (*Page).plan, func(_ context.Context, s plan, _ Action) (int, error) { return s.Resume(s.name), nil }),
-	"runNow":         on("schedules schedule", (*Page).plan, func(ctx context.Context, s plan, _ Action) (int, error) { return one(s.RunNow(ctx, s.name)) }),
-	"retract":        on("sink signal", (*Page).sink, func(_ context.Context, s *core.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
+	"pauseSchedule":  plans(func(_ context.Context, s inspect.Schedules, name string) (int, error) { return s.Pause(name), nil }),
+	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (int, error) { return s.Resume(name), nil }),
+	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (int, error) {
+		return one(s.RunNow(ctx, name))
+	}),
+	"retract": on("sink signal", (*Page).sink, func(_ context.Context, s *core.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
 }
 
 // on makes a kind of action on what find returns.
@@ -155,10 +157,13 @@ func (p *Page) items(a Action) (inspect.Items, error) {
 // maxChanged is how many items one action changes.
 const maxChanged = 500
 
+// match selects the items of an action.
 func (a Action) match() inspect.ItemQuery {
-	match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
-	match.Limit = min(cmp.Or(a.Limit, maxChanged), maxChanged)
-	return match
+	limit, state := min(cmp.Or(a.Limit, maxChanged), maxChanged), cmp.Or(a.State, "halted|dead")
+	if state == "any" {
+		state = ""
+	}
+	return inspect.ItemQuery{State: state, Lane: a.Lane, Class: a.Class, Key: a.Key, Err: a.Error, Limit: limit}
 }
 
 func (p *Page) sink(a Action) (*core.Sink, error) {
@@ -166,22 +171,19 @@ func (p *Page) sink(a Action) (*core.Sink, error) {
 	return s.is, err
 }
 
-// A plan is one of the schedules.
-type plan struct {
-	inspect.Schedules
-	name string
-}
-
-func (p *Page) plan(a Action) (plan, error) {
-	group, err := pick(p.schedules, "group of schedules", a.Schedules)
-	if err != nil {
-		return plan{}, err
-	}
-	s, err := scheduleOf(group, a.Schedule)
-	if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
-		err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
-	}
-	return plan{group.is, s.Name}, err
+// plans makes a kind of action on a schedule. A name is that which the page shows.
+func plans(do func(context.Context, inspect.Schedules, string) (int, error)) kind {
+	return kind{"schedules schedule", func(p *Page, a Action) (deed, error) {
+		group, err := pick(p.schedules, "group of schedules", a.Schedules)
+		if err != nil {
+			return nil, err
+		}
+		s, err := scheduleOf(group, a.Schedule)
+		if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
+			err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
+		}
+		return func(ctx context.Context) (int, error) { return do(ctx, group.is, s.Name) }, err
+	}}
 }
 
 const maxAction, maxLimit = 16 << 10, 1_000_000 // largest JSON in bytes, and largest limit that an action sets

@@ -1,7 +1,9 @@
 package statuspage
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"embed"
 	"encoding/json"
@@ -55,7 +57,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 && r.ProtoMajor < 2 {
 			w.Header().Set("Connection", "close") // otherwise net/http first reads the rest of the body
 		}
-		p.fail(w, err)
+		f := p.failure(err)
+		if maps.Copy(w.Header(), f.header); f.code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "2")
+		}
+		p.answer(w, f.code, f.body())
 	}
 }
 
@@ -140,15 +146,6 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 	w.Write(body)
 }
 
-func (p *Page) fail(w http.ResponseWriter, err error) {
-	f := p.failure(err)
-	maps.Copy(w.Header(), f.header)
-	if f.code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "2")
-	}
-	p.answer(w, f.code, f.body())
-}
-
 // failure returns the failure in an error. Any other error is an error of the program.
 func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
@@ -160,4 +157,32 @@ func (p *Page) failure(err error) failure {
 func (f failure) body() []byte {
 	body, _ := json.Marshal(map[string]string{"error": cut(f.text)})
 	return body
+}
+
+// minZipped is how long a body must be to be compressed. Below it, most bodies fit into one packet.
+const minZipped = 1024
+
+// compressed returns a body in the encoding that the client accepts, and sets the headers that say so.
+func compressed(w http.ResponseWriter, r *http.Request, body []byte) []byte {
+	w.Header().Set("Vary", "Accept-Encoding")
+	if len(body) < minZipped || !acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		return body
+	}
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	z.Write(body) // a buffer returns no error
+	z.Close()
+	w.Header().Set("Content-Encoding", "gzip")
+	return small.Bytes()
+}
+
+// acceptsGzip reports whether gzip is in a list such as "br;q=1.0, gzip;q=0.8". A quality of 0 forbids it.
+func acceptsGzip(list string) bool {
+	for coding := range strings.SplitSeq(list, ",") {
+		name, quality, found := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";q=")
+		if strings.EqualFold(name, "gzip") {
+			return !found || strings.ContainsAny(quality, "123456789")
+		}
+	}
+	return false
 }

@@ -60,10 +60,7 @@ func more(view string) []byte {
 		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"},
 	}
 	metrics.Read(s)
-	percent := 0.0 // of the available processor time since the start, as of the last cycle
-	if all := s[4].Value.Float64(); all > 0 {
-		percent = 100 * s[3].Value.Float64() / all
-	}
+	percent := 100 * s[3].Value.Float64() / max(s[4].Value.Float64(), 1e-9) // since the start, as of the last cycle
 	body, _ := json.Marshal(object{
 		"goroutines": s[0].Value.Uint64(), "heapBytes": s[1].Value.Uint64(), "gcs": s[2].Value.Uint64(), "gcPercent": percent,
 	})

@@ -76,8 +76,8 @@ func parse(view string, values url.Values) (q query, err error) {
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
 	}
-	q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
-	q.items.After, q.items.Limit = values.Get("after"), q.Limit
+	q.items = Action{State: values.Get("state"), Lane: q.Lane, Class: q.Class, Key: q.Key, Error: values.Get("error"), Limit: q.Limit}.match()
+	q.items.After = values.Get("after")
 	q.minutes = int(number("minutes", "5", 60))
 	switch text := values.Get("status"); {
 	case !slices.Contains([]int{1, 5, 60}, q.minutes):
@@ -90,13 +90,6 @@ func parse(view string, values url.Values) (q query, err error) {
 		err = invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
 	return q, err
-}
-
-func itemQuery(state, lane, class, key, text string) inspect.ItemQuery {
-	if state = cmp.Or(state, "halted|dead"); state == "any" {
-		state = ""
-	}
-	return inspect.ItemQuery{State: state, Lane: lane, Class: class, Key: key, Err: text}
 }
 
 func invalid(format string, args ...any) error {

@@ -3,7 +3,6 @@ package statuspage
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -100,22 +99,21 @@ func (p *Page) signalRow(s core.Signal) signalRow {
 	}
 }
 
-// locate returns the id of the coordinator of an operation, or "" for none. If only one coordinator
-// has the given name, it is that one.
-func (p *Page) locate(id core.OperationID, name string) string {
-	named := func(c *coordinator) bool { return id != 0 && (name == "" || c.is.Name() == name) }
-	for i, c := range p.coordinators {
-		if !named(c) {
+// locate returns the id of the coordinator of an operation, or "" for none. If none of those with the given name shows the
+// operation, it is the last of them.
+func (p *Page) locate(id core.OperationID, name string) (last string) {
+	for _, c := range p.coordinators {
+		if id == 0 || name != "" && c.is.Name() != name {
 			continue
-		}
-		if name != "" && !slices.ContainsFunc(p.coordinators[i+1:], named) {
-			return c.id // the only coordinator of that name, or the last
 		}
 		if _, ok := c.is.Lookup(id); ok {
 			return c.id
 		}
+		if name != "" {
+			last = c.id
+		}
 	}
-	return ""
+	return last
 }
 
 // A causeRow is a signal that led to another one.
@@ -143,10 +141,9 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		if !isOwn && !all {
 			continue
 		}
-		s := r.Signal
 		row := waitRow{Kind: r.Kind, Text: p.words(r), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
-		row.ID = cmp.Or(s.Operation, r.Holder)
-		row.Coordinator = p.locate(row.ID, r.Of+s.Source)
+		row.ID = cmp.Or(r.Signal.Operation, r.Holder)
+		row.Coordinator = p.locate(row.ID, r.Of+r.Signal.Source)
 		if isOwn {
 			texts = append(texts, row.Text)
 		} else {

@@ -24,12 +24,7 @@ type signalsSource struct {
 	started  bool
 	skipped  uint64 // signals that came too fast to look at
 	tail     []signalRow
-	families map[string]int
-}
-
-type familyRow struct {
-	Family string `json:"family"` // the name up to the first dot or colon; "": all others
-	Count  int    `json:"count"`
+	families map[string]int // by the name up to the first dot or colon; "": all others
 }
 
 type gateRow struct {
@@ -60,11 +55,10 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		v.tail = append(v.tail, v.page.signalRow(s))
 	}
 	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.Limit))
-	families := []familyRow{}
-	for _, name := range slices.Sorted(maps.Keys(v.families)) {
-		families = append(families, familyRow{name, v.families[name]})
+	families, largest := []object{}, func(a, b string) int { return cmp.Or(v.families[b]-v.families[a], cmp.Compare(a, b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(v.families), largest) {
+		families = append(families, object{"family": name, "count": v.families[name]})
 	}
-	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
 	return object{
 		"sink": v.sink.id, "signals": append([]signalRow{}, v.tail...), "last": v.last, "skipped": v.skipped,
 		"families": families, "held": v.held(), "allHeld": stats.Held,
