@@ -69,7 +69,7 @@ type Action struct {
 	Key   string `json:"key,omitempty"`
 	Error string `json:"error,omitempty"`
 
-	page    string
+	page    string // for causes: only a deed has it
 	Who     string `json:"-"` // the person that asks for it: see [Options.Who]
 	Done    bool   `json:"-"` // in SignalActed: the action changed something
 	Changed int    `json:"-"` // in SignalActed: how many items, signals or other things it changed
@@ -121,6 +121,7 @@ var kinds = map[string]kind{
 func on[T any](fields string, find func(*Page, Action) (T, error), do func(context.Context, T, Action) (int, error)) kind {
 	return kind{fields, func(p *Page, a Action) (deed, error) {
 		it, err := find(p, a)
+		a.page = p.opts.Name
 		return func(ctx context.Context) (int, error) { return do(ctx, it, a) }, err
 	}}
 }
@@ -232,7 +233,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	if err := a.read(http.MaxBytesReader(w, r.Body, maxAction)); err != nil {
 		return p.count(&p.stats.Unreadable, err)
 	}
-	a.page, a.Who = p.opts.Name, p.opts.Who(r)
+	a.Who = p.opts.Who(r)
 	var do deed
 	missing := p.tried(func() (err error) { do, err = kinds[a.Kind].find(p, a); return err })
 	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text

@@ -63,6 +63,7 @@
 // the window of the sink, so raising a signal costs nothing more. If there are too many new
 // signals for a frame, it skips some and counts them.
 //
+// The overview has about 400 bytes for each coordinator: with 10,000, a frame is 4 MB.
 // A query that must search, for example for a key among many operations, costs as much as
 // the method Operations of a coordinator. A search in all coordinators, and the groups of
 // errors, look at 50,000 operations of each. The views of waits and of time come once a second

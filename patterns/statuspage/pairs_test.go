@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,9 +19,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// Fault avoided: a coordinator that a program makes anew behind one Inspector counts from 0 again, and its ids may be
+// Fault avoided: a coordinator that a program makes again behind one Inspector counts from 0 again, and its ids may be
 // smaller. Then the throughput was nonsense, and nothing seemed to wait.
-func TestCoordinatorMadeAnew(t *testing.T) {
+func TestCoordinatorMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := func(ctx context.Context, item string) error {
 			if item == "" {
@@ -36,18 +37,28 @@ func TestCoordinatorMadeAnew(t *testing.T) {
 		}
 		enqueue(t, was, "a", "b")
 		synctest.Wait()
-		anew := &struct{ core.Control }{was.Control}
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{anew}})
+		again := &struct{ core.Control }{was.Control}
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{again}})
 		get(t, p, "overview")
 		time.Sleep(1500 * time.Millisecond)
 		was.Close()
-		anew.Control = later.Control
+		again.Control = later.Control
 		enqueue(t, later, "a", "b")
 		time.Sleep(2 * time.Second)
 		o := get(t, p, "overview")
 		assert.Equal(t, []any{0.0, 0.0}, o.at("coordinators", 0, "throughput"))
 		assert.Equal(t, "2000-01-01T00:00:01.500Z", o.at("coordinators", 0, "oldest"))
 	})
+}
+
+// Fault avoided: a script that goes on after a restart of the program, with the last Seq of before, got no signals.
+func TestSignalsAfterARestart(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Raise("a")
+	p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+	o := get(t, p, "signals?after=4711")
+	assert.Equal(t, []any{"a"}, o.each("signals", "name"))
+	assert.Empty(t, get(t, p, fmt.Sprint("signals?after=", o["last"]))["signals"])
 }
 
 // Fault avoided: the time of New grew with the third power of the number of equal names.

@@ -21,10 +21,9 @@ type signalsSource struct {
 	query    query
 	last     uint64 // newest Seq looked at
 	raised   uint64 // SinkStats.Raised at that time
-	started  bool
 	skipped  uint64 // signals that came too fast to look at
 	tail     []signalRow
-	families map[string]int // by the name up to the first dot or colon; "": all others
+	families map[string]int // nil before the first frame; by the name up to the first dot or colon; "": all others
 }
 
 type gateRow struct {
@@ -36,7 +35,7 @@ type gateRow struct {
 
 func (p *Page) signals(q query) (source, error) {
 	s, err := choose(p.sinks, "sink", q.of)
-	v := &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}
+	v := &signalsSource{page: p, sink: s, query: q, last: uint64(q.After)}
 	return v.frame, err
 }
 
@@ -89,8 +88,10 @@ func (v *signalsSource) held() []signalRow {
 // from returns the Seq after which the next frame looks. It counts the signals that this
 // skips, except in the first frame, which looks only at the newest.
 func (v *signalsSource) from(raised uint64) uint64 {
-	if !v.started {
-		v.started, v.raised = true, raised
+	if v.families == nil {
+		if v.families, v.raised = map[string]int{}, raised; v.last > raised { // it is of another sink, before a restart
+			v.last = 0
+		}
 		return max(v.last, raised-min(raised, maxFirst))
 	}
 	skip := raised - v.raised
