@@ -23,6 +23,7 @@ type operationsSource struct {
 	known   map[core.OperationID]*answer
 	frames  int
 	matches int
+	last    core.OperationID // that matches, if there are no more
 	more    bool
 	recount time.Time // the matches are not counted again before
 }
@@ -70,29 +71,27 @@ func (o *operationsSource) found() (found []hit, next core.OperationID) {
 	if o.text != "" {
 		return o.search(), 0
 	}
-	page := o.query
-	page.Limit++
-	for s := range o.in[0].is.Operations(page) {
-		if len(found) == o.query.Limit {
-			next = found[len(found)-1].ID
-			break
-		}
+	found = make([]hit, 0, o.query.Limit)
+	for s := range o.in[0].is.Operations(o.query) {
 		found = append(found, hit{o.in[0], s})
 	}
-	o.count(len(found), next == 0)
+	o.count(len(found))
+	if n := len(found); n == o.query.Limit && (o.more || found[n-1].ID != o.last) {
+		next = found[n-1].ID
+	}
 	return found, next
 }
 
 // count counts what matches the query. If that is costly, it does so at less than a thousandth of the time.
-func (o *operationsSource) count(shown int, isLast bool) {
+func (o *operationsSource) count(shown int) {
 	start := time.Now()
-	if isLast && o.query.After == 0 {
+	if shown < o.query.Limit && o.query.After == 0 {
 		o.matches, o.more = shown, false
 	} else if !start.Before(o.recount) {
 		all, n := o.query, 0
 		all.After, all.Limit = 0, maxMatches+1
-		for range o.in[0].is.Operations(all) {
-			n++
+		for s := range o.in[0].is.Operations(all) {
+			n, o.last = n+1, s.ID
 		}
 		o.matches, o.more = min(n, maxMatches), n > maxMatches
 		o.recount = time.Now().Add(max(2*time.Second, 1000*time.Since(start)))
