@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +20,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
+
+// present leads to the coordinator that the program has at present.
+type present struct {
+	core.Inspector
+	is atomic.Pointer[core.Coordinator[string]]
+}
+
+func (p *present) Stats() core.Stats { return p.is.Load().Stats() }
+
+func (p *present) Operations(q core.OperationQuery) iter.Seq[core.Snapshot] {
+	return p.is.Load().Operations(q)
+}
 
 // Fault avoided: a coordinator that a program makes again behind one Inspector counts from 0 again, and its ids may be
 // smaller. Then the throughput was nonsense, and nothing seemed to wait.
@@ -37,12 +51,13 @@ func TestCoordinatorMadeAgain(t *testing.T) {
 		}
 		enqueue(t, was, "a", "b")
 		synctest.Wait()
-		again := &struct{ core.Control }{was.Control}
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{again}})
+		shown := &present{Inspector: was}
+		shown.is.Store(was)
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{shown}})
 		get(t, p, "overview")
 		time.Sleep(1500 * time.Millisecond)
 		was.Close()
-		again.Control = later.Control
+		shown.is.Store(later)
 		enqueue(t, later, "a", "b")
 		time.Sleep(2 * time.Second)
 		o := get(t, p, "overview")
