@@ -25,9 +25,6 @@ var PageRefused = statuspage.Refused
 // PageAction is [statuspage.Action]: An Action is a change that a request asks for.
 type PageAction = statuspage.Action
 
-// PageStats is [statuspage.Stats]: Stats count requests for actions by result.
-type PageStats = statuspage.Stats
-
 // PageLoopback is [statuspage.Loopback]: Loopback is an Options.View for requests from
 // a loopback address without a header of a proxy, such as X-Forwarded-For.
 func PageLoopback(r *http.Request) bool {
@@ -51,3 +48,6 @@ type Page = statuspage.Page
 func NewPage(opts statuspage.Options) (*statuspage.Page, error) {
 	return statuspage.New(opts)
 }
+
+// PageStats is [statuspage.Stats]: Stats count requests for actions by result.
+type PageStats = statuspage.Stats

@@ -201,10 +201,12 @@ func TestPage(t *testing.T) {
 		b.until(`document.querySelectorAll(".dead tbody tr").length === 1`)
 		b.click(`button[aria-label="Discard all that match of invoices"]`)
 		b.until(`document.querySelector("#ask-title").textContent === "Discard 1 item of invoices?" && document.querySelector("#ask-text").textContent.startsWith("They are halted or dead, with key ada.")`)
+		mails.bill("ada") // no more are discarded than the person is asked about
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
 		b.click("#ask-yes")
 		b.until(`document.querySelector("#said").textContent === "Done, 1 changed: discard 1 item of invoices"`)
 		b.open(address + "#queues?state=any")
-		b.until(`[...document.querySelectorAll(".dead tbody .status")].map((s) => s.textContent).sort().join() === "cancelled,dead"`)
+		b.until(`[...document.querySelectorAll(".dead tbody .status")].map((s) => s.textContent).sort().join() === "cancelled,dead,dead"`)
 		b.click(`.dead tbody tr:has([data-status="dead"]) a`)
 		b.until(`document.querySelector("h1").textContent === "Item 2 of invoices"`)
 		b.until(`document.querySelector(".attempts tbody .error").textContent.includes("smtp: 550 no mailbox of bob") && document.querySelector(".why").innerText.includes("dead")`)

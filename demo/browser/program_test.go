@@ -43,7 +43,8 @@ type program struct {
 	queue   inspect.StoredQueue
 	item    int64 // of the queue
 	plans   inspect.Schedules
-	name    func(string) string // makes all names
+	name    func(string) string       // makes all names
+	bill    func(customers ...string) // adds items to the queue of a shop
 }
 
 // newShop starts a program with a durable queue and a scheduler.
@@ -60,7 +61,8 @@ func newShop(t testing.TB) *program {
 		running.Wait()
 		invoices.Close()
 	})
-	core.Must(invoices.EnqueueAll(ctx, []string{"ada", "bob"}))
+	p.bill = func(customers ...string) { core.Must(invoices.EnqueueAll(ctx, customers)) }
+	p.bill("ada", "bob")
 	p.item = 1
 	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{
 		{Name: "cleanup", Cron: "@hourly", Signal: "cleanup.due", Description: "removes what nobody asked for in a month"},

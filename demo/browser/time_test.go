@@ -17,7 +17,7 @@ func TestTime(t *testing.T) {
 		need(t, "there is no axe-core: %v", err)
 	}
 	shop := newShop(t)
-	page := core.Must(statuspage.New(statuspage.Options{Title: "shop", Coordinators: []core.Inspector{shop.orders, shop.uploads}}))
+	page := core.Must(statuspage.New(statuspage.Options{Title: "shop", Coordinators: []core.Inspector{shop.orders, shop.uploads, shop.mails}, MaxTimes: 5}))
 	site := httptest.NewServer(page)
 	defer site.Close()
 	defer page.Close()
@@ -32,6 +32,7 @@ func TestTime(t *testing.T) {
 	last := `document.querySelector(".times tbody tr:last-child")`
 	b.until(last + `.querySelector(".num").textContent === "60" && /^p50 .* · p95 \d+ ms · p99 \d+ ms$/.test(` + last + `.lastChild.innerText)`)
 	b.until(last + `.querySelector("path").getAttribute("d").length > 20 && /^The bars are for times from .* to \d/.test(document.querySelector(".table + .note").textContent)`)
+	b.until(`[...document.querySelectorAll(".note")].at(-1).textContent === "The option MaxTimes leaves out 1 more coordinator."`)
 	b.each(func(name string) {
 		b.accessible(source, "time "+name)
 		if wide := value[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/trace"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -108,11 +109,8 @@ func New(sink *core.Sink, opts Options) (*Recorder, error) {
 	}
 	r := &Recorder{opts: opts, sink: sink}
 	r.flight = trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: opts.MinAge, MaxBytes: opts.MaxBytes})
-	r.c, err = core.NewCoordinator(r.work, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxQueued: 1})
-	if err == nil {
-		err = r.flight.Start()
-	}
-	if err != nil {
+	r.c = core.Must(core.NewCoordinator(r.work, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxQueued: 1}))
+	if err := r.flight.Start(); err != nil {
 		return nil, fmt.Errorf("flightrecorder: %w", err)
 	}
 	var next atomic.Int64
@@ -191,10 +189,8 @@ func (r *Recorder) report(cause core.Signal) Report {
 	for _, c := range r.opts.Coordinators {
 		report.Stats[c.Name()], report.Busy[c.Name()] = c.Stats(), inspect.Busy(c, maxListed)
 	}
-	for s := range r.sink.Sense(core.Query{}) {
-		report.Signals = append(report.Signals, s)
-		report.Signals = report.Signals[max(0, len(report.Signals)-maxListed):]
-	}
+	report.Signals = slices.Collect(r.sink.Sense(core.Query{}))
+	report.Signals = report.Signals[max(0, len(report.Signals)-maxListed):]
 	return report
 }
 

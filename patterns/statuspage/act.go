@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"mime"
 	"net/http"
@@ -41,7 +40,7 @@ var (
 //	pause, resume                 Coordinator
 //	limit                         Coordinator, Limit
 //	again, discard                Queue, Item
-//	againAll, discardAll          Queue; State, Lane, Class, Key and Error say which items
+//	againAll, discardAll          Queue; State, Lane, Class, Key and Error say which items, and Limit how many
 //	cancelAll                     like discardAll
 //	pauseQueue, resumeQueue       Queue
 //	pauseSchedule, resumeSchedule Schedules, Schedule
@@ -70,6 +69,7 @@ type Action struct {
 	Key   string `json:"key,omitempty"`
 	Error string `json:"error,omitempty"`
 
+	page    string // for causes: only a deed has it
 	Who     string `json:"-"` // the person that asks for it: see [Options.Who]
 	Done    bool   `json:"-"` // in SignalActed: the action changed something
 	Changed int    `json:"-"` // in SignalActed: how many items, signals or other things it changed
@@ -81,43 +81,54 @@ type deed func(context.Context) (int, error)
 
 // A kind of action has its own fields. It finds the object of an action.
 type kind struct {
-	fields []string
+	fields string
 	find   func(*Page, Action) (deed, error)
 }
 
+// itemFields are the fields that say which items of a queue.
+const itemFields = "queue state lane class key error limit"
+
 var kinds = map[string]kind{
-	"cancel": steers(func(p *Page, c inspect.Actions, a Action) (bool, error) {
-		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
-	}, "operation"),
-	"evict":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
-	"pause":  steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Pause(); return true, nil }),
-	"resume": steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Resume(); return true, nil }),
-	"limit":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
-	"again":  serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) { return q.Again(ctx, a.Item) }, "item"),
-	"discard": serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) {
-		return q.Discard(ctx, a.Item)
-	}, "item"),
-	"againAll":      servesMany(silently(inspect.Items.AgainAll)),
-	"discardAll":    servesMany(silently(inspect.Items.DiscardAll)),
-	"cancelAll":     servesMany(inspect.Items.CancelAll),
-	"pauseQueue":    serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
-	"resumeQueue":   serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
-	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
-	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) {
-		return s.Resume(name) > 0, nil
+	"cancel": on("coordinator operation", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return once(c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", a.page, a.Operation, a.Who)), nil)
 	}),
-	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (bool, error) {
-		return done(s.RunNow(ctx, name))
+	"evict": on("coordinator operation", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return once(c.Evict(a.Operation), nil)
 	}),
-	"retract": {[]string{"sink", "signal"}, func(p *Page, a Action) (deed, error) {
-		s, err := pick(p.sinks, "sink", a.Sink)
-		return func(context.Context) (int, error) { return s.is.Retract(a.Signal), nil }, err
-	}},
+	"pause":  on("coordinator", (*Page).steered, func(_ context.Context, c inspect.Actions, _ Action) (int, error) { c.Pause(); return 1, nil }),
+	"resume": on("coordinator", (*Page).steered, func(_ context.Context, c inspect.Actions, _ Action) (int, error) { c.Resume(); return 1, nil }),
+	"limit": on("coordinator limit", (*Page).steered, func(_ context.Context, c inspect.Actions, a Action) (int, error) {
+		return one(c.SetMaxConcurrency(a.Limit))
+	}),
+	"again":       on("queue item", (*Page).queue, func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Again(ctx, a.Item)) }),
+	"discard":     on("queue item", (*Page).queue, func(ctx context.Context, q *cache, a Action) (int, error) { return once(q.Discard(ctx, a.Item)) }),
+	"pauseQueue":  on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Pause(ctx)) }),
+	"resumeQueue": on("queue", (*Page).queue, func(ctx context.Context, q *cache, _ Action) (int, error) { return one(q.Resume(ctx)) }),
+	"againAll":    on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.AgainAll(ctx, a.match()) }),
+	"discardAll":  on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) { return q.DiscardAll(ctx, a.match()) }),
+	"cancelAll": on(itemFields, (*Page).items, func(ctx context.Context, q inspect.Items, a Action) (int, error) {
+		return q.CancelAll(ctx, a.match(), fmt.Sprintf("statuspage: %s: cancelled by %s", a.page, a.Who))
+	}),
+	"pauseSchedule":  plans(func(_ context.Context, s inspect.Schedules, name string) (int, error) { return s.Pause(name), nil }),
+	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (int, error) { return s.Resume(name), nil }),
+	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (int, error) {
+		return one(s.RunNow(ctx, name))
+	}),
+	"retract": on("sink signal", (*Page).sink, func(_ context.Context, s *core.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
 }
 
-func done(err error) (bool, error) { return err == nil, err }
+// on makes a kind of action on what find returns.
+func on[T any](fields string, find func(*Page, Action) (T, error), do func(context.Context, T, Action) (int, error)) kind {
+	return kind{fields, func(p *Page, a Action) (deed, error) {
+		it, err := find(p, a)
+		a.page = p.opts.Name
+		return func(ctx context.Context) (int, error) { return do(ctx, it, a) }, err
+	}}
+}
 
-// once is a change of one thing.
+// one is a change of one thing, unless there is an error, and once is one if it was changed.
+func one(err error) (int, error) { return once(err == nil, err) }
+
 func once(changed bool, err error) (int, error) {
 	if changed {
 		return 1, err
@@ -125,65 +136,54 @@ func once(changed bool, err error) (int, error) {
 	return 0, err
 }
 
-// steers makes a kind of action on a coordinator.
-func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...string) kind {
-	return kind{append(fields, "coordinator"), func(p *Page, a Action) (deed, error) {
-		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
-		steered, ok := c.is.(inspect.Actions)
-		if err == nil && !ok {
-			err = invalid("coordinator %q cannot be steered", c.id)
-		}
-		return func(context.Context) (int, error) { return once(do(p, steered, a)) }, err
-	}}
+func (p *Page) steered(a Action) (inspect.Actions, error) {
+	c, err := pick(p.coordinators, "coordinator", a.Coordinator)
+	steered, ok := c.is.(inspect.Actions)
+	if err == nil && !ok {
+		err = invalid("coordinator %q cannot be steered", c.id)
+	}
+	return steered, err
 }
 
-// serves makes a kind of action on a queue.
-func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error), fields ...string) kind {
-	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
-		q, err := pick(p.queues, "queue", a.Queue)
-		return func(ctx context.Context) (int, error) {
-			defer p.caches[slices.Index(p.queues, q)].expire()
-			return once(do(ctx, q.is, a))
-		}, err
-	}}
+func (p *Page) queue(a Action) (*cache, error) {
+	q, err := pick(p.queues, "queue", a.Queue)
+	return q.is, err
+}
+
+func (p *Page) items(a Action) (inspect.Items, error) {
+	_, known, err := known(pick(p.queues, "queue", a.Queue))
+	return known, err
 }
 
 // maxChanged is how many items one action changes.
 const maxChanged = 500
 
-// manyItems is a method of inspect.Items that changes all items that match, for a reason.
-type manyItems func(inspect.Items, context.Context, inspect.ItemQuery, string) (int, error)
-
-// silently makes manyItems of a method that takes no reason.
-func silently(do func(inspect.Items, context.Context, inspect.ItemQuery) (int, error)) manyItems {
-	return func(q inspect.Items, ctx context.Context, match inspect.ItemQuery, _ string) (int, error) {
-		return do(q, ctx, match)
+// match selects the items of an action.
+func (a Action) match() inspect.ItemQuery {
+	limit, state := min(cmp.Or(a.Limit, maxChanged), maxChanged), cmp.Or(a.State, "halted|dead")
+	if state == "any" {
+		state = ""
 	}
+	return inspect.ItemQuery{State: state, Lane: a.Lane, Class: a.Class, Key: a.Key, Err: a.Error, Limit: limit}
 }
 
-// servesMany makes a kind of action on items of a queue.
-func servesMany(do manyItems) kind {
-	return kind{[]string{"queue", "state", "lane", "class", "key", "error"}, func(p *Page, a Action) (deed, error) {
-		q, err := pick(p.queues, "queue", a.Queue)
-		known, lacks := itemsOf(q)
-		return func(ctx context.Context) (int, error) {
-			defer p.caches[slices.Index(p.queues, q)].expire()
-			match := itemQuery(a.State, a.Lane, a.Class, a.Key, a.Error)
-			match.Limit = maxChanged
-			return do(known, ctx, match, fmt.Sprintf("statuspage: %s: cancelled by %s", p.opts.Name, a.Who))
-		}, cmp.Or(err, lacks)
-	}}
+func (p *Page) sink(a Action) (*core.Sink, error) {
+	s, err := pick(p.sinks, "sink", a.Sink)
+	return s.is, err
 }
 
-// plans makes a kind of action on a schedule.
-func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) kind {
-	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
+// plans makes a kind of action on a schedule. A name is that which the page shows.
+func plans(do func(context.Context, inspect.Schedules, string) (int, error)) kind {
+	return kind{"schedules schedule", func(p *Page, a Action) (deed, error) {
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)
-		isIt := func(s inspect.ScheduleStatus) bool { return s.Name == a.Schedule }
-		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // more than one schedule: the name is a pattern
-			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
+		if err != nil {
+			return nil, err
 		}
-		return func(ctx context.Context) (int, error) { return once(do(ctx, group.is, a.Schedule)) }, err
+		s, err := scheduleOf(group, a.Schedule)
+		if strings.ContainsAny(s.Name, "*?,") { // as a pattern, it names other schedules, too
+			err = absent("there is no schedule %q in %q that can be changed: the name is a pattern", a.Schedule, group.id)
+		}
+		return func(ctx context.Context) (int, error) { return do(ctx, group.is, s.Name) }, err
 	}}
 }
 
@@ -202,7 +202,7 @@ func (a *Action) read(from io.Reader) error {
 		return invalid("there is no action %q: the actions are %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	}
 	for name := range fields {
-		if name != "action" && !slices.Contains(is.fields, name) {
+		if name != "action" && !slices.Contains(strings.Fields(is.fields), name) {
 			return invalid("the action %q has fields that are not its own: %s", a.Kind, name)
 		}
 	}
@@ -212,46 +212,10 @@ func (a *Action) read(from io.Reader) error {
 	if json.HTMLEscape(&escaped, given.Bytes()); escaped.Len() != len(once) {
 		return invalid("a field is there twice")
 	}
-	if a.Kind == "limit" && (a.Limit < 1 || a.Limit > maxLimit) {
+	if _, given := fields["limit"]; (given || a.Kind == "limit") && (a.Limit < 1 || a.Limit > maxLimit) {
 		return invalid("the limit is %d, but must be 1 to %d", a.Limit, maxLimit)
 	}
 	return nil
-}
-
-// Stats count requests for actions by result. They always add up:
-//
-//	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
-//
-// Requests that View or the rule for hosts refuses are not counted.
-type Stats struct {
-	Requests   uint64 `json:"requests"`
-	Acted      uint64 `json:"acted"`      // allowed actions, done or failed
-	Denied     uint64 `json:"denied"`     // by Allow
-	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
-	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
-	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
-}
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
-// Stats returns the counters, all read at the same moment.
-func (p *Page) Stats() Stats {
-	p.hub.mu.Lock()
-	defer p.hub.mu.Unlock()
-	return p.stats
-}
-
-// count counts a request in one of the fields of stats, and returns its error.
-func (p *Page) count(field *uint64, err error) error {
-	p.hub.mu.Lock()
-	defer p.hub.mu.Unlock()
-	p.stats.Requests++
-	*field++
-	return err
 }
 
 // act does the action of a request, if it is allowed.
@@ -270,7 +234,8 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 		return p.count(&p.stats.Unreadable, err)
 	}
 	a.Who = p.opts.Who(r)
-	do, missing := kinds[a.Kind].find(p, a)
+	var do deed
+	missing := p.tried(func() (err error) { do, err = kinds[a.Kind].find(p, a); return err })
 	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text
 	if missing == nil {
 		shown = a
@@ -287,8 +252,10 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
 	if shown.Err = p.count(&p.stats.Acted, missing); missing == nil {
-		shown.Changed, shown.Err = do(ctx)
-		shown.Done = shown.Changed > 0
+		shown.Err = p.tried(func() (err error) { shown.Changed, err = do(ctx); return err })
+		if shown.Done = shown.Changed > 0; a.Queue != "" {
+			find(p.queues, a.Queue).is.expire()
+		}
 	}
 	Acted.Raise(p.opts.Sink, key, shown)
 	if shown.Err != nil {

@@ -2,9 +2,6 @@ package statuspage
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
@@ -12,25 +9,31 @@ import (
 // maxFirings is how many firings of a schedule are shown.
 const maxFirings = 20
 
-// count counts items of a queue.
-func (v itemsSource) count(ctx context.Context, _ effort) (any, error) {
-	n, err := v.known.Count(ctx, v.query)
-	return map[string]any{"queue": v.queue.id, "count": n}, err
+// countOf counts items of a queue.
+func (p *Page) countOf(q query) (source, error) {
+	id, known, err := known(choose(p.queues, "queue", q.of))
+	return func(ctx context.Context, _ effort) (any, error) {
+		n, err := known.Count(ctx, q.items)
+		return object{"queue": id, "count": n}, err
+	}, err
 }
 
-// item shows one item of a queue.
-func (v itemsSource) item(ctx context.Context, _ effort) (any, error) {
-	item, ok, err := v.known.Item(ctx, v.id)
-	if err == nil && !ok {
-		err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no item %d of %q, or no longer", v.id, v.queue.id)}
-	}
-	v.page.clean(&item.StoredItem)
-	item.Why, item.History = v.page.redacted(item.Why), append([]inspect.ItemAttempt{}, item.History...)
-	for i := range item.History {
-		a := &item.History[i]
-		a.State, a.Node, a.Err = cut(a.State), cut(a.Node), v.page.redacted(a.Err)
-	}
-	return map[string]any{"queue": v.queue.id, "item": item}, err
+// itemOf shows one item of a queue.
+func (p *Page) itemOf(q query) (source, error) {
+	id, known, err := known(choose(p.queues, "queue", q.of))
+	return func(ctx context.Context, _ effort) (any, error) {
+		item, ok, err := known.Item(ctx, int64(q.id))
+		if err == nil && !ok {
+			err = absent("there is no item %d of %q, or no longer", q.id, id)
+		}
+		p.clean(&item.StoredItem)
+		item.Why, item.History = p.redacted(item.Why), append([]inspect.ItemAttempt{}, item.History...)
+		for i := range item.History {
+			a := &item.History[i]
+			a.State, a.Node, a.Err = cut(a.State), cut(a.Node), p.redacted(a.Err)
+		}
+		return object{"queue": id, "item": item}, err
+	}, err
 }
 
 // clean makes an item fit to be shown.
@@ -39,18 +42,16 @@ func (p *Page) clean(item *inspect.StoredItem) {
 	item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
 }
 
-// itemsOf returns what a queue tells about its items.
-func itemsOf(q *entry[inspect.StoredQueue]) (inspect.Items, error) {
-	known, ok := q.is.(inspect.Items)
-	if !ok {
-		return nil, invalid("queue %q has no details of items, and no changes of many", q.id)
+// known returns the id of a queue, and what it tells about its items.
+func known(q *entry[*cache], err error) (string, inspect.Items, error) {
+	if err != nil {
+		return "", nil, err
 	}
-	return known, nil
-}
-
-type scheduleFrame struct {
-	scheduleRow
-	Firings []firingRow `json:"firings"` // the newest first
+	known, ok := q.is.StoredQueue.(inspect.Items)
+	if !ok {
+		err = invalid("queue %q has no details of items, and no changes of many", q.id)
+	}
+	return q.id, known, err
 }
 
 type firingRow struct {
@@ -59,21 +60,31 @@ type firingRow struct {
 }
 
 // schedule shows one schedule.
-func (p *Page) schedule(g *entry[inspect.Schedules], name string) (any, error) {
-	list := g.is.Status()
-	i := slices.IndexFunc(list, func(s inspect.ScheduleStatus) bool { return s.Name == name })
-	if i < 0 {
-		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", name, g.id)}
-	}
-	shown := scheduleFrame{p.scheduleRow(g, list[i]), []firingRow{}}
-	if known, ok := g.is.(inspect.Firings); ok {
-		firings := known.Firings(name)
-		for _, f := range firings[:min(len(firings), maxFirings)] {
-			f.State, f.Err = cut(f.State), p.redacted(f.Err)
-			shown.Firings = append(shown.Firings, firingRow{f, p.locate(f.Operation, "")})
+func (p *Page) schedule(q query) (source, error) {
+	g, err := choose(p.schedules, "group of schedules", q.of)
+	return func(context.Context, effort) (any, error) {
+		s, err := scheduleOf(g, q.text)
+		shown := p.scheduleRow(g, s)
+		shown.Firings = []firingRow{}
+		if known, ok := g.is.(inspect.Firings); ok {
+			firings := known.Firings(s.Name)
+			for _, f := range firings[:min(len(firings), maxFirings)] {
+				f.State, f.Err = cut(f.State), p.redacted(f.Err)
+				shown.Firings = append(shown.Firings, firingRow{f, p.locate(f.Operation, "")})
+			}
+		}
+		return shown, err
+	}, err
+}
+
+// scheduleOf finds a schedule by the name that the page shows.
+func scheduleOf(g *entry[inspect.Schedules], name string) (inspect.ScheduleStatus, error) {
+	for _, s := range g.is.Status() {
+		if cut(s.Name) == name {
+			return s, nil
 		}
 	}
-	return shown, nil
+	return inspect.ScheduleStatus{}, absent("there is no schedule %q in %q", name, g.id)
 }
 
 // scheduleRow is the row of a schedule.

@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -12,53 +13,43 @@ import (
 // maxStack is how many bytes of a stack are shown.
 const maxStack = 16_000
 
-type errorsFrame struct {
-	Groups []errorGroup `json:"groups"` // the largest first
-	Others int          `json:"others"` // failed operations that are in no group here
-	More   bool         `json:"more"`   // not all operations were looked at
-}
-
-type errorGroup struct {
-	Coordinator string       `json:"coordinator"`
-	Text        string       `json:"text"` // with # in place of numbers and ids
-	Count       int          `json:"count"`
-	First       string       `json:"first"` // when the first and the last of them ended
-	Last        string       `json:"last"`
-	Example     operationRow `json:"example"` // the last one
-	Stack       string       `json:"stack,omitempty"`
-}
-
-// failures puts the failed operations of the windows into groups with similar errors.
-func (p *Page) failures(in []*coordinator, limit int) errorsFrame {
+// failures puts the failed operations of the windows into groups with similar errors, the largest first.
+func (p *Page) failures(q query) (source, error) {
 	type found struct {
 		in *coordinator
 		inspect.ErrorGroup
 	}
-	var all []found
-	shown := errorsFrame{Groups: []errorGroup{}}
-	for _, c := range in {
-		err := p.guarded(func() {
-			groups, others, complete := inspect.Errors(c.is, func(err error) string { return p.redacted(err.Error()) })
-			shown.Others, shown.More = shown.Others+others, shown.More || !complete
-			for _, g := range groups {
-				all = append(all, found{c, g})
-			}
+	in, err := p.in(q, true)
+	return func(context.Context, effort) (any, error) {
+		var all []found
+		shown, others, more := []object{}, 0, false
+		for _, c := range in {
+			err := p.guarded(func() {
+				groups, rest, complete := inspect.Errors(c.is, func(err error) string { return p.said(err.Error) })
+				others, more = others+rest, more || !complete
+				for _, g := range groups {
+					all = append(all, found{c, g})
+				}
+			})
+			more = more || err != ""
+		}
+		slices.SortStableFunc(all, func(a, b found) int {
+			return cmp.Or(b.Count-a.Count, b.Example.Finished.Compare(a.Example.Finished))
 		})
-		shown.More = shown.More || err != ""
-	}
-	slices.SortStableFunc(all, func(a, b found) int {
-		return cmp.Or(b.Count-a.Count, b.Example.Finished.Compare(a.Example.Finished))
-	})
-	for i, g := range all {
-		if i >= limit {
-			shown.Others += g.Count
-			continue
+		for i, g := range all {
+			if i >= q.Limit {
+				others += g.Count
+				continue
+			}
+			row := object{
+				"coordinator": g.in.id, "text": g.Text, "count": g.Count,
+				"first": stamp(g.First), "last": stamp(g.Example.Finished), "example": p.operationRow(g.in, &g.Example),
+			}
+			if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
+				row["stack"] = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
+			}
+			shown = append(shown, row)
 		}
-		row := errorGroup{g.in.id, g.Text, g.Count, stamp(g.First), stamp(g.Example.Finished), p.operationRow(g.in, &g.Example), ""}
-		if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
-			row.Stack = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
-		}
-		shown.Groups = append(shown.Groups, row)
-	}
-	return shown
+		return object{"groups": shown, "others": others, "more": more}, nil
+	}, err
 }

@@ -17,7 +17,7 @@ func Frames(p *Page, text string) (frame func() []byte, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := p.join(q, "")
+	v, leave, err := p.join(q, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,5 +26,5 @@ func Frames(p *Page, text string) (frame func() []byte, end func(), err error) {
 		v.due = v.due.Add(-1 << 40)
 		body, _, _ := v.latest(p)
 		return body
-	}, func() { p.leave(q, v, "") }, nil
+	}, leave, nil
 }

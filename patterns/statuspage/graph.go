@@ -3,23 +3,15 @@ package statuspage
 import (
 	"cmp"
 	"context"
-	"net/http"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-type graphFrame struct {
-	inspect.WaitGraph
-	Edges []graphEdge `json:"edges"`
-}
-
 type graphEdge struct {
-	From  int    `json:"from"`
-	To    int    `json:"to"`
-	Text  string `json:"text,omitempty"`
-	Since string `json:"since,omitempty"`
-	Order bool   `json:"order,omitempty"` // the node To only goes first
+	inspect.WaitEdge        // without its reason
+	Text             string `json:"text,omitempty"`
+	Since            string `json:"since,omitempty"`
 }
 
 // graph shows who waits for whom in all coordinators.
@@ -28,10 +20,7 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 	for i, c := range p.coordinators {
 		all[i] = c.is
 	}
-	var g inspect.WaitGraph
-	if err := p.guarded(func() { g = inspect.Waits(all...) }); err != "" {
-		return nil, failure{code: http.StatusInternalServerError, text: err}
-	}
+	g := inspect.Waits(all...)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.Kind, n.Name = cmp.Or(n.Kind, "operation"), p.redacted(n.Name)
@@ -41,14 +30,15 @@ func (p *Page) graph(context.Context, effort) (any, error) {
 			n.Coordinator = p.locate(n.Operation, n.Coordinator)
 		}
 	}
-	shown := graphFrame{g, make([]graphEdge, len(g.Edges))}
-	for i, e := range g.Edges {
-		shown.Edges[i] = graphEdge{From: e.From, To: e.To, Since: stamp(e.Reason.Since), Order: e.Order}
-		if e.Reason.Kind != "" {
-			shown.Edges[i].Text = p.words(e.Reason)
+	edges := []graphEdge{}
+	for _, e := range g.Edges {
+		edge := graphEdge{WaitEdge: e, Since: stamp(e.Reason.Since)}
+		if edge.Reason = (core.Reason{}); e.Reason.Kind != "" {
+			edge.Text = p.words(e.Reason)
 		}
+		edges = append(edges, edge)
 	}
-	return shown, nil
+	return object{"nodes": g.Nodes, "edges": edges, "cycles": g.Cycles, "seen": g.Seen, "missing": g.Missing}, nil
 }
 
 // words returns a reason as a text without durations, so that equal frames stay equal.

@@ -78,23 +78,21 @@ func Token(secret string) (func(*http.Request) bool, error) {
 	return func(r *http.Request) bool {
 		scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		given, err := r.Cookie(cookie.Name)
-		if strings.EqualFold(scheme, "Bearer") && is(bearer, secret) || err == nil && is(given.Value, cookie.Value) {
-			return true
-		}
-		f, asked := r.Context().Value(admission{}).(*failure)
+		isKnown := strings.EqualFold(scheme, "Bearer") && is(bearer, secret) || err == nil && is(given.Value, cookie.Value)
+		f, asked := r.Context().Value(admission{}).(*failure) // not if another handler uses this View
 		switch values := r.URL.Query(); {
-		case !asked: // another handler uses this View
-		case isReading(r) && is(values.Get("token"), secret):
+		case asked && isReading(r) && is(values.Get("token"), secret): // also if it is known: the secret leaves the address
 			values.Del("token")
 			_, last := path.Split(r.URL.Path)
 			to := url.URL{Path: "./" + last, RawQuery: values.Encode()} // relative, because the page may have a prefix
 			given := cookie
 			given.Secure = r.TLS != nil
 			*f = failure{http.StatusSeeOther, "go on without the token", http.Header{"Set-Cookie": {given.String()}, "Location": {to.String()}}}
-		default:
+			return false
+		case asked && !isKnown:
 			*f = failure{http.StatusUnauthorized, "this request has no valid token: open the link with ?token= again, or send the header Authorization: Bearer", http.Header{"Www-Authenticate": {"Bearer"}}}
 		}
-		return false
+		return isKnown
 	}, nil
 }
 

@@ -1,7 +1,9 @@
 package statuspage
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"embed"
 	"encoding/json"
@@ -55,7 +57,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 && r.ProtoMajor < 2 {
 			w.Header().Set("Connection", "close") // otherwise net/http first reads the rest of the body
 		}
-		p.fail(w, err)
+		f := p.failure(err)
+		if maps.Copy(w.Header(), f.header); f.code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "2")
+		}
+		p.answer(w, f.code, f.body())
 	}
 }
 
@@ -85,7 +91,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	name = cmp.Or(name, "page.html")
 	kind, ok := contentTypes[name]
 	if !ok {
-		return failure{code: http.StatusNotFound, text: "there is no such path"}
+		return absent("there is no such path")
 	}
 	w.Header().Set("Content-Type", kind)
 	body := script
@@ -102,7 +108,7 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	if err != nil {
 		return err
 	}
-	view, err := p.newSource(q)
+	view, err := viewKinds[name].open(p, q)
 	if err != nil {
 		return err
 	}
@@ -118,12 +124,14 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 }
 
 // body returns the present state of a source as JSON.
-func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) {
-	shown, err := from.frame(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(shown)
+func (p *Page) body(ctx context.Context, from source, e effort) (body []byte, err error) {
+	return body, p.tried(func() error {
+		shown, err := from(ctx, e)
+		if err == nil {
+			body, err = json.Marshal(shown)
+		}
+		return err
+	})
 }
 
 // head is the start of a JSON object with its first field, the time of the server. The
@@ -138,24 +146,43 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 	w.Write(body)
 }
 
-func (p *Page) fail(w http.ResponseWriter, err error) {
-	f := p.failure(err)
-	maps.Copy(w.Header(), f.header)
-	if f.code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "2")
-	}
-	p.answer(w, f.code, f.body())
-}
-
 // failure returns the failure in an error. Any other error is an error of the program.
 func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f
 	}
-	return failure{code: http.StatusInternalServerError, text: p.redacted(err.Error())}
+	return failure{code: http.StatusInternalServerError, text: p.said(err.Error)}
 }
 
 func (f failure) body() []byte {
 	body, _ := json.Marshal(map[string]string{"error": cut(f.text)})
 	return body
+}
+
+// minZipped is how long a body must be to be compressed. Below it, most bodies fit into one packet.
+const minZipped = 1024
+
+// compressed returns a body in the encoding that the client accepts, and sets the headers that say so.
+func compressed(w http.ResponseWriter, r *http.Request, body []byte) []byte {
+	w.Header().Set("Vary", "Accept-Encoding")
+	if len(body) < minZipped || !acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		return body
+	}
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	z.Write(body) // a buffer returns no error
+	z.Close()
+	w.Header().Set("Content-Encoding", "gzip")
+	return small.Bytes()
+}
+
+// acceptsGzip reports whether gzip is in a list such as "br;q=1.0, gzip;q=0.8". A quality of 0 forbids it.
+func acceptsGzip(list string) bool {
+	for coding := range strings.SplitSeq(list, ",") {
+		name, quality, found := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";q=")
+		if strings.EqualFold(name, "gzip") {
+			return !found || strings.ContainsAny(quality, "123456789")
+		}
+	}
+	return false
 }

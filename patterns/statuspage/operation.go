@@ -2,9 +2,7 @@ package statuspage
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -24,61 +22,45 @@ type operationSource struct {
 	missed      bool
 }
 
-type operationFrame struct {
-	Operation   operationRow   `json:"operation"`
-	Explanation explanation    `json:"explanation"`
-	Signals     []timedSignal  `json:"signals"` // the newest
-	Values      []valueRow     `json:"values"`
-	Cause       *signalRow     `json:"cause,omitempty"`
-	Parent      *operationRow  `json:"parent,omitempty"`
-	Children    []operationRow `json:"children"`
-	Missed      bool           `json:"missed"` // there may be more children
-}
-
-type explanation struct {
-	Text    string    `json:"text"`
-	Reasons []waitRow `json:"reasons"`
-}
-
-type timedSignal struct {
-	signalRow
-	OffsetMS int64 `json:"offsetMs"` // milliseconds since the operation was enqueued
-}
-
-type valueRow struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
+func (p *Page) operation(q query) (source, error) {
+	c, err := choose(p.coordinators, "coordinator", q.of)
+	o := &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}
+	return o.frame, err
 }
 
 func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	p := o.page
 	s, ok := o.coordinator.is.Lookup(o.id)
 	if !ok {
-		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)}
+		return nil, absent("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)
 	}
-	shown := operationFrame{
-		Operation: p.operationRow(o.coordinator, &s), Cause: o.cause(&s),
-		Signals: []timedSignal{}, Values: []valueRow{}, Children: []operationRow{},
-		Explanation: explanation(p.explain(o.coordinator, o.id, true)),
-	}
+	shown := object{"operation": p.operationRow(o.coordinator, &s)}
+	signals, values, children := []signalRow{}, []object{}, []operationRow{}
 	for _, signal := range s.Signals[max(0, len(s.Signals)-maxSignals):] {
-		shown.Signals = append(shown.Signals, timedSignal{p.signalRow(signal), signal.Time.Sub(s.Enqueued).Milliseconds()})
+		row := p.signalRow(signal)
+		row.OffsetMS = new(signal.Time.Sub(s.Enqueued).Milliseconds())
+		signals = append(signals, row)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
-		shown.Values = append(shown.Values, valueRow{cut(name), typeOf(s.Values[name])})
+		values = append(values, object{"name": cut(name), "type": typeOf(s.Values[name])})
+	}
+	if cause := o.cause(&s); cause != nil {
+		shown["cause"] = cause
 	}
 	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil {
 		if parent, ok := c.is.Lookup(s.Parent); ok {
-			shown.Parent = new(p.operationRow(c, &parent))
+			shown["parent"] = p.operationRow(c, &parent)
 		}
 	}
 	o.search(s.Enqueued, e.children)
 	for _, found := range o.children {
 		if s, ok := found.in.is.Lookup(found.ID); ok {
-			shown.Children = append(shown.Children, p.operationRow(found.in, &s))
+			children = append(children, p.operationRow(found.in, &s))
 		}
 	}
-	shown.Missed = o.missed
+	why := p.explain(o.coordinator, o.id, true)
+	shown["explanation"] = object{"text": why.Text, "reasons": why.Reasons}
+	shown["signals"], shown["values"], shown["children"], shown["missed"] = signals, values, children, o.missed
 	return shown, nil
 }
 

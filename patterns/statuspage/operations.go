@@ -23,6 +23,7 @@ type operationsSource struct {
 	known   map[core.OperationID]*answer
 	frames  int
 	matches int
+	last    core.OperationID // that matches, if there are no more
 	more    bool
 	recount time.Time // the matches are not counted again before
 }
@@ -41,41 +42,44 @@ type answer struct {
 	frame  int // 0: not yet
 }
 
-type operationsFrame struct {
-	Coordinator string           `json:"coordinator"` // "": all
-	Operations  []operationRow   `json:"operations"`
-	Matches     int              `json:"matches"` // how many match, at most maxMatches
-	More        bool             `json:"more"`    // there may be more
-	Next        core.OperationID `json:"next"`    // value for after; 0: these are the last
+func (p *Page) operations(q query) (source, error) {
+	in, err := p.in(q, q.text != "")
+	o := &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}
+	return o.frame, err
 }
 
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
-	shown := operationsFrame{Operations: []operationRow{}}
+	of := "" // all
 	if len(o.in) == 1 {
-		shown.Coordinator = o.in[0].id
+		of = o.in[0].id
 	}
-	found := make([]hit, 0, o.query.Limit)
-	if o.text != "" {
-		found = o.search()
-	} else {
-		for s := range o.in[0].is.Operations(o.query) {
-			found = append(found, hit{o.in[0], s})
-		}
-		if len(found) == o.query.Limit {
-			shown.Next = found[len(found)-1].ID
-		}
-		o.count(len(found))
-	}
+	found, next := o.found()
 	o.explain(found, e.explain)
+	rows := []operationRow{}
 	for i := range found {
 		row := o.page.operationRow(found[i].in, &found[i].Snapshot)
 		if a := o.known[row.ID]; a != nil {
 			row.explained = a.explained
 		}
-		shown.Operations = append(shown.Operations, row)
+		rows = append(rows, row)
 	}
-	shown.Matches, shown.More = o.matches, o.more
-	return shown, nil
+	return object{"coordinator": of, "operations": rows, "matches": o.matches, "more": o.more, "next": next}, nil
+}
+
+// found returns the operations to show, and the value of after for the next page, or 0.
+func (o *operationsSource) found() (found []hit, next core.OperationID) {
+	if o.text != "" {
+		return o.search(), 0
+	}
+	found = make([]hit, 0, o.query.Limit)
+	for s := range o.in[0].is.Operations(o.query) {
+		found = append(found, hit{o.in[0], s})
+	}
+	o.count(len(found))
+	if n := len(found); n == o.query.Limit && (o.more || found[n-1].ID != o.last) {
+		next = found[n-1].ID
+	}
+	return found, next
 }
 
 // count counts what matches the query. If that is costly, it does so at less than a thousandth of the time.
@@ -86,8 +90,8 @@ func (o *operationsSource) count(shown int) {
 	} else if !start.Before(o.recount) {
 		all, n := o.query, 0
 		all.After, all.Limit = 0, maxMatches+1
-		for range o.in[0].is.Operations(all) {
-			n++
+		for s := range o.in[0].is.Operations(all) {
+			n, o.last = n+1, s.ID
 		}
 		o.matches, o.more = min(n, maxMatches), n > maxMatches
 		o.recount = time.Now().Add(max(2*time.Second, 1000*time.Since(start)))

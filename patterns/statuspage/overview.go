@@ -2,22 +2,16 @@ package statuspage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"runtime/metrics"
 	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
-
-type overviewFrame struct {
-	Title        string           `json:"title"`
-	ReadOnly     bool             `json:"readOnly"`
-	Sinks        []sinkRow        `json:"sinks"`
-	Coordinators []coordinatorRow `json:"coordinators"`
-	Queues       []queueRow       `json:"queues"`
-	Schedules    []scheduleRow    `json:"schedules"`
-}
 
 type sinkRow struct {
 	Name string `json:"name"`
@@ -50,48 +44,70 @@ type queueRow struct {
 type scheduleRow struct {
 	Group string `json:"group"`
 	inspect.ScheduleStatus
-	Error string   `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
-	Can   []string `json:"can"`
+	Error   string      `json:"error,omitempty"` // error of a panic of the group; then the other fields are missing
+	Can     []string    `json:"can"`
+	Firings []firingRow `json:"firings,omitzero"` // of the view of a schedule: the newest first
+}
+
+// more returns the fields of a view that make no frame when only they change: in the overview, what the Go runtime says
+// about the program.
+func more(view string) []byte {
+	if view != "overview" {
+		return nil
+	}
+	s := []metrics.Sample{
+		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"},
+	}
+	metrics.Read(s)
+	percent := 100 * s[3].Value.Float64() / max(s[4].Value.Float64(), 1e-9) // since the start, as of the last cycle
+	body, _ := json.Marshal(object{
+		"goroutines": s[0].Value.Uint64(), "heapBytes": s[1].Value.Uint64(), "gcs": s[2].Value.Uint64(), "gcPercent": percent,
+	})
+	return append(append([]byte(`"program":`), body...), ',')
 }
 
 // overview shows everything in short.
 func (p *Page) overview(ctx context.Context, e effort) (any, error) {
-	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
+	sinks, coordinators, queues, schedules := []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}
 	for _, s := range p.sinks {
 		stats := s.is.Stats()
-		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
+		sinks = append(sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
 	}
 	for _, c := range p.coordinators {
 		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
 		row.Error = p.guarded(func() { p.fill(&row, c) })
-		shown.Coordinators = append(shown.Coordinators, row)
+		coordinators = append(coordinators, row)
 	}
-	for _, c := range p.caches {
-		c.refresh()
+	for _, q := range p.queues {
+		q.is.refresh()
 	}
 	deadline := time.Now().Add(e.wait)
-	for i, q := range p.queues {
-		status, text := p.caches[i].status(ctx, time.Until(deadline))
+	for _, q := range p.queues {
+		status, text := q.is.answer(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Error: text, Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
-		if _, row.Details = q.is.(inspect.Items); row.Details && len(row.Can) > 0 {
+		if _, row.Details = q.is.StoredQueue.(inspect.Items); row.Details && len(row.Can) > 0 {
 			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")
 		}
 		row.Counts = append([]inspect.StateCount{}, row.Counts...)
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
 		}
-		shown.Queues = append(shown.Queues, row)
+		queues = append(queues, row)
 	}
 	for _, g := range p.schedules {
 		var list []inspect.ScheduleStatus
 		if err := p.guarded(func() { list = g.is.Status() }); err != "" {
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: err, Can: []string{}})
+			schedules = append(schedules, scheduleRow{Group: g.id, Error: err, Can: []string{}})
 		}
 		for _, s := range list {
-			shown.Schedules = append(shown.Schedules, p.scheduleRow(g, s))
+			schedules = append(schedules, p.scheduleRow(g, s))
 		}
 	}
-	return shown, nil
+	return object{
+		"title": p.opts.Title, "readOnly": p.opts.Allow == nil,
+		"sinks": sinks, "coordinators": coordinators, "queues": queues, "schedules": schedules,
+	}, nil
 }
 
 // fill writes the state of a coordinator into its row.
@@ -123,6 +139,14 @@ func (p *Page) guarded(ask func()) (text string) {
 	}()
 	ask()
 	return ""
+}
+
+// tried calls code of the program, and returns its error, or one with the text of a panic.
+func (p *Page) tried(do func() error) (err error) {
+	if panicked := p.guarded(func() { err = do() }); panicked != "" {
+		return failure{code: http.StatusInternalServerError, text: panicked}
+	}
+	return err
 }
 
 // can returns the actions, or none if the page is read-only.

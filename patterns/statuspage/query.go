@@ -27,29 +27,35 @@ type query struct {
 	minutes int // of the view time
 }
 
-// parameters are the names that each view accepts.
-var parameters = map[string][]string{
-	"overview":   nil,
-	"graph":      nil,
-	"time":       {"minutes"},
-	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order", "find"},
-	"operation":  {"coordinator", "id"},
-	"errors":     {"coordinator", "limit"},
-	"signals":    {"sink", "pattern", "key", "after", "limit"},
-	"items":      {"queue", "state", "lane", "class", "key", "error", "after", "limit"},
-	"count":      {"queue", "state", "lane", "class", "key", "error"},
-	"item":       {"queue", "id"},
-	"schedule":   {"schedules", "schedule"},
+// A kind of view has parameters, and opens a source for its frames.
+type viewKind struct {
+	parameters string
+	every      time.Duration // the least time between two frames of a stream
+	open       func(*Page, query) (source, error)
+}
+
+var viewKinds = map[string]viewKind{
+	"overview":   {"", frameEvery, func(p *Page, _ query) (source, error) { return p.overview, nil }},
+	"graph":      {"", time.Second, func(p *Page, _ query) (source, error) { return p.graph, nil }},
+	"time":       {"minutes", time.Second, func(p *Page, q query) (source, error) { return p.times(q.minutes), nil }},
+	"operations": {"coordinator status key lane class signal after limit order find", frameEvery, (*Page).operations},
+	"operation":  {"coordinator id", frameEvery, (*Page).operation},
+	"errors":     {"coordinator limit", frameEvery, (*Page).failures},
+	"signals":    {"sink pattern key after limit", frameEvery, (*Page).signals},
+	"items":      {"queue state lane class key error after limit", storeEvery, (*Page).itemsOf},
+	"count":      {"queue state lane class key error", storeEvery, (*Page).countOf},
+	"item":       {"queue id", storeEvery, (*Page).itemOf},
+	"schedule":   {"schedules schedule", storeEvery, (*Page).schedule},
 }
 
 // parse reads the parameters of a view.
 func parse(view string, values url.Values) (q query, err error) {
-	known, ok := parameters[view]
+	kind, ok := viewKinds[view]
 	if !ok {
-		return q, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no view %q", view)}
+		return q, absent("there is no view %q", view)
 	}
 	for name, all := range values {
-		if !slices.Contains(known, name) || len(all) > 1 {
+		if !slices.Contains(strings.Fields(kind.parameters), name) || len(all) > 1 {
 			return q, invalid("%s has no parameter %q, or has it twice", view, name)
 		}
 	}
@@ -70,10 +76,8 @@ func parse(view string, values url.Values) (q query, err error) {
 			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
 		},
 	}
-	if view == "items" || view == "count" {
-		q.items = itemQuery(values.Get("state"), q.Lane, q.Class, q.Key, values.Get("error"))
-		q.items.After, q.items.Limit = values.Get("after"), q.Limit
-	}
+	q.items = Action{State: values.Get("state"), Lane: q.Lane, Class: q.Class, Key: q.Key, Error: values.Get("error"), Limit: q.Limit}.match()
+	q.items.After = values.Get("after")
 	q.minutes = int(number("minutes", "5", 60))
 	switch text := values.Get("status"); {
 	case !slices.Contains([]int{1, 5, 60}, q.minutes):
@@ -88,26 +92,16 @@ func parse(view string, values url.Values) (q query, err error) {
 	return q, err
 }
 
-func itemQuery(state, lane, class, key, text string) inspect.ItemQuery {
-	if state = cmp.Or(state, "halted|dead"); state == "any" {
-		state = ""
-	}
-	return inspect.ItemQuery{State: state, Lane: lane, Class: class, Key: key, Err: text}
-}
-
 func invalid(format string, args ...any) error {
 	return failure{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...)}
 }
 
-// A source makes the frames of a view, one at a time. It may keep state between frames.
-type source interface {
-	frame(context.Context, effort) (any, error)
+func absent(format string, args ...any) error {
+	return failure{code: http.StatusNotFound, text: fmt.Sprintf(format, args...)}
 }
 
-// frames is a source without state.
-type frames func(context.Context, effort) (any, error)
-
-func (f frames) frame(ctx context.Context, e effort) (any, error) { return f(ctx, e) }
+// A source makes the frames of a view, one at a time. It may keep state between frames.
+type source func(context.Context, effort) (any, error)
 
 // effort says how much a frame may cost.
 type effort struct {
@@ -123,53 +117,23 @@ var later = effort{explain: 50 * time.Microsecond, children: 200}
 // ioTimeout is how long a store may take.
 const ioTimeout = 5 * time.Second
 
-func (p *Page) newSource(q query) (source, error) {
-	switch q.view {
-	case "overview":
-		return frames(p.overview), nil
-	case "graph":
-		return frames(p.graph), nil
-	case "time":
-		return frames(func(context.Context, effort) (any, error) { return p.times(q.minutes), nil }), nil
-	case "signals":
-		s, err := choose(p.sinks, "sink", q.of)
-		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
-	case "schedule":
-		g, err := choose(p.schedules, "group of schedules", q.of)
-		return frames(func(context.Context, effort) (any, error) { return p.schedule(g, q.text) }), err
-	case "items", "count", "item":
-		s, err := choose(p.queues, "queue", q.of)
-		v := itemsSource{page: p, queue: s, query: q.items, id: int64(q.id)}
-		if q.view != "items" && err == nil {
-			v.known, err = itemsOf(s)
-		}
-		return map[string]frames{"items": v.items, "count": v.count, "item": v.item}[q.view], err
+// in returns the coordinators to look at: one, or all if a query that permits it names none.
+func (p *Page) in(q query, permitsAll bool) ([]*coordinator, error) {
+	if q.of == "" && permitsAll {
+		return p.coordinators, nil
 	}
-	in := p.coordinators
-	if q.of != "" || q.view != "errors" && q.text == "" {
-		c, err := choose(p.coordinators, "coordinator", q.of)
-		if err != nil {
-			return nil, err
-		}
-		in = []*coordinator{c}
-	}
-	switch q.view {
-	case "operation":
-		return &operationSource{page: p, coordinator: in[0], id: q.id, seen: map[*coordinator]core.OperationID{}}, nil
-	case "errors":
-		return frames(func(context.Context, effort) (any, error) { return p.failures(in, q.Limit), nil }), nil
-	}
-	return &operationsSource{page: p, in: in, query: q.OperationQuery, text: q.text}, nil
+	c, err := choose(p.coordinators, "coordinator", q.of)
+	return []*coordinator{c}, err
 }
 
 // choose is pick. Without an id, it returns the only entry, or an error if there are
 // several.
 func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
-	switch {
-	case id == "" && len(list) == 1:
+	if id == "" && len(list) > 1 {
+		return new(entry[T]), invalid("there are several %ss: the parameter %s must name one", what, what)
+	}
+	if id == "" && len(list) == 1 {
 		return list[0], nil
-	case id == "" && len(list) > 1:
-		return nil, invalid("there are several %ss: the parameter %s must name one", what, what)
 	}
 	return pick(list, what, id)
 }

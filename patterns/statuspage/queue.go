@@ -14,8 +14,8 @@ const storeEvery = 2 * time.Second
 // A cache asks the store of a queue in the background, one question at a time, so that a
 // slow store holds up nothing else.
 type cache struct {
-	page  *Page
-	queue inspect.StoredQueue
+	inspect.StoredQueue
+	page *Page
 
 	mu    sync.Mutex
 	asked time.Time
@@ -45,10 +45,9 @@ func (c *cache) ask() {
 	ctx, cancel := context.WithTimeout(c.page.ctx, ioTimeout)
 	defer cancel()
 	var status inspect.QueueStatus
-	var err error
-	text := c.page.guarded(func() { status, err = c.queue.Status(ctx) })
-	if err != nil {
-		text = c.page.redacted(err.Error())
+	text := ""
+	if err := c.page.tried(func() (err error) { status, err = c.Status(ctx); return err }); err != nil {
+		text = c.page.failure(err).text
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,9 +58,9 @@ func (c *cache) ask() {
 	c.busy = nil
 }
 
-// status returns the last answer. If a question is under way, it first waits for the
+// answer returns the last answer. If a question is under way, it first waits for the
 // answer.
-func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, string) {
+func (c *cache) answer(ctx context.Context, wait time.Duration) (inspect.QueueStatus, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if busy := c.busy; busy != nil && wait > 0 {
@@ -76,24 +75,15 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueSt
 	return c.last, c.err
 }
 
-// itemsSource shows items of a queue, their number, and one of them.
-type itemsSource struct {
-	page  *Page
-	queue *entry[inspect.StoredQueue]
-	known inspect.Items // of count and item
-	query inspect.ItemQuery
-	id    int64
-}
-
-// items shows a page of items of a queue.
-func (v itemsSource) items(ctx context.Context, _ effort) (any, error) {
-	got, err := v.queue.is.Items(ctx, v.query)
-	if err != nil {
-		return nil, err
-	}
-	items := append([]inspect.StoredItem{}, got.Items...)
-	for i := range items {
-		v.page.clean(&items[i])
-	}
-	return map[string]any{"queue": v.queue.id, "items": items, "next": got.Next}, nil
+// itemsOf shows a page of items of a queue.
+func (p *Page) itemsOf(q query) (source, error) {
+	c, err := choose(p.queues, "queue", q.of)
+	return func(ctx context.Context, _ effort) (any, error) {
+		got, err := c.is.Items(ctx, q.items)
+		items := append([]inspect.StoredItem{}, got.Items...)
+		for i := range items {
+			p.clean(&items[i])
+		}
+		return object{"queue": c.id, "items": items, "next": got.Next}, err
+	}, err
 }

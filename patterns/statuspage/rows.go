@@ -3,14 +3,15 @@ package statuspage
 import (
 	"cmp"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 )
+
+// An object is one in JSON, for which there is no type.
+type object = map[string]any
 
 // An operationRow is an operation in JSON.
 type operationRow struct {
@@ -27,7 +28,7 @@ type operationRow struct {
 	Error       string           `json:"error,omitempty"`
 	Item        string           `json:"item,omitempty"`     // its type
 	ItemText    string           `json:"itemText,omitempty"` // see Options.Show
-	Progress    *progressRow     `json:"progress,omitempty"`
+	Progress    object           `json:"progress,omitempty"` // done, total, text
 	Pins        int              `json:"pins,omitempty"`
 	Signals     int              `json:"signals,omitempty"` // how many
 	explained
@@ -37,12 +38,6 @@ type operationRow struct {
 type explained struct {
 	Text    string    `json:"waits,omitempty"`
 	Reasons []waitRow `json:"waitsFor,omitempty"`
-}
-
-type progressRow struct {
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
-	Text  string `json:"text"`
 }
 
 // A waitRow is one reason why an operation waits.
@@ -69,6 +64,9 @@ type signalRow struct {
 	Node        string           `json:"node,omitempty"`    // the process that it comes from
 	Payload     string           `json:"payload,omitempty"` // its type
 	Causes      []causeRow       `json:"causes,omitempty"`  // the first one first
+
+	OffsetMS *int64    `json:"offsetMs,omitempty"` // of the view of an operation: milliseconds since it was enqueued
+	Gates    []gateRow `json:"gates,omitzero"`     // of held signals: those that the signal closes
 }
 
 func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
@@ -78,15 +76,14 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 		Item: typeOf(s.Item), Pins: s.Pins, Signals: len(s.Signals),
 	}
 	if s.Err != nil {
-		row.Error = p.redacted(s.Err.Error())
+		row.Error = p.said(s.Err.Error)
 	}
 	if show := p.opts.Show; show != nil && s.Item != nil {
-		panicked := p.guarded(func() { row.ItemText = p.redacted(show(s.Item)) })
-		row.ItemText = cmp.Or(panicked, row.ItemText)
+		row.ItemText = p.said(func() string { return show(s.Item) })
 	}
 	for i := len(s.Signals) - 1; i >= 0; i-- {
 		if r, ok := progress.Reports.From(s.Signals[i]); ok {
-			row.Progress = &progressRow{r.Current, r.Total, r.String()}
+			row.Progress = object{"done": r.Current, "total": r.Total, "text": r.String()}
 			break
 		}
 	}
@@ -102,22 +99,21 @@ func (p *Page) signalRow(s core.Signal) signalRow {
 	}
 }
 
-// locate returns the id of the coordinator of an operation, or "" for none. If only one coordinator
-// has the given name, it is that one.
-func (p *Page) locate(id core.OperationID, name string) string {
-	named := func(c *coordinator) bool { return id != 0 && (name == "" || c.is.Name() == name) }
-	for i, c := range p.coordinators {
-		if !named(c) {
+// locate returns the id of the coordinator of an operation, or "" for none. If none of those with the given name shows the
+// operation, it is the last of them.
+func (p *Page) locate(id core.OperationID, name string) (last string) {
+	for _, c := range p.coordinators {
+		if id == 0 || name != "" && c.is.Name() != name {
 			continue
-		}
-		if name != "" && !slices.ContainsFunc(p.coordinators[i+1:], named) {
-			return c.id // the only coordinator of that name, or the last
 		}
 		if _, ok := c.is.Lookup(id); ok {
 			return c.id
 		}
+		if name != "" {
+			last = c.id
+		}
 	}
-	return ""
+	return last
 }
 
 // A causeRow is a signal that led to another one.
@@ -145,10 +141,9 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		if !isOwn && !all {
 			continue
 		}
-		s := r.Signal
 		row := waitRow{Kind: r.Kind, Text: p.words(r), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
-		row.ID = cmp.Or(s.Operation, r.Holder)
-		row.Coordinator = p.locate(row.ID, r.Of+s.Source)
+		row.ID = cmp.Or(r.Signal.Operation, r.Holder)
+		row.Coordinator = p.locate(row.ID, r.Of+r.Signal.Source)
 		if isOwn {
 			texts = append(texts, row.Text)
 		} else {
@@ -170,23 +165,24 @@ func (p *Page) redacted(text string) string {
 	return cut(p.opts.Redact(text))
 }
 
-// cut cuts a text that is too long to be shown.
+// said returns a text of the program, or that of a panic.
+func (p *Page) said(text func() string) (said string) {
+	panicked := p.guarded(func() { said = p.redacted(text()) })
+	return cmp.Or(panicked, said)
+}
+
+// cut makes a text fit to be shown: not too long, and UTF-8, because JSON can have nothing else.
 func cut(text string) string { return cutTo(text, maxText) }
 
 func cutTo(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return text
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // typeOf returns the type: nothing else is shown of values and payloads, and of items without Options.Show.
-func typeOf(v any) string {
-	if v == nil {
-		return ""
-	}
-	return cut(reflect.TypeOf(v).String())
-}
+func typeOf(v any) string { return cut(strings.TrimPrefix(fmt.Sprintf("%T", v), "<nil>")) }
 
 func stamp(t time.Time) string {
 	if t.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const samples = 120               // number of samples in a line
-const remembers = 2 * time.Minute // how long the sampler goes on after the last viewer
+// A line has so many samples. The sampler goes on for so long after the last viewer.
+const samples, remembers = 120, 2 * time.Minute
 
 // sampler looks at all coordinators once a second. It starts with the first viewer, and ends
 // two minutes after the last one.
@@ -78,9 +78,16 @@ func (s *sampler) sample(p *Page) {
 		l := s.lines[c]    // without the lock, because nobody else writes
 		p.guarded(func() { // the row shows the text of a panic
 			stats := c.is.Stats()
-			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
+			ended, now := stats.Succeeded+stats.Failed+stats.Cancelled, time.Now()
+			if !l.at.IsZero() && ended >= l.ended { // otherwise it is another coordinator now
+				rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()
+				l.rates = append(slices.Clone(l.rates[max(0, len(l.rates)-samples+1):]), int(math.Round(rate)))
+			}
+			l.at, l.ended = now, ended
 			if l.oldest = (time.Time{}); stats.Pending > 0 {
-				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+				after := l.waiting
+				l.waiting = 0 // if nothing is found, look at all the next time
+				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: after, Limit: 1}) {
 					l.oldest, l.waiting = o.Enqueued, o.ID-1
 				}
 			}
@@ -90,15 +97,6 @@ func (s *sampler) sample(p *Page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = lines
-}
-
-// step adds the number of operations that ended since the last step to the line.
-func (l *line) step(ended uint64, now time.Time) {
-	if !l.at.IsZero() {
-		rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()
-		l.rates = append(slices.Clone(l.rates[max(0, len(l.rates)-samples+1):]), int(math.Round(rate)))
-	}
-	l.at, l.ended = now, ended
 }
 
 // shown returns the throughput and the time of the item that waits longest.

@@ -21,42 +21,22 @@ type signalsSource struct {
 	query    query
 	last     uint64 // newest Seq looked at
 	raised   uint64 // SinkStats.Raised at that time
-	started  bool
-	skipped  uint64
+	skipped  uint64 // signals that came too fast to look at
 	tail     []signalRow
-	families map[string]int
-}
-
-type signalsFrame struct {
-	Sink     string      `json:"sink"`
-	Signals  []signalRow `json:"signals"` // oldest first
-	Last     uint64      `json:"last"`    // the next request passes it as the parameter after
-	Skipped  uint64      `json:"skipped"` // signals that came too fast to look at
-	Families []familyRow `json:"families"`
-	Held     []heldRow   `json:"held"` // oldest first
-	AllHeld  int         `json:"allHeld"`
-}
-
-type familyRow struct {
-	Family string `json:"family"` // the name up to the first dot or colon; "": all others
-	Count  int    `json:"count"`
-}
-
-type heldRow struct {
-	signalRow
-	Gates []gateRow `json:"gates"` // gates that the signal closes
+	families map[string]int // nil before the first frame; by the name up to the first dot or colon; "": all others
 }
 
 type gateRow struct {
-	Coordinator string          `json:"coordinator"`
-	Kind        core.ReasonKind `json:"kind"`
-	Lane        string          `json:"lane,omitempty"`
-	Class       string          `json:"class,omitempty"`
-	Pattern     string          `json:"pattern"`
-	Closed      bool            `json:"closed"`
-	Matches     uint64          `json:"matches"`          // 0: the pattern may be misspelt
-	Signal      *signalRow      `json:"signal,omitempty"` // that closes it
-	pattern     string          // before Redact
+	Coordinator string `json:"coordinator"`
+	core.GateStatus
+	Signal  *signalRow `json:"signal,omitempty"` // that closes it
+	pattern string     // before Redact
+}
+
+func (p *Page) signals(q query) (source, error) {
+	s, err := choose(p.sinks, "sink", q.of)
+	v := &signalsSource{page: p, sink: s, query: q, last: uint64(q.After)}
+	return v.frame, err
 }
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
@@ -74,29 +54,33 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		v.tail = append(v.tail, v.page.signalRow(s))
 	}
 	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.Limit))
-	families := []familyRow{}
-	for _, name := range slices.Sorted(maps.Keys(v.families)) {
-		families = append(families, familyRow{name, v.families[name]})
+	families, largest := []object{}, func(a, b string) int { return cmp.Or(v.families[b]-v.families[a], cmp.Compare(a, b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(v.families), largest) {
+		families = append(families, object{"family": name, "count": v.families[name]})
 	}
-	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
-	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, v.held(), stats.Held}, nil
+	return object{
+		"sink": v.sink.id, "signals": append([]signalRow{}, v.tail...), "last": v.last, "skipped": v.skipped,
+		"families": families, "held": v.held(), "allHeld": stats.Held,
+	}, nil
 }
 
 // held returns the oldest held signals, with the gates that they close.
-func (v *signalsSource) held() []heldRow {
+func (v *signalsSource) held() []signalRow {
 	var gates []gateRow
 	for _, c := range v.page.coordinators {
 		if sinkOf(c) == v.sink.is {
 			gates = append(gates, v.page.gates(c)...)
 		}
 	}
-	rows := []heldRow{}
+	rows := []signalRow{}
 	for s := range v.sink.is.Sense(core.Query{Held: true}) {
 		if len(rows) == maxHeld {
 			break
 		}
-		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
-		rows = append(rows, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
+		row := v.page.signalRow(s)
+		row.Gates = append([]gateRow{}, gates...)
+		row.Gates = slices.DeleteFunc(row.Gates, func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -104,8 +88,10 @@ func (v *signalsSource) held() []heldRow {
 // from returns the Seq after which the next frame looks. It counts the signals that this
 // skips, except in the first frame, which looks only at the newest.
 func (v *signalsSource) from(raised uint64) uint64 {
-	if !v.started {
-		v.started, v.raised = true, raised
+	if v.families == nil {
+		if v.families, v.raised = map[string]int{}, raised; v.last > raised { // it is of another sink, before a restart
+			v.last = 0
+		}
 		return max(v.last, raised-min(raised, maxFirst))
 	}
 	skip := raised - v.raised
@@ -138,7 +124,8 @@ func (p *Page) gates(c *coordinator) []gateRow {
 	rows := []gateRow{}
 	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {
 		for _, g := range gated.Gates() {
-			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Class: cut(g.Class), Pattern: p.redacted(g.Pattern), Closed: g.Closed, Matches: g.Matches, pattern: g.Pattern}
+			row := gateRow{Coordinator: c.id, GateStatus: g, pattern: g.Pattern}
+			row.Lane, row.Class, row.Pattern = cut(g.Lane), cut(g.Class), p.redacted(g.Pattern)
 			if g.Closed {
 				row.Signal = new(p.signalRow(g.Signal))
 			}

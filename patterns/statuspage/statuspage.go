@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -66,6 +67,11 @@ type Options struct {
 	// seconds instead. 0 means 16; negative means no streams.
 	MaxClients int
 
+	// MaxTimes limits how many coordinators, lanes and classes count how long operations wait and run. Each keeps up
+	// to 80 kB, a coordinator only if it has no lanes and classes. The first of Coordinators count, until MaxTimes is reached;
+	// api/time says how many do not. 0 means 250, which is 20 MB; negative means none.
+	MaxTimes int
+
 	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
 	// Sink gets the signals of actions. nil means a new sink: see [Page.Sink].
@@ -80,7 +86,7 @@ func (o Options) resolved() (Options, error) {
 	}
 	o.Title = cut(cmp.Or(o.Title, filepath.Base(os.Args[0])))
 	o.Hosts = slices.Clone(o.Hosts)
-	o.MaxClients = cmp.Or(o.MaxClients, 16)
+	o.MaxClients, o.MaxTimes = cmp.Or(o.MaxClients, 16), cmp.Or(o.MaxTimes, 250)
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
@@ -106,8 +112,7 @@ type Page struct {
 	opts         Options
 	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
-	queues       []*entry[inspect.StoredQueue]
-	caches       []*cache // one cache for each queue
+	queues       []*entry[*cache]
 	schedules    []*entry[inspect.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc
@@ -127,7 +132,7 @@ type entry[T any] struct {
 type coordinator = entry[core.Inspector]
 
 // New makes a page. It starts no goroutine, but from now on the coordinators count times: see
-// the package documentation. Behind a proxy on the same machine, every request comes from a
+// [Options.MaxTimes]. Behind a proxy on the same machine, every request comes from a
 // loopback address. So Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
@@ -136,22 +141,24 @@ func New(opts Options) (*Page, error) {
 	}
 	var errs [4]error
 	p := &Page{opts: opts, hub: hub{views: map[query]*view{}, peers: map[string]int{}}}
+	taken := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(opts.Sinks)) {
-		if p.sinks = with(p.sinks, name, opts.Sinks[name]); opts.Sinks[name] == nil {
+		if p.sinks = with(p.sinks, taken, name, opts.Sinks[name]); opts.Sinks[name] == nil {
 			errs[0] = fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", opts.Name, name)
 		}
 	}
 	p.coordinators, errs[1] = entries(opts, "Coordinators", opts.Coordinators)
-	p.queues, errs[2] = entries(opts, "Queues", opts.Queues)
-	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
-	for _, q := range p.queues {
-		p.caches = append(p.caches, &cache{page: p, queue: q.is})
+	var queues []*entry[inspect.StoredQueue]
+	queues, errs[2] = entries(opts, "Queues", opts.Queues)
+	for _, q := range queues {
+		p.queues = append(p.queues, &entry[*cache]{q.id, &cache{StoredQueue: q.is, page: p}})
 	}
+	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
-	p.times(60) // from now on, the coordinators count
+	p.times(60)(p.ctx, whole) // from now on, the coordinators count
 	return p, nil
 }
 
@@ -171,23 +178,62 @@ func (p *Page) Close() error {
 	return nil
 }
 
+// Stats count requests for actions by result. They always add up:
+//
+//	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
+//
+// Requests that View or the rule for hosts refuses are not counted.
+type Stats struct {
+	Requests   uint64 `json:"requests"`
+	Acted      uint64 `json:"acted"`      // allowed actions, done or failed
+	Denied     uint64 `json:"denied"`     // by Allow
+	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
+	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
+	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// Stats returns the counters, all read at the same moment.
+func (p *Page) Stats() Stats {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	return p.stats
+}
+
+// count counts a request in one of the fields of stats, and returns its error.
+func (p *Page) count(field *uint64, err error) error {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	p.stats.Requests++
+	*field++
+	return err
+}
+
 // entries gives each element an id: its name, or the name with a number if that is taken.
 func entries[T interface{ Name() string }](opts Options, option string, from []T) (list []*entry[T], err error) {
+	taken := map[string]int{}
 	for i, it := range from {
 		if any(it) == nil {
 			return nil, fmt.Errorf("statuspage: %s: Options.%s[%d] is nil", opts.Name, option, i)
 		}
-		list = with(list, cmp.Or(it.Name(), "unnamed"), it)
+		list = with(list, taken, it.Name(), it)
 	}
 	return list, nil
 }
 
-// with appends an entry of that name.
-func with[T any](list []*entry[T], name string, it T) []*entry[T] {
-	id := cut(name)
-	for n := 2; find(list, id) != nil; n++ {
-		id = fmt.Sprintf("%s-%d", cut(name), n)
+// with appends an entry of that name. It takes down how many entries have had the name.
+func with[T any](list []*entry[T], taken map[string]int, name string, it T) []*entry[T] {
+	name = cut(cmp.Or(name, "unnamed"))
+	id := name
+	for ; taken[id] > 0; id = fmt.Sprintf("%s-%d", name, taken[name]) {
+		taken[name]++
 	}
+	taken[id] = 1
 	return append(list, &entry[T]{id, it})
 }
 
@@ -203,5 +249,5 @@ func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	if e := find(list, id); e != nil {
 		return e, nil
 	}
-	return new(entry[T]), failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no %s %q", what, id)}
+	return new(entry[T]), absent("there is no %s %q", what, id)
 }

@@ -439,7 +439,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}
 	synctest.Wait()
 	sink.Hold("halt"+text, text, 0)
-	targets := []string{"overview", "operations", "errors", "signals", "items", "item?id=13", "schedule?schedule=" + escaped(text), "operations?coordinator=" + escaped(text+"?")}
+	targets := []string{"overview", "operations", "errors", "signals", "graph", "time", "items", "item?id=13", "schedule?schedule=" + escaped(text), "operations?coordinator=" + escaped(text+"?")}
 	for s := range c.Operations(core.OperationQuery{}) {
 		targets = append(targets, fmt.Sprintf("operation?id=%d", s.ID))
 	}

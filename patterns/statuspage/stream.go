@@ -58,11 +58,11 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.ProtoMajor < 2 {
 		peer = hostOf(r.RemoteAddr) + r.Header.Get("X-Forwarded-For")
 	}
-	v, err := p.join(q, peer)
+	v, leave, err := p.join(q, peer)
 	if err != nil {
 		return err
 	}
-	defer p.leave(q, v, peer)
+	defer leave()
 	p.sampler.look(p, 1)
 	defer p.sampler.look(p, -1)
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -70,51 +70,43 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// join adds a client to a view.
-func (p *Page) join(q query, peer string) (*view, error) {
+// join adds a client to a view, until the client leaves.
+func (p *Page) join(q query, peer string) (v *view, leave func(), err error) {
 	h := &p.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case p.ctx.Err() != nil:
-		return nil, failure{code: http.StatusServiceUnavailable, text: "the page is closed"}
+		return nil, nil, failure{code: http.StatusServiceUnavailable, text: "the page is closed"}
 	case h.clients >= p.opts.MaxClients:
-		return nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as there may be: ask every two seconds"}
+		return nil, nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as there may be: ask every two seconds"}
 	case peer != "" && h.peers[peer] >= perPeer:
-		return nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as a peer may have over HTTP/1: ask every two seconds"}
+		return nil, nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as a peer may have over HTTP/1: ask every two seconds"}
 	}
-	v := h.views[q]
+	v = h.views[q]
 	if v == nil {
-		from, err := p.newSource(q)
+		kind := viewKinds[q.view]
+		from, err := kind.open(p, q)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		v = &view{name: q.view, source: from, every: frameEvery, turn: make(chan struct{}, 1)}
-		switch q.view {
-		case "items", "item", "count", "schedule": // these ask a store, or a scheduler
-			v.every = storeEvery
-		case "graph", "time":
-			v.every = time.Second
-		}
+		v = &view{name: q.view, source: from, every: kind.every, turn: make(chan struct{}, 1)}
 		h.views[q] = v
 	}
 	v.clients++
 	h.clients++
 	h.peers[peer]++
-	return v, nil
-}
-
-func (p *Page) leave(q query, v *view, peer string) {
-	h := &p.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if v.clients--; v.clients == 0 {
-		delete(h.views, q)
-	}
-	h.clients--
-	if h.peers[peer]--; h.peers[peer] == 0 {
-		delete(h.peers, peer)
-	}
+	return v, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if v.clients--; v.clients == 0 {
+			delete(h.views, q)
+		}
+		h.clients--
+		if h.peers[peer]--; h.peers[peer] == 0 {
+			delete(h.peers, peer)
+		}
+	}, nil
 }
 
 // feed sends frames until the client is gone, the client does not read, or the page is
@@ -135,8 +127,6 @@ func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.Respons
 		now := time.Now()
 		var err error
 		switch {
-		case p.ctx.Err() != nil:
-			return
 		case version != sent:
 			err = send(w, to, slices.Concat([]byte("data: "), head(now), body[1:], []byte("\n\n")))
 		case now.Sub(last) >= keepAlive:

@@ -3,11 +3,13 @@ package statuspage_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
@@ -51,6 +53,25 @@ func TestTimes(t *testing.T) {
 		row := get(t, p, "overview")["program"].(map[string]any)
 		assert.Greater(t, row["goroutines"], 1.0)
 		assert.Greater(t, row["heapBytes"], 100_000.0)
+	})
+}
+
+// Only the first coordinators count, and none if MaxTimes is negative: each takes memory.
+func TestMaxTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []core.Inspector
+		for _, opts := range []core.Options{{Name: "a"}, {Name: "b", Lanes: []core.Lane{{Name: "hot"}, {Name: "cold"}}}, {Name: "c"}} {
+			all = append(all, newCoordinator(t, func(context.Context, string) error { return nil }, opts))
+		}
+		for limit, want := range map[int][]any{-1: nil, 1: {"a"}, 2: {"a", "b", "b", "b"}, 3: {"a", "b", "b", "b"}, 0: {"a", "b", "b", "b", "c"}} {
+			o := get(t, newPage(t, statuspage.Options{Coordinators: all, MaxTimes: limit}), "time")
+			assert.Equal(t, want, o.each("times", "coordinator"), limit)
+			assert.EqualValues(t, len(all)-len(slices.Compact(want)), o["missing"], limit)
+		}
+		before := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{})
+		newPage(t, statuspage.Options{Coordinators: []core.Inspector{before}, MaxTimes: -1})
+		require.NoError(t, before.Do(t.Context(), ""))
+		assert.Zero(t, before.Times(0)[0].Running.Count(), "this call begins to count")
 	})
 }
 

@@ -19,6 +19,7 @@ function times() {
     text(cell.lastChild, `p50 ${fine(s.p50Ms)} · p95 ${fine(s.p95Ms)} · p99 ${fine(s.p99Ms)}`);
   });
   const note = el("p", { class: "note" });
+  const missing = el("p", { class: "note" });
   const rows = table("Waits and runs of operations that have ended", "times", (t) => [t.coordinator, t.lane, t.class].join("\n"), [
     rowHead("Of", "name", (cell, t) => link(cell, address("operations", { coordinator: t.coordinator, lane: t.lane }),
       joined([inside(coordinatorOf(t.coordinator)?.name ?? t.coordinator), t.lane && `lane ${inside(t.lane)}`, t.class && `class ${inside(t.class)}`], " · "))),
@@ -28,7 +29,7 @@ function times() {
   ], "No coordinator counts times.");
   return {
     title: "Time",
-    nodes: [form, rows.node, note],
+    nodes: [form, rows.node, note, missing],
     feed(p) {
       refill(form, p);
       return ["time", { minutes: p.minutes || 5 }];
@@ -37,6 +38,7 @@ function times() {
       const ends = frame.times.flatMap((t) => [t.waiting, t.running]).flatMap((s) => s?.ranges ?? []).map((r) => power(r[0]));
       [low, high] = [Math.min(...ends), Math.max(...ends)];
       rows.set(frame.times);
+      text(missing, frame.missing ? `The option MaxTimes leaves out ${many(frame.missing, "more coordinator")}.` : "");
       text(note, ends.length ? `The bars are for times from ${fine(2 ** (low - 1))} to ${fine(2 ** high)}. Each bar is for times twice as long as those of the bar before it.` : "");
     },
   };

@@ -34,7 +34,7 @@ function changeButtons(node, queue, params) {
           const { count: n } = await ask("api/count?" + query({ queue, state, ...filter }));
           const words = joined([verb, many(n, "item"), `of ${inside(queue)}`, after], " ");
           if (!n) return say("No item matches.");
-          confirmed(words[0].toUpperCase() + words.slice(1), `They are ${state.replaceAll("|", " or ")}${also && `, with ${also}`}. Items that match later may be changed, too.`, () => changeAll(words, n, { action, queue, state, ...filter }));
+          confirmed(words[0].toUpperCase() + words.slice(1), `They are ${state.replaceAll("|", " or ")}${also && `, with ${also}`}. It changes no more than these, but some that match later may be among them.`, () => changeAll(words, n, { action, queue, state, ...filter }));
         } catch (error) {
           say(inside(error.message), true);
         }
@@ -43,11 +43,11 @@ function changeButtons(node, queue, params) {
   }));
 }
 
-// changeAll acts until as many items are changed as were counted: one action changes 500.
+// changeAll acts until as many items are changed as were counted, and changes no more: one action changes 500.
 async function changeAll(words, n, action) {
   let changed = 0;
   for (let more = 1; more && changed < n; changed += more) {
-    const answer = await act(words, action);
+    const answer = await act(words, { ...action, limit: Math.min(500, n - changed) });
     if (!answer) return;
     more = answer.changed;
     if (more && changed + more < n) say(`${count(changed + more)} of ${count(n)}: ${words}`);
