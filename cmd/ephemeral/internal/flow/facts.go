@@ -46,7 +46,7 @@ func (w *World) facts(u use) {
 		return
 	}
 	if u.of != nil {
-		api.On = w.name(expr{u.of, u.value.info}, w.holder[w.labels[u.of]])
+		api.On = w.name(u.value.of(u.of), w.holder[w.labels[u.of]])
 	}
 	for _, r := range all {
 		f := api
@@ -131,7 +131,7 @@ func (u use) operand(names ...string) (none expr) {
 	}
 	operands := u.call.arguments(param{n: roles.Recv})
 	for _, arg := range u.call.Args {
-		operands = append(operands, expr{arg, u.call.info})
+		operands = append(operands, u.call.of(arg))
 	}
 	for _, x := range operands {
 		if slices.Contains(names, coreType(typeOf(x.info, x.Expr))) {
@@ -173,24 +173,6 @@ func coreType(t types.Type) string {
 		return n.Obj().Name()
 	}
 	return ""
-}
-
-// reference returns the values of a field of the library.
-func (w *World) reference(p roles.Part) []Text {
-	var all []Text
-	for o, name := range w.fields {
-		if name == p.Ref && len(w.assigned[o]) > 0 {
-			all = append(all, w.variable(o.(*types.Var), expr{}, nil)...)
-		}
-	}
-	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })
-	for i := range all {
-		all[i].Loose = false // any of them is right in a template
-	}
-	if p.Or != "" {
-		all = append(all, Text{S: p.Or})
-	}
-	return unite(all)
 }
 
 // Linked returns what packages of the library raise by themselves.

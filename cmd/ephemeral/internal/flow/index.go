@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/types/typeutil"
+
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
@@ -16,17 +18,15 @@ type index struct {
 	Units    []*Unit
 	units    map[types.Object]*Unit
 	methods  map[types.Object][]*Unit // by type
-	assigned map[types.Object][]value // to variables and fields
-	shared   map[types.Object]bool    // variables whose address is taken
-	parts    map[types.Object][]set   // of variables: fields that are set later
+	assigned map[types.Object][]expr  // to variables, fields and results
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
 	dynamic  map[types.Object][]*call // by the variable with the function
 	escapes  map[any]bool             // functions that code outside the packages may call
-	returns  map[any][]value
+	results  map[any]*types.Tuple
 	params   map[types.Object]param
 	fields   map[types.Object]string // *types.Var: fields of the library: "core Options.Name"
 	used     []use
-	memo     map[types.Object][]Text
+	memo     map[expr][]Text
 	own      map[*types.Package]bool
 	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
 	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
@@ -36,27 +36,18 @@ type index struct {
 	at       map[string][]directive // by file
 }
 
-// expr is an expression with the facts about its package.
+// expr is an expression with the facts about its package. Of a call, it is the n-th result.
 type expr struct {
 	ast.Expr
 	info *types.Info
+	n    int
 }
 
-// value is something that is assigned: the expression, or a part of it.
-type value struct {
-	expr
-	part part
-	n    int // for a result
-}
+// of returns another expression of the package.
+func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
 
-type part int
-
-const (
-	whole   part = iota
-	keys         // of a map, when ranging over it
-	result       // the n-th result of a call
-	unknown      // nothing is known about it
-)
+// unknown is an expression that may have any value.
+func unknown(at token.Pos) expr { return expr{Expr: &ast.BadExpr{From: at}, info: &types.Info{}} }
 
 // call is a call of a function that is read from source.
 type call struct {
@@ -67,11 +58,8 @@ type call struct {
 	on   expr // the receiver, if a variable has the method
 }
 
-// set is a field that gets a value.
-type set struct {
-	field types.Object
-	value expr
-}
+// of returns an expression of the package of the call.
+func (c *call) of(e ast.Expr) expr { return expr{Expr: e, info: c.info} }
 
 // drop is a result of a call that is not kept; n is -1 for all results.
 type drop struct {
@@ -100,17 +88,19 @@ type use struct {
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
-		shared: map[types.Object]bool{}, parts: map[types.Object][]set{}, calls: map[any][]*call{}, dynamic: map[types.Object][]*call{},
-		escapes: map[any]bool{}, returns: map[any][]value{}, params: map[types.Object]param{}, fields: map[types.Object]string{},
-		memo: map[types.Object][]Text{}, own: map[*types.Package]bool{}, holder: map[*ast.CallExpr]string{},
-		labels: map[*ast.CompositeLit]*ast.CallExpr{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{},
-		at: map[string][]directive{},
+		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
+		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
+		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
+		holder: map[*ast.CallExpr]string{}, labels: map[*ast.CompositeLit]*ast.CallExpr{}, linked: map[string]Fact{},
+		started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
-	seen := map[*types.Package]bool{}
+	var all []*types.Package
 	for _, p := range w.Packages {
 		w.own[p.Types] = true
-		w.library(p.Types, seen)
+		all = append(all, p.Types)
+	}
+	for _, p := range typeutil.Dependencies(all...) {
+		w.library(p)
 	}
 	for _, p := range w.Packages {
 		for _, f := range p.Syntax {
@@ -129,7 +119,7 @@ func (w *World) Index() {
 		}
 	}
 	for _, calls := range w.dynamic {
-		for _, from := range w.trace(expr{calls[0].Fun, calls[0].info}, 0).from {
+		for _, from := range w.trace(calls[0].of(calls[0].Fun), nil).from {
 			for _, c := range calls {
 				w.called(from, *c)
 			}
@@ -145,7 +135,7 @@ func (w *World) Index() {
 }
 
 // called writes down that a call of a variable may call a function.
-func (w *World) called(from expr, c call) {
+func (w *World) called(from origin, c call) {
 	switch fn := Object(from.Expr, from.info).(type) {
 	case nil:
 		w.calls[from.Expr] = append(w.calls[from.Expr], &c) // if it is a function literal
@@ -153,20 +143,13 @@ func (w *World) called(from expr, c call) {
 		c.on = (&call{CallExpr: &ast.CallExpr{Fun: from.Expr}, info: from.info}).receiver()
 		w.calls[fn] = append(w.calls[fn], &c)
 		if !w.own[fn.Pkg()] {
-			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: expr{c.CallExpr, c.info}})
+			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: c.of(c.CallExpr)})
 		}
 	}
 }
 
-// library writes down the fields of the packages of the library that p imports.
-func (w *World) library(p *types.Package, seen map[*types.Package]bool) {
-	if seen[p] {
-		return
-	}
-	seen[p] = true
-	for _, to := range p.Imports() {
-		w.library(to, seen)
-	}
+// library writes down the fields of a package, if it is one of the library.
+func (w *World) library(p *types.Package) {
 	dir := roles.Dir(p.Path())
 	if dir == "" {
 		return
@@ -223,8 +206,9 @@ func (w *World) unit(u *Unit, fn any) {
 	(&walker{w, u, u.Pkg.TypesInfo, fn}).walk(u.Node)
 }
 
-// parameters writes down the parameters of a function.
+// parameters writes down the parameters and the results of a function.
 func (w *World) parameters(fn any, s *types.Signature) {
+	w.results[fn] = s.Results()
 	for i := range s.Params().Len() {
 		w.params[s.Params().At(i)] = param{fn, i, s.Variadic() && i == s.Params().Len()-1}
 	}
@@ -245,10 +229,10 @@ func (c *call) arguments(p param) (all []expr) {
 	case p.n == roles.Recv:
 	case p.variadic && !c.Ellipsis.IsValid():
 		for i := p.n; i < len(args); i++ {
-			all = append(all, expr{args[i], c.info})
+			all = append(all, c.of(args[i]))
 		}
 	case p.n < len(args):
-		all = []expr{{args[p.n], c.info}}
+		all = []expr{c.of(args[p.n])}
 	}
 	return all
 }
@@ -260,9 +244,9 @@ func (c *call) receiver() expr {
 	case !ok || c.on.Expr != nil:
 		return c.on
 	case c.info.Types[sel.X].IsType() && len(c.Args) > 0:
-		return expr{c.Args[0], c.info}
+		return c.of(c.Args[0])
 	}
-	return expr{sel.X, c.info}
+	return c.of(sel.X)
 }
 
 // Object returns what an expression names: a variable, a field or a function, as it was declared.
@@ -323,3 +307,13 @@ func (w *World) key(o types.Object) (dir, name string) {
 
 // rolesOf returns the roles of a function, method, variable or field.
 func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.key(o)) }
+
+// roleOf returns the first of them with one of these verbs; nil if there is none.
+func (w *World) roleOf(o types.Object, verbs ...string) *roles.Role {
+	for _, r := range w.rolesOf(o) {
+		if slices.Contains(verbs, r.Verb) {
+			return &r
+		}
+	}
+	return nil
+}

@@ -14,18 +14,18 @@ import (
 // without a lease, which a helper may return.
 func (w *World) drops(d drop) {
 	f := Fact{Verb: "view", Pos: d.Pos()}
-	for _, fn := range w.named(expr{d.Fun, d.info}) {
+	for _, fn := range w.named(d.of(d.Fun)) {
 		if f.API = fn.Name(); w.isView(fn) {
 			d.unit.add(f)
 			return
 		}
 	}
-	for _, from := range w.trace(expr{d.CallExpr, d.info}, max(0, d.n)).from {
+	for _, from := range w.trace(expr{d.CallExpr, d.info, max(0, d.n)}, nil).from {
 		c, ok := from.Expr.(*ast.CallExpr)
 		if !ok || d.unit.Test {
 			continue
 		}
-		for _, fn := range w.named(expr{c.Fun, from.info}) {
+		for _, fn := range w.named(from.of(c.Fun)) {
 			for _, r := range w.rolesOf(fn) {
 				lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
 				if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
@@ -69,7 +69,7 @@ func (w *World) waits(u use, f Fact) {
 		node = w.units[fn].Node
 	}
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
-	if made, ok := in.owner(on); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
+	if made, ok := in.owner(on); ok && in.foreign(u.call.of(u.call.Args[0])) {
 		f.Verb = "waits"
 		opts, _ := w.options(made)
 		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(on.Expr))
@@ -95,8 +95,8 @@ func (in inside) declares(o types.Object) bool {
 // body. A field counts only if it is one of the receiver, or of a variable around the function:
 // that of another variable may belong to another coordinator. So may a parameter or a result.
 func (in inside) owner(x expr) (made call, ok bool) {
-	t := in.w.trace(x, 0)
-	if slices.ContainsFunc(t.through, in.w.several) || slices.ContainsFunc(t.fields, in.other) {
+	t := in.w.trace(x, nil)
+	if t.several || slices.ContainsFunc(t.fields, in.other) {
 		return call{}, false
 	}
 	for _, from := range t.from {
@@ -111,7 +111,7 @@ func (in inside) owner(x expr) (made call, ok bool) {
 			made, ok = in.owner(made.receiver())
 		} else {
 			ok = dir != "" && strings.HasPrefix(name, "New") &&
-				slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, from.info}) })
+				slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(from.of(arg)) })
 		}
 		if ok {
 			return made, true
@@ -128,21 +128,14 @@ func (in inside) other(of expr) bool {
 	}
 	o := Object(id, of.info)
 	p, isParam := in.w.params[o]
-	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, 0).fields) > 0
-}
-
-// several reports whether something may stand for several values at once: a parameter or a function.
-func (w *World) several(o types.Object) bool {
-	_, isParam := w.params[o]
-	_, isFunc := o.(*types.Func)
-	return isParam || isFunc
+	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, nil).fields) > 0
 }
 
 // runs reports whether an argument is the function, or a wrapper of the library around it.
 func (in inside) runs(x expr) bool {
 	if c, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok {
 		dir, name := in.w.key(Object(c.Fun, x.info))
-		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
+		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(x.of(arg)) })
 	}
 	return slices.Contains(in.w.functions(x), in.body)
 }
@@ -153,16 +146,16 @@ func (in inside) foreign(x expr) bool {
 	if v, ok := Object(x.Expr, x.info).(*types.Var); ok && !v.IsField() && !in.declares(v) && types.IsInterface(v.Type()) {
 		return true
 	}
-	t := in.w.trace(x, 0)
-	if t.partly || len(t.from) == 0 || slices.ContainsFunc(t.through, in.w.several) {
+	t := in.w.trace(x, nil)
+	if t.several || len(t.from) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(t.from, func(from expr) bool {
+	return !slices.ContainsFunc(t.from, func(from origin) bool {
 		c, _ := from.Expr.(*ast.CallExpr)
 		if c == nil || in.seen[c] || !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") {
 			return true
 		}
 		in.seen[c] = true
-		return len(c.Args) > 0 && !in.foreign(expr{c.Args[0], from.info})
+		return len(c.Args) > 0 && !in.foreign(from.of(c.Args[0]))
 	})
 }

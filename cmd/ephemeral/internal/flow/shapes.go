@@ -5,8 +5,6 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
@@ -94,24 +92,21 @@ func (w *World) places(c *call, kind string) (all []Text, known bool, on string)
 
 // names returns the names that a list of lanes or classes defines, or the text of ParseLanes.
 func (w *World) names(x expr, verb string) (all []Text, known bool) {
-	t := w.trace(x, 0)
-	known = !t.partly && !slices.ContainsFunc(t.through, func(v types.Object) bool { return len(w.parts[v]) > 0 })
-	defines := func(o types.Object) bool {
-		return slices.ContainsFunc(w.rolesOf(o), func(r roles.Role) bool { return r.Verb == verb })
-	}
-	for _, from := range t.from {
+	known = true
+	defines := func(o types.Object) bool { return w.roleOf(o, verb) != nil }
+	for _, from := range w.trace(x, nil).from {
 		switch e := from.Expr.(type) {
 		case *ast.CallExpr:
 			if known = known && defines(Object(e.Fun, from.info)); known {
-				all = append(all, w.texts(expr{e.Args[0], from.info}, nil)...)
+				all = append(all, w.texts(from.of(e.Args[0]), nil)...)
 			}
 		case *ast.CompositeLit:
 			for _, el := range e.Elts {
 				if kv, isField := el.(*ast.KeyValueExpr); !isField {
-					inner, ok := w.names(expr{el, from.info}, verb)
+					inner, ok := w.names(from.of(el), verb)
 					all, known = append(all, inner...), known && ok
 				} else if defines(Object(kv.Key, from.info)) {
-					all = append(all, w.texts(expr{kv.Value, from.info}, nil)...)
+					all = append(all, w.texts(from.of(kv.Value), nil)...)
 				}
 			}
 		default:

@@ -15,7 +15,7 @@ type walker struct {
 	fn   any // *types.Func or *ast.FuncLit
 }
 
-func (k *walker) expr(x ast.Expr) expr { return expr{x, k.info} }
+func (k *walker) expr(x ast.Expr) expr { return expr{Expr: x, info: k.info} }
 
 // walk visits a node.
 func (k *walker) walk(node ast.Node) {
@@ -49,19 +49,13 @@ func (k *walker) walk(node ast.Node) {
 			k.drop(n.Call, -1)
 		case *ast.UnaryExpr:
 			if o := Object(n.X, k.info); o != nil && n.Op == token.AND {
-				w.shared[o] = true
-				if isText(o.Type()) {
-					w.unknown(o, k.expr(n.X))
-				}
+				w.unknown(o, n.Pos())
 			}
 		case *ast.CallExpr:
 			k.call(n)
 		case *ast.ReturnStmt:
-			for i := range n.Results {
-				w.returns[k.fn] = append(w.returns[k.fn], value{expr: k.expr(n.Results[i]), n: i})
-			}
-			if len(n.Results) == 0 {
-				w.returns[k.fn] = append(w.returns[k.fn], value{part: unknown, n: -1})
+			for i := range w.results[k.fn].Len() {
+				k.gets(w.results[k.fn].At(i), k.from(n.Results, i, w.results[k.fn].Len()), nil)
 			}
 		case *ast.BinaryExpr:
 			if n.Op == token.EQL || n.Op == token.NEQ {
@@ -82,16 +76,16 @@ func (k *walker) walk(node ast.Node) {
 }
 
 // from returns the value of the i-th of n variables.
-func (k *walker) from(values []ast.Expr, i, n int) value {
+func (k *walker) from(values []ast.Expr, i, n int) expr {
 	switch {
 	case len(values) == 0:
-		return value{}
+		return expr{}
 	case len(values) == n:
-		return value{expr: k.expr(values[i])}
+		return k.expr(values[i])
 	}
-	v := value{expr: k.expr(values[0])} // v, ok := m[k]
+	v := k.expr(values[0]) // v, ok := m[k]
 	if _, ok := ast.Unparen(v.Expr).(*ast.CallExpr); ok {
-		v.part, v.n = result, i
+		v.n = i
 	}
 	return v
 }
@@ -100,7 +94,7 @@ func (k *walker) assign(n *ast.AssignStmt) {
 	for i, to := range n.Lhs {
 		v := k.from(n.Rhs, i, len(n.Lhs))
 		if n.Tok == token.ADD_ASSIGN && k.w.fields[Object(to, k.info)] == "" {
-			v.part = unknown // the text grows
+			v = unknown(n.Pos()) // the text grows
 		}
 		k.set(to, v)
 		if id, ok := to.(*ast.Ident); ok && id.Name == "_" {
@@ -109,19 +103,17 @@ func (k *walker) assign(n *ast.AssignStmt) {
 	}
 }
 
-// ranges writes down the variables of a loop.
+// ranges writes down the variables of a loop. The keys of m are written m: m.
 func (k *walker) ranges(n *ast.RangeStmt) {
-	over := value{expr: k.expr(n.X)}
-	if n.Value != nil {
-		k.set(n.Value, over)
+	key := k.expr(&ast.KeyValueExpr{Key: n.X, Value: n.X})
+	if _, ok := k.info.TypeOf(n.X).Underlying().(*types.Signature); ok && n.Value == nil {
+		key = k.expr(n.X)
 	}
-	if _, ok := k.info.TypeOf(n.X).Underlying().(*types.Signature); !ok {
-		over.part = keys
-	} else if n.Value != nil {
-		over.part = unknown
+	if n.Value != nil {
+		k.set(n.Value, k.expr(n.X))
 	}
 	if n.Key != nil {
-		k.set(n.Key, over)
+		k.set(n.Key, key)
 	}
 }
 
@@ -137,8 +129,9 @@ func (k *walker) use(u use) {
 	k.w.used = append(k.w.used, u)
 }
 
-// set writes down that a value is assigned.
-func (k *walker) set(to ast.Expr, v value) {
+// set writes down that a value is assigned. The variable of which a field is set gets a literal
+// with that field.
+func (k *walker) set(to ast.Expr, v expr) {
 	if v.Expr == nil {
 		return
 	}
@@ -156,18 +149,14 @@ func (k *walker) set(to ast.Expr, v value) {
 	if o == nil {
 		return
 	}
-	if sel, ok := to.(*ast.SelectorExpr); ok {
-		of := Object(sel.X, k.info)
-		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
-		for _, of := range embedded(sel, k.info) {
-			k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
-		}
-		if list, ok := operand(sel.X).(*ast.SelectorExpr); ok { // such as opts.Lanes[0].Name = "x"
-			of := Object(list.X, k.info)
-			k.w.parts[of] = append(k.w.parts[of], set{Object(list, k.info), v.expr})
-		}
-	}
 	k.gets(o, v, nil)
+	if sel, ok := to.(*ast.SelectorExpr); ok {
+		part := k.expr(&ast.CompositeLit{Lbrace: to.Pos(), Rbrace: to.End(), Elts: []ast.Expr{&ast.KeyValueExpr{Key: sel.Sel, Value: v.Expr}}})
+		for _, of := range embedded(sel, k.info) {
+			k.gets(of, part, nil)
+		}
+		k.set(sel.X, part)
+	}
 }
 
 // embedded returns the embedded fields that a selector leaves out, such as Options in config.Lanes.
@@ -188,10 +177,13 @@ func embedded(sel *ast.SelectorExpr, info *types.Info) (all []*types.Var) {
 }
 
 // gets writes down the value of a variable or a field, which a literal may set.
-func (k *walker) gets(o types.Object, v value, of *ast.CompositeLit) {
+func (k *walker) gets(o types.Object, v expr, of *ast.CompositeLit) {
+	if v.Expr == nil {
+		return
+	}
 	k.w.assigned[o] = append(k.w.assigned[o], v)
-	if k.w.fields[o] != "" && v.part == whole {
-		k.use(use{object: o, value: v.expr, of: of})
+	if k.w.fields[o] != "" {
+		k.use(use{object: o, value: v, of: of})
 	}
 }
 
@@ -207,9 +199,9 @@ func (k *walker) composite(n *ast.CompositeLit) {
 	}
 	for i, x := range n.Elts {
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			k.gets(Object(kv.Key, k.info), value{expr: k.expr(kv.Value)}, n)
+			k.gets(Object(kv.Key, k.info), k.expr(kv.Value), n)
 		} else {
-			k.gets(s.Field(i).Origin(), value{expr: k.expr(x)}, n)
+			k.gets(s.Field(i).Origin(), k.expr(x), n)
 		}
 	}
 }
@@ -229,7 +221,7 @@ func (k *walker) call(n *ast.CallExpr) {
 		read = true
 	case *types.Builtin:
 		if o.Name() == "copy" {
-			k.set(n.Args[0], value{expr: k.expr(n.Args[1])})
+			k.set(n.Args[0], k.expr(n.Args[1]))
 		}
 	case nil:
 		w.calls[fun] = append(w.calls[fun], c) // if it is a function literal
@@ -251,14 +243,14 @@ func (k *walker) call(n *ast.CallExpr) {
 		}
 		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
 			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
-				k.decoded(p.Elem(), expr{&ast.BadExpr{From: arg.Pos()}, nil}, map[types.Type]bool{})
+				k.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
 			}
 		}
 	}
 }
 
 // decoded notes that other code may set the fields of a struct, such as json.Unmarshal.
-func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
+func (k *walker) decoded(t types.Type, at token.Pos, seen map[types.Type]bool) {
 	if seen[t] {
 		return
 	}
@@ -272,7 +264,7 @@ func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
 			}
 			for _, r := range k.w.rolesOf(f.Origin()) {
 				if strings.HasPrefix(r.Verb, "defines ") {
-					k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at.Pos(), Texts: []Text{{S: Hole, Pos: at.Pos()}}})
+					k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at, Texts: []Text{{S: Hole, Pos: at}}})
 				}
 			}
 		}
@@ -286,15 +278,15 @@ func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
 	if t, ok := info.TypeOf(spec.Type).(*types.Struct); ok {
 		for i := range t.NumFields() {
 			if t.Tag(i) != "" {
-				w.unknown(t.Field(i), expr{spec.Name, info})
+				w.unknown(t.Field(i), spec.Name.Pos())
 			}
 		}
 	}
 }
 
 // unknown notes that a variable or a field may have any value.
-func (w *World) unknown(o types.Object, at expr) {
-	w.assigned[o] = append(w.assigned[o], value{expr: at, part: unknown})
+func (w *World) unknown(o types.Object, at token.Pos) {
+	w.assigned[o] = append(w.assigned[o], unknown(at))
 }
 
 // implementations returns the methods of the program that a call of a method may call: of that

@@ -1,0 +1,84 @@
+package flow
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// option returns what a field of options may be, if that is known. The field is one of the
+// library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
+func (w *World) option(opts expr, field string) (all []expr, known bool) {
+	return w.trace(opts, nil).option(field)
+}
+
+func (t *trace) option(field string) (all []expr, known bool) {
+	known = !t.pointer
+	for _, from := range t.from {
+		lit, ok := from.Expr.(*ast.CompositeLit)
+		if known = known && ok; !ok {
+			continue
+		}
+		for _, el := range lit.Elts {
+			kv, ok := el.(*ast.KeyValueExpr)
+			if known = known && ok; !ok {
+				continue
+			}
+			o := Object(kv.Key, from.info)
+			if strings.HasSuffix(t.w.fields[o], field) {
+				all = append(all, from.of(kv.Value))
+			} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
+				inner, ok := t.w.option(from.of(kv.Value), field)
+				all, known = append(all, inner...), known && ok
+			}
+		}
+	}
+	return all, known
+}
+
+// makers are the functions that make a sink of their own, if the options have none.
+var makers = map[string][]string{
+	"core":                  {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator"},
+	"atoms/signalaware":     {"New"},
+	"atoms/fixedwork":       {"New"},
+	"atoms/keyedsequential": {"New"},
+	"complete":              {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator", "NewGate", "NewPool", "NewSequencer"},
+}
+
+// options returns the argument with the options of a coordinator, if that is what the call makes.
+func (w *World) options(c call) (opts expr, ok bool) {
+	dir, name := w.key(Object(c.Fun, c.info))
+	if len(c.Args) == 0 || !slices.Contains(makers[dir], name) {
+		return expr{}, false
+	}
+	return c.of(c.Args[len(c.Args)-1]), true
+}
+
+// made returns the calls that make the coordinators that an expression may be, if all are known.
+func (w *World) made(x expr) (all []call, known bool) {
+	t := w.trace(x, nil)
+	for _, from := range t.from {
+		e, _ := from.Expr.(*ast.CallExpr)
+		c := call{CallExpr: e, info: from.info}
+		if e == nil {
+			return nil, false
+		} else if _, ok := w.options(c); !ok {
+			return nil, false
+		}
+		all = append(all, c)
+	}
+	return all, len(all) > 0
+}
+
+// name is the name of a coordinator for people: its Options.Name if that is constant, or the
+// variable that has it.
+func (w *World) name(opts expr, or string) string {
+	if names, ok := w.option(opts, "Options.Name"); ok && len(names) == 1 {
+		if texts := w.texts(names[0], nil); len(texts) == 1 && texts[0].Exact() {
+			return strconv.Quote(texts[0].S)
+		}
+	}
+	return or
+}

@@ -1,0 +1,248 @@
+package flow
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// trace follows an expression to what makes its values.
+type trace struct {
+	w       *World
+	from    []origin
+	fields  []expr // whose fields are on the way
+	several bool   // on the way is a parameter or a result, which may stand for several values at once
+	pointer bool   // on the way is a pointer, through which other code may set fields
+	seen    map[ast.Node]bool
+	vars    map[*types.Var]bool
+	via     token.Pos // the argument that is followed
+}
+
+// origin is what makes a value: a constant, a sum, a literal, a function or a call. If nothing is
+// known of a value, it is an *ast.BadExpr.
+type origin struct {
+	expr
+	frame *frame
+	via   token.Pos // the argument with which a helper gets it
+	loose bool      // a field has it, and other values as well
+}
+
+// frame is a call of a function: its parameters have the values of this call, and not those
+// of all calls.
+type frame struct {
+	fn    any
+	call  *call
+	up    *frame // of the caller
+	depth int
+}
+
+// trace returns where the values of an expression come from. The values of a list or a map count
+// as its own.
+func (w *World) trace(x expr, f *frame) *trace {
+	t := &trace{w: w, seen: map[ast.Node]bool{}, vars: map[*types.Var]bool{}}
+	t.follow(x, f)
+	return t
+}
+
+func (t *trace) follow(x expr, f *frame) {
+	known := x.info.Types[x.Expr]
+	leaf := known.Value != nil || isRaiser(known.Type)
+	if list := operand(x.Expr); !leaf && list != nil && !isText(typeOf(x.info, list)) {
+		t.follow(x.of(list), f)
+		return
+	}
+	switch e := ast.Unparen(x.Expr).(type) {
+	case *ast.Ident, *ast.SelectorExpr:
+		v, isVar := Object(e, x.info).(*types.Var)
+		switch sel, _ := e.(*ast.SelectorExpr); {
+		case known.IsNil():
+			return
+		case !isVar || leaf || t.w.roleOf(v, "raised", "is") != nil:
+		case sel != nil && t.w.fields[v] != "":
+			t.field(sel, x.info, t.w.fields[v])
+			return
+		default:
+			if sel != nil && v.IsField() {
+				t.fields = append(t.fields, x.of(sel.X))
+			}
+			t.variable(v, f)
+			return
+		}
+	case *ast.CallExpr:
+		if !leaf && t.call(e, x, f) {
+			return
+		}
+	}
+	t.from = append(t.from, origin{x, f, t.via, false})
+}
+
+// unknown notes that there are other values.
+func (t *trace) unknown(at token.Pos) { t.from = append(t.from, origin{expr: unknown(at)}) }
+
+// functions of which the result has the values of the arguments.
+var alike = []string{"append", "cmp.Or", "slices.Clone", "slices.Concat", "slices.Values"}
+
+// call follows a call to what is returned, and reports whether it could.
+func (t *trace) call(e *ast.CallExpr, x expr, f *frame) bool {
+	o := Object(e.Fun, x.info)
+	switch fun := x.info.Types[e.Fun]; {
+	case fun.IsType():
+		if isText(fun.Type) && !isText(x.info.TypeOf(e.Args[0])) {
+			return false
+		}
+		t.follow(x.of(e.Args[0]), f)
+	case isMust(o):
+		t.follow(expr{e.Args[0], x.info, x.n}, f)
+	case t.w.roleOf(o, "is") != nil:
+		return false
+	case t.w.isView(o):
+		t.follow((&call{CallExpr: e, info: x.info}).receiver(), f)
+	case slices.Contains(alike, fullName(o)):
+		for _, arg := range e.Args {
+			t.follow(x.of(arg), f)
+		}
+	default:
+		return t.results(e, x, f)
+	}
+	return true
+}
+
+// results follows a call of functions that are read from source, once.
+func (t *trace) results(e *ast.CallExpr, x expr, f *frame) (found bool) {
+	inner := frame{call: &call{CallExpr: e, info: x.info}, up: f}
+	if f != nil {
+		inner.depth = f.depth + 1
+	}
+	if t.seen[e] || inner.depth > 6 {
+		return false
+	}
+	t.seen[e] = true
+	fun := &trace{w: t.w, seen: t.seen, vars: map[*types.Var]bool{}}
+	fun.follow(x.of(e.Fun), f)
+	for _, fn := range fun.functions() {
+		results := t.w.results[fn]
+		if x.n >= results.Len() {
+			continue
+		}
+		t.several = true
+		at := inner
+		at.fn = fn
+		for _, r := range t.w.assigned[results.At(x.n)] {
+			found = true
+			t.follow(r, &at)
+		}
+	}
+	return found
+}
+
+// field follows a field of options, such as opts.Lanes, or config.Lanes if the options are embedded.
+func (t *trace) field(x *ast.SelectorExpr, info *types.Info, name string) {
+	if t.seen[x] {
+		return
+	}
+	t.seen[x] = true
+	opts := t.w.trace(expr{Expr: x.X, info: info}, nil)
+	for _, v := range embedded(x, info) {
+		opts.variable(v, nil)
+	}
+	all, known := opts.option(name)
+	if !known {
+		t.unknown(x.Pos())
+	}
+	for _, x := range all {
+		t.follow(x, nil)
+	}
+}
+
+func (t *trace) variable(v *types.Var, f *frame) {
+	p, isParam := t.w.params[v]
+	t.several = t.several || isParam
+	if _, pointer := v.Type().Underlying().(*types.Pointer); pointer {
+		t.pointer = true
+	}
+	if isParam && f != nil && p.fn == f.fn {
+		t.passed(f.call, p, f.up)
+		return
+	} else if t.vars[v] {
+		return
+	}
+	t.vars[v] = true
+	first, values := len(t.from), t.w.assigned[v]
+	for _, x := range values {
+		t.follow(x, nil)
+	}
+	for _, c := range t.w.calls[p.fn] {
+		t.passed(c, p, nil)
+	}
+	if isParam && t.w.open(p) || !isParam && len(values) == 0 && (v.IsField() || !t.w.own[v.Pkg()]) {
+		t.unknown(v.Pos())
+	}
+	for i := first; v.IsField() && i < len(t.from); i++ {
+		t.from[i].loose = t.from[i].loose || len(t.from) > first+1
+	}
+}
+
+// open reports whether a parameter may have values of which nothing is known.
+func (w *World) open(p param) bool { return len(w.calls[p.fn]) == 0 || w.escapes[p.fn] }
+
+// passed follows what a call passes for a parameter.
+func (t *trace) passed(c *call, p param, f *frame) {
+	before := t.via
+	for _, arg := range c.arguments(p) {
+		if p.n >= 0 {
+			t.via = arg.Pos()
+		}
+		t.follow(arg, f)
+	}
+	t.via = before
+}
+
+// functions returns the functions that an expression may be: each is a *types.Func or an *ast.FuncLit.
+func (w *World) functions(x expr) []any { return w.trace(x, nil).functions() }
+
+func (t *trace) functions() (all []any) {
+	for _, from := range t.from {
+		if lit, ok := from.Expr.(*ast.FuncLit); ok {
+			all = append(all, lit)
+		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
+// named returns those functions that have a name.
+func (w *World) named(x expr) (all []*types.Func) {
+	for _, fn := range w.functions(x) {
+		if fn, ok := fn.(*types.Func); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
+// literal returns the composite literal that alone makes the value of an expression.
+func (w *World) literal(x expr, f *frame) (lit *ast.CompositeLit, at origin) {
+	if t := w.trace(x, f); len(t.from) == 1 {
+		lit, _ = t.from[0].Expr.(*ast.CompositeLit)
+		return lit, t.from[0]
+	}
+	return nil, at
+}
+
+// operand returns the variable of which an expression is an element, a part, the address or what it
+// points to; nil for other expressions.
+func operand(x ast.Expr) ast.Expr {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.StarExpr:
+		return x.X
+	case *ast.UnaryExpr:
+		return x.X
+	case *ast.IndexExpr:
+		return x.X
+	case *ast.SliceExpr:
+		return x.X
+	}
+	return nil
+}
