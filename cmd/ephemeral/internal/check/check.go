@@ -108,7 +108,7 @@ func Programs(w *flow.World) []Finding {
 	}
 	for _, t := range terms {
 		if t.alive == 0 {
-			all = append(all, t.finding(w))
+			all = append(all, t.finding(w)...)
 		}
 	}
 	return Sorted(all)
@@ -122,9 +122,14 @@ func Sorted(all []Finding) []Finding {
 	return slices.CompactFunc(all, func(a, b Finding) bool { return a.String() == b.String() })
 }
 
-func at(w *flow.World, pos token.Pos, check string, sure bool, format string, args ...any) Finding {
+// found returns a finding at a text of a fact; none if a comment at the text or at the fact says so.
+func found(w *flow.World, f flow.Fact, t flow.Text, check string, sure bool, message string) []Finding {
+	if w.Ignored(f.Pos) || w.Ignored(t.Pos) {
+		return nil
+	}
+	pos := cmp.Or(t.Pos, f.Pos)
 	p := w.At(pos)
-	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure, Pos: pos}
+	return []Finding{{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: message, Sure: sure, Pos: pos}}
 }
 
 // place is the file and the line of a position, for people.
@@ -133,10 +138,10 @@ func place(w *flow.World, pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// about adds to a message what gets the text, and where that is if the text is written elsewhere.
-// If a helper puts the text together, it adds the argument of the helper.
-func about(w *flow.World, f flow.Fact, t flow.Text, message string) string {
-	what := f.API
+// about is a message about what gets the text, with its place if the text is written elsewhere.
+// If a helper puts the text together, the message has the argument of the helper.
+func about(w *flow.World, f flow.Fact, t flow.Text, format string, args ...any) string {
+	what, message := f.API, fmt.Sprintf(format, args...)
 	if f.On != "" {
 		what += " of " + f.On
 	}
@@ -153,9 +158,7 @@ func about(w *flow.World, f flow.Fact, t flow.Text, message string) string {
 // listed lists the signals whose names are data.
 func (p *program) listed() (all []Finding) {
 	for _, f := range p.data["signal"] {
-		if !p.w.Ignored(f.Pos) {
-			all = append(all, at(p.w, f.Pos, "data", false, "the name of this signal is data; declare it: //ephemeral:raises NAME, or a pattern"))
-		}
+		all = append(all, found(p.w, f, flow.Text{}, "data", false, "the name of this signal is data; declare it: //ephemeral:raises NAME, or a pattern")...)
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,11 +30,11 @@ type near struct {
 func (p *program) terms(all map[string]*term) {
 	for _, f := range p.facts {
 		kind := kinds[f.Verb]
-		if kind == "" || p.w.Ignored(f.Pos) {
+		if kind == "" {
 			continue
 		}
 		for _, t := range f.Parts() {
-			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
+			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" {
 				continue
 			}
 			f.Known = f.Known && !t.Loose // or the text may be for another coordinator
@@ -106,21 +105,19 @@ func (t *term) matches(name string, strict bool) bool {
 // finding describes a term that nothing matches. It is sure unless a name comes from data, the
 // text may be put together wrongly, or an example leaves out the rest of its program. Then a
 // single wrong letter makes it sure.
-func (t *term) finding(w *flow.World) Finding {
-	shown := t.String()
-	message := fmt.Sprintf("nothing raises %q", shown)
+func (t *term) finding(w *flow.World) []Finding {
+	says := "nothing raises %q"
 	if t.fact.Known {
-		message = fmt.Sprintf("its options have no %s %q", t.kind, shown)
+		says = "its options have no " + t.kind + " %q"
 	} else if t.kind != "signal" {
-		message = fmt.Sprintf("no options have a %s %q", t.kind, shown)
+		says = "no options have a " + t.kind + " %q"
 	}
-	message = about(w, t.fact, t.Text, message)
-	sure := !t.data && !t.Loose && t.Exact()
-	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
+	message := about(w, t.fact, t.Text, says, t.String())
+	sure, nearest := !t.data && !t.Loose && t.Exact(), ""
 	if t.near.text != "" {
-		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
-		message += fmt.Sprintf("; did you mean %q", f.Nearest)
+		nearest = flow.Text{S: t.near.text}.String()
+		sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
+		message += fmt.Sprintf("; did you mean %q", nearest)
 		if t.near.Pos.IsValid() {
 			message += " (" + place(w, t.near.Pos) + ")"
 		} else if t.near.fact.Dir != "" {
@@ -128,8 +125,11 @@ func (t *term) finding(w *flow.World) Finding {
 		}
 		message += "?"
 	}
-	f.Message = message
-	return f
+	all := found(w, t.fact, t.Text, "name", sure, message)
+	for i := range all {
+		all[i].Nearest = nearest
+	}
+	return all
 }
 
 // sameSigns reports whether two texts differ in letters alone: stage1 and stage2 are two names.

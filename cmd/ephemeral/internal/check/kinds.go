@@ -1,8 +1,6 @@
 package check
 
 import (
-	"cmp"
-	"fmt"
 	"go/token"
 	"slices"
 	"strings"
@@ -23,7 +21,8 @@ func (p *program) kinds() (all []Finding) {
 				if other, ok := first[t.S]; !ok {
 					first[t.S] = name{t, f}
 				} else if other.fact.Payload != f.Payload {
-					all = p.report(all, "kind", f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+					message := about(p.w, f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+					all = append(all, found(p.w, f, t, "kind", true, message)...)
 				}
 			}
 		}
@@ -40,7 +39,8 @@ func (p *program) kinds() (all []Finding) {
 		for _, t := range f.Texts {
 			by, wanted := wants[t.S]
 			if f.Verb == "raises" && !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
-				all = p.report(all, "plain", f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
+				message := about(p.w, f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
+				all = append(all, found(p.w, f, t, "plain", true, message)...)
 			}
 		}
 	}
@@ -55,14 +55,6 @@ func (p *program) reads(name string) bool {
 // matches reports whether one of the patterns of a fact matches a name.
 func matches(f flow.Fact, name string) bool {
 	return slices.ContainsFunc(f.Parts(), func(t flow.Text) bool { return flow.Match(t.S, name, false) })
-}
-
-// report adds a fault at a text, unless a comment at the text or at the call says no.
-func (p *program) report(all []Finding, check string, f flow.Fact, t flow.Text, format string, args ...any) []Finding {
-	if p.w.Ignored(f.Pos) || p.w.Ignored(t.Pos) {
-		return all
-	}
-	return append(all, at(p.w, cmp.Or(t.Pos, f.Pos), check, true, "%s", about(p.w, f, t, fmt.Sprintf(format, args...))))
 }
 
 // gates finds coordinators that nothing can close, although the signal is raised: they have a
@@ -92,7 +84,8 @@ func (p *program) gates() (all []Finding) {
 		}
 		// if nothing raises it at all, another finding says so
 		if !closes && slices.ContainsFunc(p.names["signal"], func(n name) bool { return matches(f, n.S) }) {
-			all = p.report(all, "gate", f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
+			message := about(p.w, f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
+			all = append(all, found(p.w, f, f.Texts[0], "gate", true, message)...)
 		}
 	}
 	return all

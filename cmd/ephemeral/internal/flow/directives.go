@@ -57,7 +57,7 @@ func (w *World) declared() {
 					f.Texts = slices.DeleteFunc(f.Texts, func(t Text) bool { return !t.Exact() })
 				}
 			}
-			u.Facts = append(u.Facts, fact)
+			u.add(fact)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"go/ast"
 	"go/token"
 	"go/types"
 	"maps"
@@ -17,6 +16,7 @@ import (
 // else has been given; and "sink", for code that asks a coordinator for its sink. What is wrong in any program is a "view"
 // or a "release" that is dropped, and "waits", for a body that waits for its own coordinator.
 type Fact struct {
+	Unit     *Unit // nil for what the library does by itself
 	Verb     string
 	Texts    []Text
 	Prefixes []Text // what may stand before the texts of a pattern
@@ -38,15 +38,13 @@ type Fact struct {
 func (w *World) facts(u use) {
 	var prefixes []Text
 	api := Fact{Pos: u.value.Pos(), End: u.value.End(), Global: u.fn == nil, API: compared}
-	all := []roles.Role{{Verb: "pattern", Parts: []roles.Part{{Slot: true}}}}
+	all := roles.Of("core", "Match")
 	if u.object != nil {
 		api.API, all = u.object.Name(), w.rolesOf(u.object)
 		api.Dir, _ = w.key(u.object)
-	} else if !known(w.texts(u.name, nil)) {
-		return
 	}
 	if u.of != nil {
-		api.On = w.name(u.value.of(u.of), w.holder[w.labels[u.of]])
+		api.On = w.name(u.value.of(u.of), w.holder[u.of])
 	}
 	for _, r := range all {
 		f := api
@@ -56,7 +54,8 @@ func (w *World) facts(u use) {
 			prefixes = w.instance(r, u.call, nil, api.Pos)
 			continue
 		case "match":
-			if !known(w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)) {
+			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)
+			if slices.ContainsFunc(name, func(t Text) bool { return t.S != Known }) || len(name) == 0 {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
@@ -92,11 +91,6 @@ func (w *World) facts(u use) {
 	}
 }
 
-// known reports whether texts are the names of signals.
-func known(texts []Text) bool {
-	return len(texts) > 0 && !slices.ContainsFunc(texts, func(t Text) bool { return t.S != Known })
-}
-
 // slots returns the texts of a template. A field that is set stands for its new value alone.
 func (w *World) slots(u use, r roles.Role, f *frame) []Text {
 	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.object] {
@@ -126,16 +120,11 @@ func (w *World) frames(fn any, depth int) []*frame {
 
 // operand returns the receiver or the argument that has one of these types of core.
 func (u use) operand(names ...string) (none expr) {
-	if u.call == nil {
-		return none
-	}
-	operands := u.call.arguments(param{n: roles.Recv})
-	for _, arg := range u.call.Args {
-		operands = append(operands, u.call.of(arg))
-	}
-	for _, x := range operands {
-		if slices.Contains(names, coreType(typeOf(x.info, x.Expr))) {
-			return x
+	if u.call != nil {
+		for _, x := range append([]expr{u.call.on}, u.call.args...) {
+			if slices.Contains(names, coreType(typeOf(x))) {
+				return x
+			}
 		}
 	}
 	return none
@@ -146,9 +135,12 @@ func (w *World) isView(fn types.Object) bool {
 	return slices.ContainsFunc(w.rolesOf(fn), func(r roles.Role) bool { return r.Verb == "view" })
 }
 
-func typeOf(info *types.Info, x ast.Expr) types.Type {
-	if t := info.TypeOf(x); t != nil {
-		return t
+// typeOf is the type of an expression, also of none.
+func typeOf(x expr) types.Type {
+	if x.Expr != nil {
+		if t := x.info.TypeOf(x.Expr); t != nil {
+			return t
+		}
 	}
 	return types.Typ[types.Invalid]
 }

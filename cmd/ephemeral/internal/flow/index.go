@@ -20,7 +20,7 @@ type index struct {
 	methods  map[types.Object][]*Unit // by type
 	assigned map[types.Object][]expr  // to variables, fields and results
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
-	dynamic  map[types.Object][]*call // by the variable with the function
+	dynamic  []*call                  // of what is no name of a function
 	escapes  map[any]bool             // functions that code outside the packages may call
 	results  map[any]*types.Tuple
 	params   map[types.Object]param
@@ -28,9 +28,8 @@ type index struct {
 	used     []use
 	memo     map[expr][]Text
 	own      map[*types.Package]bool
-	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
-	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
-	dropped  []drop
+	holder   map[ast.Expr]string // the variable that has the result of a call, also for its arguments
+	dropped  []*call
 	linked   map[string]Fact        // by path
 	started  map[*ast.CallExpr]bool // by a go statement
 	at       map[string][]directive // by file
@@ -49,29 +48,57 @@ func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
 // unknown is an expression that may have any value.
 func unknown(at token.Pos) expr { return expr{Expr: &ast.BadExpr{From: at}, info: &types.Info{}} }
 
-// call is a call of a function that is read from source.
+// call is a call of a function; as an expression, it is one of the results.
 type call struct {
+	expr
 	*ast.CallExpr
-	info *types.Info
-	unit *Unit
-	fn   any  // the function around it
-	on   expr // the receiver, if a variable has the method
+	callee   types.Object // a function, a variable, a type or a builtin; nil for other expressions
+	on       expr         // what stands before the name of the method or the function
+	args     []expr       // without that
+	variadic int          // from this argument on, they are one parameter
+	unit     *Unit
+	fn       any // the function around it
 }
 
-// of returns an expression of the package of the call.
-func (c *call) of(e ast.Expr) expr { return expr{Expr: e, info: c.info} }
+// callOf returns the call that an expression is; nil if it is none.
+func callOf(x expr) *call {
+	e, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	c := &call{expr: x, CallExpr: e, callee: Object(e.Fun, x.info), variadic: len(e.Args)}
+	for _, arg := range e.Args {
+		c.args = append(c.args, x.of(arg))
+	}
+	if s, ok := typeOf(x.of(e.Fun)).Underlying().(*types.Signature); ok && s.Variadic() && !e.Ellipsis.IsValid() {
+		c.variadic = s.Params().Len() - 1
+	}
+	if sel, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok {
+		c.on = x.of(sel.X)
+		if x.info.Types[sel.X].IsType() && len(c.args) > 0 { // a method expression
+			c.on, c.args, c.variadic = c.args[0], c.args[1:], c.variadic-1
+		}
+	}
+	return c
+}
 
-// drop is a result of a call that is not kept; n is -1 for all results.
-type drop struct {
-	*call
-	n int
+// arguments returns what a call passes for the n-th parameter, or for the receiver.
+func (c *call) arguments(n int) []expr {
+	switch {
+	case n == roles.Recv && c.on.Expr != nil:
+		return []expr{c.on}
+	case n < 0 || n >= len(c.args):
+		return nil
+	case n == c.variadic:
+		return c.args[n:]
+	}
+	return c.args[n : n+1]
 }
 
 // param is a parameter of a function; n is roles.Recv for the receiver.
 type param struct {
-	fn       any
-	n        int
-	variadic bool
+	fn any
+	n  int
 }
 
 // use is a place where the library may get a text: a call, a field that is set, or a comparison.
@@ -79,20 +106,18 @@ type use struct {
 	unit   *Unit
 	fn     any               // the function around it
 	object types.Object      // that is called, or the field; nil for a comparison
-	call   *call             // nil for a field
+	call   *call             // nil for a field; a comparison is like a call of core.Match
 	value  expr              // of the field, or the call
 	of     *ast.CompositeLit // that sets the field
-	name   expr              // that is compared with the value
 }
 
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
 		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
-		calls: map[any][]*call{}, dynamic: map[types.Object][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
+		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
 		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
-		holder: map[*ast.CallExpr]string{}, labels: map[*ast.CompositeLit]*ast.CallExpr{}, linked: map[string]Fact{},
-		started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
+		holder: map[ast.Expr]string{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
 	var all []*types.Package
 	for _, p := range w.Packages {
@@ -118,12 +143,8 @@ func (w *World) Index() {
 			}
 		}
 	}
-	for _, calls := range w.dynamic {
-		for _, from := range w.trace(calls[0].of(calls[0].Fun), nil).from {
-			for _, c := range calls {
-				w.called(from, *c)
-			}
-		}
+	for _, c := range w.dynamic {
+		w.called(c)
 	}
 	for _, u := range w.used {
 		w.facts(u)
@@ -134,16 +155,20 @@ func (w *World) Index() {
 	w.declared()
 }
 
-// called writes down that a call of a variable may call a function.
-func (w *World) called(from origin, c call) {
-	switch fn := Object(from.Expr, from.info).(type) {
-	case nil:
-		w.calls[from.Expr] = append(w.calls[from.Expr], &c) // if it is a function literal
-	case *types.Func:
-		c.on = (&call{CallExpr: &ast.CallExpr{Fun: from.Expr}, info: from.info}).receiver()
-		w.calls[fn] = append(w.calls[fn], &c)
-		if !w.own[fn.Pkg()] {
-			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: c.of(c.CallExpr)})
+// called writes down that a call may call the functions that its operand may be.
+func (w *World) called(c *call) {
+	for _, from := range w.trace(c.of(c.Fun), nil).from {
+		if lit, ok := from.Expr.(*ast.FuncLit); ok {
+			w.calls[lit] = append(w.calls[lit], c)
+		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
+			c := *c
+			if sel, ok := from.Expr.(*ast.SelectorExpr); ok && !from.info.Types[sel.X].IsType() {
+				c.on = from.of(sel.X)
+			}
+			w.calls[fn] = append(w.calls[fn], &c)
+			if !w.own[fn.Pkg()] {
+				w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: c.expr})
+			}
 		}
 	}
 }
@@ -192,7 +217,6 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 				w.unit(u, nil)
 			case *ast.TypeSpec:
 				w.unit(&Unit{Pkg: p, Node: spec, Object: p.TypesInfo.Defs[spec.Name]}, nil)
-				w.tagged(spec, p.TypesInfo)
 			}
 		}
 	}
@@ -210,43 +234,11 @@ func (w *World) unit(u *Unit, fn any) {
 func (w *World) parameters(fn any, s *types.Signature) {
 	w.results[fn] = s.Results()
 	for i := range s.Params().Len() {
-		w.params[s.Params().At(i)] = param{fn, i, s.Variadic() && i == s.Params().Len()-1}
+		w.params[s.Params().At(i)] = param{fn, i}
 	}
 	if s.Recv() != nil {
-		w.params[s.Recv()] = param{fn: fn, n: roles.Recv}
+		w.params[s.Recv()] = param{fn, roles.Recv}
 	}
-}
-
-// arguments returns what a call passes for a parameter.
-func (c *call) arguments(p param) (all []expr) {
-	on, args := c.receiver(), c.Args
-	if len(args) > 0 && on.Expr == args[0] { // of a method expression
-		args = args[1:]
-	}
-	switch {
-	case p.n == roles.Recv && on.Expr != nil:
-		all = []expr{on}
-	case p.n == roles.Recv:
-	case p.variadic && !c.Ellipsis.IsValid():
-		for i := p.n; i < len(args); i++ {
-			all = append(all, c.of(args[i]))
-		}
-	case p.n < len(args):
-		all = []expr{c.of(args[p.n])}
-	}
-	return all
-}
-
-// receiver returns what stands before the name of a method, or before that of a function.
-func (c *call) receiver() expr {
-	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
-	switch {
-	case !ok || c.on.Expr != nil:
-		return c.on
-	case c.info.Types[sel.X].IsType() && len(c.Args) > 0:
-		return c.of(c.Args[0])
-	}
-	return c.of(sel.X)
 }
 
 // Object returns what an expression names: a variable, a field or a function, as it was declared.

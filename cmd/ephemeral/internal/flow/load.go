@@ -109,7 +109,22 @@ type Unit struct {
 // what the rest of a program does.
 func (u *Unit) Program() bool { return u.Object != nil && u.Object.Name() == "main" }
 
-func (u *Unit) add(f Fact) { u.Facts = append(u.Facts, f) }
+func (u *Unit) add(f Fact) {
+	f.Unit = u
+	u.Facts = append(u.Facts, f)
+}
+
+// Asked returns the facts with one of these verbs in the packages that were asked for.
+func (w *World) Asked(verbs ...string) (all []Fact) {
+	for _, u := range w.Units {
+		for _, f := range u.Facts {
+			if u.Pkg.Asked && slices.Contains(verbs, f.Verb) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
 
 // Roots returns the programs of the world: each function main and each example, with the
 // packages that are linked into it.

@@ -12,7 +12,7 @@ import (
 
 // drops writes down a result that is not kept: a view, or the release of a signal that is held
 // without a lease, which a helper may return.
-func (w *World) drops(d drop) {
+func (w *World) drops(d *call) {
 	f := Fact{Verb: "view", Pos: d.Pos()}
 	for _, fn := range w.named(d.of(d.Fun)) {
 		if f.API = fn.Name(); w.isView(fn) {
@@ -20,20 +20,21 @@ func (w *World) drops(d drop) {
 			return
 		}
 	}
-	for _, from := range w.trace(expr{d.CallExpr, d.info, max(0, d.n)}, nil).from {
-		c, ok := from.Expr.(*ast.CallExpr)
-		if !ok || d.unit.Test {
+	for _, from := range w.trace(d.expr, nil).from {
+		c := callOf(from.expr)
+		if c == nil || d.unit.Test {
 			continue
 		}
-		for _, fn := range w.named(from.of(c.Fun)) {
-			for _, r := range w.rolesOf(fn) {
-				lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
-				if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
-					if f.Verb = "release"; c != d.CallExpr {
-						f.Helper = c.Pos()
-					}
-					d.unit.add(f)
+		for _, fn := range w.named(c.of(c.Fun)) {
+			r := w.roleOf(fn, "release")
+			if r == nil {
+				continue
+			}
+			if lease := w.instance(*r, c, from.frame, c.Pos()); len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
+				if f.Verb = "release"; c.CallExpr != d.CallExpr {
+					f.Helper = c.Pos()
 				}
+				d.unit.add(f)
 			}
 		}
 	}
@@ -48,8 +49,8 @@ var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}
 // waits writes down a call in a body that waits for its own coordinator with another context
 // than that of the body.
 func (w *World) waits(u use, f Fact) {
-	on := u.call.receiver()
-	if on.Expr == nil || len(u.call.Args) == 0 || !slices.Contains(waiting, f.API) {
+	on := u.call.on
+	if on.Expr == nil || len(u.call.args) == 0 || !slices.Contains(waiting, f.API) {
 		return
 	}
 	body, started := u.fn, w.started[u.call.CallExpr]
@@ -69,7 +70,7 @@ func (w *World) waits(u use, f Fact) {
 		node = w.units[fn].Node
 	}
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
-	if made, ok := in.owner(on); ok && in.foreign(u.call.of(u.call.Args[0])) {
+	if made := in.owner(on); made != nil && in.foreign(u.call.args[0]) {
 		f.Verb = "waits"
 		opts, _ := w.options(made)
 		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(on.Expr))
@@ -94,30 +95,28 @@ func (in inside) declares(o types.Object) bool {
 // owner returns the call that makes the coordinator behind an expression, if the function is its
 // body. A field counts only if it is one of the receiver, or of a variable around the function:
 // that of another variable may belong to another coordinator. So may a parameter or a result.
-func (in inside) owner(x expr) (made call, ok bool) {
+func (in inside) owner(x expr) (made *call) {
 	t := in.w.trace(x, nil)
 	if t.several || slices.ContainsFunc(t.fields, in.other) {
-		return call{}, false
+		return nil
 	}
 	for _, from := range t.from {
-		e, _ := from.Expr.(*ast.CallExpr)
-		if e == nil {
+		made := callOf(from.expr)
+		if made == nil {
 			continue
 		}
-		made := call{CallExpr: e, info: from.info}
-		dir, name := in.w.key(Object(e.Fun, from.info))
+		dir, name := in.w.key(made.callee)
 		_, method, _ := strings.Cut(name, ".")
 		if method == "Submit" || method == "Group" {
-			made, ok = in.owner(made.receiver())
-		} else {
-			ok = dir != "" && strings.HasPrefix(name, "New") &&
-				slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(from.of(arg)) })
+			made = in.owner(made.on)
+		} else if dir == "" || !strings.HasPrefix(name, "New") || !slices.ContainsFunc(made.args, in.runs) {
+			continue
 		}
-		if ok {
-			return made, true
+		if made != nil {
+			return made
 		}
 	}
-	return call{}, false
+	return nil
 }
 
 // other reports whether what has a field may be another object than the one around the function.
@@ -133,9 +132,9 @@ func (in inside) other(of expr) bool {
 
 // runs reports whether an argument is the function, or a wrapper of the library around it.
 func (in inside) runs(x expr) bool {
-	if c, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok {
-		dir, name := in.w.key(Object(c.Fun, x.info))
-		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(x.of(arg)) })
+	if c := callOf(x); c != nil {
+		dir, name := in.w.key(c.callee)
+		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.args, in.runs)
 	}
 	return slices.Contains(in.w.functions(x), in.body)
 }
@@ -151,11 +150,11 @@ func (in inside) foreign(x expr) bool {
 		return false
 	}
 	return !slices.ContainsFunc(t.from, func(from origin) bool {
-		c, _ := from.Expr.(*ast.CallExpr)
-		if c == nil || in.seen[c] || !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") {
+		c := callOf(from.expr)
+		if c == nil || in.seen[c.CallExpr] || !strings.HasPrefix(fullName(c.callee), "context.") {
 			return true
 		}
-		in.seen[c] = true
-		return len(c.Args) > 0 && !in.foreign(from.of(c.Args[0]))
+		in.seen[c.CallExpr] = true
+		return len(c.args) > 0 && !in.foreign(c.args[0])
 	})
 }

@@ -48,21 +48,19 @@ var makers = map[string][]string{
 }
 
 // options returns the argument with the options of a coordinator, if that is what the call makes.
-func (w *World) options(c call) (opts expr, ok bool) {
-	dir, name := w.key(Object(c.Fun, c.info))
-	if len(c.Args) == 0 || !slices.Contains(makers[dir], name) {
+func (w *World) options(c *call) (opts expr, ok bool) {
+	dir, name := w.key(c.callee)
+	if len(c.args) == 0 || !slices.Contains(makers[dir], name) {
 		return expr{}, false
 	}
-	return c.of(c.Args[len(c.Args)-1]), true
+	return c.args[len(c.args)-1], true
 }
 
 // made returns the calls that make the coordinators that an expression may be, if all are known.
-func (w *World) made(x expr) (all []call, known bool) {
-	t := w.trace(x, nil)
-	for _, from := range t.from {
-		e, _ := from.Expr.(*ast.CallExpr)
-		c := call{CallExpr: e, info: from.info}
-		if e == nil {
+func (w *World) made(x expr) (all []*call, known bool) {
+	for _, from := range w.trace(x, nil).from {
+		c := callOf(from.expr)
+		if c == nil {
 			return nil, false
 		} else if _, ok := w.options(c); !ok {
 			return nil, false

@@ -12,7 +12,7 @@ func payload(u use) string {
 	if u.call == nil {
 		return ""
 	}
-	n, ok := types.Unalias(typeOf(u.call.info, u.call.CallExpr)).(*types.Named)
+	n, ok := types.Unalias(typeOf(u.call.expr)).(*types.Named)
 	if !ok || n.Obj().Name() != "Kind" || n.TypeArgs().Len() != 1 {
 		return ""
 	}
@@ -26,7 +26,7 @@ func payload(u use) string {
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
 // calls of its method Sink.
 func (w *World) shapes(u use, f Fact) {
-	if on := u.call.receiver(); on.Expr != nil && f.API == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(on.info, on.Expr)) {
+	if on := u.call.on; on.Expr != nil && f.API == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(on)) {
 		f.Verb = "sink"
 		made, known := w.made(on)
 		for _, c := range made {
@@ -38,7 +38,7 @@ func (w *World) shapes(u use, f Fact) {
 		}
 		return
 	}
-	opts, ok := w.options(*u.call)
+	opts, ok := w.options(u.call)
 	if !ok {
 		return
 	}
@@ -61,17 +61,13 @@ func (w *World) shapes(u use, f Fact) {
 // places returns the names of the lanes or classes of the coordinators of which a call makes a
 // view, if all places are known in which they may be made; and a name for the coordinator.
 func (w *World) places(c *call, kind string) (all []Text, known bool, on string) {
-	x := c.receiver()
+	x := c.on
 	if x.Expr == nil {
 		return nil, false, ""
 	}
 	made, known := w.made(x)
-	for { // of c.Class("a").Lane("b"), c
-		inner, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
-		if !ok || !w.isView(Object(inner.Fun, x.info)) {
-			break
-		}
-		x = (&call{CallExpr: inner, info: x.info}).receiver()
+	for c := callOf(x); c != nil && w.isView(c.callee); c = callOf(x) { // of c.Class("a").Lane("b"), c
+		x = c.on
 	}
 	on = types.ExprString(x.Expr)
 	for _, c := range made {

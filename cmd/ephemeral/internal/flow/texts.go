@@ -52,7 +52,7 @@ func (w *World) textsOf(o origin) []Text {
 		return w.elements(e, o, false)
 	case *ast.KeyValueExpr:
 		lit, at := w.literal(o.of(e.Key), o.frame)
-		if lit != nil && isMap(typeOf(at.info, lit)) {
+		if lit != nil && isMap(typeOf(at.expr)) {
 			return w.elements(lit, at, true)
 		}
 	case *ast.Ident, *ast.SelectorExpr:
@@ -63,10 +63,10 @@ func (w *World) textsOf(o origin) []Text {
 			return w.instance(*r, nil, o.frame, o.Pos())
 		}
 	case *ast.CallExpr:
-		fn, c := Object(e.Fun, o.info), &call{CallExpr: e, info: o.info}
-		if r := w.roleOf(fn, "is"); r != nil {
+		c := callOf(o.expr)
+		if r := w.roleOf(c.callee, "is"); r != nil {
 			return w.instance(*r, c, o.frame, o.Pos())
-		} else if all, ok := w.standard(fn, c, o.frame); ok {
+		} else if all, ok := w.standard(c, o.frame); ok {
 			return all
 		}
 	}
@@ -100,23 +100,23 @@ func (w *World) elements(e *ast.CompositeLit, at origin, keys bool) (all []Text)
 }
 
 // standard returns the result of some functions of the standard library.
-func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
+func (w *World) standard(c *call, f *frame) ([]Text, bool) {
 	all := []Text{{Pos: c.Pos()}}
-	switch name := fullName(o); {
+	switch name := fullName(c.callee); {
 	case name == "strings.Join":
-		lit, at := w.literal(c.of(c.Args[0]), f)
+		lit, at := w.literal(c.args[0], f)
 		if lit == nil {
 			return nil, false
 		}
 		for i, el := range lit.Elts {
 			if i > 0 {
-				all = join(all, w.texts(c.of(c.Args[1]), f))
+				all = join(all, w.texts(c.args[1], f))
 			}
 			all = join(all, w.texts(at.of(el), at.frame))
 		}
 	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
-		for _, x := range c.Args { // a number may have a space before it
-			all = join(all, w.printed(c.of(x), f))
+		for _, x := range c.args { // a number may have a space before it
+			all = join(all, w.printed(x, f))
 		}
 	case name == "fmt.Sprintf" && !c.Ellipsis.IsValid():
 		return w.formatted(c, f)
@@ -128,38 +128,33 @@ func (w *World) standard(o types.Object, c *call, f *frame) ([]Text, bool) {
 
 // printed returns the texts of an argument of package fmt. Those of other types are holes.
 func (w *World) printed(x expr, f *frame) []Text {
-	if isText(typeOf(x.info, x.Expr)) {
+	if isText(typeOf(x)) {
 		return w.texts(x, f)
 	}
 	return []Text{{S: Hole}}
 }
 
-// fullName is the name of a function with its package, such as fmt.Sprint.
+// fullName is the name of a function with its package, such as fmt.Sprint or core.Must.
 func fullName(o types.Object) string {
 	switch o := o.(type) {
 	case *types.Func:
-		return o.FullName()
+		return strings.TrimPrefix(o.FullName(), roles.Prefix)
 	case *types.Builtin:
 		return o.Name()
 	}
 	return ""
 }
 
-func isMust(o types.Object) bool {
-	name, ok := strings.CutPrefix(fullName(o), roles.Prefix)
-	return ok && (name == "core.Must" || name == "complete.Must")
-}
-
 var verbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*.`)
 
 // formatted returns the texts of fmt.Sprintf.
 func (w *World) formatted(c *call, f *frame) ([]Text, bool) {
-	formats := w.texts(c.of(c.Args[0]), f)
+	formats := w.texts(c.args[0], f)
 	if len(formats) != 1 || !formats[0].Exact() {
 		return nil, false
 	}
 	format, all, done, n := formats[0].S, []Text{{Pos: c.Pos()}}, 0, 1
-	plain := func(text string) { all = join(all, []Text{{S: text, Pos: c.Args[0].Pos()}}) }
+	plain := func(text string) { all = join(all, []Text{{S: text, Pos: c.args[0].Pos()}}) }
 	for _, at := range verbs.FindAllStringIndex(format, -1) {
 		plain(format[done:at[0]])
 		verb := format[at[0]:at[1]]
@@ -168,8 +163,8 @@ func (w *World) formatted(c *call, f *frame) ([]Text, bool) {
 		case verb == "%%":
 			plain("%")
 			continue
-		case (verb == "%s" || verb == "%v") && n < len(c.Args):
-			all = join(all, w.printed(c.of(c.Args[n]), f))
+		case (verb == "%s" || verb == "%v") && n < len(c.args):
+			all = join(all, w.printed(c.args[n], f))
 		default:
 			all = join(all, []Text{{S: Hole}})
 		}
@@ -191,8 +186,7 @@ func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text 
 			piece = []Text{{S: Hole, Pos: pos}}
 		case p.Slot:
 			piece = nil
-			s, ok := typeOf(c.info, c.Fun).Underlying().(*types.Signature)
-			for _, arg := range c.arguments(param{n: p.Index, variadic: ok && s.Variadic() && p.Index == s.Params().Len()-1}) {
+			for _, arg := range c.arguments(p.Index) {
 				piece = append(piece, w.texts(arg, f)...)
 			}
 		}

@@ -48,7 +48,7 @@ func (w *World) trace(x expr, f *frame) *trace {
 func (t *trace) follow(x expr, f *frame) {
 	known := x.info.Types[x.Expr]
 	leaf := known.Value != nil || isRaiser(known.Type)
-	if list := operand(x.Expr); !leaf && list != nil && !isText(typeOf(x.info, list)) {
+	if list := operand(x.Expr); !leaf && list != nil && !isText(typeOf(x.of(list))) {
 		t.follow(x.of(list), f)
 		return
 	}
@@ -70,7 +70,7 @@ func (t *trace) follow(x expr, f *frame) {
 			return
 		}
 	case *ast.CallExpr:
-		if !leaf && t.call(e, x, f) {
+		if !leaf && t.call(callOf(x), f) {
 			return
 		}
 	}
@@ -81,54 +81,46 @@ func (t *trace) follow(x expr, f *frame) {
 func (t *trace) unknown(at token.Pos) { t.from = append(t.from, origin{expr: unknown(at)}) }
 
 // functions of which the result has the values of the arguments.
-var alike = []string{"append", "cmp.Or", "slices.Clone", "slices.Concat", "slices.Values"}
+var alike = []string{"append", "cmp.Or", "slices.Clone", "slices.Concat", "slices.Values", "core.Must", "complete.Must"}
 
 // call follows a call to what is returned, and reports whether it could.
-func (t *trace) call(e *ast.CallExpr, x expr, f *frame) bool {
-	o := Object(e.Fun, x.info)
-	switch fun := x.info.Types[e.Fun]; {
-	case fun.IsType():
-		if isText(fun.Type) && !isText(x.info.TypeOf(e.Args[0])) {
-			return false
-		}
-		t.follow(x.of(e.Args[0]), f)
-	case isMust(o):
-		t.follow(expr{e.Args[0], x.info, x.n}, f)
-	case t.w.roleOf(o, "is") != nil:
+func (t *trace) call(c *call, f *frame) bool {
+	switch fun := c.info.Types[c.Fun]; {
+	case fun.IsType() && isText(fun.Type) && !isText(typeOf(c.args[0])), t.w.roleOf(c.callee, "is") != nil:
 		return false
-	case t.w.isView(o):
-		t.follow((&call{CallExpr: e, info: x.info}).receiver(), f)
-	case slices.Contains(alike, fullName(o)):
-		for _, arg := range e.Args {
-			t.follow(x.of(arg), f)
+	case fun.IsType(), slices.Contains(alike, fullName(c.callee)):
+		for _, arg := range c.args {
+			t.follow(arg, f)
 		}
+	case t.w.isView(c.callee):
+		t.follow(c.on, f)
 	default:
-		return t.results(e, x, f)
+		return t.results(c, f)
 	}
 	return true
 }
 
 // results follows a call of functions that are read from source, once.
-func (t *trace) results(e *ast.CallExpr, x expr, f *frame) (found bool) {
-	inner := frame{call: &call{CallExpr: e, info: x.info}, up: f}
+func (t *trace) results(c *call, f *frame) (found bool) {
+	inner := frame{call: c, up: f}
 	if f != nil {
 		inner.depth = f.depth + 1
 	}
-	if t.seen[e] || inner.depth > 6 {
+	if t.seen[c.CallExpr] || inner.depth > 6 {
 		return false
 	}
-	t.seen[e] = true
+	t.seen[c.CallExpr] = true
 	fun := &trace{w: t.w, seen: t.seen, vars: map[*types.Var]bool{}}
-	fun.follow(x.of(e.Fun), f)
+	fun.follow(c.of(c.Fun), f)
 	for _, fn := range fun.functions() {
 		results := t.w.results[fn]
-		if x.n >= results.Len() {
+		if c.n >= results.Len() {
 			continue
 		}
 		t.several = true
 		at := inner
 		at.fn = fn
-		for _, r := range t.w.assigned[results.At(x.n)] {
+		for _, r := range t.w.assigned[results.At(c.n)] {
 			found = true
 			t.follow(r, &at)
 		}
@@ -189,7 +181,7 @@ func (w *World) open(p param) bool { return len(w.calls[p.fn]) == 0 || w.escapes
 // passed follows what a call passes for a parameter.
 func (t *trace) passed(c *call, p param, f *frame) {
 	before := t.via
-	for _, arg := range c.arguments(p) {
+	for _, arg := range c.arguments(p.n) {
 		if p.n >= 0 {
 			t.via = arg.Pos()
 		}

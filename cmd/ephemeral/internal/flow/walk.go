@@ -41,15 +41,21 @@ func (k *walker) walk(node ast.Node) {
 		case *ast.CompositeLit:
 			k.composite(n)
 		case *ast.ExprStmt:
-			k.drop(n.X, -1)
+			k.drop(k.expr(n.X))
 		case *ast.DeferStmt:
-			k.drop(n.Call, -1)
+			k.drop(k.expr(n.Call))
 		case *ast.GoStmt:
 			w.started[n.Call] = true
-			k.drop(n.Call, -1)
+			k.drop(k.expr(n.Call))
 		case *ast.UnaryExpr:
 			if o := Object(n.X, k.info); o != nil && n.Op == token.AND {
 				w.unknown(o, n.Pos())
+			}
+		case *ast.Field:
+			for _, id := range n.Names {
+				if n.Tag != nil { // other code may set it, such as json.Unmarshal
+					w.unknown(k.info.Defs[id], id.Pos())
+				}
 			}
 		case *ast.CallExpr:
 			k.call(n)
@@ -84,7 +90,7 @@ func (k *walker) from(values []ast.Expr, i, n int) expr {
 		return k.expr(values[i])
 	}
 	v := k.expr(values[0]) // v, ok := m[k]
-	if _, ok := ast.Unparen(v.Expr).(*ast.CallExpr); ok {
+	if callOf(v) != nil {
 		v.n = i
 	}
 	return v
@@ -98,7 +104,7 @@ func (k *walker) assign(n *ast.AssignStmt) {
 		}
 		k.set(to, v)
 		if id, ok := to.(*ast.Ident); ok && id.Name == "_" {
-			k.drop(v.Expr, v.n)
+			k.drop(v)
 		}
 	}
 }
@@ -117,10 +123,20 @@ func (k *walker) ranges(n *ast.RangeStmt) {
 	}
 }
 
-func (k *walker) drop(x ast.Expr, n int) {
-	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok {
-		k.w.dropped = append(k.w.dropped, drop{&call{c, k.info, k.u, k.fn, expr{}}, n})
+// drop writes down that a result is not kept.
+func (k *walker) drop(x expr) {
+	if c := k.callOf(x); c != nil {
+		k.w.dropped = append(k.w.dropped, c)
 	}
+}
+
+// callOf returns the call that an expression is, with its place.
+func (k *walker) callOf(x expr) *call {
+	c := callOf(x)
+	if c != nil {
+		c.unit, c.fn = k.u, k.fn
+	}
+	return c
 }
 
 // use writes down a place where the library may get a text.
@@ -135,12 +151,8 @@ func (k *walker) set(to ast.Expr, v expr) {
 	if v.Expr == nil {
 		return
 	}
-	made := v.Expr
-	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && isMust(Object(c.Fun, k.info)) {
-		made = c.Args[0]
-	}
-	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && v.n == 0 {
-		k.w.holder[c] = types.ExprString(to)
+	if v.n == 0 {
+		k.w.holder[ast.Unparen(v.Expr)] = types.ExprString(to)
 	}
 	for of := operand(to); of != nil; of = operand(to) {
 		to = of
@@ -207,42 +219,39 @@ func (k *walker) composite(n *ast.CompositeLit) {
 }
 
 func (k *walker) call(n *ast.CallExpr) {
-	w, c, read := k.w, &call{n, k.info, k.u, k.fn, expr{}}, false
-	fun := ast.Unparen(n.Fun)
-	switch o := Object(fun, k.info).(type) {
+	w, c, read := k.w, k.callOf(k.expr(n)), false
+	switch o := c.callee.(type) {
 	case *types.Func:
 		w.calls[o] = append(w.calls[o], c)
 		if dir, _ := w.key(o); dir != "" {
-			k.use(use{object: o, call: c, value: k.expr(n)})
+			k.use(use{object: o, call: c, value: c.expr})
 		}
 		read = w.own[o.Pkg()]
 	case *types.Var:
-		w.dynamic[o] = append(w.dynamic[o], c)
+		w.dynamic = append(w.dynamic, c)
 		read = true
 	case *types.Builtin:
 		if o.Name() == "copy" {
-			k.set(n.Args[0], k.expr(n.Args[1]))
+			k.set(n.Args[0], c.args[1])
 		}
 	case nil:
-		w.calls[fun] = append(w.calls[fun], c) // if it is a function literal
+		w.dynamic = append(w.dynamic, c)
 	}
 	for i, arg := range n.Args {
-		if lit, ok := ast.Unparen(arg).(*ast.CompositeLit); ok {
-			w.labels[lit] = n
+		if name := w.holder[n]; name != "" {
+			w.holder[ast.Unparen(arg)] = name
 		}
 		if read {
 			continue
 		}
 		if f, ok := Object(arg, k.info).(*types.Func); ok {
 			w.escapes[f] = true
-			for _, r := range w.rolesOf(f) {
-				if r.Verb == "raises" { // other code calls it, with any name
-					k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
-				}
+			if w.roleOf(f, "raises") != nil { // other code calls it, with any name
+				k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
 			}
 		}
-		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
-			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
+		if s, ok := typeOf(c.of(n.Fun)).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
+			if p, ok := typeOf(c.of(arg)).Underlying().(*types.Pointer); ok {
 				k.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
 			}
 		}
@@ -270,17 +279,6 @@ func (k *walker) decoded(t types.Type, at token.Pos, seen map[types.Type]bool) {
 		}
 	case interface{ Elem() types.Type }: // a slice, a map or a pointer
 		k.decoded(t.Elem(), at, seen)
-	}
-}
-
-// tagged does the same for the fields of a struct that have tags.
-func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
-	if t, ok := info.TypeOf(spec.Type).(*types.Struct); ok {
-		for i := range t.NumFields() {
-			if t.Tag(i) != "" {
-				w.unknown(t.Field(i), spec.Name.Pos())
-			}
-		}
 	}
 }
 
@@ -314,7 +312,8 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 
 // compare notes a comparison of what may be the name of a signal with a text.
 func (k *walker) compare(name, with ast.Expr) {
-	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.info, name)) {
-		k.use(use{name: k.expr(name), value: k.expr(with)})
+	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.expr(name))) {
+		match := &call{expr: k.expr(with), args: []expr{k.expr(with), k.expr(name)}, variadic: 2}
+		k.use(use{call: match, value: match.expr})
 	}
 }
