@@ -34,69 +34,81 @@ type Fact struct {
 	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
-// facts writes down the facts of a use.
-func (w *World) facts(u use) {
+// facts writes down the facts of a call.
+func (w *World) facts(c *call) {
 	var prefixes []Text
-	api := Fact{Pos: u.value.Pos(), End: u.value.End(), Global: u.fn == nil, API: compared}
+	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, API: compared}
 	all := roles.Of("core", "Match")
-	if u.object != nil {
-		api.API, all = u.object.Name(), w.rolesOf(u.object)
-		api.Dir, _ = w.key(u.object)
+	if c.callee != nil {
+		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
+		api.Dir, _ = w.key(c.callee)
 	}
-	if u.of != nil {
-		api.On = w.name(u.value.of(u.of), w.holder[u.of])
+	if c.CallExpr == nil {
+		api.On = w.name(c.on, w.holder[c.on.Expr])
 	}
 	for _, r := range all {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
 		case "prefix":
-			prefixes = w.instance(r, u.call, nil, api.Pos)
+			prefixes = w.instance(r, c, nil, api.Pos)
 			continue
 		case "match":
-			name := w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)
+			name := w.instance(roles.Role{Parts: r.Parts[2:]}, c, nil, api.Pos)
 			if slices.ContainsFunc(name, func(t Text) bool { return t.S != Known }) || len(name) == 0 {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
 		case "is":
-			if f.Payload = payload(u); f.Payload == "" {
-				continue
-			}
 			f.Verb = "kind"
 		case "raises", "pattern", "lane", "class", "defines lane", "defines class":
 		default:
 			continue
 		}
-		f.Typed, f.InBody = u.operand("Kind", "Family").Expr != nil, u.operand("Sink").Expr == nil
-		for _, frame := range w.frames(u.fn, 2) {
-			texts := w.slots(u, r, frame)
-			if on := u.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
+		f.Typed, f.InBody = c.operand("Kind", "Family").Expr != nil, c.operand("Sink").Expr == nil
+		for _, frame := range w.frames(c.fn, 2) {
+			texts := w.slots(c, r, frame)
+			if on := c.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
 				texts = join(w.views(on, frame), texts)
+			} else if f.Verb == "kind" {
+				w.kind(f, c, frame, texts)
 			}
 			f.Texts = append(f.Texts, texts...)
 		}
 		f.Texts = unite(f.Texts)
-		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
-			f.Names, f.Known, f.On = w.places(u.call, r.Verb)
+		if (r.Verb == "lane" || r.Verb == "class") && c.CallExpr != nil {
+			f.Names, f.Known, f.On = w.places(c, r.Verb)
 		}
-		u.unit.add(f)
+		if f.Verb != "kind" {
+			c.unit.add(f)
+		}
 	}
-	if u.call != nil {
-		w.shapes(u, api)
-		w.waits(u, api)
+	if c.CallExpr != nil {
+		w.shapes(c, api)
+		w.waits(c, api)
 	}
-	if n := len(u.unit.Facts); len(prefixes) > 0 && n > 0 {
-		u.unit.Facts[n-1].Prefixes = prefixes
+	if n := len(c.unit.Facts); len(prefixes) > 0 && n > 0 {
+		c.unit.Facts[n-1].Prefixes = prefixes
+	}
+}
+
+// kind writes down the names of a kind with its payload. A helper that makes kinds may be generic.
+func (w *World) kind(f Fact, c *call, up *frame, names []Text) {
+	for ; up != nil && payload(c) == ""; up = up.up {
+		c = up.call
+	}
+	if f.Payload = payload(c); f.Payload != "" {
+		f.Texts, f.Global = names, c.fn == nil
+		c.unit.add(f)
 	}
 }
 
 // slots returns the texts of a template. A field that is set stands for its new value alone.
-func (w *World) slots(u use, r roles.Role, f *frame) []Text {
-	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.object] {
-		return w.texts(u.value, f)
+func (w *World) slots(c *call, r roles.Role, f *frame) []Text {
+	if c.CallExpr == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[c.callee] {
+		return w.texts(c.expr, f)
 	}
-	return w.instance(r, u.call, f, u.value.Pos())
+	return w.instance(r, c, f, c.expr.Pos())
 }
 
 // frames returns the calls of the function around a use, up to some depth. They keep the
@@ -119,21 +131,17 @@ func (w *World) frames(fn any, depth int) []*frame {
 }
 
 // operand returns the receiver or the argument that has one of these types of core.
-func (u use) operand(names ...string) (none expr) {
-	if u.call != nil {
-		for _, x := range append([]expr{u.call.on}, u.call.args...) {
-			if slices.Contains(names, coreType(typeOf(x))) {
-				return x
-			}
+func (c *call) operand(names ...string) (none expr) {
+	for _, x := range append([]expr{c.on}, c.args...) {
+		if slices.Contains(names, coreType(typeOf(x))) {
+			return x
 		}
 	}
 	return none
 }
 
 // isView reports whether a function returns a view of its receiver.
-func (w *World) isView(fn types.Object) bool {
-	return slices.ContainsFunc(w.rolesOf(fn), func(r roles.Role) bool { return r.Verb == "view" })
-}
+func (w *World) isView(fn types.Object) bool { return w.roleOf(fn, "view") != nil }
 
 // typeOf is the type of an expression, also of none.
 func typeOf(x expr) types.Type {

@@ -25,7 +25,7 @@ type index struct {
 	results  map[any]*types.Tuple
 	params   map[types.Object]param
 	fields   map[types.Object]string // *types.Var: fields of the library: "core Options.Name"
-	used     []use
+	used     []*call
 	memo     map[expr][]Text
 	own      map[*types.Package]bool
 	holder   map[ast.Expr]string // the variable that has the result of a call, also for its arguments
@@ -48,16 +48,18 @@ func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
 // unknown is an expression that may have any value.
 func unknown(at token.Pos) expr { return expr{Expr: &ast.BadExpr{From: at}, info: &types.Info{}} }
 
-// call is a call of a function; as an expression, it is one of the results.
+// call is a call of a function; as an expression, it is one of the results. The library may also
+// get a text when a field is set: then the callee is the field, and on is the literal that sets
+// it. Without a callee, the first argument is compared with the second.
 type call struct {
 	expr
-	*ast.CallExpr
-	callee   types.Object // a function, a variable, a type or a builtin; nil for other expressions
-	on       expr         // what stands before the name of the method or the function
-	args     []expr       // without that
-	variadic int          // from this argument on, they are one parameter
-	unit     *Unit
-	fn       any // the function around it
+	*ast.CallExpr              // nil if nothing is called
+	callee        types.Object // a function, a variable, a type or a builtin; nil for other expressions
+	on            expr         // what stands before the name of the method or the function
+	args          []expr       // without that
+	variadic      int          // from this argument on, they are one parameter
+	unit          *Unit
+	fn            any // the function around it
 }
 
 // callOf returns the call that an expression is; nil if it is none.
@@ -73,13 +75,20 @@ func callOf(x expr) *call {
 	if s, ok := typeOf(x.of(e.Fun)).Underlying().(*types.Signature); ok && s.Variadic() && !e.Ellipsis.IsValid() {
 		c.variadic = s.Params().Len() - 1
 	}
-	if sel, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok {
-		c.on = x.of(sel.X)
-		if x.info.Types[sel.X].IsType() && len(c.args) > 0 { // a method expression
-			c.on, c.args, c.variadic = c.args[0], c.args[1:], c.variadic-1
-		}
-	}
+	c.bind(x.of(e.Fun))
 	return c
+}
+
+// bind takes the receiver from the name of a method; that of a method expression from the arguments.
+func (c *call) bind(fun expr) {
+	sel, ok := ast.Unparen(fun.Expr).(*ast.SelectorExpr)
+	switch {
+	case !ok:
+	case fun.info.Types[sel.X].IsType() && len(c.args) > 0:
+		c.on, c.args, c.variadic = c.args[0], c.args[1:], c.variadic-1
+	default:
+		c.on = fun.of(sel.X)
+	}
 }
 
 // arguments returns what a call passes for the n-th parameter, or for the receiver.
@@ -101,16 +110,6 @@ type param struct {
 	n  int
 }
 
-// use is a place where the library may get a text: a call, a field that is set, or a comparison.
-type use struct {
-	unit   *Unit
-	fn     any               // the function around it
-	object types.Object      // that is called, or the field; nil for a comparison
-	call   *call             // nil for a field; a comparison is like a call of core.Match
-	value  expr              // of the field, or the call
-	of     *ast.CompositeLit // that sets the field
-}
-
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
@@ -129,11 +128,11 @@ func (w *World) Index() {
 	}
 	for _, p := range w.Packages {
 		for _, f := range p.Syntax {
-			w.comments(f)
+			first, test := len(w.Units), slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 			for _, d := range f.Decls {
-				test := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 				w.declaration(p, d, test)
 			}
+			w.comments(f, w.Units[first:])
 		}
 	}
 	for fn, calls := range maps.Clone(w.calls) {
@@ -146,8 +145,8 @@ func (w *World) Index() {
 	for _, c := range w.dynamic {
 		w.called(c)
 	}
-	for _, u := range w.used {
-		w.facts(u)
+	for _, c := range w.used {
+		w.facts(c)
 	}
 	for _, d := range w.dropped {
 		w.drops(d)
@@ -162,12 +161,11 @@ func (w *World) called(c *call) {
 			w.calls[lit] = append(w.calls[lit], c)
 		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
 			c := *c
-			if sel, ok := from.Expr.(*ast.SelectorExpr); ok && !from.info.Types[sel.X].IsType() {
-				c.on = from.of(sel.X)
-			}
+			c.bind(from.expr)
 			w.calls[fn] = append(w.calls[fn], &c)
 			if !w.own[fn.Pkg()] {
-				w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: c.expr})
+				c.callee = fn
+				w.used = append(w.used, &c)
 			}
 		}
 	}

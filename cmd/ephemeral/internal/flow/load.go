@@ -103,6 +103,8 @@ type Unit struct {
 	Test   bool           // it belongs to a test, which is no example
 	Always bool           // it runs in every program with its package
 	Facts  []Fact
+
+	directives []directive
 }
 
 // Program reports whether a root is a function main. Others are examples, which may leave out

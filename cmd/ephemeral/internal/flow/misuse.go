@@ -48,19 +48,18 @@ var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}
 
 // waits writes down a call in a body that waits for its own coordinator with another context
 // than that of the body.
-func (w *World) waits(u use, f Fact) {
-	on := u.call.on
-	if on.Expr == nil || len(u.call.args) == 0 || !slices.Contains(waiting, f.API) {
+func (w *World) waits(c *call, f Fact) {
+	if c.on.Expr == nil || len(c.args) == 0 || !slices.Contains(waiting, f.API) {
 		return
 	}
-	body, started := u.fn, w.started[u.call.CallExpr]
+	body, started := c.fn, w.started[c.CallExpr]
 	for range 8 { // a function that is called where it is written belongs to the one around it
 		lit, ok := body.(*ast.FuncLit)
 		if !ok || len(w.calls[lit]) != 1 || started {
 			break
 		}
-		c := w.calls[lit][0]
-		body, started = c.fn, w.started[c.CallExpr]
+		around := w.calls[lit][0]
+		body, started = around.fn, w.started[around.CallExpr]
 	}
 	if started || body == nil {
 		return
@@ -70,11 +69,11 @@ func (w *World) waits(u use, f Fact) {
 		node = w.units[fn].Node
 	}
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
-	if made := in.owner(on); made != nil && in.foreign(u.call.args[0]) {
+	if made := in.owner(c.on); made != nil && in.foreign(c.args[0]) {
 		f.Verb = "waits"
 		opts, _ := w.options(made)
-		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(on.Expr))
-		u.unit.add(f)
+		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(c.on.Expr))
+		c.unit.add(f)
 	}
 }
 

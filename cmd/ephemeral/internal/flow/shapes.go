@@ -8,11 +8,8 @@ import (
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
-func payload(u use) string {
-	if u.call == nil {
-		return ""
-	}
-	n, ok := types.Unalias(typeOf(u.call.expr)).(*types.Named)
+func payload(c *call) string {
+	n, ok := types.Unalias(typeOf(c.expr)).(*types.Named)
 	if !ok || n.Obj().Name() != "Kind" || n.TypeArgs().Len() != 1 {
 		return ""
 	}
@@ -25,27 +22,27 @@ func payload(u use) string {
 
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
 // calls of its method Sink.
-func (w *World) shapes(u use, f Fact) {
-	if on := u.call.on; on.Expr != nil && f.API == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(on)) {
+func (w *World) shapes(c *call, f Fact) {
+	if f.API == "Sink" && c.on.Expr != nil && len(c.args) == 0 && !isRaiser(typeOf(c.on)) {
 		f.Verb = "sink"
-		made, known := w.made(on)
-		for _, c := range made {
-			f.Maker = c.Lparen
-			u.unit.add(f)
+		made, known := w.made(c.on)
+		for _, m := range made {
+			f.Maker = m.Lparen
+			c.unit.add(f)
 		}
 		if f.Maker = token.NoPos; !known {
-			u.unit.add(f)
+			c.unit.add(f)
 		}
 		return
 	}
-	opts, ok := w.options(u.call)
+	opts, ok := w.options(c)
 	if !ok {
 		return
 	}
 	if sinks, known := w.option(opts, "core Options.Sink"); !known || len(sinks) > 0 {
 		return
 	}
-	f.Verb, f.Maker, f.On = "alone", u.call.Lparen, w.name(opts, w.holder[u.call.CallExpr])
+	f.Verb, f.Maker, f.On = "alone", c.Lparen, w.name(opts, w.holder[c.CallExpr])
 	for _, f.API = range []string{"CancelOn", "DeferOn"} {
 		patterns, _ := w.option(opts, "core Options."+f.API)
 		f.Texts = nil
@@ -53,7 +50,7 @@ func (w *World) shapes(u use, f Fact) {
 			f.Texts = append(f.Texts, w.texts(x, nil)...)
 		}
 		if len(f.Texts) > 0 {
-			u.unit.add(f)
+			c.unit.add(f)
 		}
 	}
 }
@@ -62,9 +59,6 @@ func (w *World) shapes(u use, f Fact) {
 // view, if all places are known in which they may be made; and a name for the coordinator.
 func (w *World) places(c *call, kind string) (all []Text, known bool, on string) {
 	x := c.on
-	if x.Expr == nil {
-		return nil, false, ""
-	}
 	made, known := w.made(x)
 	for c := callOf(x); c != nil && w.isView(c.callee); c = callOf(x) { // of c.Class("a").Lane("b"), c
 		x = c.on

@@ -41,7 +41,9 @@ type frame struct {
 // as its own.
 func (w *World) trace(x expr, f *frame) *trace {
 	t := &trace{w: w, seen: map[ast.Node]bool{}, vars: map[*types.Var]bool{}}
-	t.follow(x, f)
+	if x.Expr != nil {
+		t.follow(x, f)
+	}
 	return t
 }
 

@@ -61,7 +61,7 @@ func (k *walker) walk(node ast.Node) {
 			k.call(n)
 		case *ast.ReturnStmt:
 			for i := range w.results[k.fn].Len() {
-				k.gets(w.results[k.fn].At(i), k.from(n.Results, i, w.results[k.fn].Len()), nil)
+				k.gets(w.results[k.fn].At(i), k.from(n.Results, i, w.results[k.fn].Len()), expr{})
 			}
 		case *ast.BinaryExpr:
 			if n.Op == token.EQL || n.Op == token.NEQ {
@@ -139,10 +139,9 @@ func (k *walker) callOf(x expr) *call {
 	return c
 }
 
-// use writes down a place where the library may get a text.
-func (k *walker) use(u use) {
-	u.unit, u.fn = k.u, k.fn
-	k.w.used = append(k.w.used, u)
+// use writes down a place where the library may get a text without a call.
+func (k *walker) use(field types.Object, on expr, args ...expr) {
+	k.w.used = append(k.w.used, &call{expr: args[0], callee: field, on: on, args: args, unit: k.u, fn: k.fn})
 }
 
 // set writes down that a value is assigned. The variable of which a field is set gets a literal
@@ -161,11 +160,11 @@ func (k *walker) set(to ast.Expr, v expr) {
 	if o == nil {
 		return
 	}
-	k.gets(o, v, nil)
+	k.gets(o, v, expr{})
 	if sel, ok := to.(*ast.SelectorExpr); ok {
 		part := k.expr(&ast.CompositeLit{Lbrace: to.Pos(), Rbrace: to.End(), Elts: []ast.Expr{&ast.KeyValueExpr{Key: sel.Sel, Value: v.Expr}}})
 		for _, of := range embedded(sel, k.info) {
-			k.gets(of, part, nil)
+			k.gets(of, part, expr{})
 		}
 		k.set(sel.X, part)
 	}
@@ -189,13 +188,13 @@ func embedded(sel *ast.SelectorExpr, info *types.Info) (all []*types.Var) {
 }
 
 // gets writes down the value of a variable or a field, which a literal may set.
-func (k *walker) gets(o types.Object, v expr, of *ast.CompositeLit) {
+func (k *walker) gets(o types.Object, v, of expr) {
 	if v.Expr == nil {
 		return
 	}
 	k.w.assigned[o] = append(k.w.assigned[o], v)
 	if k.w.fields[o] != "" {
-		k.use(use{object: o, value: v, of: of})
+		k.use(o, of, v)
 	}
 }
 
@@ -211,49 +210,47 @@ func (k *walker) composite(n *ast.CompositeLit) {
 	}
 	for i, x := range n.Elts {
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			k.gets(Object(kv.Key, k.info), k.expr(kv.Value), n)
+			k.gets(Object(kv.Key, k.info), k.expr(kv.Value), k.expr(n))
 		} else {
-			k.gets(s.Field(i).Origin(), k.expr(x), n)
+			k.gets(s.Field(i).Origin(), k.expr(x), k.expr(n))
 		}
 	}
 }
 
+// call writes down a call. Code that is not read may call the functions that it gets, and may set
+// what a pointer points to.
 func (k *walker) call(n *ast.CallExpr) {
-	w, c, read := k.w, k.callOf(k.expr(n)), false
-	switch o := c.callee.(type) {
-	case *types.Func:
-		w.calls[o] = append(w.calls[o], c)
-		if dir, _ := w.key(o); dir != "" {
-			k.use(use{object: o, call: c, value: c.expr})
-		}
-		read = w.own[o.Pkg()]
-	case *types.Var:
-		w.dynamic = append(w.dynamic, c)
-		read = true
-	case *types.Builtin:
-		if o.Name() == "copy" {
-			k.set(n.Args[0], c.args[1])
-		}
-	case nil:
+	w, c := k.w, k.callOf(k.expr(n))
+	fn, _ := c.callee.(*types.Func)
+	_, isVar := c.callee.(*types.Var)
+	if dir, _ := w.key(c.callee); fn != nil && dir != "" {
+		w.used = append(w.used, c)
+	}
+	if fn != nil {
+		w.calls[fn] = append(w.calls[fn], c)
+	} else if isVar || c.callee == nil {
 		w.dynamic = append(w.dynamic, c)
 	}
+	if fullName(c.callee) == "copy" {
+		k.set(n.Args[0], c.args[1])
+	}
+	s, _ := typeOf(c.of(n.Fun)).Underlying().(*types.Signature)
 	for i, arg := range n.Args {
 		if name := w.holder[n]; name != "" {
 			w.holder[ast.Unparen(arg)] = name
 		}
-		if read {
+		if isVar || fn != nil && w.own[fn.Pkg()] {
 			continue
 		}
 		if f, ok := Object(arg, k.info).(*types.Func); ok {
 			w.escapes[f] = true
-			if w.roleOf(f, "raises") != nil { // other code calls it, with any name
+			if w.roleOf(f, "raises") != nil { // with any name
 				k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
 			}
 		}
-		if s, ok := typeOf(c.of(n.Fun)).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
-			if p, ok := typeOf(c.of(arg)).Underlying().(*types.Pointer); ok {
-				k.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
-			}
+		p, ok := typeOf(c.of(arg)).Underlying().(*types.Pointer)
+		if ok && s != nil && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
+			k.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
 		}
 	}
 }
@@ -294,17 +291,14 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 	if recv == nil || !w.own[m.Pkg()] || !types.IsInterface(recv.Type()) {
 		return nil
 	}
-	face := recv.Type().Underlying().(*types.Interface)
-	for _, p := range w.Packages {
-		for _, name := range p.Types.Scope().Names() {
-			t, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
-			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), face) {
-				continue
-			}
-			o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name())
-			if f, ok := o.(*types.Func); ok {
-				all = append(all, f.Origin())
-			}
+	for _, u := range w.Units {
+		t, ok := u.Object.(*types.TypeName)
+		if !ok || !types.Implements(types.NewPointer(t.Type()), recv.Type().Underlying().(*types.Interface)) {
+			continue
+		}
+		o, _, _ := types.LookupFieldOrMethod(t.Type(), true, m.Pkg(), m.Name())
+		if f, ok := o.(*types.Func); ok {
+			all = append(all, f.Origin())
 		}
 	}
 	return all
@@ -313,7 +307,6 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 // compare notes a comparison of what may be the name of a signal with a text.
 func (k *walker) compare(name, with ast.Expr) {
 	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.expr(name))) {
-		match := &call{expr: k.expr(with), args: []expr{k.expr(with), k.expr(name)}, variadic: 2}
-		k.use(use{call: match, value: match.expr})
+		k.use(nil, expr{}, k.expr(with), k.expr(name))
 	}
 }
