@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -44,6 +45,35 @@ type expr struct {
 
 // of returns another expression of the package.
 func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
+
+// elements yields the values of a literal. A value of a struct has a field.
+func (x expr) elements() iter.Seq2[types.Object, expr] {
+	return func(yield func(types.Object, expr) bool) {
+		lit, ok := x.Expr.(*ast.CompositeLit)
+		if !ok {
+			return
+		}
+		t := typeOf(x)
+		if p, ok := t.Underlying().(*types.Pointer); ok { // in a list of pointers
+			t = p.Elem()
+		}
+		s, _ := t.Underlying().(*types.Struct)
+		for i, el := range lit.Elts {
+			var field types.Object
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				field, el = Object(kv.Key, x.info), kv.Value
+			} else if s != nil {
+				field = s.Field(i).Origin()
+			}
+			if v, _ := field.(*types.Var); v == nil || !v.IsField() {
+				field = nil
+			}
+			if !yield(field, x.of(el)) {
+				return
+			}
+		}
+	}
+}
 
 // unknown is an expression that may have any value.
 func unknown(at token.Pos) expr { return expr{Expr: &ast.BadExpr{From: at}, info: &types.Info{}} }

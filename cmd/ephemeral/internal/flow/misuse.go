@@ -14,10 +14,13 @@ import (
 // without a lease, which a helper may return.
 func (w *World) drops(d *call) {
 	f := Fact{Verb: "view", Pos: d.Pos()}
-	for _, fn := range w.named(d.of(d.Fun)) {
-		if f.API = fn.Name(); w.isView(fn) {
-			d.unit.add(f)
-			return
+	for _, fn := range w.functions(d.of(d.Fun)) {
+		if fn, ok := fn.(*types.Func); ok {
+			f.API = fn.Name()
+			if w.isView(fn) {
+				d.unit.add(f)
+				return
+			}
 		}
 	}
 	for _, from := range w.trace(d.expr, nil).from {
@@ -25,8 +28,9 @@ func (w *World) drops(d *call) {
 		if c == nil || d.unit.Test {
 			continue
 		}
-		for _, fn := range w.named(c.of(c.Fun)) {
-			r := w.roleOf(fn, "release")
+		for _, fn := range w.functions(c.of(c.Fun)) {
+			o, _ := fn.(types.Object)
+			r := w.roleOf(o, "release")
 			if r == nil {
 				continue
 			}

@@ -17,20 +17,14 @@ func (w *World) option(opts expr, field string) (all []expr, known bool) {
 func (t *trace) option(field string) (all []expr, known bool) {
 	known = !t.pointer
 	for _, from := range t.from {
-		lit, ok := from.Expr.(*ast.CompositeLit)
-		if known = known && ok; !ok {
-			continue
+		if _, ok := from.Expr.(*ast.CompositeLit); !ok {
+			known = false
 		}
-		for _, el := range lit.Elts {
-			kv, ok := el.(*ast.KeyValueExpr)
-			if known = known && ok; !ok {
-				continue
-			}
-			o := Object(kv.Key, from.info)
+		for o, x := range from.elements() {
 			if strings.HasSuffix(t.w.fields[o], field) {
-				all = append(all, from.of(kv.Value))
+				all = append(all, x)
 			} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
-				inner, ok := t.w.option(from.of(kv.Value), field)
+				inner, ok := t.w.option(x, field)
 				all, known = append(all, inner...), known && ok
 			}
 		}

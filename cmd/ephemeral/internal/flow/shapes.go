@@ -85,22 +85,16 @@ func (w *World) names(x expr, verb string) (all []Text, known bool) {
 	known = true
 	defines := func(o types.Object) bool { return w.roleOf(o, verb) != nil }
 	for _, from := range w.trace(x, nil).from {
-		switch e := from.Expr.(type) {
-		case *ast.CallExpr:
-			if known = known && defines(Object(e.Fun, from.info)); known {
-				all = append(all, w.texts(from.of(e.Args[0]), nil)...)
-			}
-		case *ast.CompositeLit:
-			for _, el := range e.Elts {
-				if kv, isField := el.(*ast.KeyValueExpr); !isField {
-					inner, ok := w.names(from.of(el), verb)
-					all, known = append(all, inner...), known && ok
-				} else if defines(Object(kv.Key, from.info)) {
-					all = append(all, w.texts(from.of(kv.Value), nil)...)
-				}
-			}
-		default:
+		_, isLit := from.Expr.(*ast.CompositeLit)
+		if c := callOf(from.expr); c != nil && defines(c.callee) {
+			all = append(all, w.texts(c.args[0], nil)...)
+		} else if !isLit {
 			known = false
+		}
+		for field, el := range from.elements() {
+			if defines(field) {
+				all = append(all, w.texts(el, nil)...)
+			}
 		}
 	}
 	return all, known && !slices.ContainsFunc(all, func(t Text) bool { return !t.Exact() })

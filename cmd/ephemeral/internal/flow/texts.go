@@ -35,7 +35,7 @@ func (w *World) texts(x expr, f *frame) (all []Text) {
 }
 
 // textsOf returns the texts that an origin makes.
-func (w *World) textsOf(o origin) []Text {
+func (w *World) textsOf(o origin) (all []Text) {
 	if t := o.info.Types[o.Expr]; t.Value != nil && t.Value.Kind() == constant.String {
 		return []Text{{S: constant.StringVal(t.Value), Pos: o.Pos()}}
 	} else if t.Value != nil {
@@ -49,11 +49,17 @@ func (w *World) textsOf(o origin) []Text {
 			return join(w.texts(o.of(e.X), o.frame), w.texts(o.of(e.Y), o.frame))
 		}
 	case *ast.CompositeLit:
-		return w.elements(e, o, false)
+		for _, el := range o.elements() {
+			all = append(all, w.texts(el, o.frame)...)
+		}
+		return all
 	case *ast.KeyValueExpr:
-		lit, at := w.literal(o.of(e.Key), o.frame)
-		if lit != nil && isMap(typeOf(at.expr)) {
-			return w.elements(lit, at, true)
+		m, ok := w.list(o.of(e.Key), o.frame)
+		if _, isMap := typeOf(m.expr).Underlying().(*types.Map); ok && isMap {
+			for _, el := range m.Expr.(*ast.CompositeLit).Elts {
+				all = append(all, w.texts(m.of(el.(*ast.KeyValueExpr).Key), m.frame)...)
+			}
+			return all
 		}
 	case *ast.Ident, *ast.SelectorExpr:
 		v := Object(e, o.info)
@@ -73,11 +79,6 @@ func (w *World) textsOf(o origin) []Text {
 	return []Text{{S: Hole, Pos: o.Pos()}}
 }
 
-func isMap(t types.Type) bool {
-	_, ok := t.Underlying().(*types.Map)
-	return ok
-}
-
 // isRaiser reports whether a type is *core.Sink or *core.Operation.
 func isRaiser(t types.Type) bool { return slices.Contains([]string{"Sink", "Operation"}, coreType(t)) }
 
@@ -86,34 +87,18 @@ func isText(t types.Type) bool {
 	return ok && b.Info()&types.IsString != 0
 }
 
-// elements returns the texts of the elements, or of the keys, of a literal.
-func (w *World) elements(e *ast.CompositeLit, at origin, keys bool) (all []Text) {
-	for _, el := range e.Elts {
-		if kv, ok := el.(*ast.KeyValueExpr); ok && keys {
-			el = kv.Key
-		} else if ok {
-			el = kv.Value
-		}
-		all = append(all, w.texts(at.of(el), at.frame)...)
-	}
-	return all
-}
-
 // standard returns the result of some functions of the standard library.
 func (w *World) standard(c *call, f *frame) ([]Text, bool) {
 	all := []Text{{Pos: c.Pos()}}
 	switch name := fullName(c.callee); {
 	case name == "strings.Join":
-		lit, at := w.literal(c.args[0], f)
-		if lit == nil {
-			return nil, false
+		list, ok := w.list(c.args[0], f)
+		sep := []Text{{}}
+		for _, el := range list.elements() {
+			all = join(join(all, sep), w.texts(el, list.frame))
+			sep = w.texts(c.args[1], f)
 		}
-		for i, el := range lit.Elts {
-			if i > 0 {
-				all = join(all, w.texts(c.args[1], f))
-			}
-			all = join(all, w.texts(at.of(el), at.frame))
-		}
+		return all, ok
 	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
 		for _, x := range c.args { // a number may have a space before it
 			all = join(all, w.printed(x, f))

@@ -14,6 +14,7 @@ type trace struct {
 	fields  []expr // whose fields are on the way
 	several bool   // on the way is a parameter or a result, which may stand for several values at once
 	pointer bool   // on the way is a pointer, through which other code may set fields
+	lists   bool   // a list is the origin, and not its elements
 	seen    map[ast.Node]bool
 	vars    map[*types.Var]bool
 	via     token.Pos // the argument that is followed
@@ -69,6 +70,13 @@ func (t *trace) follow(x expr, f *frame) {
 				t.fields = append(t.fields, x.of(sel.X))
 			}
 			t.variable(v, f)
+			return
+		}
+	case *ast.CompositeLit:
+		if isList(typeOf(x)) && !t.lists {
+			for _, el := range x.elements() {
+				t.follow(el, f)
+			}
 			return
 		}
 	case *ast.CallExpr:
@@ -206,23 +214,22 @@ func (t *trace) functions() (all []any) {
 	return all
 }
 
-// named returns those functions that have a name.
-func (w *World) named(x expr) (all []*types.Func) {
-	for _, fn := range w.functions(x) {
-		if fn, ok := fn.(*types.Func); ok {
-			all = append(all, fn)
-		}
+// list returns the literal of a list or a map that alone makes the value of an expression.
+func (w *World) list(x expr, f *frame) (list origin, ok bool) {
+	t := trace{w: w, lists: true, seen: map[ast.Node]bool{}, vars: map[*types.Var]bool{}}
+	if t.follow(x, f); len(t.from) == 1 {
+		_, ok = t.from[0].Expr.(*ast.CompositeLit)
+		return t.from[0], ok
 	}
-	return all
+	return list, false
 }
 
-// literal returns the composite literal that alone makes the value of an expression.
-func (w *World) literal(x expr, f *frame) (lit *ast.CompositeLit, at origin) {
-	if t := w.trace(x, f); len(t.from) == 1 {
-		lit, _ = t.from[0].Expr.(*ast.CompositeLit)
-		return lit, t.from[0]
+func isList(t types.Type) bool {
+	switch t.Underlying().(type) {
+	case *types.Slice, *types.Array, *types.Map:
+		return true
 	}
-	return nil, at
+	return false
 }
 
 // operand returns the variable of which an expression is an element, a part, the address or what it

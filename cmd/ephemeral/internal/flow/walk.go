@@ -39,7 +39,11 @@ func (k *walker) walk(node ast.Node) {
 		case *ast.RangeStmt:
 			k.ranges(n)
 		case *ast.CompositeLit:
-			k.composite(n)
+			for field, v := range k.expr(n).elements() {
+				if field != nil {
+					k.gets(field, v, k.expr(n))
+				}
+			}
 		case *ast.ExprStmt:
 			k.drop(k.expr(n.X))
 		case *ast.DeferStmt:
@@ -195,25 +199,6 @@ func (k *walker) gets(o types.Object, v, of expr) {
 	k.w.assigned[o] = append(k.w.assigned[o], v)
 	if k.w.fields[o] != "" {
 		k.use(o, of, v)
-	}
-}
-
-// composite writes down the fields that a literal sets.
-func (k *walker) composite(n *ast.CompositeLit) {
-	t := k.info.TypeOf(n)
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	s, ok := t.Underlying().(*types.Struct)
-	if !ok {
-		return
-	}
-	for i, x := range n.Elts {
-		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			k.gets(Object(kv.Key, k.info), k.expr(kv.Value), k.expr(n))
-		} else {
-			k.gets(s.Field(i).Origin(), k.expr(x), k.expr(n))
-		}
 	}
 }
 
