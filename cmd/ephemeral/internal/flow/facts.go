@@ -38,7 +38,7 @@ type Fact struct {
 func (w *World) facts(c *call) {
 	var prefixes []Text
 	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, API: compared}
-	all := roles.Of("core", "Match")
+	all := roles.Of("core Match")
 	if c.callee != nil {
 		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
 		api.Dir, _ = w.key(c.callee)
@@ -105,7 +105,7 @@ func (w *World) kind(f Fact, c *call, up *frame, names []Text) {
 
 // slots returns the texts of a template. A field that is set stands for its new value alone.
 func (w *World) slots(c *call, r roles.Role, f *frame) []Text {
-	if c.CallExpr == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[c.callee] {
+	if c.CallExpr == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.names[c.callee] {
 		return w.texts(c.expr, f)
 	}
 	return w.instance(r, c, f, c.expr.Pos())

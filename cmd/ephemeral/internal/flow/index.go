@@ -25,7 +25,8 @@ type index struct {
 	escapes  map[any]bool             // functions that code outside the packages may call
 	results  map[any]*types.Tuple
 	params   map[types.Object]param
-	fields   map[types.Object]string // *types.Var: fields of the library: "core Options.Name"
+	names    map[types.Object]string   // what the library declares: "core Options.Name"
+	objects  map[string][]types.Object // the same by name
 	used     []*call
 	memo     map[expr][]Text
 	own      map[*types.Package]bool
@@ -145,7 +146,7 @@ func (w *World) Index() {
 	w.index = index{
 		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
 		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
-		params: map[types.Object]param{}, fields: map[types.Object]string{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
+		params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
 		holder: map[ast.Expr]string{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
 	var all []*types.Package
@@ -201,20 +202,35 @@ func (w *World) called(c *call) {
 	}
 }
 
-// library writes down the fields of a package, if it is one of the library.
+// library writes down the names of a package, if it is one of the library.
 func (w *World) library(p *types.Package) {
 	dir := roles.Dir(p.Path())
 	if dir == "" {
 		return
 	}
+	note := func(name string, o types.Object) {
+		w.names[o] = name
+		w.objects[name] = append(w.objects[name], o)
+	}
 	for _, name := range p.Scope().Names() {
-		o, ok := p.Scope().Lookup(name).(*types.TypeName)
-		if !ok || o.IsAlias() {
+		o := p.Scope().Lookup(name)
+		name = dir + " " + name
+		note(name, o)
+		t, ok := o.Type().(*types.Named)
+		if _, isType := o.(*types.TypeName); !isType || !ok {
 			continue
 		}
-		if s, ok := o.Type().Underlying().(*types.Struct); ok {
-			for f := range s.Fields() {
-				w.fields[f] = dir + " " + name + "." + f.Name()
+		for m := range t.Methods() {
+			note(name+"."+m.Name(), m)
+		}
+		switch t := t.Underlying().(type) {
+		case *types.Interface:
+			for m := range t.ExplicitMethods() {
+				note(name+"."+m.Name(), m)
+			}
+		case *types.Struct:
+			for f := range t.Fields() {
+				note(name+"."+f.Name(), f)
 			}
 		}
 	}
@@ -308,25 +324,12 @@ func named(t types.Type) *types.Named {
 // key returns the directory and the name of a function, method, variable or field of the library,
 // as in the table of roles.
 func (w *World) key(o types.Object) (dir, name string) {
-	if o == nil || o.Pkg() == nil {
-		return "", ""
-	} else if field, ok := w.fields[o]; ok {
-		dir, name, _ = strings.Cut(field, " ")
-		return dir, name
-	}
-	dir, name = roles.Dir(o.Pkg().Path()), o.Name()
-	if fn, ok := o.(*types.Func); ok && dir != "" {
-		if recv := fn.Signature().Recv(); recv != nil {
-			if t := named(recv.Type()); t != nil {
-				name = t.Obj().Name() + "." + name
-			}
-		}
-	}
+	dir, name, _ = strings.Cut(w.names[o], " ")
 	return dir, name
 }
 
 // rolesOf returns the roles of a function, method, variable or field.
-func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.key(o)) }
+func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.names[o]) }
 
 // roleOf returns the first of them with one of these verbs; nil if there is none.
 func (w *World) roleOf(o types.Object, verbs ...string) *roles.Role {

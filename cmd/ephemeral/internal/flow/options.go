@@ -21,7 +21,7 @@ func (t *trace) option(field string) (all []expr, known bool) {
 			known = false
 		}
 		for o, x := range from.elements() {
-			if strings.HasSuffix(t.w.fields[o], field) {
+			if strings.HasSuffix(t.w.names[o], field) {
 				all = append(all, x)
 			} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
 				inner, ok := t.w.option(x, field)

@@ -72,7 +72,7 @@ func (w *World) places(c *call, kind string) (all []Text, known bool, on string)
 		lists, ok := w.option(opts, map[string]string{"lane": "core Options.Lanes", "class": "core Options.Classes"}[kind])
 		known = known && ok
 		for _, list := range lists {
-			names, ok := w.names(list, "defines "+kind)
+			names, ok := w.defined(list, "defines "+kind)
 			known = known && ok
 			all = append(all, names...)
 		}
@@ -80,8 +80,8 @@ func (w *World) places(c *call, kind string) (all []Text, known bool, on string)
 	return Fact{Verb: kind, Texts: all}.Parts(), known, on
 }
 
-// names returns the names that a list of lanes or classes defines, or the text of ParseLanes.
-func (w *World) names(x expr, verb string) (all []Text, known bool) {
+// defined returns the names that a list of lanes or classes defines, or the text of ParseLanes.
+func (w *World) defined(x expr, verb string) (all []Text, known bool) {
 	known = true
 	defines := func(o types.Object) bool { return w.roleOf(o, verb) != nil }
 	for _, from := range w.trace(x, nil).from {

@@ -187,10 +187,7 @@ func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text 
 
 // reference returns the values of a field of the library.
 func (w *World) reference(p roles.Part) (all []Text) {
-	for o, name := range w.fields {
-		if name != p.Ref {
-			continue
-		}
+	for _, o := range w.objects[p.Ref] {
 		for _, x := range w.assigned[o] {
 			all = append(all, w.texts(x, nil)...)
 		}

@@ -62,8 +62,8 @@ func (t *trace) follow(x expr, f *frame) {
 		case known.IsNil():
 			return
 		case !isVar || leaf || t.w.roleOf(v, "raised", "is") != nil:
-		case sel != nil && t.w.fields[v] != "":
-			t.field(sel, x.info, t.w.fields[v])
+		case sel != nil && v.IsField() && t.w.names[v] != "":
+			t.field(sel, x.info, t.w.names[v])
 			return
 		default:
 			if sel != nil && v.IsField() {

@@ -103,7 +103,7 @@ func (k *walker) from(values []ast.Expr, i, n int) expr {
 func (k *walker) assign(n *ast.AssignStmt) {
 	for i, to := range n.Lhs {
 		v := k.from(n.Rhs, i, len(n.Lhs))
-		if n.Tok == token.ADD_ASSIGN && k.w.fields[Object(to, k.info)] == "" {
+		if n.Tok == token.ADD_ASSIGN && k.w.names[Object(to, k.info)] == "" {
 			v = unknown(n.Pos()) // the text grows
 		}
 		k.set(to, v)
@@ -197,7 +197,7 @@ func (k *walker) gets(o types.Object, v, of expr) {
 		return
 	}
 	k.w.assigned[o] = append(k.w.assigned[o], v)
-	if k.w.fields[o] != "" {
+	if k.w.names[o] != "" {
 		k.use(o, of, v)
 	}
 }

@@ -53,8 +53,8 @@ var table string
 
 var all = read(table)
 
-// Of returns the roles of a name in a directory: "core", "Sink.Has".
-func Of(dir, name string) []Role { return all[dir+" "+name] }
+// Of returns the roles of a name with its directory, such as "core Sink.Has".
+func Of(name string) []Role { return all[name] }
 
 // Linked returns what the package in a directory raises by itself, in every program that has it.
 func Linked(dir string) []Role { return all[dir] }
