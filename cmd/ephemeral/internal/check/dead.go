@@ -28,12 +28,8 @@ type near struct {
 
 // terms finds the terms that nothing can match.
 func (p *program) terms(all map[string]*term) {
-	for _, f := range p.facts {
-		kind := kinds[f.Verb]
-		if kind == "" {
-			continue
-		}
-		for _, t := range f.Parts() {
+	for verb, kind := range kinds {
+		for f, t := range flow.Parts(p.facts, verb) {
 			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" {
 				continue
 			}

@@ -13,35 +13,29 @@ import (
 func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
 	for _, global := range []bool{true, false} { // the kind of a package comes before others of its name
-		for _, f := range p.facts {
-			for _, t := range f.Texts {
-				if f.Verb != "kind" || f.Global != global || !t.Exact() || t.Loose {
-					continue
-				}
-				if other, ok := first[t.S]; !ok {
-					first[t.S] = name{t, f}
-				} else if other.fact.Payload != f.Payload {
-					message := about(p.w, f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
-					all = append(all, found(p.w, f, t, "kind", true, message)...)
-				}
+		for f, t := range flow.Parts(p.facts, "kind") {
+			if f.Global != global || !t.Exact() || t.Loose {
+				continue
+			}
+			if other, ok := first[t.S]; !ok {
+				first[t.S] = name{t, f}
+			} else if other.fact.Payload != f.Payload {
+				message := about(p.w, f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+				all = append(all, found(p.w, f, t, "kind", true, message)...)
 			}
 		}
 	}
 	wants := map[string]flow.Fact{}
-	for _, f := range p.facts {
-		for _, t := range f.Texts {
-			if f.Verb == "pattern" && f.Typed && f.API == "Subscribe" {
-				wants[t.S] = f
-			}
+	for f, t := range flow.Parts(p.facts, "pattern") {
+		if f.Typed && f.API == "Subscribe" {
+			wants[t.S] = f
 		}
 	}
-	for _, f := range p.facts {
-		for _, t := range f.Texts {
-			by, wanted := wants[t.S]
-			if f.Verb == "raises" && !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
-				message := about(p.w, f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
-				all = append(all, found(p.w, f, t, "plain", true, message)...)
-			}
+	for f, t := range flow.Parts(p.facts, "raises") {
+		by, wanted := wants[t.S]
+		if !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
+			message := about(p.w, f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
+			all = append(all, found(p.w, f, t, "plain", true, message)...)
 		}
 	}
 	return all
@@ -62,15 +56,15 @@ func matches(f flow.Fact, name string) bool {
 func (p *program) gates() (all []Finding) {
 	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
 	bodies := map[string]bool{}   // what operations may raise
-	for _, f := range slices.Concat(p.facts, p.linked) {
+	for f, t := range flow.Parts(slices.Concat(p.facts, p.linked), "raises") {
+		if f.InBody {
+			bodies[t.S] = true
+			asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
+		}
+	}
+	for _, f := range p.facts {
 		if f.Verb == "sink" {
 			asked[f.Maker] = true
-		}
-		for _, t := range f.Texts {
-			if f.Verb == "raises" && f.InBody {
-				bodies[t.S] = true
-				asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
-			}
 		}
 	}
 	for _, f := range p.facts {

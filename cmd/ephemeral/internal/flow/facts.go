@@ -3,6 +3,7 @@ package flow
 import (
 	"go/token"
 	"go/types"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ type Fact struct {
 // facts writes down the facts of a call.
 func (w *World) facts(c *call) {
 	var prefixes []Text
-	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, API: compared}
+	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, API: "a comparison with the name of a signal"}
 	all := roles.Of("core Match")
 	if c.callee != nil {
 		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
@@ -197,11 +198,7 @@ func (w *World) Linked(paths map[string]bool) (all []Fact) {
 // lists, and a lane may be "hot:4".
 func (f Fact) Parts() (all []Text) {
 	for _, t := range f.Texts {
-		parts := []string{t.S}
-		if f.API != compared {
-			parts = strings.Split(t.S, ",")
-		}
-		for _, s := range parts {
+		for s := range strings.SplitSeq(t.S, ",") {
 			if f.Verb != "raises" && f.Verb != "pattern" {
 				s, _, _ = strings.Cut(s, ":")
 			}
@@ -212,4 +209,18 @@ func (f Fact) Parts() (all []Text) {
 	return all
 }
 
-const compared = "a comparison with the name of a signal"
+// Parts yields the parts of the facts with a verb.
+func Parts(facts []Fact, verb string) iter.Seq2[Fact, Text] {
+	return func(yield func(Fact, Text) bool) {
+		for _, f := range facts {
+			if f.Verb != verb {
+				continue
+			}
+			for _, t := range f.Parts() {
+				if !yield(f, t) {
+					return
+				}
+			}
+		}
+	}
+}

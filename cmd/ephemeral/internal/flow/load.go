@@ -116,13 +116,11 @@ func (u *Unit) add(f Fact) {
 	u.Facts = append(u.Facts, f)
 }
 
-// Asked returns the facts with one of these verbs in the packages that were asked for.
-func (w *World) Asked(verbs ...string) (all []Fact) {
+// Asked returns the facts of the packages that were asked for.
+func (w *World) Asked() (all []Fact) {
 	for _, u := range w.Units {
-		for _, f := range u.Facts {
-			if u.Pkg.Asked && slices.Contains(verbs, f.Verb) {
-				all = append(all, f)
-			}
+		if u.Pkg.Asked {
+			all = append(all, u.Facts...)
 		}
 	}
 	return all

@@ -45,28 +45,25 @@ func Signals(w *flow.World, s Select) []Signal {
 			maps.Copy(linked, p.Deps)
 		}
 	}
-	for _, f := range append(w.Asked("raises"), w.Linked(linked)...) {
-		for _, t := range f.Parts() {
-			if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
-				continue
-			}
-			if byName[t.S] == nil {
-				byName[t.S] = &Signal{Name: t.String()}
-			}
-			byName[t.S].Raised = append(byName[t.S].Raised, place(w, f))
+	facts := append(w.Asked(), w.Linked(linked)...)
+	for f, t := range flow.Parts(facts, "raises") {
+		if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
+			continue
 		}
+		if byName[t.S] == nil {
+			byName[t.S] = &Signal{Name: t.String()}
+		}
+		byName[t.S].Raised = append(byName[t.S].Raised, place(w, f))
 	}
-	for _, f := range w.Asked("pattern") {
-		for _, t := range f.Parts() {
-			if strings.Trim(t.S, flow.Hole+flow.Known) == "" || strings.Trim(t.S, "*") == "" && !s.All {
-				continue
-			}
-			p := place(w, f)
-			p.Pattern = t.String()
-			for name, signal := range byName {
-				if flow.Match(t.S, name, false) {
-					signal.Read = append(signal.Read, p)
-				}
+	for f, t := range flow.Parts(facts, "pattern") {
+		if strings.Trim(t.S, flow.Hole+flow.Known) == "" || strings.Trim(t.S, "*") == "" && !s.All {
+			continue
+		}
+		p := place(w, f)
+		p.Pattern = t.String()
+		for name, signal := range byName {
+			if flow.Match(t.S, name, false) {
+				signal.Read = append(signal.Read, p)
 			}
 		}
 	}
