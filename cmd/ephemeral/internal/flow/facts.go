@@ -179,17 +179,11 @@ func coreType(t types.Type) string {
 // Linked returns what packages of the library raise by themselves.
 func (w *World) Linked(paths map[string]bool) (all []Fact) {
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		f, ok := w.linked[path]
-		if !ok {
-			f = Fact{Verb: "raises", Dir: roles.Dir(path), API: roles.Dir(path), InBody: true}
-			for _, r := range roles.Linked(f.Dir) {
-				f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
-			}
-			w.linked[path] = f
+		f := Fact{Verb: "raises", Dir: roles.Dir(path), API: roles.Dir(path), InBody: true}
+		for _, r := range roles.Linked(f.Dir) {
+			f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
 		}
-		if len(f.Texts) > 0 {
-			all = append(all, f)
-		}
+		all = append(all, f)
 	}
 	return all
 }

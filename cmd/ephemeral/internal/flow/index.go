@@ -32,7 +32,6 @@ type index struct {
 	own      map[*types.Package]bool
 	holder   map[ast.Expr]string // the variable that has the result of a call, also for its arguments
 	dropped  []*call
-	linked   map[string]Fact        // by path
 	started  map[*ast.CallExpr]bool // by a go statement
 	at       map[string][]directive // by file
 }
@@ -147,7 +146,7 @@ func (w *World) Index() {
 		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
 		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
 		params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
-		holder: map[ast.Expr]string{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
+		holder: map[ast.Expr]string{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
 	var all []*types.Package
 	for _, p := range w.Packages {
