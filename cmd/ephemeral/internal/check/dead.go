@@ -71,9 +71,9 @@ func (t *term) try(p *program) {
 	limit := max(1, min(3, len(t.S)/4))
 	best := near{cost: limit + 1}
 	for _, n := range names {
-		for _, prefix := range t.prefixes() {
-			if cost, text := flow.Corrected(prefix+t.S, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
-				best = near{n, cost, strings.TrimPrefix(text, prefix)}
+		for _, prefix := range t.fact.Prefixes {
+			if cost, text := flow.Corrected(prefix.S+t.S, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
+				best = near{n, cost, strings.TrimPrefix(text, prefix.S)}
 			}
 		}
 	}
@@ -86,16 +86,8 @@ func (t *term) try(p *program) {
 	}
 }
 
-func (t *term) prefixes() []string {
-	all := []string{""}
-	for _, p := range t.fact.Prefixes {
-		all = append(all, p.S)
-	}
-	return all
-}
-
 func (t *term) matches(name string, strict bool) bool {
-	return flow.Match(t.S, name, strict) || slices.ContainsFunc(t.fact.Prefixes, func(p flow.Text) bool { return flow.Match(p.S+t.S, name, strict) })
+	return slices.ContainsFunc(t.fact.Prefixes, func(p flow.Text) bool { return flow.Match(p.S+t.S, name, strict) })
 }
 
 // finding describes a term that nothing matches. It is sure unless a name comes from data, the

@@ -20,7 +20,7 @@ type Fact struct {
 	Unit     *Unit // nil for what the library does by itself
 	Verb     string
 	Texts    []Text
-	Prefixes []Text // what may stand before the texts of a pattern
+	Prefixes []Text // what may stand before the texts; one is empty
 	Names    []Text // of lanes or classes, if those of the coordinator are Known
 	Known    bool
 	Pos, End token.Pos
@@ -37,8 +37,7 @@ type Fact struct {
 
 // facts writes down the facts of a call.
 func (w *World) facts(c *call) {
-	var prefixes []Text
-	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, API: "a comparison with the name of a signal"}
+	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, Prefixes: []Text{{}}, API: "a comparison with the name of a signal"}
 	all := roles.Of("core Match")
 	if c.callee != nil {
 		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
@@ -47,13 +46,13 @@ func (w *World) facts(c *call) {
 	if c.CallExpr == nil {
 		api.On = w.name(c.on, w.holder[c.on.Expr])
 	}
+	if r := w.roleOf(c.callee, "prefix"); r != nil {
+		api.Prefixes = append(api.Prefixes, w.instance(*r, c, nil, api.Pos)...)
+	}
 	for _, r := range all {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
-		case "prefix":
-			prefixes = w.instance(r, c, nil, api.Pos)
-			continue
 		case "match":
 			name := w.instance(roles.Role{Parts: r.Parts[2:]}, c, nil, api.Pos)
 			if slices.ContainsFunc(name, func(t Text) bool { return t.S != Known }) || len(name) == 0 {
@@ -87,9 +86,6 @@ func (w *World) facts(c *call) {
 	if c.CallExpr != nil {
 		w.shapes(c, api)
 		w.waits(c, api)
-	}
-	if n := len(c.unit.Facts); len(prefixes) > 0 && n > 0 {
-		c.unit.Facts[n-1].Prefixes = prefixes
 	}
 }
 

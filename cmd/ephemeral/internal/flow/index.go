@@ -17,8 +17,7 @@ import (
 // index is what one walk over all packages finds.
 type index struct {
 	Units    []*Unit
-	units    map[types.Object]*Unit
-	methods  map[types.Object][]*Unit // by type
+	units    map[types.Object][]*Unit // of a type, also those of its methods
 	assigned map[types.Object][]expr  // to variables, fields and results
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
 	dynamic  []*call                  // of what is no name of a function
@@ -143,7 +142,7 @@ type param struct {
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
+		units: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
 		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
 		params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
 		holder: map[ast.Expr]string{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
@@ -243,9 +242,8 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 		u := &Unit{Pkg: p, Object: fn, Node: d, Always: d.Recv == nil && d.Name.Name == "init",
 			Test: test && !strings.HasPrefix(d.Name.Name, "Example")}
 		if d.Recv != nil {
-			if t := named(fn.Signature().Recv().Type()); t != nil {
-				w.methods[t.Obj()] = append(w.methods[t.Obj()], u)
-			}
+			t := named(fn.Signature().Recv().Type()).Obj()
+			w.units[t] = append(w.units[t], u)
 		}
 		w.parameters(fn, fn.Signature())
 		w.unit(u, fn)
@@ -255,7 +253,7 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 			case *ast.ValueSpec:
 				u := &Unit{Pkg: p, Node: spec, Test: test, Always: d.Tok == token.VAR}
 				for _, id := range spec.Names {
-					w.units[p.TypesInfo.Defs[id]] = u
+					w.units[p.TypesInfo.Defs[id]] = []*Unit{u}
 				}
 				w.unit(u, nil)
 			case *ast.TypeSpec:
@@ -268,7 +266,7 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 func (w *World) unit(u *Unit, fn any) {
 	w.Units = append(w.Units, u)
 	if u.Object != nil {
-		w.units[u.Object] = u
+		w.units[u.Object] = append(w.units[u.Object], u)
 	}
 	(&walker{w, u, u.Pkg.TypesInfo, fn}).walk(u.Node)
 }

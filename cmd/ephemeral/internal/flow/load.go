@@ -150,13 +150,13 @@ func (w *World) Reach(root *Unit) []*Unit {
 	var all []*Unit
 	var visit func(u *Unit)
 	visit = func(u *Unit) {
-		if u == nil || seen[u] {
+		if seen[u] {
 			return
 		}
 		seen[u] = true
 		all = append(all, u)
 		for _, o := range u.Uses {
-			for _, used := range append(slices.Clip(w.methods[o]), w.units[o]) {
+			for _, used := range w.units[o] {
 				visit(used)
 			}
 		}

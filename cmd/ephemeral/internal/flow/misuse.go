@@ -70,7 +70,7 @@ func (w *World) waits(c *call, f Fact) {
 	}
 	node, _ := body.(ast.Node)
 	if fn, ok := body.(*types.Func); ok {
-		node = w.units[fn].Node
+		node = w.units[fn][0].Node
 	}
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
 	if made := in.owner(c.on); made != nil && in.foreign(c.args[0]) {

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // walker walks over one function of a unit, or over the unit outside of functions.
@@ -253,10 +252,8 @@ func (k *walker) decoded(t types.Type, at token.Pos, seen map[types.Type]bool) {
 				k.w.unknown(f.Origin(), at)
 				k.decoded(f.Type(), at, seen)
 			}
-			for _, r := range k.w.rolesOf(f.Origin()) {
-				if strings.HasPrefix(r.Verb, "defines ") {
-					k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at, Texts: []Text{{S: Hole, Pos: at}}})
-				}
+			if r := k.w.roleOf(f.Origin(), "defines lane", "defines class"); r != nil {
+				k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at, Texts: []Text{{S: Hole, Pos: at}}})
 			}
 		}
 	case interface{ Elem() types.Type }: // a slice, a map or a pointer
