@@ -31,14 +31,13 @@ func (f Finding) String() string {
 
 // program is what one program of the world does.
 type program struct {
-	w      *flow.World
-	root   *flow.Unit
-	facts  []flow.Fact
-	linked []flow.Fact       // of the library
-	units  []*flow.Unit      // by place
-	names  map[string][]name // by kind: "signal", "lane" and "class"
-	exact  map[string]bool   // the same names with their kind before them, for speed
-	data   map[string][]flow.Fact
+	w     *flow.World
+	root  *flow.Unit
+	facts []flow.Fact       // also of the library
+	units []*flow.Unit      // by place
+	names map[string][]name // by kind: "signal", "lane" and "class"
+	exact map[string]bool   // the same names with their kind before them, for speed
+	data  map[string][]flow.Fact
 }
 
 // name is a name that the program raises or defines.
@@ -47,35 +46,31 @@ type name struct {
 	fact flow.Fact
 }
 
-// kinds of names, by the verb that reads them.
-var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
+// kinds of names, by the verb that reads them, and by the verb that makes them.
+var (
+	kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
+	makes = map[string]string{"raises": "signal", "defines lane": "lane", "defines class": "class"}
+)
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
-	p.units, p.linked = w.Reach(root), w.Linked(root.Pkg.Deps)
+	p.units, p.facts = w.Reach(root), w.Linked(root.Pkg.Deps)
 	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts...)
 	}
 	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names
-	for _, f := range slices.Concat(p.facts, p.linked) {
-		kind, defines := strings.CutPrefix(f.Verb, "defines ")
-		if f.Verb == "raises" {
-			kind = "signal"
-		} else if !defines {
-			continue
-		}
-		for _, t := range f.Parts() {
-			n := name{t, f}
+	for verb, kind := range makes {
+		for f, t := range flow.Parts(p.facts, verb) {
 			switch {
 			case t.S == flow.Known, t.S == "":
 			case t.Open():
 				p.data[kind] = append(p.data[kind], f)
 			case !p.inside(t.Pos):
 			case strings.Contains(t.S, flow.Known):
-				again = append(again, n)
+				again = append(again, name{t, f})
 			default:
-				p.names[kind] = append(p.names[kind], n)
+				p.names[kind] = append(p.names[kind], name{t, f})
 				p.exact[kind+" "+t.S] = true
 			}
 		}

@@ -56,7 +56,7 @@ func matches(f flow.Fact, name string) bool {
 func (p *program) gates() (all []Finding) {
 	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
 	bodies := map[string]bool{}   // what operations may raise
-	for f, t := range flow.Parts(slices.Concat(p.facts, p.linked), "raises") {
+	for f, t := range flow.Parts(p.facts, "raises") {
 		if f.InBody {
 			bodies[t.S] = true
 			asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
