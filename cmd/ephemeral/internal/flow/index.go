@@ -46,8 +46,8 @@ type expr struct {
 func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
 
 // elements yields the values of a literal. A value of a struct has a field.
-func (x expr) elements() iter.Seq2[types.Object, expr] {
-	return func(yield func(types.Object, expr) bool) {
+func (x expr) elements() iter.Seq2[*types.Var, expr] {
+	return func(yield func(*types.Var, expr) bool) {
 		lit, ok := x.Expr.(*ast.CompositeLit)
 		if !ok {
 			return
@@ -58,14 +58,12 @@ func (x expr) elements() iter.Seq2[types.Object, expr] {
 		}
 		s, _ := t.Underlying().(*types.Struct)
 		for i, el := range lit.Elts {
-			var field types.Object
+			var field *types.Var
 			if kv, ok := el.(*ast.KeyValueExpr); ok {
-				field, el = Object(kv.Key, x.info), kv.Value
+				field, _ = Object(kv.Key, x.info).(*types.Var)
+				el = kv.Value
 			} else if s != nil {
 				field = s.Field(i).Origin()
-			}
-			if v, _ := field.(*types.Var); v == nil || !v.IsField() {
-				field = nil
 			}
 			if !yield(field, x.of(el)) {
 				return

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"go/ast"
-	"go/types"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +19,10 @@ func (t *trace) option(field string) (all []expr, known bool) {
 		if _, ok := from.Expr.(*ast.CompositeLit); !ok {
 			known = false
 		}
-		for o, x := range from.elements() {
-			if strings.HasSuffix(t.w.names[o], field) {
+		for v, x := range from.elements() {
+			if strings.HasSuffix(t.w.names[v], field) {
 				all = append(all, x)
-			} else if v, ok := o.(*types.Var); ok && v.Embedded() { // options in a struct of the program
+			} else if v != nil && v.Embedded() { // options in a struct of the program
 				inner, ok := t.w.option(x, field)
 				all, known = append(all, inner...), known && ok
 			}

@@ -42,13 +42,14 @@ type frame struct {
 // as its own.
 func (w *World) trace(x expr, f *frame) *trace {
 	t := &trace{w: w, seen: map[ast.Node]bool{}, vars: map[*types.Var]bool{}}
-	if x.Expr != nil {
-		t.follow(x, f)
-	}
+	t.follow(x, f)
 	return t
 }
 
 func (t *trace) follow(x expr, f *frame) {
+	if x.Expr == nil {
+		return
+	}
 	known := x.info.Types[x.Expr]
 	leaf := known.Value != nil || isRaiser(known.Type)
 	if list := operand(x.Expr); !leaf && list != nil && !isText(typeOf(x.of(list))) {

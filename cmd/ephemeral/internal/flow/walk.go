@@ -39,7 +39,7 @@ func (k *walker) walk(node ast.Node) {
 			k.ranges(n)
 		case *ast.CompositeLit:
 			for field, v := range k.expr(n).elements() {
-				if field != nil {
+				if field != nil && field.IsField() {
 					k.gets(field, v, k.expr(n))
 				}
 			}
