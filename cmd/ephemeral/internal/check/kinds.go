@@ -55,11 +55,9 @@ func matches(f flow.Fact, name string) bool {
 // sink of their own, no code asks for it, and no operation raises the signal.
 func (p *program) gates() (all []Finding) {
 	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
-	bodies := map[string]bool{}   // what operations may raise
 	for f, t := range flow.Parts(p.facts, "raises") {
-		if f.InBody {
-			bodies[t.S] = true
-			asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
+		if f.InBody && (t.Open() || strings.Contains(t.S, flow.Known)) {
+			asked[token.NoPos] = true
 		}
 	}
 	for _, f := range p.facts {
@@ -72,12 +70,13 @@ func (p *program) gates() (all []Finding) {
 			continue
 		}
 		f.Verb = "pattern"
-		closes := false
-		for name := range bodies {
-			closes = closes || matches(f, name)
+		raised, closes := false, false // if nothing raises it at all, another finding says so
+		for _, n := range p.names["signal"] {
+			if matches(f, n.S) {
+				raised, closes = true, closes || n.fact.InBody
+			}
 		}
-		// if nothing raises it at all, another finding says so
-		if !closes && slices.ContainsFunc(p.names["signal"], func(n name) bool { return matches(f, n.S) }) {
+		if raised && !closes {
 			message := about(p.w, f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
 			all = append(all, found(p.w, f, f.Texts[0], "gate", true, message)...)
 		}

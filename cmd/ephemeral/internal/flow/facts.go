@@ -67,7 +67,7 @@ func (w *World) facts(c *call) {
 		}
 		f.Typed, f.InBody = c.operand("Kind", "Family").Expr != nil, c.operand("Sink").Expr == nil
 		for _, frame := range w.frames(c.fn, 2) {
-			texts := w.slots(c, r, frame)
+			texts := w.instance(r, c, frame, api.Pos)
 			if on := c.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
 				texts = join(w.views(on, frame), texts)
 			} else if f.Verb == "kind" {
@@ -98,14 +98,6 @@ func (w *World) kind(f Fact, c *call, up *frame, names []Text) {
 		f.Texts, f.Global = names, c.fn == nil
 		c.unit.add(f)
 	}
-}
-
-// slots returns the texts of a template. A field that is set stands for its new value alone.
-func (w *World) slots(c *call, r roles.Role, f *frame) []Text {
-	if c.CallExpr == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.names[c.callee] {
-		return w.texts(c.expr, f)
-	}
-	return w.instance(r, c, f, c.expr.Pos())
 }
 
 // frames returns the calls of the function around a use, up to some depth. They keep the

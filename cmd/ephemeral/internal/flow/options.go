@@ -10,20 +10,17 @@ import (
 // option returns what a field of options may be, if that is known. The field is one of the
 // library, like "core Options.Sink"; "Options.Name" is one of any options. Nothing means that it is not set.
 func (w *World) option(opts expr, field string) (all []expr, known bool) {
-	return w.trace(opts, nil).option(field)
-}
-
-func (t *trace) option(field string) (all []expr, known bool) {
+	t := w.trace(opts, nil)
 	known = !t.pointer
 	for _, from := range t.from {
 		if _, ok := from.Expr.(*ast.CompositeLit); !ok {
 			known = false
 		}
 		for v, x := range from.elements() {
-			if strings.HasSuffix(t.w.names[v], field) {
+			if strings.HasSuffix(w.names[v], field) {
 				all = append(all, x)
 			} else if v != nil && v.Embedded() { // options in a struct of the program
-				inner, ok := t.w.option(x, field)
+				inner, ok := w.option(x, field)
 				all, known = append(all, inner...), known && ok
 			}
 		}

@@ -159,12 +159,15 @@ func (w *World) formatted(c *call, f *frame) ([]Text, bool) {
 	return all, true
 }
 
-// instance returns the texts of a template. For a function, c is the call.
+// instance returns the texts of a template. For a function, c is the call. A field that is set
+// stands for its new value alone.
 func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text {
 	all := []Text{{}}
 	for _, p := range r.Parts {
 		piece := []Text{{S: p.Text}}
 		switch {
+		case p.Ref != "" && c != nil && c.CallExpr == nil && p.Ref == w.names[c.callee]:
+			piece = w.texts(c.expr, f)
 		case p.Ref != "":
 			piece = w.reference(p)
 		case p.Slot && c == nil:

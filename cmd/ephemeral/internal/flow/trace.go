@@ -145,11 +145,7 @@ func (t *trace) field(x *ast.SelectorExpr, info *types.Info, name string) {
 		return
 	}
 	t.seen[x] = true
-	opts := t.w.trace(expr{Expr: x.X, info: info}, nil)
-	for _, v := range embedded(x, info) {
-		opts.variable(v, nil)
-	}
-	all, known := opts.option(name)
+	all, known := t.w.option(expr{Expr: x.X, info: info}, name)
 	if !known {
 		t.unknown(x.Pos())
 	}
