@@ -144,7 +144,7 @@ func (k *walker) callOf(x expr) *call {
 
 // use writes down a place where the library may get a text without a call.
 func (k *walker) use(field types.Object, on expr, args ...expr) {
-	k.w.used = append(k.w.used, &call{expr: args[0], callee: field, on: on, args: args, unit: k.u, fn: k.fn})
+	k.w.used = append(k.w.used, &call{expr: args[0], callee: field, on: on, args: args, variadic: len(args), unit: k.u, fn: k.fn})
 }
 
 // set writes down that a value is assigned. The variable of which a field is set gets a literal
