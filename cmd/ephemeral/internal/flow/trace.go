@@ -113,11 +113,11 @@ func (t *trace) call(c *call, f *frame) bool {
 
 // results follows a call of functions that are read from source, once.
 func (t *trace) results(c *call, f *frame) (found bool) {
-	inner := frame{call: c, up: f}
+	depth := 0
 	if f != nil {
-		inner.depth = f.depth + 1
+		depth = f.depth + 1
 	}
-	if t.seen[c.CallExpr] || inner.depth > 6 {
+	if t.seen[c.CallExpr] || depth > 6 {
 		return false
 	}
 	t.seen[c.CallExpr] = true
@@ -129,11 +129,9 @@ func (t *trace) results(c *call, f *frame) (found bool) {
 			continue
 		}
 		t.several = true
-		at := inner
-		at.fn = fn
 		for _, r := range t.w.assigned[results.At(c.n)] {
 			found = true
-			t.follow(r, &at)
+			t.follow(r, &frame{fn, c, f, depth})
 		}
 	}
 	return found

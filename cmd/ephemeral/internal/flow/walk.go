@@ -207,15 +207,15 @@ func (k *walker) call(n *ast.CallExpr) {
 	w, c := k.w, k.callOf(k.expr(n))
 	fn, _ := c.callee.(*types.Func)
 	_, isVar := c.callee.(*types.Var)
-	if dir, _ := w.key(c.callee); fn != nil && dir != "" {
-		w.used = append(w.used, c)
-	}
-	if fn != nil {
+	switch {
+	case fn != nil:
 		w.calls[fn] = append(w.calls[fn], c)
-	} else if isVar || c.callee == nil {
+		if w.names[fn] != "" {
+			w.used = append(w.used, c)
+		}
+	case isVar || c.callee == nil:
 		w.dynamic = append(w.dynamic, c)
-	}
-	if fullName(c.callee) == "copy" {
+	case fullName(c.callee) == "copy":
 		k.set(n.Args[0], c.args[1])
 	}
 	s, _ := typeOf(c.of(n.Fun)).Underlying().(*types.Signature)
