@@ -143,15 +143,15 @@ func typeOf(x expr) types.Type {
 }
 
 // views returns the prefixes of a raiser. One of which nothing is known has none.
-func (w *World) views(on expr, f *frame) []Text {
-	all := w.texts(on, f)
-	for i := range all {
-		if all[i].Open() {
-			all[i].S = ""
+func (w *World) views(on expr, f *frame) (all []Text) {
+	for _, t := range w.texts(on, f) {
+		if t.Open() {
+			t.S = ""
 		}
+		all = append(all, t)
 	}
 	if len(all) == 0 {
-		all = []Text{{}}
+		return []Text{{}}
 	}
 	return unite(all)
 }
