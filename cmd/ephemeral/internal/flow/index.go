@@ -183,17 +183,14 @@ func (w *World) Index() {
 
 // called writes down that a call may call the functions that its operand may be.
 func (w *World) called(c *call) {
-	for _, from := range w.trace(c.of(c.Fun), nil).from {
-		if lit, ok := from.Expr.(*ast.FuncLit); ok {
-			w.calls[lit] = append(w.calls[lit], c)
-		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
-			c := *c
-			c.bind(from.expr)
-			w.calls[fn] = append(w.calls[fn], &c)
-			if !w.own[fn.Pkg()] {
-				c.callee = fn
-				w.used = append(w.used, &c)
-			}
+	all, from := w.trace(c.of(c.Fun), nil).functions()
+	for i, fn := range all {
+		c := *c
+		c.bind(from[i].expr)
+		w.calls[fn] = append(w.calls[fn], &c)
+		if fn, ok := fn.(*types.Func); ok && !w.own[fn.Pkg()] {
+			c.callee = fn
+			w.used = append(w.used, &c)
 		}
 	}
 }

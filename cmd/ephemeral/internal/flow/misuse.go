@@ -75,8 +75,7 @@ func (w *World) waits(c *call, f Fact) {
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
 	if made := in.owner(c.on); made != nil && in.foreign(c.args[0]) {
 		f.Verb = "waits"
-		opts, _ := w.options(made)
-		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(c.on.Expr))
+		f.On = cmp.Or(w.name(w.options(made), w.holder[made.CallExpr]), types.ExprString(c.on.Expr))
 		c.unit.add(f)
 	}
 }

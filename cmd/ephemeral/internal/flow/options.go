@@ -37,27 +37,25 @@ var makers = map[string][]string{
 	"complete":              {"NewCoordinator", "NewKeyedCoordinator", "NewResultCoordinator", "NewKeyedResultCoordinator", "NewGate", "NewPool", "NewSequencer"},
 }
 
-// options returns the argument with the options of a coordinator, if that is what the call makes.
-func (w *World) options(c *call) (opts expr, ok bool) {
+// options returns the argument with the options of a coordinator; none if the call makes none.
+func (w *World) options(c *call) (none expr) {
 	dir, name := w.key(c.callee)
 	if len(c.args) == 0 || !slices.Contains(makers[dir], name) {
-		return expr{}, false
+		return none
 	}
-	return c.args[len(c.args)-1], true
+	return c.args[len(c.args)-1]
 }
 
-// made returns the calls that make the coordinators that an expression may be, if all are known.
-func (w *World) made(x expr) (all []*call, known bool) {
+// made returns the calls that make the coordinators that an expression may be; none if not all are known.
+func (w *World) made(x expr) (all []*call) {
 	for _, from := range w.trace(x, nil).from {
 		c := callOf(from.expr)
-		if c == nil {
-			return nil, false
-		} else if _, ok := w.options(c); !ok {
-			return nil, false
+		if c == nil || w.options(c).Expr == nil {
+			return nil
 		}
 		all = append(all, c)
 	}
-	return all, len(all) > 0
+	return all
 }
 
 // name is the name of a coordinator for people: its Options.Name if that is constant, or the

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"slices"
 )
@@ -25,21 +24,18 @@ func payload(c *call) string {
 func (w *World) shapes(c *call, f Fact) {
 	if f.API == "Sink" && c.on.Expr != nil && len(c.args) == 0 && !isRaiser(typeOf(c.on)) {
 		f.Verb = "sink"
-		made, known := w.made(c.on)
+		made := w.made(c.on)
 		for _, m := range made {
 			f.Maker = m.Lparen
 			c.unit.add(f)
 		}
-		if f.Maker = token.NoPos; !known {
+		if len(made) == 0 {
 			c.unit.add(f)
 		}
 		return
 	}
-	opts, ok := w.options(c)
-	if !ok {
-		return
-	}
-	if sinks, known := w.option(opts, "core Options.Sink"); !known || len(sinks) > 0 {
+	opts := w.options(c)
+	if sinks, known := w.option(opts, "core Options.Sink"); opts.Expr == nil || !known || len(sinks) > 0 {
 		return
 	}
 	f.Verb, f.Maker, f.On = "alone", c.Lparen, w.name(opts, w.holder[c.CallExpr])
@@ -59,13 +55,14 @@ func (w *World) shapes(c *call, f Fact) {
 // view, if all places are known in which they may be made; and a name for the coordinator.
 func (w *World) places(c *call, kind string) (all []Text, known bool, on string) {
 	x := c.on
-	made, known := w.made(x)
+	made := w.made(x)
+	known = len(made) > 0
 	for c := callOf(x); c != nil && w.isView(c.callee); c = callOf(x) { // of c.Class("a").Lane("b"), c
 		x = c.on
 	}
 	on = types.ExprString(x.Expr)
 	for _, c := range made {
-		opts, _ := w.options(c)
+		opts := w.options(c)
 		if len(made) == 1 {
 			on = w.name(opts, on)
 		}

@@ -123,7 +123,8 @@ func (t *trace) results(c *call, f *frame) (found bool) {
 	t.seen[c.CallExpr] = true
 	fun := &trace{w: t.w, seen: t.seen, vars: map[*types.Var]bool{}}
 	fun.follow(c.of(c.Fun), f)
-	for _, fn := range fun.functions() {
+	all, _ := fun.functions()
+	for _, fn := range all {
 		results := t.w.results[fn]
 		if c.n >= results.Len() {
 			continue
@@ -196,17 +197,20 @@ func (t *trace) passed(c *call, p param, f *frame) {
 }
 
 // functions returns the functions that an expression may be: each is a *types.Func or an *ast.FuncLit.
-func (w *World) functions(x expr) []any { return w.trace(x, nil).functions() }
+func (w *World) functions(x expr) []any {
+	all, _ := w.trace(x, nil).functions()
+	return all
+}
 
-func (t *trace) functions() (all []any) {
-	for _, from := range t.from {
-		if lit, ok := from.Expr.(*ast.FuncLit); ok {
-			all = append(all, lit)
-		} else if fn, ok := Object(from.Expr, from.info).(*types.Func); ok {
-			all = append(all, fn)
+func (t *trace) functions() (all []any, from []origin) {
+	for _, o := range t.from {
+		if lit, ok := o.Expr.(*ast.FuncLit); ok {
+			all, from = append(all, lit), append(from, o)
+		} else if fn, ok := Object(o.Expr, o.info).(*types.Func); ok {
+			all, from = append(all, fn), append(from, o)
 		}
 	}
-	return all
+	return all, from
 }
 
 // list returns the literal of a list or a map that alone makes the value of an expression.
