@@ -31,14 +31,13 @@ func (f Finding) String() string {
 
 // program is what one program of the world does.
 type program struct {
-	w      *flow.World
-	root   *flow.Unit
-	facts  []flow.Fact
-	linked []flow.Fact       // of the library
-	units  []*flow.Unit      // by place
-	names  map[string][]name // by kind: "signal", "lane" and "class"
-	exact  map[string]bool   // the same names with their kind before them, for speed
-	data   map[string][]flow.Fact
+	w     *flow.World
+	root  *flow.Unit
+	facts []flow.Fact       // also of the library
+	units []*flow.Unit      // by place
+	names map[string][]name // by kind: "signal", "lane" and "class"
+	exact map[string]bool   // the same names with their kind before them, for speed
+	data  map[string][]flow.Fact
 }
 
 // name is a name that the program raises or defines.
@@ -47,35 +46,31 @@ type name struct {
 	fact flow.Fact
 }
 
-// kinds of names, by the verb that reads them.
-var kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
+// kinds of names, by the verb that reads them, and by the verb that makes them.
+var (
+	kinds = map[string]string{"pattern": "signal", "lane": "lane", "class": "class"}
+	makes = map[string]string{"raises": "signal", "defines lane": "lane", "defines class": "class"}
+)
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
-	p.units, p.linked = w.Reach(root), w.Linked(root.Pkg.Deps)
+	p.units, p.facts = w.Reach(root), w.Linked(root.Pkg.Deps)
 	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts...)
 	}
 	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names
-	for _, f := range slices.Concat(p.facts, p.linked) {
-		kind, defines := strings.CutPrefix(f.Verb, "defines ")
-		if f.Verb == "raises" {
-			kind = "signal"
-		} else if !defines {
-			continue
-		}
-		for _, t := range f.Parts() {
-			n := name{t, f}
+	for verb, kind := range makes {
+		for f, t := range flow.Parts(p.facts, verb) {
 			switch {
 			case t.S == flow.Known, t.S == "":
 			case t.Open():
 				p.data[kind] = append(p.data[kind], f)
 			case !p.inside(t.Pos):
 			case strings.Contains(t.S, flow.Known):
-				again = append(again, n)
+				again = append(again, name{t, f})
 			default:
-				p.names[kind] = append(p.names[kind], n)
+				p.names[kind] = append(p.names[kind], name{t, f})
 				p.exact[kind+" "+t.S] = true
 			}
 		}
@@ -108,7 +103,7 @@ func Programs(w *flow.World) []Finding {
 	}
 	for _, t := range terms {
 		if t.alive == 0 {
-			all = append(all, t.finding(w))
+			all = append(all, t.finding(w)...)
 		}
 	}
 	return Sorted(all)
@@ -122,9 +117,14 @@ func Sorted(all []Finding) []Finding {
 	return slices.CompactFunc(all, func(a, b Finding) bool { return a.String() == b.String() })
 }
 
-func at(w *flow.World, pos token.Pos, check string, sure bool, format string, args ...any) Finding {
+// found returns a finding at a text of a fact; none if a comment at the text or at the fact says so.
+func found(w *flow.World, f flow.Fact, t flow.Text, check string, sure bool, message string) []Finding {
+	if w.Ignored(f.Pos) || w.Ignored(t.Pos) {
+		return nil
+	}
+	pos := cmp.Or(t.Pos, f.Pos)
 	p := w.At(pos)
-	return Finding{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: fmt.Sprintf(format, args...), Sure: sure, Pos: pos}
+	return []Finding{{File: p.Filename, Line: p.Line, Column: p.Column, Check: check, Message: message, Sure: sure, Pos: pos}}
 }
 
 // place is the file and the line of a position, for people.
@@ -133,10 +133,10 @@ func place(w *flow.World, pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// about adds to a message what gets the text, and where that is if the text is written elsewhere.
-// If a helper puts the text together, it adds the argument of the helper.
-func about(w *flow.World, f flow.Fact, t flow.Text, message string) string {
-	what := f.API
+// about is a message about what gets the text, with its place if the text is written elsewhere.
+// If a helper puts the text together, the message has the argument of the helper.
+func about(w *flow.World, f flow.Fact, t flow.Text, format string, args ...any) string {
+	what, message := f.API, fmt.Sprintf(format, args...)
 	if f.On != "" {
 		what += " of " + f.On
 	}
@@ -153,9 +153,7 @@ func about(w *flow.World, f flow.Fact, t flow.Text, message string) string {
 // listed lists the signals whose names are data.
 func (p *program) listed() (all []Finding) {
 	for _, f := range p.data["signal"] {
-		if !p.w.Ignored(f.Pos) {
-			all = append(all, at(p.w, f.Pos, "data", false, "the name of this signal is data; declare it: //ephemeral:raises NAME, or a pattern"))
-		}
+		all = append(all, found(p.w, f, flow.Text{}, "data", false, "the name of this signal is data; declare it: //ephemeral:raises NAME, or a pattern")...)
 	}
 	return all
 }

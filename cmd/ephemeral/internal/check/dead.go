@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,13 +28,9 @@ type near struct {
 
 // terms finds the terms that nothing can match.
 func (p *program) terms(all map[string]*term) {
-	for _, f := range p.facts {
-		kind := kinds[f.Verb]
-		if kind == "" || p.w.Ignored(f.Pos) {
-			continue
-		}
-		for _, t := range f.Parts() {
-			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" || p.w.Ignored(t.Pos) {
+	for verb, kind := range kinds {
+		for f, t := range flow.Parts(p.facts, verb) {
+			if !p.inside(t.Pos) || strings.Trim(t.S, "*?"+flow.Hole+flow.Known) == "" {
 				continue
 			}
 			f.Known = f.Known && !t.Loose // or the text may be for another coordinator
@@ -76,9 +71,9 @@ func (t *term) try(p *program) {
 	limit := max(1, min(3, len(t.S)/4))
 	best := near{cost: limit + 1}
 	for _, n := range names {
-		for _, prefix := range t.prefixes() {
-			if cost, text := flow.Corrected(prefix+t.S, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
-				best = near{n, cost, strings.TrimPrefix(text, prefix)}
+		for _, prefix := range t.fact.Prefixes {
+			if cost, text := flow.Corrected(prefix.S+t.S, n.S, min(limit, best.cost-1), weak); cost > 0 && cost < best.cost {
+				best = near{n, cost, strings.TrimPrefix(text, prefix.S)}
 			}
 		}
 	}
@@ -91,36 +86,26 @@ func (t *term) try(p *program) {
 	}
 }
 
-func (t *term) prefixes() []string {
-	all := []string{""}
-	for _, p := range t.fact.Prefixes {
-		all = append(all, p.S)
-	}
-	return all
-}
-
 func (t *term) matches(name string, strict bool) bool {
-	return flow.Match(t.S, name, strict) || slices.ContainsFunc(t.fact.Prefixes, func(p flow.Text) bool { return flow.Match(p.S+t.S, name, strict) })
+	return slices.ContainsFunc(t.fact.Prefixes, func(p flow.Text) bool { return flow.Match(p.S+t.S, name, strict) })
 }
 
 // finding describes a term that nothing matches. It is sure unless a name comes from data, the
 // text may be put together wrongly, or an example leaves out the rest of its program. Then a
 // single wrong letter makes it sure.
-func (t *term) finding(w *flow.World) Finding {
-	shown := t.String()
-	message := fmt.Sprintf("nothing raises %q", shown)
+func (t *term) finding(w *flow.World) []Finding {
+	says := "nothing raises %q"
 	if t.fact.Known {
-		message = fmt.Sprintf("its options have no %s %q", t.kind, shown)
+		says = "its options have no " + t.kind + " %q"
 	} else if t.kind != "signal" {
-		message = fmt.Sprintf("no options have a %s %q", t.kind, shown)
+		says = "no options have a " + t.kind + " %q"
 	}
-	message = about(w, t.fact, t.Text, message)
-	sure := !t.data && !t.Loose && t.Exact()
-	f := at(w, cmp.Or(t.Pos, t.fact.Pos), "name", sure, "")
+	message := about(w, t.fact, t.Text, says, t.String())
+	sure, nearest := !t.data && !t.Loose && t.Exact(), ""
 	if t.near.text != "" {
-		f.Nearest = flow.Text{S: t.near.text}.String()
-		f.Sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
-		message += fmt.Sprintf("; did you mean %q", f.Nearest)
+		nearest = flow.Text{S: t.near.text}.String()
+		sure = sure || t.near.cost == 1 && sameSigns(t.S, t.near.text) && (t.Exact() && len(t.S) > 2 || sameLetters(t.S, t.near.text))
+		message += fmt.Sprintf("; did you mean %q", nearest)
 		if t.near.Pos.IsValid() {
 			message += " (" + place(w, t.near.Pos) + ")"
 		} else if t.near.fact.Dir != "" {
@@ -128,8 +113,11 @@ func (t *term) finding(w *flow.World) Finding {
 		}
 		message += "?"
 	}
-	f.Message = message
-	return f
+	all := found(w, t.fact, t.Text, "name", sure, message)
+	for i := range all {
+		all[i].Nearest = nearest
+	}
+	return all
 }
 
 // sameSigns reports whether two texts differ in letters alone: stage1 and stage2 are two names.

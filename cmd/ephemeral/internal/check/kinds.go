@@ -1,8 +1,6 @@
 package check
 
 import (
-	"cmp"
-	"fmt"
 	"go/token"
 	"slices"
 	"strings"
@@ -15,33 +13,29 @@ import (
 func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
 	for _, global := range []bool{true, false} { // the kind of a package comes before others of its name
-		for _, f := range p.facts {
-			for _, t := range f.Texts {
-				if f.Verb != "kind" || f.Global != global || !t.Exact() || t.Loose {
-					continue
-				}
-				if other, ok := first[t.S]; !ok {
-					first[t.S] = name{t, f}
-				} else if other.fact.Payload != f.Payload {
-					all = p.report(all, "kind", f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
-				}
+		for f, t := range flow.Parts(p.facts, "kind") {
+			if f.Global != global || !t.Exact() || t.Loose {
+				continue
+			}
+			if other, ok := first[t.S]; !ok {
+				first[t.S] = name{t, f}
+			} else if other.fact.Payload != f.Payload {
+				message := about(p.w, f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+				all = append(all, found(p.w, f, t, "kind", true, message)...)
 			}
 		}
 	}
 	wants := map[string]flow.Fact{}
-	for _, f := range p.facts {
-		for _, t := range f.Texts {
-			if f.Verb == "pattern" && f.Typed && f.API == "Subscribe" {
-				wants[t.S] = f
-			}
+	for f, t := range flow.Parts(p.facts, "pattern") {
+		if f.Typed && f.API == "Subscribe" {
+			wants[t.S] = f
 		}
 	}
-	for _, f := range p.facts {
-		for _, t := range f.Texts {
-			by, wanted := wants[t.S]
-			if f.Verb == "raises" && !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
-				all = p.report(all, "plain", f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
-			}
+	for f, t := range flow.Parts(p.facts, "raises") {
+		by, wanted := wants[t.S]
+		if !f.Typed && slices.Contains([]string{"Raise", "RaiseKey", "Hold"}, f.API) && wanted && !t.Loose && !p.reads(t.S) {
+			message := about(p.w, f, t, "%q is raised without a payload, but %s at %s wants one: raise it with its kind", t.S, by.API, place(p.w, by.Pos))
+			all = append(all, found(p.w, f, t, "plain", true, message)...)
 		}
 	}
 	return all
@@ -57,28 +51,18 @@ func matches(f flow.Fact, name string) bool {
 	return slices.ContainsFunc(f.Parts(), func(t flow.Text) bool { return flow.Match(t.S, name, false) })
 }
 
-// report adds a fault at a text, unless a comment at the text or at the call says no.
-func (p *program) report(all []Finding, check string, f flow.Fact, t flow.Text, format string, args ...any) []Finding {
-	if p.w.Ignored(f.Pos) || p.w.Ignored(t.Pos) {
-		return all
-	}
-	return append(all, at(p.w, cmp.Or(t.Pos, f.Pos), check, true, "%s", about(p.w, f, t, fmt.Sprintf(format, args...))))
-}
-
 // gates finds coordinators that nothing can close, although the signal is raised: they have a
 // sink of their own, no code asks for it, and no operation raises the signal.
 func (p *program) gates() (all []Finding) {
 	asked := map[token.Pos]bool{} // calls that make coordinators whose sink is used; NoPos: any
-	bodies := map[string]bool{}   // what operations may raise
-	for _, f := range slices.Concat(p.facts, p.linked) {
+	for f, t := range flow.Parts(p.facts, "raises") {
+		if f.InBody && (t.Open() || strings.Contains(t.S, flow.Known)) {
+			asked[token.NoPos] = true
+		}
+	}
+	for _, f := range p.facts {
 		if f.Verb == "sink" {
 			asked[f.Maker] = true
-		}
-		for _, t := range f.Texts {
-			if f.Verb == "raises" && f.InBody {
-				bodies[t.S] = true
-				asked[token.NoPos] = asked[token.NoPos] || t.Open() || strings.Contains(t.S, flow.Known)
-			}
 		}
 	}
 	for _, f := range p.facts {
@@ -86,13 +70,15 @@ func (p *program) gates() (all []Finding) {
 			continue
 		}
 		f.Verb = "pattern"
-		closes := false
-		for name := range bodies {
-			closes = closes || matches(f, name)
+		raised, closes := false, false // if nothing raises it at all, another finding says so
+		for _, n := range p.names["signal"] {
+			if matches(f, n.S) {
+				raised, closes = true, closes || n.fact.InBody
+			}
 		}
-		// if nothing raises it at all, another finding says so
-		if !closes && slices.ContainsFunc(p.names["signal"], func(n name) bool { return matches(f, n.S) }) {
-			all = p.report(all, "gate", f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
+		if raised && !closes {
+			message := about(p.w, f, f.Texts[0], "nothing can close %q: Options.Sink is nil, no code calls Sink, and no operation raises it", f.Texts[0])
+			all = append(all, found(p.w, f, f.Texts[0], "gate", true, message)...)
 		}
 	}
 	return all

@@ -12,19 +12,25 @@ type directive struct {
 	text string
 	line int
 	pos  token.Pos
-	used bool
 }
 
-// comments collects the directives of a file.
-func (w *World) comments(f *ast.File) {
+// comments collects the directives of a file for its units: one above a unit belongs to it.
+func (w *World) comments(f *ast.File, units []*Unit) {
+	var all []directive
 	for _, g := range f.Comments {
 		for _, c := range g.List {
-			if text, ok := strings.CutPrefix(c.Text, "//ephemeral:"); ok {
-				at := w.Fset.Position(c.Pos())
-				w.at[at.Filename] = append(w.at[at.Filename], directive{text: text, line: at.Line, pos: c.Pos()})
+			text, ok := strings.CutPrefix(c.Text, "//ephemeral:")
+			if !ok {
+				continue
+			}
+			d := directive{text, w.Fset.Position(c.Pos()).Line, c.Pos()}
+			all = append(all, d)
+			if i := slices.IndexFunc(units, func(u *Unit) bool { return d.pos <= u.Node.End() }); i >= 0 {
+				units[i].directives = append(units[i].directives, d)
 			}
 		}
 	}
+	w.at[w.Fset.Position(f.Pos()).Filename] = all
 }
 
 // Ignored reports whether the line of a position, or the line above it, says so.
@@ -39,14 +45,11 @@ func (w *World) Ignored(pos token.Pos) bool {
 // the line above it, stands for what is not known of its name.
 func (w *World) declared() {
 	for _, u := range w.Units {
-		file := w.Fset.Position(u.Node.Pos()).Filename
-		for i := range w.at[file] {
-			d := &w.at[file][i]
+		for _, d := range u.directives {
 			names, ok := strings.CutPrefix(d.text, "raises ")
-			if !ok || d.used || d.pos > u.Node.End() {
+			if !ok {
 				continue
 			}
-			d.used = true
 			fact := Fact{Verb: "raises", API: "//ephemeral:raises", Pos: d.pos, InBody: true}
 			for name := range strings.SplitSeq(names, ",") {
 				fact.Texts = append(fact.Texts, Text{S: strings.ReplaceAll(strings.TrimSpace(name), "*", Hole)})
@@ -57,7 +60,7 @@ func (w *World) declared() {
 					f.Texts = slices.DeleteFunc(f.Texts, func(t Text) bool { return !t.Exact() })
 				}
 			}
-			u.Facts = append(u.Facts, fact)
+			u.add(fact)
 		}
 	}
 }

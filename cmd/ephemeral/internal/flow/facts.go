@@ -1,9 +1,9 @@
 package flow
 
 import (
-	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,9 +17,10 @@ import (
 // else has been given; and "sink", for code that asks a coordinator for its sink. What is wrong in any program is a "view"
 // or a "release" that is dropped, and "waits", for a body that waits for its own coordinator.
 type Fact struct {
+	Unit     *Unit // nil for what the library does by itself
 	Verb     string
 	Texts    []Text
-	Prefixes []Text // what may stand before the texts of a pattern
+	Prefixes []Text // what may stand before the texts; one is empty
 	Names    []Text // of lanes or classes, if those of the coordinator are Known
 	Known    bool
 	Pos, End token.Pos
@@ -34,75 +35,69 @@ type Fact struct {
 	Maker    token.Pos // of "alone" and "sink": the call that makes the coordinator, if it is known
 }
 
-// facts writes down the facts of a use.
-func (w *World) facts(u use) {
-	var prefixes []Text
-	api := Fact{Pos: u.value.Pos(), End: u.value.End(), Global: u.fn == nil, API: compared}
-	all := []roles.Role{{Verb: "pattern", Parts: []roles.Part{{Slot: true}}}}
-	if u.object != nil {
-		api.API, all = u.object.Name(), w.rolesOf(u.object)
-		api.Dir, _ = w.key(u.object)
-	} else if !known(w.texts(u.name, nil)) {
-		return
+// facts writes down the facts of a call.
+func (w *World) facts(c *call) {
+	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, Prefixes: []Text{{}}, API: "a comparison with the name of a signal"}
+	all := roles.Of("core Match")
+	if c.callee != nil {
+		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
+		api.Dir, _ = w.key(c.callee)
 	}
-	if u.of != nil {
-		api.On = w.name(expr{u.of, u.value.info}, w.holder[w.labels[u.of]])
+	if c.CallExpr == nil {
+		api.On = w.name(c.on, w.holder[c.on.Expr])
+	}
+	if r := w.roleOf(c.callee, "prefix"); r != nil {
+		api.Prefixes = append(api.Prefixes, w.instance(*r, c, nil, api.Pos)...)
 	}
 	for _, r := range all {
 		f := api
 		f.Verb = r.Verb
 		switch r.Verb {
-		case "prefix":
-			prefixes = w.instance(r, u.call, nil, api.Pos)
-			continue
 		case "match":
-			if !known(w.instance(roles.Role{Parts: r.Parts[2:]}, u.call, nil, api.Pos)) {
+			name := w.instance(roles.Role{Parts: r.Parts[2:]}, c, nil, api.Pos)
+			if slices.ContainsFunc(name, func(t Text) bool { return t.S != Known }) || len(name) == 0 {
 				continue
 			}
 			f.Verb, r.Parts = "pattern", r.Parts[:1]
 		case "is":
-			if f.Payload = payload(u); f.Payload == "" {
-				continue
-			}
 			f.Verb = "kind"
 		case "raises", "pattern", "lane", "class", "defines lane", "defines class":
 		default:
 			continue
 		}
-		f.Typed, f.InBody = u.operand("Kind", "Family").Expr != nil, u.operand("Sink").Expr == nil
-		for _, frame := range w.frames(u.fn, 2) {
-			texts := w.slots(u, r, frame)
-			if on := u.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
+		f.Typed, f.InBody = c.operand("Kind", "Family").Expr != nil, c.operand("Sink").Expr == nil
+		for _, frame := range w.frames(c.fn, 2) {
+			texts := w.instance(r, c, frame, api.Pos)
+			if on := c.operand("Raiser"); on.Expr != nil && f.Verb == "raises" {
 				texts = join(w.views(on, frame), texts)
+			} else if f.Verb == "kind" {
+				w.kind(f, c, frame, texts)
 			}
 			f.Texts = append(f.Texts, texts...)
 		}
 		f.Texts = unite(f.Texts)
-		if (r.Verb == "lane" || r.Verb == "class") && u.call != nil {
-			f.Names, f.Known, f.On = w.places(u.call, r.Verb)
+		if (r.Verb == "lane" || r.Verb == "class") && c.CallExpr != nil {
+			f.Names, f.Known, f.On = w.places(c, r.Verb)
 		}
-		u.unit.add(f)
+		if f.Verb != "kind" {
+			c.unit.add(f)
+		}
 	}
-	if u.call != nil {
-		w.shapes(u, api)
-		w.waits(u, api)
-	}
-	if n := len(u.unit.Facts); len(prefixes) > 0 && n > 0 {
-		u.unit.Facts[n-1].Prefixes = prefixes
+	if c.CallExpr != nil {
+		w.shapes(c, api)
+		w.waits(c, api)
 	}
 }
 
-// known reports whether texts are the names of signals.
-func known(texts []Text) bool {
-	return len(texts) > 0 && !slices.ContainsFunc(texts, func(t Text) bool { return t.S != Known })
-}
-
-// slots returns the texts of a template. A field that is set stands for its new value alone.
-func (w *World) slots(u use, r roles.Role, f *frame) []Text {
-	if u.call == nil && len(r.Parts) == 1 && r.Parts[0].Ref == w.fields[u.object] {
-		return w.texts(u.value, f)
+// kind writes down the names of a kind with its payload. A helper that makes kinds may be generic.
+func (w *World) kind(f Fact, c *call, up *frame, names []Text) {
+	for ; up != nil && payload(c) == ""; up = up.up {
+		c = up.call
 	}
-	return w.instance(r, u.call, f, u.value.Pos())
+	if f.Payload = payload(c); f.Payload != "" {
+		f.Texts, f.Global = names, c.fn == nil
+		c.unit.add(f)
+	}
 }
 
 // frames returns the calls of the function around a use, up to some depth. They keep the
@@ -125,16 +120,9 @@ func (w *World) frames(fn any, depth int) []*frame {
 }
 
 // operand returns the receiver or the argument that has one of these types of core.
-func (u use) operand(names ...string) (none expr) {
-	if u.call == nil {
-		return none
-	}
-	operands := u.call.arguments(param{n: roles.Recv})
-	for _, arg := range u.call.Args {
-		operands = append(operands, expr{arg, u.call.info})
-	}
-	for _, x := range operands {
-		if slices.Contains(names, coreType(typeOf(x.info, x.Expr))) {
+func (c *call) operand(names ...string) (none expr) {
+	for _, x := range append([]expr{c.on}, c.args...) {
+		if slices.Contains(names, coreType(typeOf(x))) {
 			return x
 		}
 	}
@@ -142,27 +130,28 @@ func (u use) operand(names ...string) (none expr) {
 }
 
 // isView reports whether a function returns a view of its receiver.
-func (w *World) isView(fn types.Object) bool {
-	return slices.ContainsFunc(w.rolesOf(fn), func(r roles.Role) bool { return r.Verb == "view" })
-}
+func (w *World) isView(fn types.Object) bool { return w.roleOf(fn, "view") != nil }
 
-func typeOf(info *types.Info, x ast.Expr) types.Type {
-	if t := info.TypeOf(x); t != nil {
-		return t
+// typeOf is the type of an expression, also of none.
+func typeOf(x expr) types.Type {
+	if x.Expr != nil {
+		if t := x.info.TypeOf(x.Expr); t != nil {
+			return t
+		}
 	}
 	return types.Typ[types.Invalid]
 }
 
 // views returns the prefixes of a raiser. One of which nothing is known has none.
-func (w *World) views(on expr, f *frame) []Text {
-	all := w.texts(on, f)
-	for i := range all {
-		if all[i].Open() {
-			all[i].S = ""
+func (w *World) views(on expr, f *frame) (all []Text) {
+	for _, t := range w.texts(on, f) {
+		if t.Open() {
+			t.S = ""
 		}
+		all = append(all, t)
 	}
 	if len(all) == 0 {
-		all = []Text{{}}
+		return []Text{{}}
 	}
 	return unite(all)
 }
@@ -175,38 +164,14 @@ func coreType(t types.Type) string {
 	return ""
 }
 
-// reference returns the values of a field of the library.
-func (w *World) reference(p roles.Part) []Text {
-	var all []Text
-	for o, name := range w.fields {
-		if name == p.Ref && len(w.assigned[o]) > 0 {
-			all = append(all, w.variable(o.(*types.Var), expr{}, nil)...)
-		}
-	}
-	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })
-	for i := range all {
-		all[i].Loose = false // any of them is right in a template
-	}
-	if p.Or != "" {
-		all = append(all, Text{S: p.Or})
-	}
-	return unite(all)
-}
-
 // Linked returns what packages of the library raise by themselves.
 func (w *World) Linked(paths map[string]bool) (all []Fact) {
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		f, ok := w.linked[path]
-		if !ok {
-			f = Fact{Verb: "raises", Dir: roles.Dir(path), API: roles.Dir(path), InBody: true}
-			for _, r := range roles.Linked(f.Dir) {
-				f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
-			}
-			w.linked[path] = f
+		f := Fact{Verb: "raises", Dir: roles.Dir(path), API: roles.Dir(path), InBody: true}
+		for _, r := range roles.Linked(f.Dir) {
+			f.Texts = append(f.Texts, w.instance(r, nil, nil, token.NoPos)...)
 		}
-		if len(f.Texts) > 0 {
-			all = append(all, f)
-		}
+		all = append(all, f)
 	}
 	return all
 }
@@ -215,11 +180,7 @@ func (w *World) Linked(paths map[string]bool) (all []Fact) {
 // lists, and a lane may be "hot:4".
 func (f Fact) Parts() (all []Text) {
 	for _, t := range f.Texts {
-		parts := []string{t.S}
-		if f.API != compared {
-			parts = strings.Split(t.S, ",")
-		}
-		for _, s := range parts {
+		for s := range strings.SplitSeq(t.S, ",") {
 			if f.Verb != "raises" && f.Verb != "pattern" {
 				s, _, _ = strings.Cut(s, ":")
 			}
@@ -230,4 +191,18 @@ func (f Fact) Parts() (all []Text) {
 	return all
 }
 
-const compared = "a comparison with the name of a signal"
+// Parts yields the parts of the facts with a verb.
+func Parts(facts []Fact, verb string) iter.Seq2[Fact, Text] {
+	return func(yield func(Fact, Text) bool) {
+		for _, f := range facts {
+			if f.Verb != verb {
+				continue
+			}
+			for _, t := range f.Parts() {
+				if !yield(f, t) {
+					return
+				}
+			}
+		}
+	}
+}

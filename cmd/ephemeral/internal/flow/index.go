@@ -4,9 +4,12 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
@@ -14,111 +17,149 @@ import (
 // index is what one walk over all packages finds.
 type index struct {
 	Units    []*Unit
-	units    map[types.Object]*Unit
-	methods  map[types.Object][]*Unit // by type
-	assigned map[types.Object][]value // to variables and fields
-	shared   map[types.Object]bool    // variables whose address is taken
-	parts    map[types.Object][]set   // of variables: fields that are set later
+	units    map[types.Object][]*Unit // of a type, also those of its methods
+	assigned map[types.Object][]expr  // to variables, fields and results
 	calls    map[any][]*call          // by *types.Func or *ast.FuncLit
-	dynamic  map[types.Object][]*call // by the variable with the function
+	dynamic  []*call                  // of what is no name of a function
 	escapes  map[any]bool             // functions that code outside the packages may call
-	returns  map[any][]value
+	results  map[any]*types.Tuple
 	params   map[types.Object]param
-	fields   map[types.Object]string // *types.Var: fields of the library: "core Options.Name"
-	used     []use
-	memo     map[types.Object][]Text
+	names    map[types.Object]string   // what the library declares: "core Options.Name"
+	objects  map[string][]types.Object // the same by name
+	used     []*call
+	memo     map[expr][]Text
 	own      map[*types.Package]bool
-	holder   map[*ast.CallExpr]string            // the variable that has the result, for people
-	labels   map[*ast.CompositeLit]*ast.CallExpr // the call that gets the literal
-	dropped  []drop
-	linked   map[string]Fact        // by path
+	holder   map[ast.Expr]string // the variable that has the result of a call, also for its arguments
+	dropped  []*call
 	started  map[*ast.CallExpr]bool // by a go statement
 	at       map[string][]directive // by file
 }
 
-// expr is an expression with the facts about its package.
+// expr is an expression with the facts about its package. Of a call, it is the n-th result.
 type expr struct {
 	ast.Expr
 	info *types.Info
+	n    int
 }
 
-// value is something that is assigned: the expression, or a part of it.
-type value struct {
-	expr
-	part part
-	n    int // for a result
+// of returns another expression of the package.
+func (x expr) of(e ast.Expr) expr { return expr{Expr: e, info: x.info} }
+
+// elements yields the values of a literal. A value of a struct has a field.
+func (x expr) elements() iter.Seq2[*types.Var, expr] {
+	return func(yield func(*types.Var, expr) bool) {
+		lit, ok := x.Expr.(*ast.CompositeLit)
+		if !ok {
+			return
+		}
+		t := typeOf(x)
+		if p, ok := t.Underlying().(*types.Pointer); ok { // in a list of pointers
+			t = p.Elem()
+		}
+		s, _ := t.Underlying().(*types.Struct)
+		for i, el := range lit.Elts {
+			var field *types.Var
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				field, _ = Object(kv.Key, x.info).(*types.Var)
+				el = kv.Value
+			} else if s != nil {
+				field = s.Field(i).Origin()
+			}
+			if !yield(field, x.of(el)) {
+				return
+			}
+		}
+	}
 }
 
-type part int
+// unknown is an expression that may have any value.
+func unknown(at token.Pos) expr { return expr{Expr: &ast.BadExpr{From: at}, info: &types.Info{}} }
 
-const (
-	whole   part = iota
-	keys         // of a map, when ranging over it
-	result       // the n-th result of a call
-	unknown      // nothing is known about it
-)
-
-// call is a call of a function that is read from source.
+// call is a call of a function; as an expression, it is one of the results. The library may also
+// get a text when a field is set: then the callee is the field, and on is the literal that sets
+// it. Without a callee, the first argument is compared with the second.
 type call struct {
-	*ast.CallExpr
-	info *types.Info
-	unit *Unit
-	fn   any  // the function around it
-	on   expr // the receiver, if a variable has the method
+	expr
+	*ast.CallExpr              // nil if nothing is called
+	callee        types.Object // a function, a variable, a type or a builtin; nil for other expressions
+	on            expr         // what stands before the name of the method or the function
+	args          []expr       // without that
+	variadic      int          // from this argument on, they are one parameter
+	unit          *Unit
+	fn            any // the function around it
 }
 
-// set is a field that gets a value.
-type set struct {
-	field types.Object
-	value expr
+// callOf returns the call that an expression is; nil if it is none.
+func callOf(x expr) *call {
+	e, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	c := &call{expr: x, CallExpr: e, callee: Object(e.Fun, x.info), variadic: len(e.Args)}
+	for _, arg := range e.Args {
+		c.args = append(c.args, x.of(arg))
+	}
+	if s, ok := typeOf(x.of(e.Fun)).Underlying().(*types.Signature); ok && s.Variadic() && !e.Ellipsis.IsValid() {
+		c.variadic = s.Params().Len() - 1
+	}
+	c.bind(x.of(e.Fun))
+	return c
 }
 
-// drop is a result of a call that is not kept; n is -1 for all results.
-type drop struct {
-	*call
-	n int
+// bind takes the receiver from the name of a method; that of a method expression from the arguments.
+func (c *call) bind(fun expr) {
+	sel, ok := ast.Unparen(fun.Expr).(*ast.SelectorExpr)
+	switch {
+	case !ok:
+	case fun.info.Types[sel.X].IsType() && len(c.args) > 0:
+		c.on, c.args, c.variadic = c.args[0], c.args[1:], c.variadic-1
+	default:
+		c.on = fun.of(sel.X)
+	}
+}
+
+// arguments returns what a call passes for the n-th parameter, or for the receiver.
+func (c *call) arguments(n int) []expr {
+	switch {
+	case n == roles.Recv && c.on.Expr != nil:
+		return []expr{c.on}
+	case n < 0 || n >= len(c.args):
+		return nil
+	case n == c.variadic:
+		return c.args[n:]
+	}
+	return c.args[n : n+1]
 }
 
 // param is a parameter of a function; n is roles.Recv for the receiver.
 type param struct {
-	fn       any
-	n        int
-	variadic bool
-}
-
-// use is a place where the library may get a text: a call, a field that is set, or a comparison.
-type use struct {
-	unit   *Unit
-	fn     any               // the function around it
-	object types.Object      // that is called, or the field; nil for a comparison
-	call   *call             // nil for a field
-	value  expr              // of the field, or the call
-	of     *ast.CompositeLit // that sets the field
-	name   expr              // that is compared with the value
+	fn any
+	n  int
 }
 
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object]*Unit{}, methods: map[types.Object][]*Unit{}, assigned: map[types.Object][]value{},
-		shared: map[types.Object]bool{}, parts: map[types.Object][]set{}, calls: map[any][]*call{}, dynamic: map[types.Object][]*call{},
-		escapes: map[any]bool{}, returns: map[any][]value{}, params: map[types.Object]param{}, fields: map[types.Object]string{},
-		memo: map[types.Object][]Text{}, own: map[*types.Package]bool{}, holder: map[*ast.CallExpr]string{},
-		labels: map[*ast.CompositeLit]*ast.CallExpr{}, linked: map[string]Fact{}, started: map[*ast.CallExpr]bool{},
-		at: map[string][]directive{},
+		units: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
+		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
+		params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
+		holder: map[ast.Expr]string{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
 	}
-	seen := map[*types.Package]bool{}
+	var all []*types.Package
 	for _, p := range w.Packages {
 		w.own[p.Types] = true
-		w.library(p.Types, seen)
+		all = append(all, p.Types)
+	}
+	for _, p := range typeutil.Dependencies(all...) {
+		w.library(p)
 	}
 	for _, p := range w.Packages {
 		for _, f := range p.Syntax {
-			w.comments(f)
+			first, test := len(w.Units), slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 			for _, d := range f.Decls {
-				test := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 				w.declaration(p, d, test)
 			}
+			w.comments(f, w.Units[first:])
 		}
 	}
 	for fn, calls := range maps.Clone(w.calls) {
@@ -128,15 +169,11 @@ func (w *World) Index() {
 			}
 		}
 	}
-	for _, calls := range w.dynamic {
-		for _, from := range w.trace(expr{calls[0].Fun, calls[0].info}, 0).from {
-			for _, c := range calls {
-				w.called(from, *c)
-			}
-		}
+	for _, c := range w.dynamic {
+		w.called(c)
 	}
-	for _, u := range w.used {
-		w.facts(u)
+	for _, c := range w.used {
+		w.facts(c)
 	}
 	for _, d := range w.dropped {
 		w.drops(d)
@@ -144,41 +181,49 @@ func (w *World) Index() {
 	w.declared()
 }
 
-// called writes down that a call of a variable may call a function.
-func (w *World) called(from expr, c call) {
-	switch fn := Object(from.Expr, from.info).(type) {
-	case nil:
-		w.calls[from.Expr] = append(w.calls[from.Expr], &c) // if it is a function literal
-	case *types.Func:
-		c.on = (&call{CallExpr: &ast.CallExpr{Fun: from.Expr}, info: from.info}).receiver()
+// called writes down that a call may call the functions that its operand may be.
+func (w *World) called(c *call) {
+	all, from := w.trace(c.of(c.Fun), nil).functions()
+	for i, fn := range all {
+		c := *c
+		c.bind(from[i].expr)
 		w.calls[fn] = append(w.calls[fn], &c)
-		if !w.own[fn.Pkg()] {
-			w.used = append(w.used, use{unit: c.unit, fn: c.fn, object: fn, call: &c, value: expr{c.CallExpr, c.info}})
+		if fn, ok := fn.(*types.Func); ok && !w.own[fn.Pkg()] {
+			c.callee = fn
+			w.used = append(w.used, &c)
 		}
 	}
 }
 
-// library writes down the fields of the packages of the library that p imports.
-func (w *World) library(p *types.Package, seen map[*types.Package]bool) {
-	if seen[p] {
-		return
-	}
-	seen[p] = true
-	for _, to := range p.Imports() {
-		w.library(to, seen)
-	}
+// library writes down the names of a package, if it is one of the library.
+func (w *World) library(p *types.Package) {
 	dir := roles.Dir(p.Path())
 	if dir == "" {
 		return
 	}
+	note := func(name string, o types.Object) {
+		w.names[o] = name
+		w.objects[name] = append(w.objects[name], o)
+	}
 	for _, name := range p.Scope().Names() {
-		o, ok := p.Scope().Lookup(name).(*types.TypeName)
-		if !ok || o.IsAlias() {
+		o := p.Scope().Lookup(name)
+		name = dir + " " + name
+		note(name, o)
+		t, ok := o.Type().(*types.Named)
+		if _, isType := o.(*types.TypeName); !isType || !ok {
 			continue
 		}
-		if s, ok := o.Type().Underlying().(*types.Struct); ok {
-			for f := range s.Fields() {
-				w.fields[f] = dir + " " + name + "." + f.Name()
+		for m := range t.Methods() {
+			note(name+"."+m.Name(), m)
+		}
+		switch t := t.Underlying().(type) {
+		case *types.Interface:
+			for m := range t.ExplicitMethods() {
+				note(name+"."+m.Name(), m)
+			}
+		case *types.Struct:
+			for f := range t.Fields() {
+				note(name+"."+f.Name(), f)
 			}
 		}
 	}
@@ -192,9 +237,8 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 		u := &Unit{Pkg: p, Object: fn, Node: d, Always: d.Recv == nil && d.Name.Name == "init",
 			Test: test && !strings.HasPrefix(d.Name.Name, "Example")}
 		if d.Recv != nil {
-			if t := named(fn.Signature().Recv().Type()); t != nil {
-				w.methods[t.Obj()] = append(w.methods[t.Obj()], u)
-			}
+			t := named(fn.Signature().Recv().Type()).Obj()
+			w.units[t] = append(w.units[t], u)
 		}
 		w.parameters(fn, fn.Signature())
 		w.unit(u, fn)
@@ -204,12 +248,11 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 			case *ast.ValueSpec:
 				u := &Unit{Pkg: p, Node: spec, Test: test, Always: d.Tok == token.VAR}
 				for _, id := range spec.Names {
-					w.units[p.TypesInfo.Defs[id]] = u
+					w.units[p.TypesInfo.Defs[id]] = []*Unit{u}
 				}
 				w.unit(u, nil)
 			case *ast.TypeSpec:
 				w.unit(&Unit{Pkg: p, Node: spec, Object: p.TypesInfo.Defs[spec.Name]}, nil)
-				w.tagged(spec, p.TypesInfo)
 			}
 		}
 	}
@@ -218,51 +261,20 @@ func (w *World) declaration(p *Package, d ast.Decl, test bool) {
 func (w *World) unit(u *Unit, fn any) {
 	w.Units = append(w.Units, u)
 	if u.Object != nil {
-		w.units[u.Object] = u
+		w.units[u.Object] = append(w.units[u.Object], u)
 	}
 	(&walker{w, u, u.Pkg.TypesInfo, fn}).walk(u.Node)
 }
 
-// parameters writes down the parameters of a function.
+// parameters writes down the parameters and the results of a function.
 func (w *World) parameters(fn any, s *types.Signature) {
+	w.results[fn] = s.Results()
 	for i := range s.Params().Len() {
-		w.params[s.Params().At(i)] = param{fn, i, s.Variadic() && i == s.Params().Len()-1}
+		w.params[s.Params().At(i)] = param{fn, i}
 	}
 	if s.Recv() != nil {
-		w.params[s.Recv()] = param{fn: fn, n: roles.Recv}
+		w.params[s.Recv()] = param{fn, roles.Recv}
 	}
-}
-
-// arguments returns what a call passes for a parameter.
-func (c *call) arguments(p param) (all []expr) {
-	on, args := c.receiver(), c.Args
-	if len(args) > 0 && on.Expr == args[0] { // of a method expression
-		args = args[1:]
-	}
-	switch {
-	case p.n == roles.Recv && on.Expr != nil:
-		all = []expr{on}
-	case p.n == roles.Recv:
-	case p.variadic && !c.Ellipsis.IsValid():
-		for i := p.n; i < len(args); i++ {
-			all = append(all, expr{args[i], c.info})
-		}
-	case p.n < len(args):
-		all = []expr{{args[p.n], c.info}}
-	}
-	return all
-}
-
-// receiver returns what stands before the name of a method, or before that of a function.
-func (c *call) receiver() expr {
-	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
-	switch {
-	case !ok || c.on.Expr != nil:
-		return c.on
-	case c.info.Types[sel.X].IsType() && len(c.Args) > 0:
-		return expr{c.Args[0], c.info}
-	}
-	return expr{sel.X, c.info}
 }
 
 // Object returns what an expression names: a variable, a field or a function, as it was declared.
@@ -304,22 +316,19 @@ func named(t types.Type) *types.Named {
 // key returns the directory and the name of a function, method, variable or field of the library,
 // as in the table of roles.
 func (w *World) key(o types.Object) (dir, name string) {
-	if o == nil || o.Pkg() == nil {
-		return "", ""
-	} else if field, ok := w.fields[o]; ok {
-		dir, name, _ = strings.Cut(field, " ")
-		return dir, name
-	}
-	dir, name = roles.Dir(o.Pkg().Path()), o.Name()
-	if fn, ok := o.(*types.Func); ok && dir != "" {
-		if recv := fn.Signature().Recv(); recv != nil {
-			if t := named(recv.Type()); t != nil {
-				name = t.Obj().Name() + "." + name
-			}
-		}
-	}
+	dir, name, _ = strings.Cut(w.names[o], " ")
 	return dir, name
 }
 
 // rolesOf returns the roles of a function, method, variable or field.
-func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.key(o)) }
+func (w *World) rolesOf(o types.Object) []roles.Role { return roles.Of(w.names[o]) }
+
+// roleOf returns the first of them with one of these verbs; nil if there is none.
+func (w *World) roleOf(o types.Object, verbs ...string) *roles.Role {
+	for _, r := range w.rolesOf(o) {
+		if slices.Contains(verbs, r.Verb) {
+			return &r
+		}
+	}
+	return nil
+}

@@ -103,13 +103,28 @@ type Unit struct {
 	Test   bool           // it belongs to a test, which is no example
 	Always bool           // it runs in every program with its package
 	Facts  []Fact
+
+	directives []directive
 }
 
 // Program reports whether a root is a function main. Others are examples, which may leave out
 // what the rest of a program does.
 func (u *Unit) Program() bool { return u.Object != nil && u.Object.Name() == "main" }
 
-func (u *Unit) add(f Fact) { u.Facts = append(u.Facts, f) }
+func (u *Unit) add(f Fact) {
+	f.Unit = u
+	u.Facts = append(u.Facts, f)
+}
+
+// Asked returns the facts of the packages that were asked for.
+func (w *World) Asked() (all []Fact) {
+	for _, u := range w.Units {
+		if u.Pkg.Asked {
+			all = append(all, u.Facts...)
+		}
+	}
+	return all
+}
 
 // Roots returns the programs of the world: each function main and each example, with the
 // packages that are linked into it.
@@ -135,13 +150,13 @@ func (w *World) Reach(root *Unit) []*Unit {
 	var all []*Unit
 	var visit func(u *Unit)
 	visit = func(u *Unit) {
-		if u == nil || seen[u] {
+		if seen[u] {
 			return
 		}
 		seen[u] = true
 		all = append(all, u)
 		for _, o := range u.Uses {
-			for _, used := range append(slices.Clip(w.methods[o]), w.units[o]) {
+			for _, used := range w.units[o] {
 				visit(used)
 			}
 		}

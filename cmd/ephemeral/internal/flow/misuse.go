@@ -12,28 +12,33 @@ import (
 
 // drops writes down a result that is not kept: a view, or the release of a signal that is held
 // without a lease, which a helper may return.
-func (w *World) drops(d drop) {
+func (w *World) drops(d *call) {
 	f := Fact{Verb: "view", Pos: d.Pos()}
-	for _, fn := range w.named(expr{d.Fun, d.info}) {
-		if f.API = fn.Name(); w.isView(fn) {
-			d.unit.add(f)
-			return
+	for _, fn := range w.functions(d.of(d.Fun)) {
+		if fn, ok := fn.(*types.Func); ok {
+			f.API = fn.Name()
+			if w.isView(fn) {
+				d.unit.add(f)
+				return
+			}
 		}
 	}
-	for _, from := range w.trace(expr{d.CallExpr, d.info}, max(0, d.n)).from {
-		c, ok := from.Expr.(*ast.CallExpr)
-		if !ok || d.unit.Test {
+	for _, from := range w.trace(d.expr, nil).from {
+		c := callOf(from.expr)
+		if c == nil || d.unit.Test {
 			continue
 		}
-		for _, fn := range w.named(expr{c.Fun, from.info}) {
-			for _, r := range w.rolesOf(fn) {
-				lease := w.instance(r, &call{CallExpr: c, info: from.info}, nil, c.Pos())
-				if r.Verb == "release" && len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
-					if f.Verb = "release"; c != d.CallExpr {
-						f.Helper = c.Pos()
-					}
-					d.unit.add(f)
+		for _, fn := range w.functions(c.of(c.Fun)) {
+			o, _ := fn.(types.Object)
+			r := w.roleOf(o, "release")
+			if r == nil {
+				continue
+			}
+			if lease := w.instance(*r, c, from.frame, c.Pos()); len(lease) > 0 && !slices.ContainsFunc(lease, lasts) {
+				if f.Verb = "release"; c.CallExpr != d.CallExpr {
+					f.Helper = c.Pos()
 				}
+				d.unit.add(f)
 			}
 		}
 	}
@@ -47,33 +52,31 @@ var waiting = []string{"Do", "Wait", "Flush", "Drain", "Stop", "WaitIdle"}
 
 // waits writes down a call in a body that waits for its own coordinator with another context
 // than that of the body.
-func (w *World) waits(u use, f Fact) {
-	on := u.call.receiver()
-	if on.Expr == nil || len(u.call.Args) == 0 || !slices.Contains(waiting, f.API) {
+func (w *World) waits(c *call, f Fact) {
+	if c.on.Expr == nil || len(c.args) == 0 || !slices.Contains(waiting, f.API) {
 		return
 	}
-	body, started := u.fn, w.started[u.call.CallExpr]
+	body, started := c.fn, w.started[c.CallExpr]
 	for range 8 { // a function that is called where it is written belongs to the one around it
 		lit, ok := body.(*ast.FuncLit)
 		if !ok || len(w.calls[lit]) != 1 || started {
 			break
 		}
-		c := w.calls[lit][0]
-		body, started = c.fn, w.started[c.CallExpr]
+		around := w.calls[lit][0]
+		body, started = around.fn, w.started[around.CallExpr]
 	}
 	if started || body == nil {
 		return
 	}
 	node, _ := body.(ast.Node)
 	if fn, ok := body.(*types.Func); ok {
-		node = w.units[fn].Node
+		node = w.units[fn][0].Node
 	}
 	in := inside{w, body, node, map[*ast.CallExpr]bool{}}
-	if made, ok := in.owner(on); ok && in.foreign(expr{u.call.Args[0], u.call.info}) {
+	if made := in.owner(c.on); made != nil && in.foreign(c.args[0]) {
 		f.Verb = "waits"
-		opts, _ := w.options(made)
-		f.On = cmp.Or(w.name(opts, w.holder[made.CallExpr]), types.ExprString(on.Expr))
-		u.unit.add(f)
+		f.On = cmp.Or(w.name(w.options(made), w.holder[made.CallExpr]), types.ExprString(c.on.Expr))
+		c.unit.add(f)
 	}
 }
 
@@ -94,30 +97,28 @@ func (in inside) declares(o types.Object) bool {
 // owner returns the call that makes the coordinator behind an expression, if the function is its
 // body. A field counts only if it is one of the receiver, or of a variable around the function:
 // that of another variable may belong to another coordinator. So may a parameter or a result.
-func (in inside) owner(x expr) (made call, ok bool) {
-	t := in.w.trace(x, 0)
-	if slices.ContainsFunc(t.through, in.w.several) || slices.ContainsFunc(t.fields, in.other) {
-		return call{}, false
+func (in inside) owner(x expr) (made *call) {
+	t := in.w.trace(x, nil)
+	if t.several || slices.ContainsFunc(t.fields, in.other) {
+		return nil
 	}
 	for _, from := range t.from {
-		e, _ := from.Expr.(*ast.CallExpr)
-		if e == nil {
+		made := callOf(from.expr)
+		if made == nil {
 			continue
 		}
-		made := call{CallExpr: e, info: from.info}
-		dir, name := in.w.key(Object(e.Fun, from.info))
+		dir, name := in.w.key(made.callee)
 		_, method, _ := strings.Cut(name, ".")
 		if method == "Submit" || method == "Group" {
-			made, ok = in.owner(made.receiver())
-		} else {
-			ok = dir != "" && strings.HasPrefix(name, "New") &&
-				slices.ContainsFunc(e.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, from.info}) })
+			made = in.owner(made.on)
+		} else if dir == "" || !strings.HasPrefix(name, "New") || !slices.ContainsFunc(made.args, in.runs) {
+			continue
 		}
-		if ok {
-			return made, true
+		if made != nil {
+			return made
 		}
 	}
-	return call{}, false
+	return nil
 }
 
 // other reports whether what has a field may be another object than the one around the function.
@@ -128,21 +129,14 @@ func (in inside) other(of expr) bool {
 	}
 	o := Object(id, of.info)
 	p, isParam := in.w.params[o]
-	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, 0).fields) > 0
-}
-
-// several reports whether something may stand for several values at once: a parameter or a function.
-func (w *World) several(o types.Object) bool {
-	_, isParam := w.params[o]
-	_, isFunc := o.(*types.Func)
-	return isParam || isFunc
+	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, nil).fields) > 0
 }
 
 // runs reports whether an argument is the function, or a wrapper of the library around it.
 func (in inside) runs(x expr) bool {
-	if c, ok := ast.Unparen(x.Expr).(*ast.CallExpr); ok {
-		dir, name := in.w.key(Object(c.Fun, x.info))
-		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool { return in.runs(expr{arg, x.info}) })
+	if c := callOf(x); c != nil {
+		dir, name := in.w.key(c.callee)
+		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.args, in.runs)
 	}
 	return slices.Contains(in.w.functions(x), in.body)
 }
@@ -153,16 +147,16 @@ func (in inside) foreign(x expr) bool {
 	if v, ok := Object(x.Expr, x.info).(*types.Var); ok && !v.IsField() && !in.declares(v) && types.IsInterface(v.Type()) {
 		return true
 	}
-	t := in.w.trace(x, 0)
-	if t.partly || len(t.from) == 0 || slices.ContainsFunc(t.through, in.w.several) {
+	t := in.w.trace(x, nil)
+	if t.several || len(t.from) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(t.from, func(from expr) bool {
-		c, _ := from.Expr.(*ast.CallExpr)
-		if c == nil || in.seen[c] || !strings.HasPrefix(fullName(Object(c.Fun, from.info)), "context.") {
+	return !slices.ContainsFunc(t.from, func(from origin) bool {
+		c := callOf(from.expr)
+		if c == nil || in.seen[c.CallExpr] || !strings.HasPrefix(fullName(c.callee), "context.") {
 			return true
 		}
-		in.seen[c] = true
-		return len(c.Args) > 0 && !in.foreign(expr{c.Args[0], from.info})
+		in.seen[c.CallExpr] = true
+		return len(c.args) > 0 && !in.foreign(c.args[0])
 	})
 }

@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Match reports whether a name may match a part of a pattern without commas. Both may have
 // holes. If it is strict, a hole of the name stands only for what a wildcard matches.
@@ -14,7 +11,7 @@ func Match(pattern, name string, strict bool) bool {
 	if differ(pattern, name) {
 		return false
 	}
-	changes, _ := align([]rune(pattern), []rune(name), 0, strict)
+	changes, _ := Corrected(pattern, name, 0, strict)
 	return changes == 0
 }
 
@@ -28,42 +25,40 @@ func differ(pattern, name string) bool {
 	return pattern[:head] != name[:head] || pattern[len(pattern)-tail:] != name[len(name)-tail:]
 }
 
-// Corrected returns the pattern with the fewest changes with which it matches the name, and
-// how many changes these are: characters that are replaced, inserted, deleted or swapped. If
-// more than limit are needed, the number is larger.
-func Corrected(pattern, name string, limit int, strict bool) (int, string) {
-	return align([]rune(pattern), []rune(name), limit, strict)
-}
-
 func wild(r rune) bool { return r == '*' || r == 0 || r == 1 }
 
 // cell is the best way to change the beginning of a pattern so that it matches the beginning of
-// a name: that of a shorter beginning, and what it adds.
+// a name.
 type cell struct {
-	cost, i, j int
-	add        []rune
+	cost int
+	text string // the changed beginning
 }
 
-// align fills the table of costs: best[i][j] is for the first i characters of the pattern and
-// the first j of the name.
-func align(p, n []rune, limit int, strict bool) (int, string) {
+// Corrected returns the pattern with the fewest changes with which it matches the name, and
+// how many changes these are: characters that are replaced, inserted, deleted or swapped. If
+// more than limit are needed, the number is larger. If limit is 0, there is no text.
+func Corrected(pattern, name string, limit int, strict bool) (int, string) {
+	p, n := []rune(pattern), []rune(name)
 	hole := func(r rune) bool { return !strict && (r == 0 || r == 1) }
-	best := make([][]cell, len(p)+1)
+	best := make([][]cell, len(p)+1) // best[i][j] is for the first i characters of the pattern and the first j of the name
 	for i := range best {
 		best[i] = make([]cell, len(n)+1)
 		low := 1 << 20
 		for j := range best[i] {
-			at := cell{cost: 1 << 20}
-			if i == 0 && j == 0 {
-				at.cost = 0
+			at := &best[i][j]
+			if i > 0 || j > 0 {
+				at.cost = 1 << 20
 			}
 			try := func(di, dj int, free bool, kept, changed []rune) {
-				c := cell{best[i-di][j-dj].cost, i - di, j - dj, kept}
+				from, add := best[i-di][j-dj], kept
 				if !free {
-					c.cost, c.add = c.cost+1, changed
+					from.cost, add = from.cost+1, changed
 				}
-				if c.cost < at.cost {
-					at = c
+				if from.cost >= at.cost {
+					return
+				}
+				if *at = from; limit > 0 {
+					at.text += string(add)
 				}
 			}
 			if i > 0 && j > 0 {
@@ -79,20 +74,12 @@ func align(p, n []rune, limit int, strict bool) (int, string) {
 			if i > 0 { // the pattern has one character more
 				try(1, 0, j > 0 && hole(n[j-1]) || wild(p[i-1]), p[i-1:i], nil)
 			}
-			best[i][j] = at
 			low = min(low, at.cost)
 		}
 		if low > limit {
 			return limit + 1, ""
 		}
 	}
-	total := best[len(p)][len(n)].cost
-	if total > limit || limit == 0 {
-		return total, ""
-	}
-	var text []rune
-	for i, j := len(p), len(n); i > 0 || j > 0; i, j = best[i][j].i, best[i][j].j {
-		text = slices.Insert(text, 0, best[i][j].add...)
-	}
-	return total, string(text)
+	last := best[len(p)][len(n)]
+	return last.cost, last.text
 }

@@ -14,12 +14,12 @@ import (
 type Command struct {
 	flag.FlagSet
 	tests, json *bool
-	out, errOut io.Writer
+	out         io.Writer
 }
 
 // NewCommand returns a command that prints to out, and what is wrong to errOut.
 func NewCommand(name, usage, json string, out, errOut io.Writer) *Command {
-	c := &Command{out: out, errOut: errOut}
+	c := &Command{out: out}
 	c.Init(name, flag.ContinueOnError)
 	c.SetOutput(errOut)
 	c.Usage = func() { fmt.Fprint(errOut, usage); c.PrintDefaults() }
@@ -40,7 +40,7 @@ func (c *Command) Open(ctx context.Context, args []string) (w *World, ok bool) {
 	}
 	w, err := Load(ctx, "", *c.tests, patterns...)
 	if err != nil {
-		fmt.Fprintln(c.errOut, err)
+		fmt.Fprintln(c.Output(), err)
 	}
 	return w, err == nil
 }
@@ -57,7 +57,7 @@ func Print[E any](c *Command, list []E, text func([]E) string, status int) int {
 		_, err = io.WriteString(c.out, text(list))
 	}
 	if err != nil {
-		fmt.Fprintln(c.errOut, err)
+		fmt.Fprintln(c.Output(), err)
 		return 2
 	}
 	return status

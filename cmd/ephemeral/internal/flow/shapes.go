@@ -2,19 +2,13 @@ package flow
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"slices"
-
-	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
-func payload(u use) string {
-	if u.call == nil {
-		return ""
-	}
-	n, ok := types.Unalias(typeOf(u.call.info, u.call.CallExpr)).(*types.Named)
+func payload(c *call) string {
+	n, ok := types.Unalias(typeOf(c.expr)).(*types.Named)
 	if !ok || n.Obj().Name() != "Kind" || n.TypeArgs().Len() != 1 {
 		return ""
 	}
@@ -27,27 +21,24 @@ func payload(u use) string {
 
 // shapes writes down the calls that make a coordinator with gates and without a sink, and the
 // calls of its method Sink.
-func (w *World) shapes(u use, f Fact) {
-	if on := u.call.receiver(); on.Expr != nil && f.API == "Sink" && len(u.call.Args) == 0 && !isRaiser(typeOf(on.info, on.Expr)) {
+func (w *World) shapes(c *call, f Fact) {
+	if f.API == "Sink" && c.on.Expr != nil && len(c.args) == 0 && !isRaiser(typeOf(c.on)) {
 		f.Verb = "sink"
-		made, known := w.made(on)
-		for _, c := range made {
-			f.Maker = c.Lparen
-			u.unit.add(f)
+		made := w.made(c.on)
+		for _, m := range made {
+			f.Maker = m.Lparen
+			c.unit.add(f)
 		}
-		if f.Maker = token.NoPos; !known {
-			u.unit.add(f)
+		if len(made) == 0 {
+			c.unit.add(f)
 		}
 		return
 	}
-	opts, ok := w.options(*u.call)
-	if !ok {
+	opts := w.options(c)
+	if sinks, known := w.option(opts, "core Options.Sink"); opts.Expr == nil || !known || len(sinks) > 0 {
 		return
 	}
-	if sinks, known := w.option(opts, "core Options.Sink"); !known || len(sinks) > 0 {
-		return
-	}
-	f.Verb, f.Maker, f.On = "alone", u.call.Lparen, w.name(opts, w.holder[u.call.CallExpr])
+	f.Verb, f.Maker, f.On = "alone", c.Lparen, w.name(opts, w.holder[c.CallExpr])
 	for _, f.API = range []string{"CancelOn", "DeferOn"} {
 		patterns, _ := w.option(opts, "core Options."+f.API)
 		f.Texts = nil
@@ -55,7 +46,7 @@ func (w *World) shapes(u use, f Fact) {
 			f.Texts = append(f.Texts, w.texts(x, nil)...)
 		}
 		if len(f.Texts) > 0 {
-			u.unit.add(f)
+			c.unit.add(f)
 		}
 	}
 }
@@ -63,28 +54,22 @@ func (w *World) shapes(u use, f Fact) {
 // places returns the names of the lanes or classes of the coordinators of which a call makes a
 // view, if all places are known in which they may be made; and a name for the coordinator.
 func (w *World) places(c *call, kind string) (all []Text, known bool, on string) {
-	x := c.receiver()
-	if x.Expr == nil {
-		return nil, false, ""
-	}
-	made, known := w.made(x)
-	for { // of c.Class("a").Lane("b"), c
-		inner, ok := ast.Unparen(x.Expr).(*ast.CallExpr)
-		if !ok || !w.isView(Object(inner.Fun, x.info)) {
-			break
-		}
-		x = (&call{CallExpr: inner, info: x.info}).receiver()
+	x := c.on
+	made := w.made(x)
+	known = len(made) > 0
+	for c := callOf(x); c != nil && w.isView(c.callee); c = callOf(x) { // of c.Class("a").Lane("b"), c
+		x = c.on
 	}
 	on = types.ExprString(x.Expr)
 	for _, c := range made {
-		opts, _ := w.options(c)
+		opts := w.options(c)
 		if len(made) == 1 {
 			on = w.name(opts, on)
 		}
 		lists, ok := w.option(opts, map[string]string{"lane": "core Options.Lanes", "class": "core Options.Classes"}[kind])
 		known = known && ok
 		for _, list := range lists {
-			names, ok := w.names(list, "defines "+kind)
+			names, ok := w.defined(list, "defines "+kind)
 			known = known && ok
 			all = append(all, names...)
 		}
@@ -92,30 +77,21 @@ func (w *World) places(c *call, kind string) (all []Text, known bool, on string)
 	return Fact{Verb: kind, Texts: all}.Parts(), known, on
 }
 
-// names returns the names that a list of lanes or classes defines, or the text of ParseLanes.
-func (w *World) names(x expr, verb string) (all []Text, known bool) {
-	t := w.trace(x, 0)
-	known = !t.partly && !slices.ContainsFunc(t.through, func(v types.Object) bool { return len(w.parts[v]) > 0 })
-	defines := func(o types.Object) bool {
-		return slices.ContainsFunc(w.rolesOf(o), func(r roles.Role) bool { return r.Verb == verb })
-	}
-	for _, from := range t.from {
-		switch e := from.Expr.(type) {
-		case *ast.CallExpr:
-			if known = known && defines(Object(e.Fun, from.info)); known {
-				all = append(all, w.texts(expr{e.Args[0], from.info}, nil)...)
-			}
-		case *ast.CompositeLit:
-			for _, el := range e.Elts {
-				if kv, isField := el.(*ast.KeyValueExpr); !isField {
-					inner, ok := w.names(expr{el, from.info}, verb)
-					all, known = append(all, inner...), known && ok
-				} else if defines(Object(kv.Key, from.info)) {
-					all = append(all, w.texts(expr{kv.Value, from.info}, nil)...)
-				}
-			}
-		default:
+// defined returns the names that a list of lanes or classes defines, or the text of ParseLanes.
+func (w *World) defined(x expr, verb string) (all []Text, known bool) {
+	known = true
+	defines := func(o types.Object) bool { return w.roleOf(o, verb) != nil }
+	for _, from := range w.trace(x, nil).from {
+		_, isLit := from.Expr.(*ast.CompositeLit)
+		if c := callOf(from.expr); c != nil && defines(c.callee) {
+			all = append(all, w.texts(c.args[0], nil)...)
+		} else if !isLit {
 			known = false
+		}
+		for field, el := range from.elements() {
+			if defines(field) {
+				all = append(all, w.texts(el, nil)...)
+			}
 		}
 	}
 	return all, known && !slices.ContainsFunc(all, func(t Text) bool { return !t.Exact() })

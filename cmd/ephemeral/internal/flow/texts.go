@@ -5,178 +5,178 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/roles"
 )
 
-// frame is a call of a function: its parameters have the values of this call, and not those
-// of all calls.
-type frame struct {
-	fn    any
-	call  *call
-	up    *frame // of the caller
-	depth int
-}
-
 // texts returns what an expression may be. A list has the texts of its elements. A sink and
 // an operation have the text "", and a view of them has its prefix. A kind has its name.
-func (w *World) texts(x expr, f *frame) []Text {
-	t, ok := x.info.Types[x.Expr]
-	if ok && t.Value != nil {
-		if t.Value.Kind() == constant.String {
-			return []Text{{S: constant.StringVal(t.Value), Pos: x.Pos()}}
+func (w *World) texts(x expr, f *frame) (all []Text) {
+	if f == nil {
+		if all, ok := w.memo[x]; ok {
+			return all
 		}
-		return []Text{{S: t.Value.ExactString(), Pos: x.Pos()}}
+		w.memo[x] = []Text{{S: Hole, Pos: x.Pos()}} // while they are found: a text made of itself may be any
+		defer func() { w.memo[x] = all }()
 	}
-	if ok && isRaiser(t.Type) {
-		return []Text{{Pos: x.Pos()}}
-	}
-	if list := operand(x.Expr); list != nil && !isText(typeOf(x.info, list)) {
-		return w.texts(expr{list, x.info}, f)
-	}
-	switch e := ast.Unparen(x.Expr).(type) {
-	case *ast.BinaryExpr:
-		if e.Op == token.ADD {
-			return unite(join(w.texts(expr{e.X, x.info}, f), w.texts(expr{e.Y, x.info}, f)))
+	for _, o := range w.trace(x, f).from {
+		for _, t := range w.textsOf(o) {
+			t.Loose = t.Loose || o.loose
+			if !t.Via.IsValid() {
+				t.Via = o.via
+			}
+			all = append(all, t)
 		}
-	case *ast.CompositeLit:
-		return w.elements(e, x.info, f, false)
-	case *ast.Ident, *ast.SelectorExpr:
-		if v, ok := Object(e, x.info).(*types.Var); ok {
-			return w.variable(v, x, f)
-		}
-	case *ast.CallExpr:
-		return w.result(&call{CallExpr: e, info: x.info}, 0, f)
 	}
-	return []Text{{S: Hole, Pos: x.Pos()}}
+	return unite(all)
 }
 
-// operand returns the variable of which an expression is an element, a part, the address or what it
-// points to; nil for other expressions.
-func operand(x ast.Expr) ast.Expr {
-	switch x := ast.Unparen(x).(type) {
-	case *ast.StarExpr:
-		return x.X
-	case *ast.UnaryExpr:
-		return x.X
-	case *ast.IndexExpr:
-		return x.X
-	case *ast.SliceExpr:
-		return x.X
+// textsOf returns the texts that an origin makes.
+func (w *World) textsOf(o origin) (all []Text) {
+	if t := o.info.Types[o.Expr]; t.Value != nil && t.Value.Kind() == constant.String {
+		return []Text{{S: constant.StringVal(t.Value), Pos: o.Pos()}}
+	} else if t.Value != nil {
+		return []Text{{S: t.Value.ExactString(), Pos: o.Pos()}}
+	} else if isRaiser(t.Type) {
+		return []Text{{Pos: o.Pos()}}
 	}
-	return nil
+	switch e := ast.Unparen(o.Expr).(type) {
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			return join(w.texts(o.of(e.X), o.frame), w.texts(o.of(e.Y), o.frame))
+		}
+	case *ast.CompositeLit:
+		for _, el := range o.elements() {
+			all = append(all, w.texts(el, o.frame)...)
+		}
+		return all
+	case *ast.KeyValueExpr:
+		m, ok := w.list(o.of(e.Key), o.frame)
+		if _, isMap := typeOf(m.expr).Underlying().(*types.Map); ok && isMap {
+			for _, el := range m.Expr.(*ast.CompositeLit).Elts {
+				all = append(all, w.texts(m.of(el.(*ast.KeyValueExpr).Key), m.frame)...)
+			}
+			return all
+		}
+	case *ast.Ident, *ast.SelectorExpr:
+		v := Object(e, o.info)
+		if w.roleOf(v, "raised") != nil {
+			return []Text{{S: Known, Pos: o.Pos()}}
+		} else if r := w.roleOf(v, "is"); r != nil {
+			return w.instance(*r, nil, o.frame, o.Pos())
+		}
+	case *ast.CallExpr:
+		c := callOf(o.expr)
+		if r := w.roleOf(c.callee, "is"); r != nil {
+			return w.instance(*r, c, o.frame, o.Pos())
+		} else if all, ok := w.standard(c, o.frame); ok {
+			return all
+		}
+	}
+	return []Text{{S: Hole, Pos: o.Pos()}}
 }
 
 // isRaiser reports whether a type is *core.Sink or *core.Operation.
 func isRaiser(t types.Type) bool { return slices.Contains([]string{"Sink", "Operation"}, coreType(t)) }
 
-// elements returns the texts of the elements, or of the keys, of a literal.
-func (w *World) elements(e *ast.CompositeLit, info *types.Info, f *frame, keys bool) []Text {
-	var all []Text
-	for _, el := range e.Elts {
-		if kv, ok := el.(*ast.KeyValueExpr); ok && keys {
-			el = kv.Key
-		} else if ok {
-			el = kv.Value
-		}
-		all = append(all, w.texts(expr{el, info}, f)...)
-	}
-	return unite(all)
+func isText(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
 }
 
-// variable returns what a variable or a field may be.
-func (w *World) variable(v *types.Var, x expr, f *frame) []Text {
-	for _, r := range w.rolesOf(v) {
-		switch r.Verb {
-		case "raised":
-			return []Text{{S: Known, Pos: x.Pos()}}
-		case "is":
-			return w.instance(r, nil, f, x.Pos())
+// standard returns the result of some functions of the standard library.
+func (w *World) standard(c *call, f *frame) ([]Text, bool) {
+	all := []Text{{Pos: c.Pos()}}
+	switch name := fullName(c.callee); {
+	case name == "strings.Join":
+		list, ok := w.list(c.args[0], f)
+		sep := []Text{{}}
+		for _, el := range list.elements() {
+			all = join(join(all, sep), w.texts(el, list.frame))
+			sep = w.texts(c.args[1], f)
 		}
-	}
-	p, isParam := w.params[v]
-	if isParam && f != nil && p.fn == f.fn {
-		return unite(w.passed(f.call, p, f.up))
-	}
-	if all, ok := w.memo[v]; ok {
-		return all
-	}
-	w.memo[v] = nil // while its values are found
-	var all []Text
-	for _, a := range w.assigned[v] {
-		all = append(all, w.value(a)...)
-	}
-	if isParam {
-		for _, c := range w.calls[p.fn] {
-			all = append(all, w.passed(c, p, nil)...)
+		return all, ok
+	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
+		for _, x := range c.args { // a number may have a space before it
+			all = join(all, w.printed(x, f))
 		}
+	case name == "fmt.Sprintf" && !c.Ellipsis.IsValid():
+		return w.formatted(c, f)
+	default:
+		return nil, false
 	}
-	if isParam && w.open(p) || !isParam && len(all) == 0 && (!w.own[v.Pkg()] || v.IsField()) {
-		all = append(all, Text{S: Hole, Pos: v.Pos()})
-	}
-	all = unite(all)
-	for i := range all {
-		all[i].Loose = all[i].Loose || v.IsField() && len(all) > 1
-	}
-	w.memo[v] = all
-	return all
+	return all, true
 }
 
-// open reports whether a parameter may have values of which nothing is known.
-func (w *World) open(p param) bool { return len(w.calls[p.fn]) == 0 || w.escapes[p.fn] }
-
-// passed returns the texts that a call passes for a parameter.
-func (w *World) passed(c *call, p param, f *frame) (all []Text) {
-	for _, arg := range c.arguments(p) {
-		for _, t := range w.texts(arg, f) {
-			if !t.Via.IsValid() && p.n >= 0 {
-				t.Via = arg.Pos()
-			}
-			all = append(all, t)
-		}
+// printed returns the texts of an argument of package fmt. Those of other types are holes.
+func (w *World) printed(x expr, f *frame) []Text {
+	if isText(typeOf(x)) {
+		return w.texts(x, f)
 	}
-	return all
+	return []Text{{S: Hole}}
 }
 
-// value returns the texts of something that is assigned.
-func (w *World) value(a value) []Text {
-	switch a.part {
-	case keys:
-		if lit, info := w.literal(a.expr); lit != nil {
-			if _, ok := info.TypeOf(lit).Underlying().(*types.Map); ok {
-				return w.elements(lit, info, nil, true)
-			}
-		}
-	case result:
-		if c, ok := ast.Unparen(a.Expr).(*ast.CallExpr); ok {
-			return w.result(&call{CallExpr: c, info: a.info}, a.n, nil)
-		}
-	case whole:
-		return w.texts(a.expr, nil)
+// fullName is the name of a function with its package, such as fmt.Sprint or core.Must.
+func fullName(o types.Object) string {
+	switch o := o.(type) {
+	case *types.Func:
+		return strings.TrimPrefix(o.FullName(), roles.Prefix)
+	case *types.Builtin:
+		return o.Name()
 	}
-	return []Text{{S: Hole, Pos: a.Pos()}}
+	return ""
 }
 
-// instance returns the texts of a template. For a function, c is the call.
+var verbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*.`)
+
+// formatted returns the texts of fmt.Sprintf.
+func (w *World) formatted(c *call, f *frame) ([]Text, bool) {
+	formats := w.texts(c.args[0], f)
+	if len(formats) != 1 || !formats[0].Exact() {
+		return nil, false
+	}
+	format, all, done, n := formats[0].S, []Text{{Pos: c.Pos()}}, 0, 1
+	plain := func(text string) { all = join(all, []Text{{S: text, Pos: c.args[0].Pos()}}) }
+	for _, at := range verbs.FindAllStringIndex(format, -1) {
+		plain(format[done:at[0]])
+		verb := format[at[0]:at[1]]
+		done = at[1]
+		switch {
+		case verb == "%%":
+			plain("%")
+			continue
+		case (verb == "%s" || verb == "%v") && n < len(c.args):
+			all = join(all, w.printed(c.args[n], f))
+		default:
+			all = join(all, []Text{{S: Hole}})
+		}
+		n++
+	}
+	plain(format[done:])
+	return all, true
+}
+
+// instance returns the texts of a template. For a function, c is the call. A field that is set
+// stands for its new value alone.
 func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text {
 	all := []Text{{}}
 	for _, p := range r.Parts {
-		var piece []Text
+		piece := []Text{{S: p.Text}}
 		switch {
-		case !p.Slot:
-			piece = []Text{{S: p.Text}}
+		case p.Ref != "" && c != nil && c.CallExpr == nil && p.Ref == w.names[c.callee]:
+			piece = w.texts(c.expr, f)
 		case p.Ref != "":
 			piece = w.reference(p)
-		case c == nil:
+		case p.Slot && c == nil:
 			piece = []Text{{S: Hole, Pos: pos}}
-		default:
-			for _, arg := range c.arguments(param{n: p.Index, variadic: c.variadic(p.Index)}) {
+		case p.Slot:
+			piece = nil
+			for _, arg := range c.arguments(p.Index) {
 				piece = append(piece, w.texts(arg, f)...)
 			}
-		}
-		if len(piece) == 0 {
-			return nil
 		}
 		all = join(all, piece)
 	}
@@ -188,8 +188,19 @@ func (w *World) instance(r roles.Role, c *call, f *frame, pos token.Pos) []Text 
 	return unite(all)
 }
 
-// variadic reports whether the i-th parameter of the function takes many arguments.
-func (c *call) variadic(i int) bool {
-	s, ok := c.info.TypeOf(c.Fun).Underlying().(*types.Signature)
-	return ok && s.Variadic() && i == s.Params().Len()-1
+// reference returns the values of a field of the library.
+func (w *World) reference(p roles.Part) (all []Text) {
+	for _, o := range w.objects[p.Ref] {
+		for _, x := range w.assigned[o] {
+			all = append(all, w.texts(x, nil)...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(t Text) bool { return t.S == "" })
+	for i := range all {
+		all[i].Loose = false // any of them is right in a template
+	}
+	if p.Or != "" {
+		all = append(all, Text{S: p.Or})
+	}
+	return unite(all)
 }

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // walker walks over one function of a unit, or over the unit outside of functions.
@@ -15,7 +14,7 @@ type walker struct {
 	fn   any // *types.Func or *ast.FuncLit
 }
 
-func (k *walker) expr(x ast.Expr) expr { return expr{x, k.info} }
+func (k *walker) expr(x ast.Expr) expr { return expr{Expr: x, info: k.info} }
 
 // walk visits a node.
 func (k *walker) walk(node ast.Node) {
@@ -39,29 +38,33 @@ func (k *walker) walk(node ast.Node) {
 		case *ast.RangeStmt:
 			k.ranges(n)
 		case *ast.CompositeLit:
-			k.composite(n)
+			for field, v := range k.expr(n).elements() {
+				if field != nil && field.IsField() {
+					k.gets(field, v, k.expr(n))
+				}
+			}
 		case *ast.ExprStmt:
-			k.drop(n.X, -1)
+			k.drop(k.expr(n.X))
 		case *ast.DeferStmt:
-			k.drop(n.Call, -1)
+			k.drop(k.expr(n.Call))
 		case *ast.GoStmt:
 			w.started[n.Call] = true
-			k.drop(n.Call, -1)
+			k.drop(k.expr(n.Call))
 		case *ast.UnaryExpr:
 			if o := Object(n.X, k.info); o != nil && n.Op == token.AND {
-				w.shared[o] = true
-				if isText(o.Type()) {
-					w.unknown(o, k.expr(n.X))
+				w.unknown(o, n.Pos())
+			}
+		case *ast.Field:
+			for _, id := range n.Names {
+				if n.Tag != nil { // other code may set it, such as json.Unmarshal
+					w.unknown(k.info.Defs[id], id.Pos())
 				}
 			}
 		case *ast.CallExpr:
 			k.call(n)
 		case *ast.ReturnStmt:
-			for i := range n.Results {
-				w.returns[k.fn] = append(w.returns[k.fn], value{expr: k.expr(n.Results[i]), n: i})
-			}
-			if len(n.Results) == 0 {
-				w.returns[k.fn] = append(w.returns[k.fn], value{part: unknown, n: -1})
+			for i := range w.results[k.fn].Len() {
+				k.gets(w.results[k.fn].At(i), k.from(n.Results, i, w.results[k.fn].Len()), expr{})
 			}
 		case *ast.BinaryExpr:
 			if n.Op == token.EQL || n.Op == token.NEQ {
@@ -82,16 +85,16 @@ func (k *walker) walk(node ast.Node) {
 }
 
 // from returns the value of the i-th of n variables.
-func (k *walker) from(values []ast.Expr, i, n int) value {
+func (k *walker) from(values []ast.Expr, i, n int) expr {
 	switch {
 	case len(values) == 0:
-		return value{}
+		return expr{}
 	case len(values) == n:
-		return value{expr: k.expr(values[i])}
+		return k.expr(values[i])
 	}
-	v := value{expr: k.expr(values[0])} // v, ok := m[k]
-	if _, ok := ast.Unparen(v.Expr).(*ast.CallExpr); ok {
-		v.part, v.n = result, i
+	v := k.expr(values[0]) // v, ok := m[k]
+	if callOf(v) != nil {
+		v.n = i
 	}
 	return v
 }
@@ -99,55 +102,59 @@ func (k *walker) from(values []ast.Expr, i, n int) value {
 func (k *walker) assign(n *ast.AssignStmt) {
 	for i, to := range n.Lhs {
 		v := k.from(n.Rhs, i, len(n.Lhs))
-		if n.Tok == token.ADD_ASSIGN && k.w.fields[Object(to, k.info)] == "" {
-			v.part = unknown // the text grows
+		if n.Tok == token.ADD_ASSIGN && k.w.names[Object(to, k.info)] == "" {
+			v = unknown(n.Pos()) // the text grows
 		}
 		k.set(to, v)
 		if id, ok := to.(*ast.Ident); ok && id.Name == "_" {
-			k.drop(v.Expr, v.n)
+			k.drop(v)
 		}
 	}
 }
 
-// ranges writes down the variables of a loop.
+// ranges writes down the variables of a loop. The keys of m are written m: m.
 func (k *walker) ranges(n *ast.RangeStmt) {
-	over := value{expr: k.expr(n.X)}
-	if n.Value != nil {
-		k.set(n.Value, over)
+	key := k.expr(&ast.KeyValueExpr{Key: n.X, Value: n.X})
+	if _, ok := k.info.TypeOf(n.X).Underlying().(*types.Signature); ok && n.Value == nil {
+		key = k.expr(n.X)
 	}
-	if _, ok := k.info.TypeOf(n.X).Underlying().(*types.Signature); !ok {
-		over.part = keys
-	} else if n.Value != nil {
-		over.part = unknown
+	if n.Value != nil {
+		k.set(n.Value, k.expr(n.X))
 	}
 	if n.Key != nil {
-		k.set(n.Key, over)
+		k.set(n.Key, key)
 	}
 }
 
-func (k *walker) drop(x ast.Expr, n int) {
-	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok {
-		k.w.dropped = append(k.w.dropped, drop{&call{c, k.info, k.u, k.fn, expr{}}, n})
+// drop writes down that a result is not kept.
+func (k *walker) drop(x expr) {
+	if c := k.callOf(x); c != nil {
+		k.w.dropped = append(k.w.dropped, c)
 	}
 }
 
-// use writes down a place where the library may get a text.
-func (k *walker) use(u use) {
-	u.unit, u.fn = k.u, k.fn
-	k.w.used = append(k.w.used, u)
+// callOf returns the call that an expression is, with its place.
+func (k *walker) callOf(x expr) *call {
+	c := callOf(x)
+	if c != nil {
+		c.unit, c.fn = k.u, k.fn
+	}
+	return c
 }
 
-// set writes down that a value is assigned.
-func (k *walker) set(to ast.Expr, v value) {
+// use writes down a place where the library may get a text without a call.
+func (k *walker) use(field types.Object, on expr, args ...expr) {
+	k.w.used = append(k.w.used, &call{expr: args[0], callee: field, on: on, args: args, variadic: len(args), unit: k.u, fn: k.fn})
+}
+
+// set writes down that a value is assigned. The variable of which a field is set gets a literal
+// with that field.
+func (k *walker) set(to ast.Expr, v expr) {
 	if v.Expr == nil {
 		return
 	}
-	made := v.Expr
-	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && isMust(Object(c.Fun, k.info)) {
-		made = c.Args[0]
-	}
-	if c, ok := ast.Unparen(made).(*ast.CallExpr); ok && v.n == 0 {
-		k.w.holder[c] = types.ExprString(to)
+	if v.n == 0 {
+		k.w.holder[ast.Unparen(v.Expr)] = types.ExprString(to)
 	}
 	for of := operand(to); of != nil; of = operand(to) {
 		to = of
@@ -156,18 +163,14 @@ func (k *walker) set(to ast.Expr, v value) {
 	if o == nil {
 		return
 	}
+	k.gets(o, v, expr{})
 	if sel, ok := to.(*ast.SelectorExpr); ok {
-		of := Object(sel.X, k.info)
-		k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+		part := k.expr(&ast.CompositeLit{Lbrace: to.Pos(), Rbrace: to.End(), Elts: []ast.Expr{&ast.KeyValueExpr{Key: sel.Sel, Value: v.Expr}}})
 		for _, of := range embedded(sel, k.info) {
-			k.w.parts[of] = append(k.w.parts[of], set{o, v.expr})
+			k.gets(of, part, expr{})
 		}
-		if list, ok := operand(sel.X).(*ast.SelectorExpr); ok { // such as opts.Lanes[0].Name = "x"
-			of := Object(list.X, k.info)
-			k.w.parts[of] = append(k.w.parts[of], set{Object(list, k.info), v.expr})
-		}
+		k.set(sel.X, part)
 	}
-	k.gets(o, v, nil)
 }
 
 // embedded returns the embedded fields that a selector leaves out, such as Options in config.Lanes.
@@ -188,77 +191,56 @@ func embedded(sel *ast.SelectorExpr, info *types.Info) (all []*types.Var) {
 }
 
 // gets writes down the value of a variable or a field, which a literal may set.
-func (k *walker) gets(o types.Object, v value, of *ast.CompositeLit) {
-	k.w.assigned[o] = append(k.w.assigned[o], v)
-	if k.w.fields[o] != "" && v.part == whole {
-		k.use(use{object: o, value: v.expr, of: of})
-	}
-}
-
-// composite writes down the fields that a literal sets.
-func (k *walker) composite(n *ast.CompositeLit) {
-	t := k.info.TypeOf(n)
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	s, ok := t.Underlying().(*types.Struct)
-	if !ok {
+func (k *walker) gets(o types.Object, v, of expr) {
+	if v.Expr == nil {
 		return
 	}
-	for i, x := range n.Elts {
-		if kv, ok := x.(*ast.KeyValueExpr); ok {
-			k.gets(Object(kv.Key, k.info), value{expr: k.expr(kv.Value)}, n)
-		} else {
-			k.gets(s.Field(i).Origin(), value{expr: k.expr(x)}, n)
-		}
+	k.w.assigned[o] = append(k.w.assigned[o], v)
+	if k.w.names[o] != "" {
+		k.use(o, of, v)
 	}
 }
 
+// call writes down a call. Code that is not read may call the functions that it gets, and may set
+// what a pointer points to.
 func (k *walker) call(n *ast.CallExpr) {
-	w, c, read := k.w, &call{n, k.info, k.u, k.fn, expr{}}, false
-	fun := ast.Unparen(n.Fun)
-	switch o := Object(fun, k.info).(type) {
-	case *types.Func:
-		w.calls[o] = append(w.calls[o], c)
-		if dir, _ := w.key(o); dir != "" {
-			k.use(use{object: o, call: c, value: k.expr(n)})
+	w, c := k.w, k.callOf(k.expr(n))
+	fn, _ := c.callee.(*types.Func)
+	_, isVar := c.callee.(*types.Var)
+	switch {
+	case fn != nil:
+		w.calls[fn] = append(w.calls[fn], c)
+		if w.names[fn] != "" {
+			w.used = append(w.used, c)
 		}
-		read = w.own[o.Pkg()]
-	case *types.Var:
-		w.dynamic[o] = append(w.dynamic[o], c)
-		read = true
-	case *types.Builtin:
-		if o.Name() == "copy" {
-			k.set(n.Args[0], value{expr: k.expr(n.Args[1])})
-		}
-	case nil:
-		w.calls[fun] = append(w.calls[fun], c) // if it is a function literal
+	case isVar || c.callee == nil:
+		w.dynamic = append(w.dynamic, c)
+	case fullName(c.callee) == "copy":
+		k.set(n.Args[0], c.args[1])
 	}
+	s, _ := typeOf(c.of(n.Fun)).Underlying().(*types.Signature)
 	for i, arg := range n.Args {
-		if lit, ok := ast.Unparen(arg).(*ast.CompositeLit); ok {
-			w.labels[lit] = n
+		if name := w.holder[n]; name != "" {
+			w.holder[ast.Unparen(arg)] = name
 		}
-		if read {
+		if isVar || fn != nil && w.own[fn.Pkg()] {
 			continue
 		}
 		if f, ok := Object(arg, k.info).(*types.Func); ok {
 			w.escapes[f] = true
-			for _, r := range w.rolesOf(f) {
-				if r.Verb == "raises" { // other code calls it, with any name
-					k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
-				}
+			if w.roleOf(f, "raises") != nil { // with any name
+				k.u.add(Fact{Verb: "raises", API: f.Name(), Pos: arg.Pos(), InBody: true, Texts: []Text{{S: Hole, Pos: arg.Pos()}}})
 			}
 		}
-		if s, ok := typeOf(k.info, n.Fun).Underlying().(*types.Signature); ok && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
-			if p, ok := typeOf(k.info, arg).Underlying().(*types.Pointer); ok {
-				k.decoded(p.Elem(), expr{&ast.BadExpr{From: arg.Pos()}, nil}, map[types.Type]bool{})
-			}
+		p, ok := typeOf(c.of(arg)).Underlying().(*types.Pointer)
+		if ok && s != nil && i < s.Params().Len() && types.IsInterface(s.Params().At(i).Type()) {
+			k.decoded(p.Elem(), arg.Pos(), map[types.Type]bool{})
 		}
 	}
 }
 
 // decoded notes that other code may set the fields of a struct, such as json.Unmarshal.
-func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
+func (k *walker) decoded(t types.Type, at token.Pos, seen map[types.Type]bool) {
 	if seen[t] {
 		return
 	}
@@ -270,10 +252,8 @@ func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
 				k.w.unknown(f.Origin(), at)
 				k.decoded(f.Type(), at, seen)
 			}
-			for _, r := range k.w.rolesOf(f.Origin()) {
-				if strings.HasPrefix(r.Verb, "defines ") {
-					k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at.Pos(), Texts: []Text{{S: Hole, Pos: at.Pos()}}})
-				}
+			if r := k.w.roleOf(f.Origin(), "defines lane", "defines class"); r != nil {
+				k.u.add(Fact{Verb: r.Verb, API: f.Name(), Pos: at, Texts: []Text{{S: Hole, Pos: at}}})
 			}
 		}
 	case interface{ Elem() types.Type }: // a slice, a map or a pointer
@@ -281,20 +261,9 @@ func (k *walker) decoded(t types.Type, at expr, seen map[types.Type]bool) {
 	}
 }
 
-// tagged does the same for the fields of a struct that have tags.
-func (w *World) tagged(spec *ast.TypeSpec, info *types.Info) {
-	if t, ok := info.TypeOf(spec.Type).(*types.Struct); ok {
-		for i := range t.NumFields() {
-			if t.Tag(i) != "" {
-				w.unknown(t.Field(i), expr{spec.Name, info})
-			}
-		}
-	}
-}
-
 // unknown notes that a variable or a field may have any value.
-func (w *World) unknown(o types.Object, at expr) {
-	w.assigned[o] = append(w.assigned[o], value{expr: at, part: unknown})
+func (w *World) unknown(o types.Object, at token.Pos) {
+	w.assigned[o] = append(w.assigned[o], unknown(at))
 }
 
 // implementations returns the methods of the program that a call of a method may call: of that
@@ -304,17 +273,14 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 	if recv == nil || !w.own[m.Pkg()] || !types.IsInterface(recv.Type()) {
 		return nil
 	}
-	face := recv.Type().Underlying().(*types.Interface)
-	for _, p := range w.Packages {
-		for _, name := range p.Types.Scope().Names() {
-			t, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
-			if !ok || types.IsInterface(t.Type()) || !types.Implements(types.NewPointer(t.Type()), face) {
-				continue
-			}
-			o, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), true, p.Types, m.Name())
-			if f, ok := o.(*types.Func); ok {
-				all = append(all, f.Origin())
-			}
+	for _, u := range w.Units {
+		t, ok := u.Object.(*types.TypeName)
+		if !ok || !types.Implements(types.NewPointer(t.Type()), recv.Type().Underlying().(*types.Interface)) {
+			continue
+		}
+		o, _, _ := types.LookupFieldOrMethod(t.Type(), true, m.Pkg(), m.Name())
+		if f, ok := o.(*types.Func); ok {
+			all = append(all, f.Origin())
 		}
 	}
 	return all
@@ -322,7 +288,7 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 
 // compare notes a comparison of what may be the name of a signal with a text.
 func (k *walker) compare(name, with ast.Expr) {
-	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.info, name)) {
-		k.use(use{name: k.expr(name), value: k.expr(with)})
+	if t := k.info.Types[name]; t.Value == nil && isText(typeOf(k.expr(name))) {
+		k.use(nil, expr{}, k.expr(with), k.expr(name))
 	}
 }

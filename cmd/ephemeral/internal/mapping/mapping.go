@@ -39,37 +39,34 @@ type Select struct {
 // Signals returns the signals of the packages that were asked for, by name. What the library
 // raises is there if somebody reads it.
 func Signals(w *flow.World, s Select) []Signal {
-	byName := map[string]*Signal{}
-	raise := func(f flow.Fact, p Place) {
-		for _, t := range f.Parts() {
-			if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
-				continue
-			}
-			if byName[t.S] == nil {
-				byName[t.S] = &Signal{Name: t.String()}
-			}
-			byName[t.S].Raised = append(byName[t.S].Raised, p)
+	byName, linked := map[string]*Signal{}, map[string]bool{}
+	for _, p := range w.Packages {
+		if p.Asked {
+			maps.Copy(linked, p.Deps)
 		}
 	}
-	linked := map[string]bool{}
-	asked := func(verb string, visit func(flow.Fact, Place)) {
-		for _, u := range w.Units {
-			for _, f := range u.Facts {
-				if u.Pkg.Asked && f.Verb == verb {
-					at := w.At(f.Pos)
-					visit(f, Place{Package: u.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API})
-				}
-			}
-			if u.Pkg.Asked {
-				maps.Copy(linked, u.Pkg.Deps)
+	facts := append(w.Asked(), w.Linked(linked)...)
+	for f, t := range flow.Parts(facts, "raises") {
+		if t.S == "" || t.Open() || strings.Contains(t.S, flow.Known) {
+			continue
+		}
+		if byName[t.S] == nil {
+			byName[t.S] = &Signal{Name: t.String()}
+		}
+		byName[t.S].Raised = append(byName[t.S].Raised, place(w, f))
+	}
+	for f, t := range flow.Parts(facts, "pattern") {
+		if strings.Trim(t.S, flow.Hole+flow.Known) == "" || strings.Trim(t.S, "*") == "" && !s.All {
+			continue
+		}
+		p := place(w, f)
+		p.Pattern = t.String()
+		for name, signal := range byName {
+			if flow.Match(t.S, name, false) {
+				signal.Read = append(signal.Read, p)
 			}
 		}
 	}
-	asked("raises", raise)
-	for _, f := range w.Linked(linked) {
-		raise(f, Place{Package: roles.Prefix + f.Dir, API: f.API})
-	}
-	asked("pattern", func(f flow.Fact, p Place) { read(byName, f, p, s.All) })
 	var all []Signal
 	for _, key := range slices.Sorted(maps.Keys(byName)) {
 		if signal := byName[key]; signal.selected(s) {
@@ -80,19 +77,13 @@ func Signals(w *flow.World, s Select) []Signal {
 	return all
 }
 
-// read adds a place to all signals that it reads.
-func read(byName map[string]*Signal, f flow.Fact, p Place, all bool) {
-	for _, t := range f.Parts() {
-		if strings.Trim(t.S, flow.Hole+flow.Known) == "" || strings.Trim(t.S, "*") == "" && !all {
-			continue
-		}
-		p.Pattern = t.String()
-		for name, signal := range byName {
-			if flow.Match(t.S, name, false) {
-				signal.Read = append(signal.Read, p)
-			}
-		}
+// place is where a fact is. What a package of the library does by itself has no unit.
+func place(w *flow.World, f flow.Fact) Place {
+	if f.Unit == nil {
+		return Place{Package: roles.Prefix + f.Dir, API: f.API}
 	}
+	at := w.At(f.Pos)
+	return Place{Package: f.Unit.Pkg.PkgPath, File: at.Filename, Line: at.Line, API: f.API}
 }
 
 // selected reports whether the map shows the signal. One that only the library raises is there

@@ -34,7 +34,7 @@ type Role struct {
 
 // Part is a piece of a template: a text, or what stands in braces.
 type Part struct {
-	Text  string // any text if it is Any
+	Text  string // as it is written; any text if it is Any
 	Slot  bool
 	Index int    // of a parameter, or Recv
 	Ref   string // for a field: like "core Options.Name"
@@ -53,8 +53,8 @@ var table string
 
 var all = read(table)
 
-// Of returns the roles of a name in a directory: "core", "Sink.Has".
-func Of(dir, name string) []Role { return all[dir+" "+name] }
+// Of returns the roles of a name with its directory, such as "core Sink.Has".
+func Of(name string) []Role { return all[name] }
 
 // Linked returns what the package in a directory raises by itself, in every program that has it.
 func Linked(dir string) []Role { return all[dir] }
@@ -69,7 +69,10 @@ func read(table string) map[string][]Role {
 			kind, rest, _ := strings.Cut(text, " ")
 			r.Verb, text = "defines "+kind, rest
 		}
-		r.Parts = parse(text, r.Verb == "raises" || r.Verb == "linked")
+		if r.Verb == "raises" || r.Verb == "linked" {
+			text = strings.ReplaceAll(text, "*", Any)
+		}
+		r.Parts = parse(text)
 		roles[key] = append(roles[key], r)
 		if r.Verb == "linked" {
 			roles[dir] = append(roles[dir], r)
@@ -81,16 +84,12 @@ func read(table string) map[string][]Role {
 // piece is a plain text, or a slot: {#1}, {recv}, {core Options.Name} or {core Options.Name|name}.
 var piece = regexp.MustCompile(`[^{]+|\{(?:#(\d+)|recv|([^|}]*)\|?([^}]*))\}`)
 
-// parse splits a template. In the name of a raised signal, "*" is any text.
-func parse(text string, raised bool) (parts []Part) {
+// parse splits a template.
+func parse(text string) (parts []Part) {
 	for _, m := range piece.FindAllStringSubmatch(text, -1) {
-		p := Part{Slot: m[0][0] == '{', Index: Recv, Ref: m[2], Or: m[3]}
+		p := Part{Text: m[0], Slot: m[0][0] == '{', Index: Recv, Ref: m[2], Or: m[3]}
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			p.Index = n
-		} else if p.Text = m[0]; p.Slot {
-			p.Text = ""
-		} else if raised {
-			p.Text = strings.ReplaceAll(p.Text, "*", Any)
 		}
 		parts = append(parts, p)
 	}

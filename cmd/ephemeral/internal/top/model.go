@@ -36,7 +36,7 @@ type answer struct {
 	request int
 	title   string
 	sent    time.Time // by the page
-	tables  []table
+	rows    []row
 	err     error
 }
 
@@ -66,7 +66,7 @@ func (m *model) ask() tea.Cmd {
 		var frame object
 		frame, a.sent, a.err = m.client.get(m.ctx, v)
 		a.title, _ = frame["title"].(string)
-		a.tables = frame.tables(v, clock{now: a.sent})
+		a.rows = frame.rows(v, clock{now: a.sent})
 		return a
 	}
 }
@@ -105,18 +105,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// rows are the rows of all tables.
-func (m *model) rows() (all []row) {
-	for _, t := range m.tables {
-		all = append(all, t.rows...)
-	}
-	return all
-}
-
 // follow keeps the chosen row when it has another place, and chooses a neighbour if it is
 // gone.
 func (m *model) follow() {
-	if i := slices.IndexFunc(m.rows(), func(r row) bool { return r.id == m.chosen }); i >= 0 {
+	if i := slices.IndexFunc(m.rows, func(r row) bool { return r.id == m.chosen }); i >= 0 {
 		m.cursor = i
 	}
 	m.move(0)
@@ -124,14 +116,14 @@ func (m *model) follow() {
 
 // move chooses the row that is some rows below.
 func (m *model) move(by int) {
-	m.cursor = max(0, min(m.cursor+by, len(m.rows())-1))
+	m.cursor = max(0, min(m.cursor+by, len(m.rows)-1))
 	m.chosen = m.row().id
 }
 
 // row is the chosen row, which is empty if there is none.
 func (m *model) row() (none row) {
-	if rows := m.rows(); m.cursor < len(rows) {
-		return rows[m.cursor]
+	if m.cursor < len(m.rows) {
+		return m.rows[m.cursor]
 	}
 	return none
 }
@@ -173,7 +165,7 @@ func (m *model) press(key string) tea.Cmd {
 
 // open shows another view.
 func (m *model) open(path []view) tea.Cmd {
-	m.path, m.tables = path, nil
+	m.path, m.rows = path, nil
 	m.move(0)
 	return m.ask()
 }

@@ -32,26 +32,22 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// lines draws all tables that have rows. at is the line of the chosen row.
+// lines draws a table of each kind. at is the line of the chosen row.
 func (m *model) lines() (lines []string, at int) {
-	n := 0
-	for _, t := range m.tables {
-		if len(t.rows) == 0 {
-			continue
+	var widths []int
+	for i, r := range m.rows {
+		if i == 0 || r.kind != m.rows[i-1].kind {
+			head := r.kind.head()
+			widths = r.kind.widths(head, m.rows)
+			lines = append(lines, "", bold+fit(columns(head, widths), m.width)+reset)
 		}
-		head := t.head()
-		widths := t.widths(head)
-		lines = append(lines, "", bold+fit(columns(head, widths), m.width)+reset)
-		for _, r := range t.rows {
-			line := fit(columns(r.cells, widths), m.width)
-			if n == m.cursor {
-				line, at = inverse+line+reset, len(lines)
-			}
-			lines = append(lines, line)
-			n++
+		line := fit(columns(r.cells, widths), m.width)
+		if i == m.cursor {
+			line, at = inverse+line+reset, len(lines)
 		}
+		lines = append(lines, line)
 	}
-	if n == 0 {
+	if len(lines) == 0 {
 		lines = append(lines, "", fit("nothing here", m.width))
 	}
 	return lines, at
@@ -82,17 +78,17 @@ func (m *model) foot() string {
 }
 
 // head has the names of the columns for people. In the place of the first is the kind.
-func (t table) head() []string {
-	_, others, _ := strings.Cut(t.kind.columns, " ")
-	return strings.Fields(strings.ToUpper(t.kind.name + " " + strings.ReplaceAll(others, "Ms ", " ")))
+func (k *kind) head() []string {
+	_, others, _ := strings.Cut(k.columns, " ")
+	return strings.Fields(strings.ToUpper(k.name + " " + strings.ReplaceAll(others, "Ms ", " ")))
 }
 
 // widths are the columns that each cell needs; 0 for a column that is empty.
-func (t table) widths(head []string) []int {
+func (k *kind) widths(head []string, rows []row) []int {
 	widths := make([]int, len(head))
-	for _, r := range t.rows {
+	for _, r := range rows {
 		for i, cell := range r.cells {
-			if cell != "-" {
+			if r.kind == k && cell != "-" {
 				widths[i] = max(widths[i], ansi.StringWidth(cell), len(head[i]))
 			}
 		}

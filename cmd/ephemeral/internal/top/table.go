@@ -12,14 +12,9 @@ import (
 // An object is an object of the page's JSON. Its numbers are of type json.Number.
 type object map[string]any
 
-// A table lists things of one kind.
-type table struct {
-	kind kind
-	rows []row
-}
-
-// A row is one thing.
+// A row is one thing. Rows of one kind stand together, as a table.
 type row struct {
+	kind  *kind
 	id    string // no other row of the screen has it
 	cells []string
 	opens view // what enter shows; the zero value: nothing
@@ -77,22 +72,22 @@ func (o object) pick(fields string) map[string]any {
 	return picked
 }
 
-// tables are what a view shows of a frame.
-func (o object) tables(v view, at clock) (tables []table) {
-	for _, k := range kinds[v.name] {
-		t := table{kind: k}
+// rows are what a view shows of a frame.
+func (o object) rows(v view, at clock) (rows []row) {
+	for i := range kinds[v.name] {
+		k, first := &kinds[v.name][i], len(rows)
 		for _, thing := range o.find(k.path, k.from) {
-			t.rows = append(t.rows, k.row(thing, v.can, at))
+			rows = append(rows, k.row(thing, v.can, at))
 		}
 		if newestFirst[k.name] {
-			slices.Reverse(t.rows)
+			slices.Reverse(rows[first:])
 		}
-		tables = append(tables, t)
 	}
-	return tables
+	return rows
 }
 
-func (k kind) row(o object, can any, at clock) (r row) {
+func (k *kind) row(o object, can any, at clock) (r row) {
+	r.kind = k
 	for column := range strings.FieldsSeq(k.columns) {
 		text := clean(at.text(column, o[column]))
 		if text == "" {

@@ -68,7 +68,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 // printOnce prints the overview, and the views that it opens. It returns the errors of those
 // that cannot be read.
 func printOnce(ctx context.Context, c *client, out io.Writer) error {
-	var tables []table
+	rows := map[string][]row{} // by kind
 	var errs []error
 	views := []view{overview}
 	for i := 0; i < len(views); i++ {
@@ -77,12 +77,10 @@ func printOnce(ctx context.Context, c *client, out io.Writer) error {
 			return err
 		}
 		errs = append(errs, err)
-		for _, t := range frame.tables(views[i], clock{now, true}) {
-			tables = append(tables, t)
-			for _, r := range t.rows {
-				if r.opens.name != "" && r.opens.name != "operation" {
-					views = append(views, r.opens)
-				}
+		for _, r := range frame.rows(views[i], clock{now, true}) {
+			rows[r.kind.name] = append(rows[r.kind.name], r)
+			if r.opens.name != "" && r.opens.name != "operation" {
+				views = append(views, r.opens)
 			}
 		}
 	}
@@ -90,12 +88,8 @@ func printOnce(ctx context.Context, c *client, out io.Writer) error {
 	for _, name := range []string{"overview", "operations", "signals", "items"} {
 		for _, k := range kinds[name] {
 			fmt.Fprintf(w, "#%s\t%s\n", k.name, strings.Join(strings.Fields(k.columns), "\t"))
-			for _, t := range tables {
-				for _, r := range t.rows {
-					if t.kind.name == k.name {
-						fmt.Fprintf(w, "%s\t%s\n", k.name, strings.Join(r.cells, "\t"))
-					}
-				}
+			for _, r := range rows[k.name] {
+				fmt.Fprintf(w, "%s\t%s\n", k.name, strings.Join(r.cells, "\t"))
 			}
 		}
 	}

@@ -260,17 +260,14 @@ func TestComesBack(t *testing.T) {
 func TestChosenRowMoves(t *testing.T) {
 	u := newUser(t)
 	u.press("enter", "down")
-	chosen, rows := u.chosen, u.rows()
-	table := func(rows ...row) answer {
-		return answer{request: u.asked, tables: []table{{kinds["operations"][0], rows}}}
-	}
+	chosen, rows := u.chosen, u.rows
 	for _, test := range []struct {
 		rows []row
 		want string
 	}{
 		{[]row{rows[1], rows[0]}, chosen}, {rows, chosen}, {rows[:1], rows[0].id}, {nil, ""},
 	} {
-		if u.Update(table(test.rows...)); u.chosen != test.want {
+		if u.Update(answer{request: u.asked, rows: test.rows}); u.chosen != test.want {
 			t.Errorf("chosen is %q, want %q", u.chosen, test.want)
 		}
 	}
@@ -297,7 +294,7 @@ func TestAnyPage(t *testing.T) {
 				}
 				frame[k.path] = []any{thing, nil, 7}
 			}
-			u.Update(answer{request: u.asked, tables: frame.tables(v, clock{})})
+			u.Update(answer{request: u.asked, rows: frame.rows(v, clock{})})
 		default:
 			if key := keys[random.IntN(len(keys))]; key != "enter" || len(u.path) < 4 {
 				u.press(key)

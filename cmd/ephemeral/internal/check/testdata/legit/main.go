@@ -140,6 +140,8 @@ func main() {
 	later.Lanes[1].Name = "later"
 	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Lanes: lanes})).Lane("hot").Enqueue(ctx, "x")
 	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("later").Enqueue(ctx, "x")
+	later.Lanes = []core.Lane{later.Lanes[0], {Name: "last"}}
+	core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, later)).Lane("last").Enqueue(ctx, "x")
 	new(worker).start(new(worker))
 	sink.Raise(fmt.Sprint("numbers", 1, 2))
 	sink.Has("numbers1 2")

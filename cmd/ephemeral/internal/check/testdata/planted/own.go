@@ -107,6 +107,25 @@ func lanes(ctx context.Context, sink *core.Sink) {
 	view("hto").Enqueue(ctx, 1)           // want `Lane of embedded: its options have no lane`
 	hold("stock.locked", "", 0)           // want `Hold without a lease`
 	(*core.Sink).Has(sink, "order.paied") // want `Has: nothing raises "order.paied"; did you mean "order.paid"`
+
+	invoices.Raise(sink, "", 1)
+	kind[string]("invoice.paid").Subscribe(sink, nil) // want `NewKind at testdata/planted/own.go:\d+: "invoice.paid" has the payload string here, and int at testdata/planted/own.go:\d+`
+	s := senders{func(name string) { sink.Raise(name) }, map[string]func(string){"bill": func(name string) { sink.Raise("bill." + name) }}}
+	s.send("bill.sent")
+	s.by["bill"]("opened")
+	sink.Subscribe("bill.sent, bill.opened", nil)
+	sink.Subscribe("bill.opend", nil) // want `did you mean "bill.opened"`
+}
+
+var invoices = kind[int]("invoice.paid")
+
+// kind is a helper that makes kinds.
+func kind[T any](name string) core.Kind[T] { return core.NewKind[T](name) }
+
+// senders raise through functions in fields and maps.
+type senders struct {
+	send func(name string)
+	by   map[string]func(name string)
 }
 
 // settings are options and more.
