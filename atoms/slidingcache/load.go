@@ -64,7 +64,7 @@ func (c *Cache[K, V]) obtain(ctx context.Context, key K, again bool) (V, error) 
 
 // join returns the load of a key, with one more waiting caller, and whether it was under way
 // before. The lock is held.
-func (s *shard[K, V]) join(ctx context.Context, lane *lane[K, V], key K, text string) (f *loading[K, V], shared bool, unwanted *loading[K, V], err error) {
+func (s *shard[K, V]) join(ctx context.Context, lane *core.ResultCoordinator[*loading[K, V], struct{}], key K, text string) (f *loading[K, V], shared bool, unwanted *loading[K, V], err error) {
 	if s.closed {
 		return nil, false, nil, core.ErrClosed
 	}

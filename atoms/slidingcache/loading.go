@@ -34,7 +34,7 @@ type loading[K comparable, V any] struct {
 
 // open makes the load of a key: an operation in that lane. The lock is held. This is safe:
 // the coordinator calls no foreign code, and the operation cannot begin without the lock.
-func (s *shard[K, V]) open(ctx context.Context, lane *lane[K, V], key K, text string) (f *loading[K, V], err error) {
+func (s *shard[K, V]) open(ctx context.Context, lane *core.ResultCoordinator[*loading[K, V], struct{}], key K, text string) (f *loading[K, V], err error) {
 	f = &loading[K, V]{shard: s, key: key, text: text, flight: flight.NewLoad(ctx)}
 	if f.future, err = lane.Submit(f.flight, f); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type Cache[K comparable, V any] struct {
 	loader func(ctx context.Context, key K) (V, time.Duration, error)
 	store  *lru.LRU[K, record[V]]
 
-	needed, loads, late *lane[K, V] // lanes of one coordinator
+	needed, loads, late *core.ResultCoordinator[*loading[K, V], struct{}] // lanes of one coordinator
 
 	seed   maphash.Seed
 	shards []shard[K, V] // their number is a power of two
@@ -62,8 +62,6 @@ const (
 	keysPerShard = 128
 	maxShardBits = 6
 )
-
-type lane[K comparable, V any] = core.ResultCoordinator[*loading[K, V], struct{}]
 
 // New makes a cache that loads values with load. It returns an error if load is nil or an
 // option is wrong. It starts no goroutine. Memory grows with the number of values.

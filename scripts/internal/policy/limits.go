@@ -50,7 +50,7 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 342, Tests: 150, Reason: "spans, and metrics of everything that has Stats"},
 	{Part: "patterns/signalinghttp/...", Lines: 264, Tests: 150, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "cmd/ephemeral/...", Lines: 3121, Reason: "a flow of texts, a table of roles, twelve checks and a map, which are 2,450, and a terminal view of 680, which has all views and most actions of the status page; the goal was 2,600, with 350 for the view"},
+	{Part: "cmd/ephemeral/...", Lines: 3105, Reason: "a flow of texts, a table of roles, twelve checks and a map, which are 2,450, and a terminal view of 680, which has all views and most actions of the status page; the goal was 2,600, with 350 for the view"},
 	{Part: "examples/...", Lines: 640, Reason: "five programs of at most 150 lines, comments included"},
 	{Part: "scripts/...", Lines: 7320, Reason: "tools must not be more work than what they check: 4,600 for all but scripts/chaos, which has two engines, mutants and old programs; 340 make the table of directives, and 400 make a release in a copy and bills of materials"},
 	{Part: "...", Tests: 125, Reason: "a promise is tested once"},

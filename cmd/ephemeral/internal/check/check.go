@@ -54,10 +54,11 @@ var (
 
 func newProgram(w *flow.World, root *flow.Unit) *program {
 	p := &program{w: w, root: root, names: map[string][]name{"lane": {{Text: flow.Text{S: "normal"}}}}, data: map[string][]flow.Fact{}, exact: map[string]bool{}}
-	p.units, p.facts = w.Reach(root), w.Linked(root.Pkg.Deps)
+	p.units = w.Reach(root)
 	for _, u := range p.units {
 		p.facts = append(p.facts, u.Facts...)
 	}
+	p.facts = append(p.facts, w.Linked(root.Pkg.Deps)...) // later, because the first near name counts
 	slices.SortFunc(p.units, func(a, b *flow.Unit) int { return int(a.Node.Pos() - b.Node.Pos()) })
 	again := []name{} // names made of names
 	for verb, kind := range makes {

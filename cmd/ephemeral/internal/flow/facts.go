@@ -14,8 +14,9 @@ import (
 // Fact is one thing that a program does with names. The verbs are those of the directives:
 // "raises", "pattern", "lane", "class", "defines lane" and "defines class". Other verbs are
 // "kind", for a name with a payload; "alone", for the gates of a coordinator whose sink nobody
-// else has been given; and "sink", for code that asks a coordinator for its sink. What is wrong in any program is a "view"
-// or a "release" that is dropped, and "waits", for a body that waits for its own coordinator.
+// else has been given; and "sink", for code that asks a coordinator for its sink. What is wrong in
+// any program is a "view" or a "release" that is dropped, and "waits", for a body that waits for
+// its own coordinator.
 type Fact struct {
 	Unit     *Unit // nil for what the library does by itself
 	Verb     string

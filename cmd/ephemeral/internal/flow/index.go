@@ -140,10 +140,10 @@ type param struct {
 // Index finds the facts in the syntax of the packages. [Load] has called it.
 func (w *World) Index() {
 	w.index = index{
-		units: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{},
-		calls: map[any][]*call{}, escapes: map[any]bool{}, results: map[any]*types.Tuple{},
-		params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{}, memo: map[expr][]Text{}, own: map[*types.Package]bool{},
-		holder: map[ast.Expr]string{}, started: map[*ast.CallExpr]bool{}, at: map[string][]directive{},
+		units: map[types.Object][]*Unit{}, assigned: map[types.Object][]expr{}, calls: map[any][]*call{}, escapes: map[any]bool{},
+		results: map[any]*types.Tuple{}, params: map[types.Object]param{}, names: map[types.Object]string{}, objects: map[string][]types.Object{},
+		memo: map[expr][]Text{}, own: map[*types.Package]bool{}, holder: map[ast.Expr]string{}, started: map[*ast.CallExpr]bool{},
+		at: map[string][]directive{},
 	}
 	var all []*types.Package
 	for _, p := range w.Packages {
@@ -164,9 +164,7 @@ func (w *World) Index() {
 	}
 	for fn, calls := range maps.Clone(w.calls) {
 		if m, ok := fn.(*types.Func); ok {
-			for _, f := range w.implementations(m) {
-				w.calls[f] = append(w.calls[f], calls...)
-			}
+			w.implemented(m, calls)
 		}
 	}
 	for _, c := range w.dynamic {

@@ -223,12 +223,11 @@ func (w *World) list(x expr, f *frame) (list origin, ok bool) {
 	return list, false
 }
 
+// isList reports whether a literal of the type has elements, also as a map.
 func isList(t types.Type) bool {
-	switch t.Underlying().(type) {
-	case *types.Slice, *types.Array, *types.Map:
-		return true
-	}
-	return false
+	_, hasElem := t.Underlying().(interface{ Elem() types.Type })
+	_, isPointer := t.Underlying().(*types.Pointer)
+	return hasElem && !isPointer
 }
 
 // operand returns the variable of which an expression is an element, a part, the address or what it

@@ -128,18 +128,10 @@ func (k *walker) ranges(n *ast.RangeStmt) {
 
 // drop writes down that a result is not kept.
 func (k *walker) drop(x expr) {
-	if c := k.callOf(x); c != nil {
+	if c := callOf(x); c != nil {
+		c.unit, c.fn = k.u, k.fn
 		k.w.dropped = append(k.w.dropped, c)
 	}
-}
-
-// callOf returns the call that an expression is, with its place.
-func (k *walker) callOf(x expr) *call {
-	c := callOf(x)
-	if c != nil {
-		c.unit, c.fn = k.u, k.fn
-	}
-	return c
 }
 
 // use writes down a place where the library may get a text without a call.
@@ -204,7 +196,8 @@ func (k *walker) gets(o types.Object, v, of expr) {
 // call writes down a call. Code that is not read may call the functions that it gets, and may set
 // what a pointer points to.
 func (k *walker) call(n *ast.CallExpr) {
-	w, c := k.w, k.callOf(k.expr(n))
+	w, c := k.w, callOf(k.expr(n))
+	c.unit, c.fn = k.u, k.fn
 	fn, _ := c.callee.(*types.Func)
 	_, isVar := c.callee.(*types.Var)
 	switch {
@@ -266,12 +259,12 @@ func (w *World) unknown(o types.Object, at token.Pos) {
 	w.assigned[o] = append(w.assigned[o], unknown(at))
 }
 
-// implementations returns the methods of the program that a call of a method may call: of that
-// of an interface, each method with its name.
-func (w *World) implementations(m *types.Func) (all []*types.Func) {
+// implemented writes down which methods of the program the calls of a method may call: of that of
+// an interface, each method with its name.
+func (w *World) implemented(m *types.Func, calls []*call) {
 	recv := m.Signature().Recv()
 	if recv == nil || !w.own[m.Pkg()] || !types.IsInterface(recv.Type()) {
-		return nil
+		return
 	}
 	for _, u := range w.Units {
 		t, ok := u.Object.(*types.TypeName)
@@ -280,10 +273,9 @@ func (w *World) implementations(m *types.Func) (all []*types.Func) {
 		}
 		o, _, _ := types.LookupFieldOrMethod(t.Type(), true, m.Pkg(), m.Name())
 		if f, ok := o.(*types.Func); ok {
-			all = append(all, f.Origin())
+			w.calls[f.Origin()] = append(w.calls[f.Origin()], calls...)
 		}
 	}
-	return all
 }
 
 // compare notes a comparison of what may be the name of a signal with a text.

@@ -1,8 +1,10 @@
 package top
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,9 +55,7 @@ func (o object) find(path, from string) (found []object) {
 		if deeper {
 			found = append(found, object(child).find(rest, from)...)
 		} else if ok {
-			for name, value := range o.pick(from) {
-				child[name] = value
-			}
+			maps.Copy(child, o.pick(from))
 			found = append(found, child)
 		}
 	}
@@ -89,11 +89,7 @@ func (o object) rows(v view, at clock) (rows []row) {
 func (k *kind) row(o object, can any, at clock) (r row) {
 	r.kind = k
 	for column := range strings.FieldsSeq(k.columns) {
-		text := clean(at.text(column, o[column]))
-		if text == "" {
-			text = "-"
-		}
-		r.cells = append(r.cells, text)
+		r.cells = append(r.cells, cmp.Or(clean(at.text(column, o[column])), "-"))
 	}
 	r.id = k.name + " " + strings.Join(r.cells[:k.keys], " ")
 	if o["can"] != nil {
@@ -126,13 +122,10 @@ type clock struct {
 
 func (c clock) text(column string, value any) string {
 	switch v := value.(type) {
-	case nil:
-		return ""
 	case bool:
-		if !v {
-			return ""
+		if v {
+			return column
 		}
-		return column
 	case string:
 		if t, err := time.Parse(time.RFC3339, v); err == nil && !c.exact {
 			return c.distance(t)
