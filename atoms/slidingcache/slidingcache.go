@@ -30,7 +30,8 @@ type Cache[K comparable, V any] struct {
 	loader func(ctx context.Context, key K) (V, time.Duration, error)
 	store  *lru.LRU[K, record[V]]
 
-	needed, loads, late *core.ResultCoordinator[*loading[K, V], struct{}] // lanes of one coordinator
+	// The lanes of one coordinator. An alias of this type would stop tools that use x/tools (v0.51): they panic.
+	needed, loads, late *core.ResultCoordinator[*loading[K, V], struct{}]
 
 	seed   maphash.Seed
 	shards []shard[K, V] // their number is a power of two
