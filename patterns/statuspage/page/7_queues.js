@@ -48,7 +48,7 @@ async function changeAll(words, n, action) {
   let changed = 0;
   for (let more = 1; more && changed < n; changed += more) {
     const answer = await act(words, { ...action, limit: Math.min(500, n - changed) });
-    if (!answer) return;
+    if (!answer) return changed && say(`${$("said").textContent}. ${count(changed)} were changed before.`, true);
     more = answer.changed;
     if (more && changed + more < n) say(`${count(changed + more)} of ${count(n)}: ${words}`);
   }
