@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
@@ -119,8 +120,8 @@ type Page struct {
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
-	told         atomic.Int64 // when SignalRefused was raised last, in nanoseconds
-	stats        Stats        // hub.mu guards it
+	told         atomic.Pointer[time.Time] // when SignalRefused was raised last
+	stats        Stats                     // hub.mu guards it
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
