@@ -19,7 +19,9 @@ func (p *Page) times(minutes int) source {
 	return func(context.Context, effort) (any, error) {
 		rows, left, missing := []timeRow{}, p.opts.MaxTimes, 0
 		for _, c := range p.coordinators {
-			t, ok := c.is.(interface{ Times(time.Duration) []core.Times })
+			t, ok := c.is.(interface {
+				Times(time.Duration) []core.Times
+			})
 			if !ok {
 				continue
 			}
