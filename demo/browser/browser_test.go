@@ -203,6 +203,14 @@ func TestPage(t *testing.T) {
 		address = newSite(t, map[string]*program{prefix: mails}).url(prefix, "")
 		b.open(address + "#queues")
 		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
+		for n := range value[int](b, `document.querySelector("select[name=state]").options.length`) { // each of them is a state of the store
+			value[bool](b, `(s = document.querySelector("select[name=state]"), s.selectedIndex = %d, s.dispatchEvent(new Event("input", { bubbles: true })))`, n)
+			b.until(`new URLSearchParams(location.hash.split("?")[1]).get("state") === (%d ? document.querySelector("select[name=state]").value : null)`, n)
+			b.until(`!document.querySelector(".dead").parentNode.hidden`)
+		}
+		b.open(address + "#overview")
+		b.open(address + "#queues")
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
 		b.click(`button[aria-label="Again all that match of invoices"]`)
 		b.until(`document.querySelector("#ask-title").textContent === "Run 2 items of invoices again?" && document.querySelector("dialog").open`)
 		b.click("#ask-yes")

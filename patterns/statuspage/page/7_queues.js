@@ -79,7 +79,7 @@ function queues() {
   let queue = "";
   let params = {};
   const states = el("select");
-  choose(states, [["", "dead letters"], ["blocked|ready|delayed|retry", "waiting"], ..."any blocked ready delayed running retry done cancelled".split(" ").map((s) => [s, s])]);
+  choose(states, [["", "dead letters"], ["blocked|ready|retry", "waiting"], ..."any blocked ready delayed running retry done cancelled".split(" ").map((s) => [s, s])]);
   const form = filters(field("state", "State", states), ...["Key", "Lane", "Class", "Error"].map((n) => field(n.toLowerCase(), n, input("any"))));
   const bulk = el("span", { class: "buttons" });
   const dead = table("Items", "dead", (d) => d.id, [
