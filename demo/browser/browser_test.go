@@ -187,9 +187,28 @@ func TestPage(t *testing.T) {
 		b.until(`document.querySelector("h1").textContent.startsWith("Operation ") && document.querySelector(".facts").innerText.includes(%q)`, "bill 2"+hostile)
 	})
 
+	run("SomeItemsFail", func(t *testing.T) {
+		mails := newProgram(t, func(name string) string { return name })
+		mails.queue = &failingQueue{fakeQueue: fakeQueue{name: "mails"}}
+		address, mayFail = newSite(t, map[string]*program{prefix: mails}).url(prefix, ""), true
+		b.open(address + "#queues")
+		b.click(`button[aria-label="Again all that match of mails"]`)
+		b.until(`document.querySelector("dialog").open`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector("#said.bad").textContent === "Not done: run 700 items of mails again: disk full. 500 were changed before."`)
+	})
+
 	run("ManyItems", func(t *testing.T) {
 		mails := newShop(t)
 		address = newSite(t, map[string]*program{prefix: mails}).url(prefix, "")
+		b.open(address + "#queues")
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
+		for n := range value[int](b, `document.querySelector("select[name=state]").options.length`) { // each of them is a state of the store
+			value[bool](b, `(s = document.querySelector("select[name=state]"), s.selectedIndex = %d, s.dispatchEvent(new Event("input", { bubbles: true })))`, n)
+			b.until(`new URLSearchParams(location.hash.split("?")[1]).get("state") === (%d ? document.querySelector("select[name=state]").value : null)`, n)
+			b.until(`!document.querySelector(".dead").parentNode.hidden`)
+		}
+		b.open(address + "#overview")
 		b.open(address + "#queues")
 		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
 		b.click(`button[aria-label="Again all that match of invoices"]`)

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -67,6 +68,22 @@ func (q *fakeQueue) AgainAll(context.Context, inspect.ItemQuery) (int, error)   
 func (q *fakeQueue) DiscardAll(context.Context, inspect.ItemQuery) (int, error) { return 0, nil }
 func (q *fakeQueue) CancelAll(context.Context, inspect.ItemQuery, string) (int, error) {
 	return 0, nil
+}
+
+// A failingQueue has 700 dead items, and its store fails after 500 of them.
+type failingQueue struct {
+	fakeQueue
+	changed int
+}
+
+func (q *failingQueue) Count(context.Context, inspect.ItemQuery) (int, error) { return 700, nil }
+
+func (q *failingQueue) AgainAll(context.Context, inspect.ItemQuery) (int, error) {
+	if q.changed > 0 {
+		return 0, errors.New("disk full")
+	}
+	q.changed = 500
+	return 500, nil
 }
 
 func (q *fakeQueue) take(id int64, ready int) bool {

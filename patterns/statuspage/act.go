@@ -239,12 +239,13 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be any text
 	if missing == nil {
 		shown = a
-		shown.Signal = cut(a.Signal)
+		shown.Signal, shown.State, shown.Lane = cut(a.Signal), cut(a.State), cut(a.Lane)
+		shown.Class, shown.Key, shown.Error = cut(a.Class), cut(a.Key), cut(a.Error)
 	}
 	key := shown.Coordinator + shown.Queue + shown.Schedule + shown.Sink
 	if !p.opts.Allow(r, a) {
 		shown.Err = p.count(&p.stats.Denied, failure{code: http.StatusForbidden, text: a.Kind + " is not allowed"})
-		if last := p.told.Load(); time.Now().UnixNano()-last >= int64(time.Second) && p.told.CompareAndSwap(last, time.Now().UnixNano()) {
+		if last := p.told.Load(); (last == nil || time.Since(*last) >= time.Second) && p.told.CompareAndSwap(last, new(time.Now())) {
 			Refused.Raise(p.opts.Sink, key, shown)
 		}
 		return shown.Err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
@@ -28,7 +29,8 @@ type Options struct {
 	// Coordinators are shown under their names. If two names are equal, the second one gets
 	// "-2". A coordinator that implements inspect.Actions can be changed, if Allow permits it. If
 	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
-	// CancelOn. All coordinators of core have both methods.
+	// CancelOn. All coordinators of core have both methods. New copies all these lists: for a coordinator that comes
+	// later, make another page, or give New an Inspector that leads to the present one.
 	Coordinators []core.Inspector
 	// Queues and Schedules are shown under their names. Equal names get "-2" as well. A queue
 	// that implements inspect.Items has a view for each item, and changes of all items that
@@ -118,8 +120,8 @@ type Page struct {
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
-	told         atomic.Int64 // when SignalRefused was raised last, in nanoseconds
-	stats        Stats        // hub.mu guards it
+	told         atomic.Pointer[time.Time] // when SignalRefused was raised last
+	stats        Stats                     // hub.mu guards it
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique

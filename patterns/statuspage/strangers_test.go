@@ -98,7 +98,8 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 		c := newCoordinator(t, block, core.Options{Name: "c"})
 		p := newPage(t, statuspage.Options{
 			View: statuspage.Loopback, Sink: sink, Coordinators: []core.Inspector{c}, Schedules: []inspect.Schedules{&plans{names: []string{"report"}}},
-			Allow: func(_ *http.Request, a statuspage.Action) bool { return a.Kind == "resume" },
+			Queues: []inspect.StoredQueue{&store{name: "q"}},
+			Allow:  func(_ *http.Request, a statuspage.Action) bool { return a.Kind == "resume" },
 		})
 		foreign := func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }
 		long := strings.Repeat("x", 10_000)
@@ -118,7 +119,7 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 			case 3:
 				body = `{"action":"runNow","schedules":"nightly","schedule":"` + long + `"}`
 			case 4:
-				body = `{"action":"retract","sink":"none","signal":"` + long + `"}`
+				body = `{"action":"discardAll","queue":"q","key":"` + long + `"}`
 			}
 			assert.Equal(t, 403, request(p, "POST", "/api/act", body, nil).Code)
 			time.Sleep(50 * time.Millisecond)
@@ -128,7 +129,7 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 			keys = append(keys, s.Key)
 			assert.Less(t, len(fmt.Sprint(a)), 1200)
 		}
-		assert.Equal(t, []string{"c", "", "report", "", ""}, keys)
+		assert.Equal(t, []string{"c", "", "report", "", "q"}, keys)
 		assert.True(t, sink.Has("old.fact"))
 		act(t, p, `{"action":"resume","coordinator":"c"}`)
 		s := p.Stats()

@@ -20,7 +20,7 @@ func (p *Page) times(minutes int) source {
 		rows, left, missing := []timeRow{}, p.opts.MaxTimes, 0
 		for _, c := range p.coordinators {
 			t, ok := c.is.(interface {
-				Times(within time.Duration) []core.Times
+				Times(time.Duration) []core.Times
 			})
 			if !ok {
 				continue

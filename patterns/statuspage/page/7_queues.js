@@ -48,7 +48,7 @@ async function changeAll(words, n, action) {
   let changed = 0;
   for (let more = 1; more && changed < n; changed += more) {
     const answer = await act(words, { ...action, limit: Math.min(500, n - changed) });
-    if (!answer) return;
+    if (!answer) return changed && say(`${$("said").textContent}. ${count(changed)} were changed before.`, true);
     more = answer.changed;
     if (more && changed + more < n) say(`${count(changed + more)} of ${count(n)}: ${words}`);
   }
@@ -79,7 +79,7 @@ function queues() {
   let queue = "";
   let params = {};
   const states = el("select");
-  choose(states, [["", "dead letters"], ["blocked|ready|delayed|retry", "waiting"], ..."any blocked ready delayed running retry done cancelled".split(" ").map((s) => [s, s])]);
+  choose(states, [["", "dead letters"], ["blocked|ready|retry", "waiting"], ..."any blocked ready delayed running retry done cancelled".split(" ").map((s) => [s, s])]);
   const form = filters(field("state", "State", states), ...["Key", "Lane", "Class", "Error"].map((n) => field(n.toLowerCase(), n, input("any"))));
   const bulk = el("span", { class: "buttons" });
   const dead = table("Items", "dead", (d) => d.id, [
