@@ -341,11 +341,12 @@ func (s *suite) unique() {
 	s.equal("added", added.Load(), int32(1))
 }
 
-// A delayed item keeps its place in its key; a retry, too.
+// A delayed item keeps its place in its key; a retry, too. What waits behind it cannot be moved without it.
 func (s *suite) delays() {
 	n := s.join(s.a)
-	_, err := s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Delay: short, Data: []byte("late")}, durable.Insert{Key: "a", Delay: long}))
-	s.ok(err)
+	added := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Delay: short, Data: []byte("late")}, durable.Insert{Key: "a", Delay: long})))
+	_, err := s.b.Move(s.ctx, s.queue, list(added[1].ID), "hot", 0)
+	s.equal("a move without the head", errors.Is(err, durable.ErrOrder), true)
 	s.claims(n, 1)
 	stats := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
 	s.equal("stats", list(stats.Items, stats.Delayed, stats.Blocked, stats.Nodes), list(2, 1, 1, 1))

@@ -33,7 +33,7 @@ func TestDiscardBesideWork(t *testing.T) {
 	many, span := 400, 200*time.Millisecond // of a lot
 	long := os.Getenv("EPHEMERAL_LONG") != ""
 	if long {
-		many, span = 4000, time.Second
+		many, span = 2500, 600*time.Millisecond
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 16 })
 	var done atomic.Int64
