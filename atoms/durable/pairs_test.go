@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,10 +126,10 @@ func TestAloneMeetsALimit(t *testing.T) {
 		hog.ID = core.Must(s.store.Join(s.Context(), hog))
 		s.enqueue(q, "hog")
 		core.Must(claim(s.store, hog, 1))
-		busy := time.Duration(0)
+		var busy atomic.Int64
 		other := s.queue(func(ctx context.Context, item string) error {
 			span := time.Duration(len(item)) * time.Second
-			busy += span
+			busy.Add(int64(span))
 			return sleep(ctx, span)
 		}, durable.Options{Name: "other", MaxConcurrency: 4})
 		for range 50 {
@@ -137,18 +138,18 @@ func TestAloneMeetsALimit(t *testing.T) {
 		s.run(other)
 		s.run(q)
 		time.Sleep(4 * time.Minute)
-		assert.Greater(t, busy, 4*4*time.Minute*5/6)
+		assert.Greater(t, time.Duration(busy.Load()), 4*4*time.Minute*5/6)
 	})
 }
 
 // hangs is a store that takes several beats at once. The fourth call does not answer.
 type hangs struct {
 	durable.Store
-	calls int
+	calls atomic.Int64
 }
 
 func (h *hangs) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
-	if h.calls++; h.calls == 4 {
+	if h.calls.Add(1) == 4 {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
