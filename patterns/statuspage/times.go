@@ -22,11 +22,10 @@ func (p *Page) times(minutes int) source {
 			t, ok := c.is.(interface {
 				Times(time.Duration) []core.Times
 			})
-			if !ok {
-				continue
-			}
-			if left <= 0 {
+			if ok && left <= 0 {
 				missing++
+			}
+			if !ok || left <= 0 {
 				continue
 			}
 			var list []core.Times
