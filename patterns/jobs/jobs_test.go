@@ -190,8 +190,9 @@ func TestOptions(t *testing.T) {
 		"await a key": {one("go", takes(0), jobs.Options{MaxConcurrency: -1, Await: []string{"ready"}, AwaitSameKey: true}), func(s *scene) {
 			s.raise("ready", "0")
 			s.raise("go", "1", "2", "0", "")
+			s.expect("0s ran 0")
 			s.raise("ready", "3", "2")
-			s.expect("0s ran 0", "0s ran 2")
+			s.expect("0s ran 2")
 			s.raise("ready", "", "1")
 		}, []string{"0s ran ", "0s ran 1"}},
 		"await with a timeout": {one("go", takes(0), jobs.Options{Await: []string{"ready"}, AwaitTimeout: second, EmitOnStart: "started"}),
