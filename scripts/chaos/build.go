@@ -121,7 +121,10 @@ func buildOld(ctx context.Context, dir, commit string) (program string, steps []
 	}
 	texts := os.DirFS(filepath.Join(tree, "atoms/durable/postgres/migrations"))
 	names, err := fs.Glob(texts, "*.sql")
-	for _, name := range names { // sorted
+	slices.SortFunc(names, func(a, b string) int { // 9_lane.sql before 10_waits.sql
+		return cmp.Or(strings.Index(a, "_")-strings.Index(b, "_"), strings.Compare(a, b))
+	})
+	for _, name := range names {
 		text, err := fs.ReadFile(texts, name)
 		if err != nil {
 			return "", nil, err
