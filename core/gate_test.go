@@ -632,3 +632,23 @@ func TestHowLongASignalBlocks(t *testing.T) {
 		})
 	}
 }
+
+// A holder renews a lease: it holds the signal again, and then releases the older one. The gate does not open in between.
+func TestLeaseIsRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink, start := core.NewSink(core.SinkOptions{}), time.Now()
+		c := coordinator(t, func(context.Context, string) error { return nil }, core.Options{Sink: sink, DeferOn: "busy"})
+		release := sink.Hold("busy", "", 2*time.Second)
+		id := core.Must(c.Enqueue(t.Context(), "waits"))
+		for range 3 {
+			time.Sleep(time.Second)
+			older := release
+			release = sink.Hold("busy", "", 2*time.Second)
+			checkEqual(t, "held signals", sink.Count("busy"), 2)
+			older()
+		}
+		checkError(t, "WaitGone", sink.WaitGone(t.Context(), "busy"), nil)
+		checkError(t, "Wait", c.Wait(t.Context(), id), nil)
+		checkEqual(t, "ran after", time.Since(start), 5*time.Second)
+	})
+}

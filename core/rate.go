@@ -10,8 +10,8 @@ import (
 
 // A Rate is how many tokens come in each second, and how many there can be at once. A token is
 // the permission for one call, or for one of what calls cost, such as a byte. It is the word for
-// rates in all modules. In any time of T seconds, at most PerSecond x T + Burst tokens are given
-// out: so calls in one second can be more than PerSecond, unless Burst is 1. What the zero value
+// rates in all modules. Within T seconds, what waits for tokens gets
+// at most PerSecond x T + Burst of them: in one second, PerSecond + Burst. What the zero value
 // means is up to the option with this type.
 type Rate struct {
 	// PerSecond is how many tokens come in each second, from 1e-9 to 1e9. 0 means what the

@@ -503,7 +503,7 @@ type Explanation struct {
 	LaneRunning int         `json:"laneRunning"`    // items of its lane that run
 	Paused      bool        `json:"paused"`
 	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
-	Nodes       []Serving   `json:"nodes,omitempty"`   // those whose lease is not over, sorted by ID
+	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes whose lease has not ended, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
 	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]
 	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/trace"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -189,8 +188,9 @@ func (r *Recorder) report(cause core.Signal) Report {
 	for _, c := range r.opts.Coordinators {
 		report.Stats[c.Name()], report.Busy[c.Name()] = c.Stats(), inspect.Busy(c, maxListed)
 	}
-	report.Signals = slices.Collect(r.sink.Sense(core.Query{}))
-	report.Signals = report.Signals[max(0, len(report.Signals)-maxListed):]
+	for s := range r.sink.Sense(core.Query{}) {
+		report.Signals = append(report.Signals[max(0, len(report.Signals)-maxListed+1):], s) // a window may have a million
+	}
 	return report
 }
 

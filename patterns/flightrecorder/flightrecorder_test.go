@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/trace"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,12 +38,15 @@ func start(t *testing.T, sink *core.Sink, opts flightrecorder.Options) (*flightr
 
 // The trace has the format of Go, and the report says why operations wait.
 func TestRecording(t *testing.T) {
-	sink, begun, free := core.NewSink(core.SinkOptions{}), make(chan struct{}, 2), make(chan struct{})
+	sink, begun, free := core.NewSink(core.SinkOptions{Capacity: 5000}), make(chan struct{}, 2), make(chan struct{})
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { begun <- struct{}{}; <-free; return nil }, core.Options{Name: "orders", MaxConcurrency: 1}))
 	for i := range 2 {
 		core.Must(c.Enqueue(t.Context(), i))
 	}
 	<-begun
+	for range 1500 {
+		sink.Raise("old")
+	}
 	sink.RaiseKey("before", "k")
 	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Coordinators: []core.Inspector{c}})
 	sink.Raise("alarm")
@@ -62,8 +66,10 @@ func TestRecording(t *testing.T) {
 	assert.Equal(t, 1, report.Stats["orders"].Running)
 	require.Len(t, report.Busy["orders"], 2)
 	assert.Contains(t, report.Busy["orders"][1], "the only slot is taken by operation")
-	require.GreaterOrEqual(t, len(report.Signals), 2)
-	assert.Equal(t, "before", report.Signals[0].Name)
+	require.Len(t, report.Signals, 1000, "the newest ones")
+	isBefore := func(s core.Signal) bool { return s.Name == "before" && s.Key == "k" }
+	assert.Greater(t, slices.IndexFunc(report.Signals, isBefore), 900)
+	assert.Equal(t, "old", report.Signals[0].Name)
 	close(free)
 	require.NoError(t, c.Drain(t.Context()))
 }

@@ -119,19 +119,23 @@ func buildOld(ctx context.Context, dir, commit string) (program string, steps []
 	if _, err := goTool(ctx, tree, "build", "-o", program, "./scripts/chaos"); err != nil {
 		return "", nil, err
 	}
-	texts := os.DirFS(filepath.Join(tree, "atoms/durable/postgres/migrations"))
-	names, err := fs.Glob(texts, "*.sql")
-	slices.SortFunc(names, func(a, b string) int { // 9_lane.sql before 10_waits.sql
-		return cmp.Or(strings.Index(a, "_")-strings.Index(b, "_"), strings.Compare(a, b))
-	})
-	for _, name := range names {
-		text, err := fs.ReadFile(texts, name)
+	steps, err = stepsOf(os.DirFS(filepath.Join(tree, "atoms/durable/postgres/migrations")))
+	return program, steps, err
+}
+
+// stepsOf reads the steps of tables, in the order of their numbers.
+func stepsOf(texts fs.FS) (steps []string, err error) {
+	for {
+		names, err := fs.Glob(texts, fmt.Sprint(len(steps)+1, "_*.sql"))
+		if err != nil || len(names) == 0 {
+			return steps, err
+		}
+		text, err := fs.ReadFile(texts, names[0])
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		steps = append(steps, string(text))
 	}
-	return program, steps, err
 }
 
 // A mutation takes a fence out of the sources.

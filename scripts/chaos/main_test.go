@@ -4,11 +4,13 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
 )
 
 // good is the history of two items of a key. The lease of the second one was lost once.
@@ -149,5 +151,19 @@ func TestMutants(t *testing.T) {
 		if err := o.runMutations(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Fault avoided: the names of the steps were sorted as texts, so the tenth step ran first.
+func TestStepsInOrder(t *testing.T) {
+	steps, err := stepsOf(os.DirFS("../../atoms/durable/postgres/migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range steps {
+		steps[n] = strings.ReplaceAll(steps[n], "{s}", `"x"`)
+	}
+	if want := postgres.Migrations("x"); !slices.Equal(steps, want) {
+		t.Errorf("got %d steps that are not the %d of the store", len(steps), len(want))
 	}
 }

@@ -33,7 +33,8 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "many nodes": (*suite).chaos, "rates": (*suite).rates, "same as Memory": (*suite).random,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos,
+		"classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}

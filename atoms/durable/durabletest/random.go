@@ -21,7 +21,7 @@ import (
 func (s *suite) random() {
 	seeds := uint64(2)
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		seeds = 6
+		seeds = 10
 	}
 	for seed := range seeds {
 		s.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

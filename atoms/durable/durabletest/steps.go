@@ -110,7 +110,7 @@ func (s *suite) depths() {
 	s.add("a@hot", "a@hot", "a@hot", "@slow", "@hot")
 	s.ok(ignore(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Lane: "slow", Delay: long}, durable.Insert{Lane: "slow", Class: "stripe"}))))
 	s.end(n, done, durable.Done, s.claims(n, 2, "a@hot", "@hot")[1])
-	time.Sleep(2 * time.Microsecond)
+	time.Sleep(2 * time.Microsecond) // stores count time in microseconds, and Oldest is more than 0
 	got := map[string]int{}
 	for _, d := range must[[]durable.Depth](s)(s.b.Depths(s.ctx, s.queue)) {
 		if d.Oldest <= 0 || d.Oldest > long {
