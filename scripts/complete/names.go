@@ -45,6 +45,7 @@ var mainTypes = map[string]string{
 	"core/inspect":                    "",
 	"core/filelock":                   "Lock",
 	"core/flight":                     "Flight",
+	"core/guard":                      "Guard",
 	"core/outbox":                     "Outbox",
 	"core/quorum":                     "Quorum",
 }

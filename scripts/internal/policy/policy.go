@@ -25,7 +25,7 @@ const Testify = "github.com/stretchr/testify"
 // import nothing of core. They are not internal, because other modules use the same data:
 // atoms/ratelimit the buckets, patterns/statuspage the histograms. With two copies of this
 // arithmetic, a fault would have to be fixed twice. See docs/adr/0026.
-var Leaves = []string{"core/bucket", "core/durations"}
+var Leaves = []string{"core/bucket", "core/durations", "core/guard"}
 
 // RootReadmeLines is how long README.md of the repository may be.
 const RootReadmeLines = 160
