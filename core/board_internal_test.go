@@ -10,7 +10,7 @@ import (
 )
 
 func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
-	return int(o.lane), int(o.class), o.key, o.enqueued
+	return int(o.lane), int(o.class), o.owner.Key, o.enqueued
 }
 
 func (o *Operation) Cost() int64 { return o.cost() }
@@ -116,7 +116,7 @@ func described(o *Operation) string {
 	if o == nil {
 		return "none"
 	}
-	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.id, o.lane, o.class, o.key, o.enqueued)
+	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.owner.ID, o.lane, o.class, o.owner.Key, o.enqueued)
 }
 
 func (d *boardDriver) same(what string, got, want *Operation) {
@@ -299,12 +299,12 @@ func (d *boardDriver) finishOne(o *Operation) {
 func (d *boardDriver) push() {
 	d.ids++
 	o := &Operation{
-		id: d.ids, status: StatusPending, enqueued: d.now,
+		owner: Owner{ID: d.ids}, status: StatusPending, enqueued: d.now,
 		lane: uint8(d.random.IntN(len(d.model.Limits))), class: uint8(d.random.IntN(len(d.model.Classes))),
 		finished: max(0, d.random.Int64N(12)-4), // its cost; some cost more than any burst
 	}
 	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
-		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
+		o.owner.Key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
 	}
 	if d.random.IntN(4) == 0 { // it has waited for room, or another operation came first
 		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
@@ -378,11 +378,11 @@ func (d *boardDriver) compareKeys() {
 		}
 		return
 	}
-	known := count(d.waitingToo(), func(o *Operation) bool { return o.key == "" })
+	known := count(d.waitingToo(), func(o *Operation) bool { return o.owner.Key == "" })
 	for k := range d.b.keys.all() {
 		text, running, pending := k.text, 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
-			if o.key == text {
+			if o.owner.Key == text {
 				running++
 			}
 		}

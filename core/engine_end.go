@@ -37,7 +37,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
 		if e.stuck.bodies != nil {
-			e.watchUntil(e.stuck.cancelled(o.id, cause, e.clock.now()))
+			e.watchUntil(e.stuck.cancelled(o.owner.ID, cause, e.clock.now()))
 		}
 		e.refuseAll(o, cause)
 	}
@@ -49,7 +49,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 func (e *engine) snapshot(o *Operation) Snapshot {
 	c := e.clock
 	s := Snapshot{
-		ID:       o.id,
+		ID:       o.owner.ID,
 		Lane:     e.lanes[o.lane].Name,
 		Class:    e.classes[o.class].Name,
 		Status:   o.status,
@@ -63,22 +63,18 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 	if o.status != StatusSucceeded {
 		s.Item = o.body.item()
 	}
-	if d := o.rest.Load(); d != nil && d.suspension != nil {
+	if d := o.rare.Load(); d != nil && d.suspension != nil {
 		for _, w := range d.waits {
 			if w.what != "" {
 				s.WaitsFor = append(s.WaitsFor, w.what)
 			}
 		}
 	}
-	l := &e.ledger
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	s.Key = o.key
-	if d := o.rest.Load(); d != nil && d != evicted {
+	if d := o.rare.Load(); d != nil {
 		s.Pins = d.pins
-		s.Signals = l.signals(o.ownFacts())
 		s.Values = maps.Clone(d.values)
 	}
+	s.Key, s.Signals = e.scope.Engine().Look(&o.owner)
 	return s
 }
 
@@ -169,12 +165,16 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.finalizing++
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
-	spent := e.echoes.makeRoom(now)
-	facts := ownFacts{id: o.id}
-	if !o.rest.CompareAndSwap(nil, evicted) { // it has raised signals, or has other details
-		facts = e.ledger.evictSignals(o, e.ofRun && e.finalized, spent, &e.out.after)
+	if d := o.rare.Load(); d != nil && (d.values != nil || d.suspension != nil) {
+		d.values, d.suspension = nil, nil // others may keep o
 	}
-	e.echoes.add(o, facts, now)
+	last := e.echoes.makeRoom(now)
+	if scope := e.scope.Engine(); scope.Leave(&o.owner) {
+		last = Past{ID: o.owner.ID, Key: o.owner.Key}
+	} else {
+		scope.Evict(&o.owner, e.ofRun && e.finalized, &last, &e.out.after)
+	}
+	e.echoes.add(o, &last, now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -222,7 +222,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	}
 	e.grant()
 	if e.stuck.bodies != nil {
-		e.stuck.returned(o.id)
+		e.stuck.returned(o.owner.ID)
 	}
 	status := StatusFailed
 	switch cause := o.cause(); {
@@ -235,15 +235,19 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		}
 	}
 	if o.marks&holding != 0 {
-		e.ledger.releaseAll(o, &e.out.after)
+		e.scope.Engine().Release(&o.owner, &e.out.after)
 	}
 	e.retire(o, status, err, now)
-	switch o.context.Load() {
-	case nil:
-	case asked:
-		o.context.Store(ended)
-	default: // a context that outlives its body has no timer and keeps nothing alive
-		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
+	if d := o.rare.Load(); d == askedOnly {
+		o.rare.Store(endedOnly)
+	} else if d != nil {
+		switch d.context.Load() {
+		case nil:
+		case asked:
+			d.context.Store(ended)
+		default: // a context that outlives its body has no timer and keeps nothing alive
+			e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
+		}
 	}
 	if e.closing && e.alive() == 0 {
 		e.finalize(now)

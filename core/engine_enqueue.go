@@ -146,7 +146,7 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 			return err
 		}
 	}
-	if o.id == 0 {
+	if o.owner.ID == 0 {
 		return ErrClosed
 	}
 	return nil
@@ -191,7 +191,7 @@ func (e *engine) oldest(lane, class uint8) *Operation {
 	for _, p := range e.index.pages[at:] {
 		for i := max(from, p.first) - p.first; i < idBlock; i++ {
 			if o := p.operations[i]; o != nil && o.lane == lane && o.class == class && o.status == StatusPending {
-				q.oldest = o.id
+				q.oldest = o.owner.ID
 				return o
 			}
 		}

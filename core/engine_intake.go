@@ -78,7 +78,7 @@ func (in *intake) number(o *Operation) {
 		in.id = in.lastID - idBlock
 	}
 	in.id++
-	o.id = in.id
+	o.owner.ID = in.id
 	o.status = StatusPending
 	in.rooms[in.place(o.lane, o.class)].accepted++
 }

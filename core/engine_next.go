@@ -177,7 +177,7 @@ func (e *engine) limitTrials(now int64) {
 			continue
 		}
 		limit := c.Limit
-		if v := c.trialOn.look(now, 0); v.holds {
+		if v := look(c.trialOn, now, 0); v.holds {
 			if limit == 0 || limit > c.Trials {
 				limit = c.Trials
 			}
@@ -213,10 +213,15 @@ func (e *engine) leaveQueue(o *Operation) {
 
 func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule {
 	return rule{
-		cancelOn: e.ledger.condition(cancelOn, e, false),
-		deferOn:  e.ledger.condition(deferOn, e, false),
+		cancelOn: e.gate(cancelOn, false),
+		deferOn:  e.gate(deferOn, false),
 		maxDefer: int64(maxDefer),
 	}
+}
+
+// gate makes a gate that wakes the engine, or returns nil.
+func (e *engine) gate(pattern string, eager bool) *Gate {
+	return e.scope.Engine().Gate(pattern, engineWaker{e}, eager)
 }
 
 // rulesOf are the rules for items of a class in a lane.
@@ -227,13 +232,13 @@ func (e *engine) rulesOf(lane, class uint8) [3]*rule {
 // refuses reports whether a signal may refuse items of a class in a lane; refusal says for
 // certain.
 func (e *engine) refuses(lane, class uint8) bool {
-	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds() || e.classes[class].cancelOn.holds()
+	return e.rules.cancelOn.Shut() || e.lanes[lane].cancelOn.Shut() || e.classes[class].cancelOn.Shut()
 }
 
 // refusal returns the error if a signal refuses items of a class in a lane, or nil.
 func (e *engine) refusal(lane, class uint8, now int64) error {
 	for _, r := range e.rulesOf(lane, class) {
-		if v := r.cancelOn.look(now, 0); v.holds {
+		if v := look(r.cancelOn, now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
 	}
@@ -243,7 +248,7 @@ func (e *engine) refusal(lane, class uint8, now int64) error {
 // defers reports whether a signal may hold up items of a class in a lane; undeferred says
 // for certain.
 func (e *engine) defers(lane, class uint8) bool {
-	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds() || e.classes[class].deferOn.holds()
+	return e.rules.deferOn.Shut() || e.lanes[lane].deferOn.Shut() || e.classes[class].deferOn.Shut()
 }
 
 // undeferred returns the operation that is to start when o is next and DeferOn may hold. If no
@@ -252,7 +257,7 @@ func (e *engine) defers(lane, class uint8) bool {
 // long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
 // lane, or the class in the lane, and returns nil. mu is held.
 func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation, overdue bool) {
-	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
+	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
 	lane := o.lane
 	first := e.scheduler.earliest(o, false)
 	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {

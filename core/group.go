@@ -48,7 +48,7 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	if err != nil {
 		return 0, err
 	}
-	return o.id, nil
+	return o.owner.ID, nil
 }
 
 // Submit is Enqueue for callers that also want to know how one operation of the group ended:
@@ -65,7 +65,7 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
 	t.body, t.marks = t, grouped
 	if g.c.key != nil {
-		t.key = g.c.key(item)
+		t.owner.Key = g.c.key(item)
 	}
 	deadline, _ := g.ctx.Deadline()
 	t.base = baseOf(ctx, deadline)

@@ -21,7 +21,7 @@ func TestIndex(t *testing.T) {
 				if random.IntN(20) == 0 {
 					next += 1 << random.IntN(20) // other coordinators take ids as well
 				}
-				o := &Operation{id: next}
+				o := &Operation{owner: Owner{ID: next}}
 				x.put(o)
 				model[next] = o
 				ids = append(ids, next)
@@ -72,7 +72,7 @@ func checkWalk(t *testing.T, x *index, want []OperationID) {
 			var ids []OperationID
 			for _, o := range p.operations {
 				if o != nil {
-					ids = append(ids, o.id)
+					ids = append(ids, o.owner.ID)
 				}
 			}
 			if len(ids) != p.n || p.n == 0 {
@@ -100,7 +100,7 @@ func TestIndexDoesNotGrowWithTraffic(t *testing.T) {
 		var x index
 		var live []*Operation
 		for id := OperationID(1); id < 200_000; id++ {
-			o := &Operation{id: id}
+			o := &Operation{owner: Owner{ID: id}}
 			x.put(o)
 			if live = append(live, o); len(live) > most || id > 100_000 && len(live) > 200 {
 				x.remove(live[0])

@@ -113,11 +113,11 @@ func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool, now int6
 func (b *board) push(o *Operation) {
 	b.advance(o.enqueued)
 	l, _ := b.count(o, 1)
-	if !b.keyed || o.key == "" {
+	if !b.keyed || o.owner.Key == "" {
 		l.join(o)
 		return
 	}
-	k := b.keys.obtain(o.key, len(b.lanes))
+	k := b.keys.obtain(o.owner.Key, len(b.lanes))
 	k.pending++
 	o.turn = &k.turns[o.lane]
 	b.keyChanged(k)
@@ -388,7 +388,7 @@ func (b *board) back(now int64, before uint8) (first *Operation, aged bool) {
 		case o == nil:
 		case i <= int(before):
 			return o, false
-		case b.ageing > 0 && b.sinceAge >= agedTurn-1 && now-o.rest.Load().wanted >= b.ageing && (first == nil || o.rest.Load().wanted < first.rest.Load().wanted):
+		case b.ageing > 0 && b.sinceAge >= agedTurn-1 && now-o.rare.Load().wanted >= b.ageing && (first == nil || o.rare.Load().wanted < first.rare.Load().wanted):
 			first, aged = o, true
 		}
 	}

@@ -102,7 +102,7 @@ func (w *window) pin(o *Operation, limit int) bool {
 
 // unpin takes a pin away and reports whether the operation is to be evicted now.
 func (w *window) unpin(o *Operation) (evict bool) {
-	d := o.rest.Load()
+	d := o.rare.Load()
 	d.pins--
 	if d.pins > 0 {
 		return false
@@ -123,26 +123,25 @@ type echoes struct {
 
 // echo does not refer to its operation, and so to its item, result and context.
 type echo struct {
-	ownFacts
-	key    string
+	Past
 	status Status
 	err    error
 	at     int64
 }
 
-// add remembers an operation that has been evicted, with the signals it had. There is room.
-func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
+// add remembers an operation that has been evicted, with what its owner was. There is room.
+func (e *echoes) add(o *Operation, last *Past, now int64) {
 	if e.limit > 0 {
 		p := e.push() // a whole echo that is copied costs more
-		p.ownFacts, p.key, p.status, p.err, p.at = facts, o.key, o.status, o.err, now
+		p.Past, p.status, p.err, p.at = *last, o.status, o.err, now
 	}
 }
 
-// makeRoom makes room for one more. It returns the facts of the echo that had to go.
-func (e *echoes) makeRoom(now int64) (spent ownFacts) {
+// makeRoom makes room for one more. It returns the owner of the echo that had to go.
+func (e *echoes) makeRoom(now int64) (spent Past) {
 	e.expire(now)
 	if e.n > 0 && e.n == e.limit {
-		spent = e.get(0).ownFacts
+		spent = e.get(0).Past
 		e.drop()
 	}
 	return spent
@@ -194,13 +193,24 @@ func (x *index) get(id OperationID) *Operation {
 // put adds an operation whose id is greater than all that were put before.
 func (x *index) put(o *Operation) {
 	last := len(x.pages) - 1
-	if last < 0 || x.pages[last].first != pageOf(o.id) {
+	if last < 0 || x.pages[last].first != pageOf(o.owner.ID) {
 		x.pages, last = append(x.pages, x.empty()), last+1
-		x.pages[last].first = pageOf(o.id)
+		x.pages[last].first = pageOf(o.owner.ID)
 	}
-	x.pages[last].operations[(o.id-1)%idBlock] = o
+	x.pages[last].operations[(o.owner.ID-1)%idBlock] = o
 	x.pages[last].n++
-	x.newest = o.id
+	x.newest = o.owner.ID
+}
+
+// owners yields the owners of all operations.
+func (x *index) owners(yield func(*Owner) bool) {
+	for _, p := range x.pages {
+		for _, o := range p.operations {
+			if o != nil && !yield(&o.owner) {
+				return
+			}
+		}
+	}
 }
 
 func (x *index) empty() *page {
@@ -213,9 +223,9 @@ func (x *index) empty() *page {
 }
 
 func (x *index) remove(o *Operation) {
-	at, _ := x.find(o.id)
+	at, _ := x.find(o.owner.ID)
 	p := x.pages[at]
-	p.operations[(o.id-1)%idBlock] = nil
+	p.operations[(o.owner.ID-1)%idBlock] = nil
 	if p.n--; p.n > 0 {
 		return
 	}
