@@ -69,16 +69,16 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 				}
 			}
 		}
-		if o.marks&roomless != 0 && !e.admit(o) {
-			continue // admit has collected arrivals: ask again
-		}
 		if refused != nil {
-			e.withdraw(o, StatusRefused, refused, now)
+			e.endUnstarted(o, StatusRefused, refused, now)
 			continue
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
-			e.withdraw(o, StatusCancelled, g.halted, now)
+			e.endUnstarted(o, StatusCancelled, g.halted, now)
 			continue
+		}
+		if o.marks&roomless != 0 && !e.admit(o) {
+			continue // admit has collected arrivals: ask again
 		}
 		if overdue {
 			o.marks |= forced
@@ -233,6 +233,18 @@ func (e *engine) rulesOf(lane, class uint8) [3]*rule {
 // certain.
 func (e *engine) refuses(lane, class uint8) bool {
 	return e.rules.cancelOn.Shut() || e.lanes[lane].cancelOn.Shut() || e.classes[class].cancelOn.Shut()
+}
+
+// refusing reports whether a signal may refuse items of some lane or class.
+func (e *engine) refusing() bool {
+	some := e.rules.cancelOn.Shut()
+	for i := range e.lanes {
+		some = some || e.lanes[i].cancelOn.Shut()
+	}
+	for i := range e.classes {
+		some = some || e.classes[i].cancelOn.Shut()
+	}
+	return some
 }
 
 // refusal returns the error if a signal refuses items of a class in a lane, or nil.

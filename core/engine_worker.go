@@ -65,7 +65,14 @@ func (e *engine) wake() {
 		e.grant()
 	}
 	e.wakeLocked()
-	e.unlock()
+	if !e.ruled || !e.turnAway(now) {
+		e.unlock()
+		return
+	}
+	out := new(engineEffects)
+	e.out, *out = *out, e.out
+	e.mu.Unlock()
+	go e.settle(out) // calls OnDone, which must not delay who has raised the signal, nor find its locks held
 }
 
 // work is a worker, started with the token. It runs operations one after the
