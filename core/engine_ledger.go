@@ -204,7 +204,7 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 		return func() {}
 	}
 	mu.Lock()
-	if o.status&(StatusRunning|StatusSuspended) == 0 {
+	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		mu.Unlock()
 		return func() {}
 	}
@@ -214,7 +214,7 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 		s.block(&n, o.id, BlockedDepth)
 		return func() {}
 	}
-	o.marks |= holding
+	o.sched.Flags |= holding
 	own := fact{name: n.name, key: o.key, operation: o.id, source: &l.source, more: &more{held: true}}
 	h := s.hold(own, lease)
 	h.owner = o

@@ -32,7 +32,7 @@ func (o *Operation) Lane() string {
 	if o == nil {
 		return ""
 	}
-	return o.engine.lanes[o.lane].Name
+	return o.engine.lanes[o.sched.Lane].Name
 }
 
 // SetKey changes what the operation is about, for its snapshots and for the signals it
@@ -225,7 +225,7 @@ func (o *Operation) Charge(calls, cost int) {
 	e := o.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if o.status&(StatusRunning|StatusSuspended) == 0 {
+	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
 	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())

@@ -75,7 +75,7 @@ func (c *operationContext) real() *cancellation {
 	real := c.made()
 	switch {
 	case real != nil:
-	case c.status&StatusFinished != 0:
+	case (*Operation)(c).status()&StatusFinished != 0:
 		real = ended
 	default:
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
@@ -139,7 +139,7 @@ func (c *operationContext) Err() error {
 func (c *operationContext) runs() bool {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	return c.status&StatusFinished == 0 && c.engine.opts.Timeout == 0 && c.context.CompareAndSwap(nil, asked)
+	return (*Operation)(c).status()&StatusFinished == 0 && c.engine.opts.Timeout == 0 && c.context.CompareAndSwap(nil, asked)
 }
 
 func (c *operationContext) Value(key any) any {
@@ -241,7 +241,7 @@ func (o *Operation) traced() *traced {
 // traceEnd ends the task of an operation that has ended or was not accepted.
 func (o *Operation) traceEnd(how string) {
 	if t := o.traced(); t != nil {
-		if o.status != StatusSucceeded {
+		if o.status() != StatusSucceeded {
 			trace.Log(t.holder, "ended", how)
 		}
 		t.task.End()
@@ -252,7 +252,7 @@ func (o *Operation) traceEnd(how string) {
 func (o *Operation) traceBody() error {
 	ctx := (*operationContext)(o)
 	if t := o.traced(); t != nil && t.waits {
-		trace.Log(ctx, "waited", time.Duration(o.started-o.enqueued).String())
+		trace.Log(ctx, "waited", time.Duration(o.started-o.sched.Enqueued).String())
 	}
 	defer trace.StartRegion(ctx, o.engine.name+": body").End()
 	return o.body.run(ctx)
