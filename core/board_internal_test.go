@@ -10,7 +10,7 @@ import (
 )
 
 func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
-	return int(o.lane), int(o.class), o.owner.Key, o.enqueued
+	return int(o.sched.Lane), int(o.sched.Class), o.owner.Key, o.sched.Enqueued
 }
 
 func (o *Operation) Cost() int64 { return o.cost() }
@@ -116,7 +116,7 @@ func described(o *Operation) string {
 	if o == nil {
 		return "none"
 	}
-	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.owner.ID, o.lane, o.class, o.owner.Key, o.enqueued)
+	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.owner.ID, o.sched.Lane, o.sched.Class, o.owner.Key, o.sched.Enqueued)
 }
 
 func (d *boardDriver) same(what string, got, want *Operation) {
@@ -225,7 +225,7 @@ func (d *boardDriver) step() {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
 			d.b.suspend(o)
-			o.status = StatusSuspended
+			o.setStatus(StatusSuspended)
 			m.Suspend(o)
 		}
 	case n < 88:
@@ -242,7 +242,7 @@ func (d *boardDriver) step() {
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
 			if r.IntN(2) == 0 {
-				o = m.Oldest(int(o.lane), int(o.class))
+				o = m.Oldest(int(o.sched.Lane), int(o.sched.Class))
 			}
 			d.remove(o)
 		}
@@ -250,8 +250,8 @@ func (d *boardDriver) step() {
 		if len(m.Waiting) > 0 {
 			o := m.Waiting[r.IntN(len(m.Waiting))]
 			d.remove(o)
-			if o.marks = 0; r.IntN(3) > 0 { // there is room
-				o.status = StatusPending
+			if o.sched.Flags = 0; r.IntN(3) > 0 { // there is room
+				o.setStatus(StatusPending)
 				d.logf("let in %s", described(o))
 				d.b.push(o)
 				m.Push(o)
@@ -282,7 +282,7 @@ func (d *boardDriver) goOn() {
 	}
 	d.b.unwant(o)
 	d.b.resume(o)
-	o.status = StatusRunning
+	o.setStatus(StatusRunning)
 	d.model.Resume(o, aged)
 }
 
@@ -292,28 +292,32 @@ func (d *boardDriver) finishOne(o *Operation) {
 		d.b.unwant(o)
 	}
 	d.b.finish(o, d.now)
-	o.status = StatusSucceeded
+	o.setStatus(StatusSucceeded)
 	d.model.Finish(o, d.now)
 }
 
 func (d *boardDriver) push() {
 	d.ids++
 	o := &Operation{
-		owner: Owner{ID: d.ids}, status: StatusPending, enqueued: d.now,
-		lane: uint8(d.random.IntN(len(d.model.Limits))), class: uint8(d.random.IntN(len(d.model.Classes))),
-		finished: max(0, d.random.Int64N(12)-4), // its cost; some cost more than any burst
+		owner: Owner{ID: d.ids},
+		sched: item{
+			State: uint8(StatusPending), Enqueued: d.now,
+			Lane: uint8(d.random.IntN(len(d.model.Limits))), Class: uint8(d.random.IntN(len(d.model.Classes))),
+			Value: max(0, d.random.Int64N(12)-4), // its cost; some cost more than any burst
+		},
 	}
 	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
 		o.owner.Key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
 	}
 	if d.random.IntN(4) == 0 { // it has waited for room, or another operation came first
-		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
+		o.sched.Enqueued = max(1, o.sched.Enqueued-d.random.Int64N(20))
 	}
 	push := d.model.Push
 	if d.random.IntN(3) == 0 {
-		o.marks, o.status, push = roomless, 0, d.model.Wait
+		o.sched.Flags, push = roomless, d.model.Wait
+		o.setStatus(0)
 	}
-	d.logf("push %s, without room %t", described(o), o.status == 0)
+	d.logf("push %s, without room %t", described(o), o.status() == 0)
 	d.b.push(o)
 	push(o)
 }
@@ -321,14 +325,15 @@ func (d *boardDriver) push() {
 func (d *boardDriver) start(o *Operation, aged bool) {
 	d.logf("start %s, aged %t", described(o), aged)
 	d.b.start(o, d.now)
-	o.marks, o.status = 0, StatusRunning
+	o.sched.Flags = 0
+	o.setStatus(StatusRunning)
 	d.model.Start(o, aged, d.now)
 }
 
 func (d *boardDriver) remove(o *Operation) {
 	d.logf("remove %s", described(o))
 	d.b.remove(o, d.now)
-	o.status = StatusCancelled
+	o.setStatus(StatusCancelled)
 	d.model.Remove(o, d.now)
 }
 

@@ -49,7 +49,7 @@ func (x *explainer) explain(o *Operation) {
 	e := o.engine
 	e.lockFresh()
 	now := e.clock.now()
-	status := o.status
+	status := o.status()
 	if x.Operation == 0 {
 		x.Operation, x.Status, x.Time = o.owner.ID, status, e.clock.wall(now)
 	}
@@ -78,14 +78,14 @@ func (x *explainer) pending(o *Operation, now int64) {
 	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.n < e.limit && e.full() {
 		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended}, nil)
 	}
-	if o.turn != nil {
-		k := o.turn.key
-		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
+	if o.sched.turn != nil {
+		k := o.sched.turn.key
+		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.sched.turn != nil && other.sched.turn.key == k })
 	}
 
 	x.rates(o, now)
 	resumed := look(e.resumeOn, now, 0).signal.Seq
-	for _, r := range e.rulesOf(o.lane, o.class) {
+	for _, r := range e.rulesOf(o.sched.Lane, o.sched.Class) {
 		for s, until := range r.cancelOn.Engine().Standing(now, maxExplained) {
 			x.add(o, e.heldUp(ReasonRefused, s, until), nil)
 		}
@@ -102,9 +102,9 @@ func (x *explainer) pending(o *Operation, now int64) {
 		}
 	}
 
-	r, first := Reason{Kind: ReasonPriority, Lane: e.lanes[o.lane].Name}, (*Operation)(nil)
+	r, first := Reason{Kind: ReasonPriority, Lane: e.lanes[o.sched.Lane].Name}, (*Operation)(nil)
 	e.intake.mu.Lock()
-	for lane := range o.lane {
+	for lane := range o.sched.Lane {
 		for class := range e.classes {
 			r.Ahead += e.pendingIn(int(lane), class)
 			first = cmp.Or(first, e.scheduler.lanes[lane].lines[class].head)
@@ -113,11 +113,11 @@ func (x *explainer) pending(o *Operation, now int64) {
 	e.intake.mu.Unlock()
 	x.behind(o, r, first)
 	r, first = Reason{Kind: ReasonOrder}, nil
-	for other := o.prev; other != nil; other = other.prev {
+	for other := o.sched.prev; other != nil; other = other.sched.prev {
 		r.Ahead++
 		first = other
 	}
-	switch t := o.turn; {
+	switch t := o.sched.turn; {
 	case t == nil:
 	case t.up == o: // other keys take their turns first
 		r.Ahead = 0
@@ -144,12 +144,12 @@ func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
 // rates adds when there are tokens for o. mu of its engine is held.
 func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
-	class := &e.classes[o.class]
-	if at := e.nextTokens(o.class); at > now {
+	class := &e.classes[o.sched.Class]
+	if at := e.nextTokens(o.sched.Class); at > now {
 		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.wall(at)}, nil)
 	}
-	if b := &e.scheduler; b.rated != nil && o.turn != nil {
-		if k := b.rated.known[o.turn.key.text]; k.in == &b.rated.parked && k.at > now {
+	if b := &e.scheduler; b.rated != nil && o.sched.turn != nil {
+		if k := b.rated.known[o.sched.turn.key.text]; k.in == &b.rated.parked && k.at > now {
 			x.add(o, Reason{Kind: ReasonRate, Key: k.text, Expires: e.clock.wall(k.at)}, nil)
 		}
 	}
@@ -162,10 +162,10 @@ func (x *explainer) rates(o *Operation, now int64) {
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
 	running := e.running.appendTo(nil)
-	lane, class := &e.lanes[o.lane], &e.classes[o.class]
+	lane, class := &e.lanes[o.sched.Lane], &e.classes[o.sched.Class]
 	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
-	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane })
-	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.classes[o.class].limit, running, func(other *Operation) bool { return other.class == o.class })
+	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.sched.Lane == o.sched.Lane })
+	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.classes[o.sched.Class].limit, running, func(other *Operation) bool { return other.sched.Class == o.sched.Class })
 }
 
 // taken adds a reason if as many operations as limit use a resource. The holder is the operation

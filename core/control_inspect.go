@@ -242,7 +242,7 @@ func (c Control) Evict(id OperationID) bool {
 	e.lockFresh()
 	defer e.unlock()
 	o := e.index.get(id)
-	if o == nil || o.status&StatusFinished == 0 {
+	if o == nil || o.status()&StatusFinished == 0 {
 		return false
 	}
 	e.window.remove(o)
@@ -346,18 +346,18 @@ func (e *engine) owners() (all []*Owner) {
 
 // changed returns when the status of the operation changed last.
 func (o *Operation) changed() int64 {
-	if o.status&StatusFinished != 0 {
-		return o.finished
+	if o.status()&StatusFinished != 0 {
+		return o.sched.Value
 	}
-	return max(o.enqueued, o.started)
+	return max(o.sched.Enqueued, o.started)
 }
 
 // selects reports whether q selects o; it does not look at signals. engine.mu is held.
 func (q *OperationQuery) selects(o *Operation) bool {
 	e := o.engine
-	return (q.Status == 0 || q.Status&o.status != 0) &&
-		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
-		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
+	return (q.Status == 0 || q.Status&o.status() != 0) &&
+		(q.Lane == "" || q.Lane == e.lanes[o.sched.Lane].Name) &&
+		(q.Class == "" || q.Class == e.classes[o.sched.Class].Name) &&
 		(q.Within <= 0 || e.clock.now()-o.changed() <= int64(q.Within)) &&
 		(q.Key == "" || q.Key == o.Key())
 }

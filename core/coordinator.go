@@ -128,7 +128,7 @@ type source[In, Out any] struct {
 
 func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 	t := &task[In, Out]{in: in}
-	t.body, t.marks = t, m
+	t.body, t.sched.Flags = t, m
 	if s.key != nil {
 		t.owner.Key = s.key(in)
 	}

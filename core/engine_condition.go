@@ -38,7 +38,7 @@ func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due
 	v, due = look(r.deferOn, now, resumed), never
 	v.holds = v.holds && v.signal.Seq >= resumed
 	if r.maxDefer >= 0 && !v.held {
-		due = later(max(o.enqueued, v.since), r.maxDefer)
+		due = later(max(o.sched.Enqueued, v.since), r.maxDefer)
 	}
 	return v, due
 }

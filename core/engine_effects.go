@@ -175,7 +175,7 @@ func (e *engine) toldAll(out *engineEffects, counter *int, all []told) {
 	*counter -= len(all)
 	if counter == &e.telling {
 		for _, t := range all {
-			t.operation.marks &^= untold
+			t.operation.sched.Flags &^= untold
 			e.answer(t.operation)
 		}
 		e.breakCircle(e.clock.now()) // nothing has looked for circles while OnDone ran

@@ -23,9 +23,9 @@ func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	for _, o := range alive {
 		switch {
 		case g != nil && groupOf(o) != g:
-		case o.status&status != 0:
+		case o.status()&status != 0:
 			e.cancel(o, cause)
-		case g != nil && o.marks&roomless != 0:
+		case g != nil && o.sched.Flags&roomless != 0:
 			e.endUnstarted(o, StatusCancelled, cause, e.clock.now())
 		}
 	}
@@ -34,7 +34,7 @@ func (e *engine) cancelLocked(status Status, g *group, cause error) {
 // cancel cancels an operation that has not ended. If it has started, its context ends; else it does
 // not start. mu is held.
 func (e *engine) cancel(o *Operation, cause error) {
-	if o.status == StatusPending {
+	if o.status() == StatusPending {
 		e.withdraw(o, StatusCancelled, cause, e.clock.now())
 		return
 	}
@@ -54,17 +54,17 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 	c := e.clock
 	s := Snapshot{
 		ID:       o.owner.ID,
-		Lane:     e.lanes[o.lane].Name,
-		Class:    e.classes[o.class].Name,
-		Status:   o.status,
-		Enqueued: c.wall(o.enqueued),
+		Lane:     e.lanes[o.sched.Lane].Name,
+		Class:    e.classes[o.sched.Class].Name,
+		Status:   o.status(),
+		Enqueued: c.wall(o.sched.Enqueued),
 		Started:  c.wall(o.started),
 		Err:      o.err,
 	}
-	if o.status&StatusFinished != 0 {
-		s.Finished = c.wall(o.finished)
+	if o.status()&StatusFinished != 0 {
+		s.Finished = c.wall(o.sched.Value)
 	}
-	if o.status != StatusSucceeded {
+	if o.status() != StatusSucceeded {
 		s.Item = o.body.item()
 	}
 	if d := o.rare.Load(); d != nil && d.suspension != nil {
@@ -84,18 +84,19 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 
 // retire records the end of an operation and puts it into the window. mu is held.
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
-	o.status, o.err, o.finished = status, err, now
+	o.setStatus(status)
+	o.err, o.sched.Value = err, now
 	if trace.IsEnabled() {
 		o.traceEnd(status.String())
 	}
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {
-		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
+		if o.done != nil || len(e.flushes) > 0 || o.sched.Flags&(awaitedOwn|grouped) != 0 {
 			e.answer(o)
 		}
 	} else {
 		e.telling++
-		o.marks |= untold
+		o.sched.Flags |= untold
 		s := e.snapshot(o)
 		s.Item = o.body.item()
 		e.out.done = append(e.out.done, told{o, s, e.onDone})
@@ -115,7 +116,7 @@ func (e *engine) answer(o *Operation) {
 	if g := groupOf(o); g != nil {
 		g.ended(o)
 	}
-	if o.marks&awaitedOwn != 0 {
+	if o.sched.Flags&awaitedOwn != 0 {
 		e.endWaits(e.awaited[o])
 		delete(e.awaited, o)
 	}
@@ -159,10 +160,10 @@ func (e *engine) tidy() {
 // forget drops an operation that has left the window. mu is held.
 func (e *engine) forget(o *Operation, now int64) {
 	e.index.remove(o)
-	if o.status != StatusSucceeded {
+	if o.status() != StatusSucceeded {
 		o.body.discard() // the item was visible until now
 	}
-	if o.marks&watched == 0 {
+	if o.sched.Flags&watched == 0 {
 		o.body.forget()
 	}
 	if len(e.final) > 0 {
@@ -188,7 +189,7 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.retire(o, status, err, now)
 	// The next item of its key may be able to start now. And the next item behind a deferred one
 	// may be refused by its class.
-	if o.class > 0 || e.scheduler.rated != nil || e.partRuled {
+	if o.sched.Class > 0 || e.scheduler.rated != nil || e.partRuled {
 		e.wakeLocked()
 	}
 }
@@ -215,7 +216,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		e.collect()
 	}
 	e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
-	if o.status == StatusSuspended {
+	if o.status() == StatusSuspended {
 		e.abandonWaits(o)
 	} else {
 		e.running.remove(o)
@@ -238,7 +239,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 			err = cause // says more
 		}
 	}
-	if o.marks&holding != 0 {
+	if o.sched.Flags&holding != 0 {
 		e.scope.Engine().Release(&o.owner, &e.out.after)
 	}
 	e.retire(o, status, err, now)
@@ -291,7 +292,7 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 	defer e.unlock()
 	e.collect()
 	o := e.index.get(id)
-	if o == nil || o.status&StatusAlive == 0 {
+	if o == nil || o.status()&StatusAlive == 0 {
 		return false
 	}
 	e.cancel(o, cmp.Or(cause, ErrCancelled))
@@ -300,8 +301,8 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 
 // countTimes counts how long an operation that ends now has waited and run. mu is held.
 func (e *engine) countTimes(o *Operation, now int64) {
-	e.times.Add(2*int(o.lane), o.started-o.enqueued, now-o.started, now)
-	if o.class > 0 {
-		e.times.Add(2*(len(e.lanes)+int(o.class)-1), o.started-o.enqueued, now-o.started, now)
+	e.times.Add(2*int(o.sched.Lane), o.started-o.sched.Enqueued, now-o.started, now)
+	if o.sched.Class > 0 {
+		e.times.Add(2*(len(e.lanes)+int(o.sched.Class)-1), o.started-o.sched.Enqueued, now-o.started, now)
 	}
 }

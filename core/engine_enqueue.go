@@ -22,18 +22,18 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.reject(d.err)
 	}
-	o.engine, o.lane, o.class, o.finished = e, d.lane, d.class, d.cost
+	o.engine, o.sched.Lane, o.sched.Class, o.sched.Value = e, d.lane, d.class, d.cost
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
 	}
 	if trace.IsEnabled() {
 		o.base = e.traceOf(ctx, o.base)
 	}
-	o.enqueued = e.clock.now()
-	if e.ruled && e.refuses(o.lane, o.class) {
+	o.sched.Enqueued = e.clock.now()
+	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) {
 		e.lockFresh() // when operations leave the window, their signals leave too
 		e.mu.Unlock()
-		if err := e.refusal(o.lane, o.class, o.enqueued); err != nil {
+		if err := e.refusal(o.sched.Lane, o.sched.Class, o.sched.Enqueued); err != nil {
 			o.traceEnd("rejected")
 			return e.reject(err)
 		}
@@ -47,7 +47,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		return e.reject(err)
 	}
 	e.wakeForArrival()
-	if e.ruled && e.refuses(o.lane, o.class) { // the signal came after the check above: its turnAway may have missed o
+	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) { // the signal came after the check above: its turnAway may have missed o
 		e.wake()
 	}
 	if trace.IsEnabled() {
@@ -70,16 +70,16 @@ func (e *engine) tracePending(o *Operation) {
 	e.lockFresh()
 	var why string
 	switch {
-	case o.status != StatusPending:
+	case o.status() != StatusPending:
 	case e.paused:
 		why = "the coordinator is paused"
 	case e.full():
 		why = "all slots are taken"
-	case e.ruled && e.defers(o.lane, o.class):
+	case e.ruled && e.defers(o.sched.Lane, o.sched.Class):
 		why = "a signal defers it"
-	case o.turn != nil && o.turn.key.running >= e.opts.MaxPerKey:
+	case o.sched.turn != nil && o.sched.turn.key.running >= e.opts.MaxPerKey:
 		why = "its key is busy"
-	case e.nextTokens(o.class) > e.clock.now():
+	case e.nextTokens(o.sched.Class) > e.clock.now():
 		why = "its class has no tokens"
 	case !e.scheduler.fits(o):
 		why = "its lane or its class is full"
@@ -169,8 +169,8 @@ func (e *engine) unwelcome(o *Operation) error {
 	if g := groupOf(o); g != nil && (g.halted != nil || g.ctx.Err() != nil) {
 		return cmp.Or(g.halted, context.Cause(g.ctx))
 	}
-	if e.ruled && e.refuses(o.lane, o.class) {
-		return e.refusal(o.lane, o.class, e.clock.now())
+	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) {
+		return e.refusal(o.sched.Lane, o.sched.Class, e.clock.now())
 	}
 	return nil
 }
@@ -186,10 +186,10 @@ func (e *engine) turnAway(now int64) (some bool) {
 	waiting := e.scheduler.all()
 	slices.SortFunc(waiting, byID) // first come those that wait for room, so that none is accepted when the others go
 	for _, o := range waiting {
-		if e.paused && o.marks&roomless == 0 || !e.refuses(o.lane, o.class) {
+		if e.paused && o.sched.Flags&roomless == 0 || !e.refuses(o.sched.Lane, o.sched.Class) {
 			continue
 		}
-		if err := e.refusal(o.lane, o.class, now); err != nil {
+		if err := e.refusal(o.sched.Lane, o.sched.Class, now); err != nil {
 			e.endUnstarted(o, StatusRefused, err, now)
 			some = true
 		}
@@ -199,7 +199,7 @@ func (e *engine) turnAway(now int64) (some bool) {
 
 // endUnstarted ends a pending operation, or a wait for room with that error. mu is held.
 func (e *engine) endUnstarted(o *Operation, status Status, err error, now int64) {
-	if o.marks&roomless == 0 {
+	if o.sched.Flags&roomless == 0 {
 		e.withdraw(o, status, err, now)
 		return
 	}
@@ -227,7 +227,7 @@ func (e *engine) squeeze(o *Operation) error {
 	if !e.opts.DropOldest {
 		return ErrFull
 	}
-	oldest := e.oldest(o.lane, o.class)
+	oldest := e.oldest(o.sched.Lane, o.sched.Class)
 	if oldest == nil {
 		return ErrFull
 	}
@@ -246,7 +246,7 @@ func (e *engine) oldest(lane, class uint8) *Operation {
 	at, _ := e.index.find(from)
 	for _, p := range e.index.pages[at:] {
 		for i := max(from, p.first) - p.first; i < idBlock; i++ {
-			if o := p.operations[i]; o != nil && o.lane == lane && o.class == class && o.status == StatusPending {
+			if o := p.operations[i]; o != nil && o.sched.Lane == lane && o.sched.Class == class && o.status() == StatusPending {
 				q.oldest = o.owner.ID
 				return o
 			}
@@ -305,8 +305,8 @@ type waitingRoom struct {
 // waitForRoom lets an operation wait for room. When the wait is over, because it was accepted or
 // the intake has ended, its channel done is closed, if it has one. mu is held.
 func (e *engine) waitForRoom(o *Operation) {
-	o.marks |= roomless
-	q := &e.queues[e.intake.place(o.lane, o.class)]
+	o.sched.Flags |= roomless
+	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
 	q.n++
 	*q.waiters.push() = o
 	e.scheduler.push(o)
@@ -314,7 +314,7 @@ func (e *engine) waitForRoom(o *Operation) {
 
 // giveUpRoom gives up a wait for room. It returns false if the wait has ended already. mu is held.
 func (e *engine) giveUpRoom(o *Operation) bool {
-	if o.marks&roomless == 0 {
+	if o.sched.Flags&roomless == 0 {
 		return false
 	}
 	e.scheduler.remove(o, e.clock.now())
@@ -324,15 +324,15 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 
 // endRoomWait ends the wait of an operation that has left the scheduler. mu is held.
 func (e *engine) endRoomWait(o *Operation) {
-	o.marks &^= roomless
+	o.sched.Flags &^= roomless
 	if o.done != nil {
 		e.out.close(o.done)
 		o.done = nil
 	}
-	q := &e.queues[e.intake.place(o.lane, o.class)]
+	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
 	if q.n--; q.waiters.n > 2*q.n { // rarely, because this looks at all waiters
 		for range q.waiters.n {
-			if o := q.take(); o.marks&roomless != 0 {
+			if o := q.take(); o.sched.Flags&roomless != 0 {
 				*q.waiters.push() = o
 			}
 		}
@@ -352,7 +352,7 @@ func (e *engine) letIn(place int) {
 	in.mu.Lock()
 	e.refresh()
 	for q.n > 0 && !in.rooms[place].full() {
-		if o := q.take(); o.marks&roomless != 0 {
+		if o := q.take(); o.sched.Flags&roomless != 0 {
 			if err := e.unwelcome(o); err != nil {
 				e.endUnstarted(o, StatusRefused, err, 0)
 				continue
@@ -453,7 +453,7 @@ const (
 // yieldForRoom lets others run, in case a worker makes room in a short queue meanwhile. That costs less
 // than to wait for room and to be woken.
 func (e *engine) yieldForRoom(o *Operation) {
-	limit := e.intake.rooms[e.intake.place(o.lane, o.class)].limit
+	limit := e.intake.rooms[e.intake.place(o.sched.Lane, o.sched.Class)].limit
 	if start := yieldClock.now(); limit <= yieldRoom && allYields.pay(start) {
 		runtime.Gosched()
 		allYields.note(start, yieldClock.now(), limit)

@@ -119,8 +119,8 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		waits = r.Ahead > 0
 		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
-		waits = a.room.marks&roomless != 0
-		r.Lane, r.Class = e.lanes[a.room.lane].Name, e.classes[a.room.class].Name
+		waits = a.room.sched.Flags&roomless != 0
+		r.Lane, r.Class = e.lanes[a.room.sched.Lane].Name, e.classes[a.room.sched.Class].Name
 	}
 	if started := e.started(); holder == nil {
 		if i := slices.IndexFunc(started, waited); i >= 0 {

@@ -34,7 +34,7 @@ type group struct {
 
 // groupOf returns the group of an operation, or nil.
 func groupOf(o *Operation) *group {
-	if o.marks&grouped == 0 {
+	if o.sched.Flags&grouped == 0 {
 		return nil
 	}
 	return o.body.(interface{ of() *group }).of()
@@ -120,7 +120,7 @@ func (g *group) wait(by *Operation) error {
 	case g.left.CompareAndSwap(0, overBit) || g.left.Load() >= overBit:
 		e.mu.Unlock()
 		return nil
-	case by != nil && by.status&StatusAlive != 0:
+	case by != nil && by.status()&StatusAlive != 0:
 		return e.awaitOwn(context.Background(), by, on, false)
 	}
 	idle := make(chan struct{})
@@ -162,14 +162,14 @@ func (g *group) leave() {
 // ended records the end of an operation of the group. The engine's mu is held.
 func (g *group) ended(o *Operation) {
 	defer g.leave()
-	if o.status == StatusSucceeded {
+	if o.status() == StatusSucceeded {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	stopped := g.halted != nil || g.ctx.Err() != nil
 	switch err := o.err; {
-	case o.status == StatusCancelled && stopped:
+	case o.status() == StatusCancelled && stopped:
 		g.cut = true
 		if len(g.late) < maxErrors {
 			g.late = append(g.late, err)

@@ -79,8 +79,8 @@ func (in *intake) number(o *Operation) {
 	}
 	in.id++
 	o.owner.ID = in.id
-	o.status = StatusPending
-	in.rooms[in.place(o.lane, o.class)].accepted++
+	o.setStatus(StatusPending)
+	in.rooms[in.place(o.sched.Lane, o.sched.Class)].accepted++
 }
 
 // offer takes an operation in if there is certainly room for it.
@@ -89,7 +89,7 @@ func (in *intake) offer(o *Operation) (err error) {
 	switch {
 	case in.closed:
 		err = ErrClosed
-	case in.rooms[in.place(o.lane, o.class)].full():
+	case in.rooms[in.place(o.sched.Lane, o.sched.Class)].full():
 		err = ErrFull
 	default:
 		in.accept(o)

@@ -19,7 +19,7 @@ func (e *engine) collect() {
 	e.refresh()
 	in.mu.Unlock()
 	for o := arrived.head; o != nil; {
-		next := o.next
+		next := o.sched.next
 		e.index.put(o)
 		e.scheduler.push(o)
 		o = next
@@ -39,7 +39,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.collect()
 		}
 		o = e.ask(now, barred)
-		if o == nil || o.marks&roomless != 0 { // arrived operations go before an operation without room
+		if o == nil || o.sched.Flags&roomless != 0 { // arrived operations go before an operation without room
 			e.collect()
 			if o = e.ask(now, barred); o == nil {
 				if e.scheduler.backs > 0 {
@@ -50,17 +50,17 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 				return nil, barred != nil && !e.partRuled && e.scheduler.rated == nil
 			}
 		}
-		if e.scheduler.backs > 0 && e.giveBack(now, o.lane) {
+		if e.scheduler.backs > 0 && e.giveBack(now, o.sched.Lane) {
 			continue
 		}
 		var refused error
 		overdue := false
 		if e.ruled {
 			e.sweep(now) // when operations leave the window, their signals leave too
-			if e.refuses(o.lane, o.class) {
-				refused = e.refusal(o.lane, o.class, now)
+			if e.refuses(o.sched.Lane, o.sched.Class) {
+				refused = e.refusal(o.sched.Lane, o.sched.Class, now)
 			}
-			if refused == nil && e.defers(o.lane, o.class) {
+			if refused == nil && e.defers(o.sched.Lane, o.sched.Class) {
 				if barred == nil {
 					barred = new(bars)
 				}
@@ -77,15 +77,15 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.endUnstarted(o, StatusCancelled, g.halted, now)
 			continue
 		}
-		if o.marks&roomless != 0 && !e.admit(o) {
+		if o.sched.Flags&roomless != 0 && !e.admit(o) {
 			continue // admit has collected arrivals: ask again
 		}
 		if overdue {
-			o.marks |= forced
+			o.sched.Flags |= forced
 			e.forced++
 		}
 		if e.scheduler.start(o, now) {
-			e.tellClass(o.class)
+			e.tellClass(o.sched.Class)
 		}
 		e.leaveQueue(o)
 		return o, false
@@ -197,10 +197,10 @@ func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspen
 
 // leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
-	place := e.intake.place(o.lane, o.class)
+	place := e.intake.place(o.sched.Lane, o.sched.Class)
 	q := &e.queues[place]
 	q.left++
-	if o.marks&roomless != 0 {
+	if o.sched.Flags&roomless != 0 {
 		e.endRoomWait(o)
 	}
 	if q.n > 0 {
@@ -270,7 +270,7 @@ func (e *engine) defers(lane, class uint8) bool {
 // lane, or the class in the lane, and returns nil. mu is held.
 func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation, overdue bool) {
 	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
-	lane := o.lane
+	lane := o.sched.Lane
 	first := e.scheduler.earliest(o, false)
 	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {
 		switch e.deferred(r, first, now, resumed) {
@@ -284,9 +284,9 @@ func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation
 	if !overdue {
 		first = e.scheduler.earliest(o, true)
 	}
-	switch e.deferred(&e.classes[first.class].rule, first, now, resumed) {
+	switch e.deferred(&e.classes[first.sched.Class].rule, first, now, resumed) {
 	case deferred:
-		barred.bar(lane, first.class, len(e.lanes))
+		barred.bar(lane, first.sched.Class, len(e.lanes))
 		return nil, false
 	case deferredTooLong:
 		return first, true
@@ -334,7 +334,8 @@ func (e *RefusedError) Error() string {
 
 // begin marks o as running. mu is held.
 func (e *engine) begin(o *Operation, now int64) {
-	o.status, o.started = StatusRunning, now
+	o.setStatus(StatusRunning)
+	o.started = now
 	e.running.push(o)
 	e.watch(o, runs)
 	e.grant() // o may have been the last pending operation that can start

@@ -52,7 +52,7 @@ func (e *engine) startWait(like bodyWait) *bodyWait {
 	if like.ends && like.done == nil {
 		like.done = make(chan struct{})
 	}
-	if o.status&StatusAlive == 0 {
+	if o.status()&StatusAlive == 0 {
 		w := new(like)
 		e.refuse(w, context.Canceled)
 		return w
@@ -86,10 +86,10 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	}
 	e.lend(d)
 	if d.giving == 1 {
-		if o.status == StatusRunning {
+		if o.status() == StatusRunning {
 			e.running.remove(o)
 			e.scheduler.suspend(o)
-			o.status = StatusSuspended
+			o.setStatus(StatusSuspended)
 		} else { // it is resuming: the goroutine that waits for the slot goes on without a slot
 			e.unsuspend(o)
 		}
@@ -138,7 +138,7 @@ func (e *engine) endWait(w *bodyWait) {
 		e.limitTrials(e.clock.now())
 	}
 	free := e.running.n < e.limit && e.scheduler.fits(o)
-	if free && o.lane <= e.undisputed() {
+	if free && o.sched.Lane <= e.undisputed() {
 		e.regain(o)
 		return
 	}
@@ -158,7 +158,7 @@ func (e *engine) regain(o *Operation) {
 	e.scheduler.resume(o)
 	e.unsuspend(o)
 	e.running.push(o)
-	o.status = StatusRunning
+	o.setStatus(StatusRunning)
 	e.watch(o, runs)
 }
 
@@ -246,7 +246,7 @@ func (e *engine) caller(ctx context.Context) (by *Operation, foreign bool) {
 	by = OperationFrom(ctx)
 	e.made().mu.Lock()
 	none := e.alive()+e.telling == 0
-	own := by != nil && by.engine == e && by.status&(StatusRunning|StatusSuspended) != 0
+	own := by != nil && by.engine == e && by.status()&(StatusRunning|StatusSuspended) != 0
 	e.mu.Unlock()
 	if own {
 		return by, false
@@ -270,9 +270,9 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 		defer e.mu.Unlock()
 		return o.err
 	}
-	if by != nil && by.status&StatusAlive != 0 {
+	if by != nil && by.status()&StatusAlive != 0 {
 		e.collect()
-		if o == by || o.status == StatusPending && o.turn != nil && e.keeps(by, o.turn.key.text) {
+		if o == by || o.status() == StatusPending && o.sched.turn != nil && e.keeps(by, o.sched.turn.key.text) {
 			e.mu.Unlock()
 			return ErrWouldDeadlock
 		}
@@ -304,7 +304,7 @@ func (e *engine) list(w *bodyWait) {
 	list := e.awaited[o]
 	if list == nil {
 		list = w.alone[:0]
-		o.marks |= awaitedOwn
+		o.sched.Flags |= awaitedOwn
 	}
 	put(&e.awaited, o, append(list, w))
 }
@@ -344,7 +344,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancel
 // keeps reports whether items of that key cannot start before the end of by. mu is
 // held.
 func (e *engine) keeps(by *Operation, key string) bool {
-	return e.opts.MaxPerKey == 1 && by.turn != nil && by.turn.key.text == key
+	return e.opts.MaxPerKey == 1 && by.sched.turn != nil && by.sched.turn.key.text == key
 }
 
 // refuse ends a wait, unless what it is for has ended. mu is held.
@@ -399,7 +399,7 @@ func (e *engine) endWaits(list []*bodyWait) {
 func (e *engine) breakCircle(now int64) {
 	for e.suspended.n > 0 && e.running.n+e.scheduler.backs+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.stuck(now) {
 		var newest *bodyWait
-		for o := e.suspended.head; o != nil; o = o.next {
+		for o := e.suspended.head; o != nil; o = o.sched.next {
 			d := o.rare.Load()
 			if d.own == 0 {
 				return
@@ -433,7 +433,7 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	e.lockFresh()
 	o := e.index.get(id)
 	if o != nil {
-		o.marks |= watched
+		o.sched.Flags |= watched
 	}
 	newest := e.index.newest
 	e.mu.Unlock()

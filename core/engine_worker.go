@@ -117,7 +117,7 @@ func (w *worker) goOn(now int64) {
 // take makes o the current operation.
 func (w *worker) take(o *Operation) {
 	w.current, w.phase = o, starting
-	if o.marks&forced != 0 {
+	if o.sched.Flags&forced != 0 {
 		w.phase = forcing
 	}
 }

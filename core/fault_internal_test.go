@@ -57,7 +57,7 @@ func plantFault(afterOnDone bool) {
 			panic("planted")
 		}
 	}}
-	f.body, f.marks = f, grouped
+	f.body, f.sched.Flags = f, grouped
 	if afterOnDone {
 		c.onDone = []*hook[Snapshot]{newHook(pattern{}, func(Snapshot) { told = true })}
 	}

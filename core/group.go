@@ -63,7 +63,7 @@ func (g *Group[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error
 
 func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
-	t.body, t.marks = t, grouped
+	t.body, t.sched.Flags = t, grouped
 	if g.c.key != nil {
 		t.owner.Key = g.c.key(item)
 	}

@@ -16,34 +16,46 @@ import (
 // called from anywhere. The methods also do nothing after the operation has left the
 // window.
 type Operation struct {
+	sched item // guarded by engine.mu; the first field: see operationOf
+
 	owner  Owner // its signals; the key is guarded by Sink.mu
 	engine *engine
 	body   body
 	base   context.Context // context of the Enqueue: values only
 
 	// Guarded by engine.mu.
-	next, prev                  *Operation // neighbours in the list it is in
-	enqueued, started, finished int64      // finished: before the end, the cost
-	err                         error
-	done                        chan struct{} // closed at its end, if somebody waits for the end
-	turnNumber                  uint32        // with lanes, keys or classes: its place in the order of its lane
-	status                      Status
-	marks                       marks
-	lane                        uint8
-	class                       uint8 // 0: none
-	turn                        *turn // with a key, while it is pending, running or suspended: see board
+	started int64
+	err     error
+	done    chan struct{} // closed at its end, if somebody waits for the end
 
 	rare atomic.Pointer[details] // what few operations need; changed with engine.mu held
 }
 
+// An item is what the scheduler and the window know of an operation.
+type item struct {
+	next, prev *Operation // neighbours in the list it is in
+	Enqueued   int64
+	Value      int64  // what it costs, in tokens; after its end, when it ended
+	turn       *turn  // with a key, while it is pending, running or suspended: see board
+	number     uint32 // with lanes, keys or classes: its place in the order of its lane
+	State      uint8  // a Status
+	Flags      marks
+	Lane       uint8
+	Class      uint8 // 0: none
+}
+
+func (o *Operation) status() Status { return Status(o.sched.State) }
+
+func (o *Operation) setStatus(s Status) { o.sched.State = uint8(s) }
+
 // cost is what the operation costs, in tokens. It has not ended.
-func (o *Operation) cost() int64 { return o.finished }
+func (o *Operation) cost() int64 { return o.sched.Value }
 
 // takes is what an operation takes when it starts.
 func (o *Operation) takes() tokens { return tokens{1, o.cost()} }
 
 // asOf is the time from which tokens that come are for o: o could have started with them.
-func (o *Operation) asOf(now int64) int64 { return max(now-maxLate, o.enqueued) }
+func (o *Operation) asOf(now int64) int64 { return max(now-maxLate, o.sched.Enqueued) }
 
 // body is the item and the function to run; implemented by task.
 type body interface {
@@ -100,7 +112,9 @@ func (o *Operation) replaceDetails(old, made *details) {
 
 // answered reports whether the operation has ended and its waiters may be answered.
 // engine.mu is held.
-func (o *Operation) answered() bool { return o.status&StatusFinished != 0 && o.marks&untold == 0 }
+func (o *Operation) answered() bool {
+	return o.status()&StatusFinished != 0 && o.sched.Flags&untold == 0
+}
 
 func (o *Operation) cause() error {
 	if d := o.rare.Load(); d != nil {
@@ -133,7 +147,7 @@ func (l *opList) push(o *Operation) { l.insert(o, nil) }
 func (l *opList) insert(o, before *Operation) {
 	last := l.tail
 	if before != nil {
-		last = before.prev
+		last = before.sched.prev
 	}
 	l.link(last, o)
 	l.link(o, before)
@@ -141,8 +155,8 @@ func (l *opList) insert(o, before *Operation) {
 }
 
 func (l *opList) remove(o *Operation) {
-	l.link(o.prev, o.next)
-	o.prev, o.next = nil, nil
+	l.link(o.sched.prev, o.sched.next)
+	o.sched.prev, o.sched.next = nil, nil
 	l.n--
 }
 
@@ -151,17 +165,17 @@ func (l *opList) link(o, next *Operation) {
 	if o == nil {
 		l.head = next
 	} else {
-		o.next = next
+		o.sched.next = next
 	}
 	if next == nil {
 		l.tail = o
 	} else {
-		next.prev = o
+		next.sched.prev = o
 	}
 }
 
 func (l *opList) appendTo(all []*Operation) []*Operation {
-	for o := l.head; o != nil; o = o.next {
+	for o := l.head; o != nil; o = o.sched.next {
 		all = append(all, o)
 	}
 	return all
@@ -175,7 +189,7 @@ type line struct {
 
 func (l *line) push(o *Operation) {
 	switch {
-	case o.marks&roomless == 0:
+	case o.sched.Flags&roomless == 0:
 		l.insert(o, l.waits)
 		return
 	case l.waits == nil:
@@ -186,21 +200,23 @@ func (l *line) push(o *Operation) {
 
 func (l *line) remove(o *Operation) {
 	if l.waits == o {
-		l.waits = o.next
+		l.waits = o.sched.next
 	}
 	l.opList.remove(o)
 }
 
 // unshift puts o in front of all others; none of them may come before it.
 func (l *line) unshift(o *Operation) {
-	if o.marks&roomless != 0 {
+	if o.sched.Flags&roomless != 0 {
 		l.waits = o
 	}
 	l.insert(o, l.head)
 }
 
 // before reports whether the turn of o comes before the turn of other, in the same lane.
-func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
+func (o *Operation) before(other *Operation) bool {
+	return int32(o.sched.number-other.sched.number) < 0
+}
 
 // suspension has the waits of an operation's body. Guarded by engine.mu.
 //

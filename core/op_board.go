@@ -111,7 +111,7 @@ func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool, now int6
 
 // push adds a pending operation, or one that waits for room.
 func (b *board) push(o *Operation) {
-	b.advance(o.enqueued)
+	b.advance(o.sched.Enqueued)
 	l, _ := b.count(o, 1)
 	if !b.keyed || o.owner.Key == "" {
 		l.join(o)
@@ -119,32 +119,32 @@ func (b *board) push(o *Operation) {
 	}
 	k := b.keys.obtain(o.owner.Key, len(b.lanes))
 	k.pending++
-	o.turn = &k.turns[o.lane]
+	o.sched.turn = &k.turns[o.sched.Lane]
 	b.keyChanged(k)
-	if up := o.turn.up; up != nil && up.marks&roomless > o.marks&roomless {
-		l.put(o.turn) // t.up comes after o
+	if up := o.sched.turn.up; up != nil && up.sched.Flags&roomless > o.sched.Flags&roomless {
+		l.put(o.sched.turn) // t.up comes after o
 	}
-	if k.running < b.perKey && o.turn.up == nil && b.rated == nil { // so the queue has no operation that comes before o
-		o.turn.up = o
+	if k.running < b.perKey && o.sched.turn.up == nil && b.rated == nil { // so the queue has no operation that comes before o
+		o.sched.turn.up = o
 		l.join(o)
 	} else {
-		o.turn.queue.push(o)
-		b.advance(o.enqueued)
+		o.sched.turn.queue.push(o)
+		b.advance(o.sched.Enqueued)
 	}
 }
 
 // join gives o the last turn in the lane.
 func (l *lane) join(o *Operation) {
 	l.turns++
-	o.turnNumber = l.turns
-	line := &l.lines[o.class]
+	o.sched.number = l.turns
+	line := &l.lines[o.sched.Class]
 	l.changed |= line.set
 	line.push(o)
 }
 
 // leave takes o out of its line.
 func (l *lane) leave(o *Operation) {
-	line := &l.lines[o.class]
+	line := &l.lines[o.sched.Class]
 	l.changed |= line.set
 	line.remove(o)
 }
@@ -191,7 +191,7 @@ func (b *board) choose() *Operation {
 				return o
 			}
 			first, aged, dry = o, o, b.asked.dry
-		case now-o.enqueued >= b.ageing && o.enqueued < aged.enqueued:
+		case now-o.sched.Enqueued >= b.ageing && o.sched.Enqueued < aged.sched.Enqueued:
 			aged, dry = o, b.asked.dry
 		}
 	}
@@ -227,7 +227,9 @@ func (b *board) first(lane int) *Operation {
 }
 
 // fits reports whether one more operation may run in the lane and the class of o.
-func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
+func (b *board) fits(o *Operation) bool {
+	return !b.lanes[o.sched.Lane].full() && !b.classes[o.sched.Class].full()
+}
 
 // earliest returns the operation of the lane of o that was enqueued first, among those that
 // could start. If sameClass is set, it looks only at the class of o. Next has just returned o.
@@ -235,14 +237,14 @@ func (b *board) earliest(o *Operation, sameClass bool) *Operation {
 	if !b.keyed {
 		return o
 	}
-	first, l := o, &b.lanes[o.lane]
+	first, l := o, &b.lanes[o.sched.Lane]
 	for i := range l.lines {
 		c, class := &b.classes[i], uint8(i)
-		if c.full() || sameClass && class != o.class || setOf(class)&(b.asked.dry|b.asked.barred.in(int(o.lane))) != 0 || l.lines[i].head == nil || c.rates != nil && !b.has(l.lines[i].head) {
+		if c.full() || sameClass && class != o.sched.Class || setOf(class)&(b.asked.dry|b.asked.barred.in(int(o.sched.Lane))) != 0 || l.lines[i].head == nil || c.rates != nil && !b.has(l.lines[i].head) {
 			continue
 		}
-		for p := l.lines[i].head; p != nil; p = p.next {
-			if (p.enqueued < first.enqueued || p.enqueued == first.enqueued && p.before(first)) && (c.rates == nil || b.has(p)) {
+		for p := l.lines[i].head; p != nil; p = p.sched.next {
+			if (p.sched.Enqueued < first.sched.Enqueued || p.sched.Enqueued == first.sched.Enqueued && p.before(first)) && (c.rates == nil || b.has(p)) {
 				first = p
 			}
 		}
@@ -266,16 +268,16 @@ func (b *board) start(o *Operation, now int64) (freed bool) {
 	}
 	b.run(l, c, 1)
 	l.leave(o)
-	if o.turn == nil {
+	if o.sched.turn == nil {
 		return freed
 	}
-	k := o.turn.key
+	k := o.sched.turn.key
 	k.pending--
-	o.turn.up = nil
+	o.sched.turn.up = nil
 	b.keyChanged(k)
 	if k.running++; k.running < b.perKey {
 		if b.rated == nil {
-			l.take(o.turn) // the key's next turn comes after the turns of others
+			l.take(o.sched.turn) // the key's next turn comes after the turns of others
 		}
 		b.advance(now)
 		return freed
@@ -294,7 +296,7 @@ func (b *board) remove(o *Operation, now int64) {
 	if c.asked == o {
 		c.asked = nil
 	}
-	t := o.turn
+	t := o.sched.turn
 	switch {
 	case t == nil:
 		l.leave(o)
@@ -316,18 +318,18 @@ func (b *board) remove(o *Operation, now int64) {
 	t.key.pending--
 	b.keyChanged(t.key)
 	b.keys.release(t.key)
-	o.turn = nil
+	o.sched.turn = nil
 	b.advance(now)
 }
 
 // count counts that so many more operations like o have not started, and returns its lane and its
 // class.
 func (b *board) count(o *Operation, more int) (*lane, *classBound) {
-	l, c := &b.lanes[o.lane], &b.classes[o.class]
+	l, c := &b.lanes[o.sched.Lane], &b.classes[o.sched.Class]
 	l.n += more
 	c.n += more
 	b.n += more
-	if o.marks&roomless != 0 {
+	if o.sched.Flags&roomless != 0 {
 		b.waiting += more
 	}
 	return l, c
@@ -336,14 +338,14 @@ func (b *board) count(o *Operation, more int) (*lane, *classBound) {
 // finish says that o, which was started, has ended. Its status says whether it was running
 // or suspended.
 func (b *board) finish(o *Operation, now int64) {
-	if o.status != StatusSuspended {
+	if o.status() != StatusSuspended {
 		b.suspend(o)
 	}
-	if o.turn == nil {
+	if o.sched.turn == nil {
 		return
 	}
 	b.advance(now)
-	k := o.turn.key
+	k := o.sched.turn.key
 	b.keyChanged(k)
 	if k.running == b.perKey && b.rated == nil {
 		for i := range k.turns {
@@ -352,7 +354,7 @@ func (b *board) finish(o *Operation, now int64) {
 	}
 	k.running--
 	b.keys.release(k)
-	o.turn = nil
+	o.sched.turn = nil
 	b.advance(now)
 }
 
@@ -365,13 +367,13 @@ func (b *board) resume(o *Operation) { b.occupy(o, 1) }
 
 // want adds a suspended operation that wants its slots back.
 func (b *board) want(o *Operation) {
-	b.lanes[o.lane].back.push(o)
+	b.lanes[o.sched.Lane].back.push(o)
 	b.backs++
 }
 
 // unwant undoes want.
 func (b *board) unwant(o *Operation) {
-	b.lanes[o.lane].back.remove(o)
+	b.lanes[o.sched.Lane].back.remove(o)
 	b.backs--
 }
 
@@ -382,7 +384,7 @@ func (b *board) back(now int64, before uint8) (first *Operation, aged bool) {
 	for i := range b.lanes {
 		o := b.lanes[i].back.head
 		for o != nil && !b.fits(o) {
-			o = o.next
+			o = o.sched.next
 		}
 		switch {
 		case o == nil:
@@ -407,7 +409,9 @@ func (b *board) highest() uint8 {
 }
 
 // occupy counts that so many more run in the lane and the class of o.
-func (b *board) occupy(o *Operation, more int) { b.run(&b.lanes[o.lane], &b.classes[o.class], more) }
+func (b *board) occupy(o *Operation, more int) {
+	b.run(&b.lanes[o.sched.Lane], &b.classes[o.sched.Class], more)
+}
 
 func (b *board) run(l *lane, c *classBound, more int) {
 	was := l.full()

@@ -187,11 +187,11 @@ func (b *board) settle(rated *ratedKey, now int64) {
 
 // replace gives the turn of o to another operation.
 func (l *lane) replace(o, by *Operation) {
-	by.turnNumber = o.turnNumber
-	line, next := &l.lines[by.class], o
-	if by.class != o.class {
+	by.sched.number = o.sched.number
+	line, next := &l.lines[by.sched.Class], o
+	if by.sched.Class != o.sched.Class {
 		for next = line.head; next != line.waits && next.before(o); {
-			next = next.next
+			next = next.sched.next
 		}
 	}
 	line.insert(by, next)

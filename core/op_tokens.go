@@ -91,8 +91,8 @@ func (b *board) park() {
 	for set := more; set != 0 && b.ageing > 0; set &= set - 1 {
 		for i := range b.lanes {
 			o := b.lanes[i].lines[1+bits.TrailingZeros64(uint64(set))].head
-			if o != nil && o.enqueued+b.ageing > b.asked.now {
-				until = min(until, o.enqueued+b.ageing)
+			if o != nil && o.sched.Enqueued+b.ageing > b.asked.now {
+				until = min(until, o.sched.Enqueued+b.ageing)
 			}
 		}
 	}
@@ -107,11 +107,11 @@ func (b *board) park() {
 // lane comes first that has waited longest, and at least ageing. While it lacks tokens, no other
 // operation of the class starts.
 func (b *board) ready(lane int, o *Operation) bool {
-	q, c, set := &b.asked, &b.classes[o.class], setOf(o.class)
+	q, c, set := &b.asked, &b.classes[o.sched.Class], setOf(o.sched.Class)
 	if q.seen&set == 0 {
 		q.seen |= set
 		c.rates.older = nil
-		if b.ageing > 0 && c.rates.sinceAge >= agedTurn-1 && c.n > b.lanes[lane].lines[o.class].n {
+		if b.ageing > 0 && c.rates.sinceAge >= agedTurn-1 && c.n > b.lanes[lane].lines[o.sched.Class].n {
 			if older := b.older(lane, o); older != nil {
 				c.rates.older = older
 				q.free |= set
@@ -134,7 +134,7 @@ func (b *board) ready(lane int, o *Operation) bool {
 
 // has reports whether an operation of a class with rates has its tokens.
 func (b *board) has(o *Operation) bool {
-	due := b.classes[o.class].dueOf(o, b.asked.now)
+	due := b.classes[o.sched.Class].dueOf(o, b.asked.now)
 	if due > b.asked.now {
 		b.asked.soonest = min(b.asked.soonest, due)
 		return false
@@ -146,8 +146,8 @@ func (b *board) has(o *Operation) bool {
 // the one that has waited longest, if that is at least ageing, and longer than first.
 func (b *board) older(lane int, first *Operation) (older *Operation) {
 	for i := lane + 1; i < len(b.lanes); i++ {
-		o := b.lanes[i].lines[first.class].head
-		if o != nil && b.open(i) && b.asked.barred.in(i)&setOf(o.class) == 0 && b.asked.now-o.enqueued >= b.ageing && o.enqueued < cmp.Or(older, first).enqueued {
+		o := b.lanes[i].lines[first.sched.Class].head
+		if o != nil && b.open(i) && b.asked.barred.in(i)&setOf(o.sched.Class) == 0 && b.asked.now-o.sched.Enqueued >= b.ageing && o.sched.Enqueued < cmp.Or(older, first).sched.Enqueued {
 			older = o
 		}
 	}
@@ -167,8 +167,8 @@ func (b *board) take(o *Operation, c *classBound, now int64) (freed bool) {
 	if c.rates != nil {
 		at = c.dueOf(o, now)
 	}
-	if b.rated != nil && o.turn != nil {
-		k := b.rated.obtain(o.turn.key.text)
+	if b.rated != nil && o.sched.turn != nil {
+		k := b.rated.obtain(o.sched.turn.key.text)
 		at = max(at, b.rated.due(&k.buckets, n, from))
 		b.rated.book(&k.buckets, n, from, at)
 	}
@@ -193,15 +193,15 @@ func (b *board) take(o *Operation, c *classBound, now int64) (freed bool) {
 func (b *board) charge(o *Operation, n tokens, now int64) {
 	b.advance(now)
 	defer b.advance(now)
-	c := &b.classes[o.class]
+	c := &b.classes[o.sched.Class]
 	if r := c.rates; r != nil {
 		r.charge(&r.buckets, n, now)
 		r.used[0] += n[0]
 		r.used[1] += n[1]
 		c.asked = nil
-		b.parked.classes &^= setOf(o.class)
+		b.parked.classes &^= setOf(o.sched.Class)
 	}
-	if b.rated != nil && o.turn != nil {
-		b.rated.charge(&b.rated.change(o.turn.key.text).buckets, n, now)
+	if b.rated != nil && o.sched.turn != nil {
+		b.rated.charge(&b.rated.change(o.sched.turn.key.text).buckets, n, now)
 	}
 }

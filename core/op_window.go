@@ -28,7 +28,7 @@ type share struct {
 
 // of returns the share of an operation that is not aside.
 func (w *window) of(o *Operation) *share {
-	if o.status == StatusFailed {
+	if o.status() == StatusFailed {
 		return &w.failed
 	}
 	return &w.finished
@@ -40,8 +40,8 @@ func (w *window) add(o *Operation) { w.of(o).push(o) }
 // oldest returns when the oldest operation that is not aside finished.
 func (w *window) oldest() (at int64, ok bool) {
 	for _, s := range [...]*share{&w.finished, &w.failed} {
-		if o := s.head; o != nil && (!ok || o.finished < at) {
-			at, ok = o.finished, true
+		if o := s.head; o != nil && (!ok || o.sched.Value < at) {
+			at, ok = o.sched.Value, true
 		}
 	}
 	return at, ok
@@ -50,12 +50,12 @@ func (w *window) oldest() (at int64, ok bool) {
 // evict removes and returns an operation that is too old or one too many, or nil.
 func (w *window) evict(now int64) *Operation {
 	for _, s := range [...]*share{&w.finished, &w.failed} {
-		for o := s.head; o != nil && (s.n > s.limit || w.maxAge > 0 && o.finished <= now-w.maxAge); o = s.head {
+		for o := s.head; o != nil && (s.n > s.limit || w.maxAge > 0 && o.sched.Value <= now-w.maxAge); o = s.head {
 			s.remove(o)
 			if !o.pinned() {
 				return o
 			}
-			o.marks |= aside
+			o.sched.Flags |= aside
 			w.aside.push(o)
 		}
 	}
@@ -67,7 +67,7 @@ func (w *window) remove(o *Operation) {
 	if o.pinned() {
 		w.pinned--
 	}
-	if o.marks&aside != 0 {
+	if o.sched.Flags&aside != 0 {
 		w.aside.remove(o)
 	} else {
 		w.of(o).remove(o)
@@ -108,10 +108,10 @@ func (w *window) unpin(o *Operation) (evict bool) {
 		return false
 	}
 	w.pinned--
-	if o.marks&aside != 0 {
+	if o.sched.Flags&aside != 0 {
 		w.aside.remove(o)
 	}
-	return o.marks&aside != 0
+	return o.sched.Flags&aside != 0
 }
 
 // echoes remember operations that have left the window, bounded by count and age.
@@ -133,7 +133,7 @@ type echo struct {
 func (e *echoes) add(o *Operation, last *Past, now int64) {
 	if e.limit > 0 {
 		p := e.push() // a whole echo that is copied costs more
-		p.Past, p.status, p.err, p.at = *last, o.status, o.err, now
+		p.Past, p.status, p.err, p.at = *last, o.status(), o.err, now
 	}
 }
 

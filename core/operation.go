@@ -30,7 +30,7 @@ func (o *Operation) Lane() string {
 	if o == nil {
 		return ""
 	}
-	return o.engine.lanes[o.lane].Name
+	return o.engine.lanes[o.sched.Lane].Name
 }
 
 // SetKey changes what the operation is about, for its snapshots and for the signals it
@@ -110,9 +110,9 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	}
 	e := o.engine
 	e.mu.Lock()
-	holds := o.status&(StatusRunning|StatusSuspended) != 0
+	holds := o.status()&(StatusRunning|StatusSuspended) != 0
 	if holds {
-		o.marks |= holding
+		o.sched.Flags |= holding
 	}
 	e.mu.Unlock()
 	if !holds {
@@ -225,7 +225,7 @@ func (o *Operation) Charge(calls, cost int) {
 	e := o.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if o.status&(StatusRunning|StatusSuspended) == 0 {
+	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
 	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())

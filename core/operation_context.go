@@ -84,7 +84,7 @@ func (c *operationContext) real() *cancellation {
 	if real := c.made(); real != nil {
 		return real
 	}
-	if c.status&StatusFinished != 0 {
+	if (*Operation)(c).status()&StatusFinished != 0 {
 		return ended
 	}
 	d := (*Operation)(c).details()
@@ -153,7 +153,7 @@ func (c *operationContext) runs(d *details) bool {
 	}
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	if c.status&StatusFinished != 0 || c.engine.opts.Timeout > 0 || c.made() != nil {
+	if (*Operation)(c).status()&StatusFinished != 0 || c.engine.opts.Timeout > 0 || c.made() != nil {
 		return false
 	}
 	if d = c.rare.Load(); d == nil {
@@ -263,7 +263,7 @@ func (o *Operation) traced() *traced {
 // traceEnd ends the task of an operation that has ended or was not accepted.
 func (o *Operation) traceEnd(how string) {
 	if t := o.traced(); t != nil {
-		if o.status != StatusSucceeded {
+		if o.status() != StatusSucceeded {
 			trace.Log(t.holder, "ended", how)
 		}
 		t.task.End()
@@ -274,7 +274,7 @@ func (o *Operation) traceEnd(how string) {
 func (o *Operation) traceBody() error {
 	ctx := (*operationContext)(o)
 	if t := o.traced(); t != nil && t.waits {
-		trace.Log(ctx, "waited", time.Duration(o.started-o.enqueued).String())
+		trace.Log(ctx, "waited", time.Duration(o.started-o.sched.Enqueued).String())
 	}
 	defer trace.StartRegion(ctx, o.engine.name+": body").End()
 	return o.body.run(ctx)
