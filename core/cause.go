@@ -2,11 +2,8 @@ package core
 
 import "context"
 
-// Keys of context values. The value of the nearest context counts.
-type (
-	causeKey  struct{} // the causedContext
-	parentKey struct{} // the id of the operation that enqueues
-)
+// causeKey is the key of the causedContext. The value of the nearest context counts.
+type causeKey struct{}
 
 // causedContext is a context made by CausedBy.
 type causedContext struct {

@@ -91,20 +91,6 @@ func (s RateStats) LogValue() slog.Value { return StatsValue(s) }
 // String is the JSON form.
 func (s RateStats) String() string { return StatsString(s) }
 
-// A ClassChange says when and why a class is throttled, or free again. It is the payload of
-// [Throttled] and [Free].
-type ClassChange struct {
-	Coordinator string    `json:"coordinator"`
-	Class       string    `json:"class"`
-	Next        time.Time `json:"next,omitzero"` // for Throttled: when the next tokens are there
-}
-
-// Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
-var (
-	Throttled = NewKind[ClassChange](SignalThrottled)
-	Free      = NewKind[ClassChange](SignalFree)
-)
-
 // rateOf returns a rate with the default burst; the zero Rate means no rate.
 func rateOf(r Rate, what string) (Rate, error) {
 	if r == (Rate{}) {

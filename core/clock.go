@@ -47,6 +47,9 @@ func (c clock) now() int64 { return int64(time.Since(c.base)) }
 // never is the offset of an event that does not come.
 const never = math.MaxInt64
 
+// maxDuration is the largest Duration.
+const maxDuration = time.Duration(1<<63 - 1)
+
 // wall converts an offset to a time for users.
 func (c clock) wall(offset int64) time.Time {
 	if offset == 0 || offset == never {

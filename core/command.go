@@ -51,8 +51,6 @@ func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	return time.Duration(ms) * time.Millisecond, true
 }
 
-const maxDuration = time.Duration(1<<63 - 1)
-
 // FindCommand looks in a signal name for each of the commands, as [ParseCommand] does. It
 // returns the command that comes first in the name, with its payload. All text after a
 // command is its payload, even if it reads like another command. If no command is found,

@@ -25,7 +25,7 @@ func (out *engineEffects) close(c chan struct{}) {
 
 // empty reports whether there is nothing to settle. That is so after most changes.
 func (out *engineEffects) empty() bool {
-	return out.first == nil && len(out.cancels)+len(out.ends)+len(out.after.wakes) == 0 && !out.foreign()
+	return out.first == nil && len(out.cancels)+len(out.ends)+len(out.final)+len(out.done)+len(out.classes) == 0 && out.after.empty()
 }
 
 // foreign reports whether settle runs foreign code.
@@ -113,7 +113,7 @@ func (e *engine) settle(out *engineEffects) {
 		}
 		out.closing = emptied(out.closing)
 	}
-	if len(out.after.copies)+len(out.after.wakes) > 0 {
+	if out.after.waits() {
 		after := out.after // which escapes
 		after.settleOwn()
 		out.after = after
@@ -143,8 +143,7 @@ func (e *engine) settleForeign(out *engineEffects) {
 		engineFrame(e.number, func() { e.tell(ended) }) // a wait inside OnDone counts as a wait inside an operation of this engine
 		return
 	}
-	if tells := out.after.tells; len(tells) > 0 {
-		out.after.tells = nil
+	if tells := out.after.takeTells(); len(tells) > 0 {
 		each(tells, teller.tell)
 		return
 	}

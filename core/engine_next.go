@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 )
@@ -319,17 +318,6 @@ func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) defe
 		e.alarm.set(e.clock, wakeAt, e.wake)
 	}
 	return deferred
-}
-
-// A RefusedError has the signal that kept an item from being accepted or started. The
-// signal matches [Options.CancelOn].
-type RefusedError struct{ Signal Signal }
-
-func (e *RefusedError) Error() string {
-	if e.Signal.Key != "" {
-		return fmt.Sprintf("core: refused because of signal %q for %q", e.Signal.Name, e.Signal.Key)
-	}
-	return fmt.Sprintf("core: refused because of signal %q", e.Signal.Name)
 }
 
 // begin marks o as running. mu is held.

@@ -2,17 +2,6 @@ package core
 
 import "runtime/trace"
 
-// Forced is the kind of [SignalForced].
-var Forced = NewKind[ForcedStart](SignalForced)
-
-// A ForcedStart says why an operation started although a signal matched DeferOn.
-type ForcedStart struct {
-	Reason string `json:"reason"` // a text for people
-}
-
-// Stuck is the kind of [SignalStuck].
-var Stuck = NewKind[StuckOperation](SignalStuck)
-
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
 // The token says which: a worker that searches has taken it; with no work left it parks
 // the token, and the producer that finds it parked starts a worker with it. While the

@@ -94,3 +94,14 @@ func Must[V any](v V, err error) V {
 	}
 	return v
 }
+
+// A RefusedError has the signal that kept an item from being accepted or started. The
+// signal matches [Options.CancelOn].
+type RefusedError struct{ Signal Signal }
+
+func (e *RefusedError) Error() string {
+	if e.Signal.Key != "" {
+		return fmt.Sprintf("core: refused because of signal %q for %q", e.Signal.Name, e.Signal.Key)
+	}
+	return fmt.Sprintf("core: refused because of signal %q", e.Signal.Name)
+}

@@ -152,3 +152,5 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 // deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
 // because deliverSome, which defers, is never inlined.
 func deliveries(most int) int { return framesOf(deliverFunction, most) }
+
+var deliverFunction = packagePrefix() + "deliverSome["

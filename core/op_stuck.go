@@ -3,15 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
-	"time"
 )
-
-// A StuckOperation says why an operation is stuck, and where its body is.
-type StuckOperation struct {
-	Reason string    `json:"reason"` // a text for people
-	Since  time.Time `json:"since"`  // when its body began, or went on after a Suspend, or when its context ended
-	Stack  string    `json:"stack"`  // the stack of the goroutine that runs the body, at most 64 kB
-}
 
 // stuckWatch finds bodies that do not return. It has no lock and no clock. Times are offsets
 // of a clock.

@@ -7,21 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Match reports whether name matches pattern. It is the one pattern language of
-// the library, used wherever a signal pattern is accepted:
-//
-//   - "*" stands for any run of characters, dots and colons included, or none;
-//   - "?" stands for exactly one character;
-//   - anything else stands for itself, case-sensitively, so a pattern without
-//     "*" and "?" is an exact name;
-//   - commas separate alternatives: "error.*, timeout" matches either. Blanks
-//     around an alternative are trimmed and empty alternatives are ignored, so
-//     an empty pattern matches nothing.
-//
-// Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
-//
-//ephemeral:match {pattern} {name}
-func Match(pattern, name string) bool {
+// matchText is Match of a pattern that is not compiled. It allocates nothing.
+func matchText(pattern, name string) bool {
 	for at := 0; ; {
 		matches, end := matchTerm(pattern, at, name)
 		if end < 0 {
@@ -272,12 +259,4 @@ func (p pattern) exact() (name string, ok bool) {
 // isPlain reports whether text, used as a pattern, matches only itself.
 func isPlain(text string) bool {
 	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
-}
-
-// byPattern is the Pattern of a Retraction.
-func byPattern(p pattern) string {
-	if _, exact := p.exact(); exact {
-		return ""
-	}
-	return p.text
 }

@@ -207,7 +207,7 @@ func (q Query) cutoff(now int64) int64 {
 
 func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
-// Lifecycle signals of coordinators and their operations.
+// Lifecycle signals of operations. A sink knows these two, because they are raised on demand.
 const (
 	// An operation raises SignalStarted before its body and SignalStopped after it.
 	// It does so only while a handler, a forward or a
@@ -217,25 +217,6 @@ const (
 	// [Dispatcher] or a [Processor] do not raise them.
 	SignalStarted = "operation.started"
 	SignalStopped = "operation.stopped"
-	// SignalPanicked is raised by an operation whose body panicked.
-	SignalPanicked = "operation.panicked"
-	// SignalForced is raised by an operation that starts because MaxDefer is over,
-	// although a signal still matches DeferOn. The payload is a [ForcedStart].
-	SignalForced = "coordinator.forced"
-	// SignalStuck is raised once by an operation whose body does not return: see
-	// [Options.StuckAfter] and [Options.StuckAfterCancel]. The payload is a [StuckOperation].
-	SignalStuck = "operation.stuck"
-	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
-	// the coordinator's name as key.
-	SignalPaused  = "coordinator.paused"
-	SignalResumed = "coordinator.resumed"
-	SignalClosed  = "coordinator.closed" // Close was called
-	// SignalThrottled and SignalFree are raised on the sink, with the name of the class as
-	// key: SignalThrottled when an item of the class begins to wait for tokens, and SignalFree
-	// when none does any more. Each is raised at changes only, not for each item. The payload
-	// is a [ClassChange].
-	SignalThrottled = "class.throttled"
-	SignalFree      = "class.free"
 )
 
 // orNothing returns a pattern for a Query. An empty pattern matches nothing, but an empty

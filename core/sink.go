@@ -213,10 +213,10 @@ type SinkStats struct {
 }
 
 // LogValue groups the counters by their JSON names.
-func (s SinkStats) LogValue() slog.Value { return StatsValue(s) }
+func (s SinkStats) LogValue() slog.Value { return statsValue(s) }
 
 // String is the JSON form.
-func (s SinkStats) String() string { return StatsString(s) }
+func (s SinkStats) String() string { return statsString(s) }
 
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {

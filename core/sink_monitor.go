@@ -153,7 +153,7 @@ func (m *Monitor) Reset() {
 // [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, if low is negative, or
 // if high is not greater than low.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
-	w := newWatermark("OnCount", high, low, fn, m.names.panics)
+	w := newWatermark("core: OnCount", high, low, fn, m.names.panics)
 	m.names.mu.Lock()
 	if !m.stopped {
 		m.marks = append(m.marks, w)

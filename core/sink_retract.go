@@ -91,3 +91,11 @@ func (s *Sink) restore(signal *Signal) bool {
 	s.unlock()
 	return stored
 }
+
+// byPattern is the Pattern of a Retraction.
+func byPattern(p pattern) string {
+	if _, exact := p.exact(); exact {
+		return ""
+	}
+	return p.text
+}

@@ -8,6 +8,8 @@ import (
 // blocking reports whether this goroutine is inside a call of OnBlocked.
 func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 
+var blockedFunction = packagePrefix() + "(*Sink).tellBlocked"
+
 // A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
 // raised it, or by its release.
 type Retraction struct {

@@ -7,50 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 )
-
-// framesOf counts the frames on this goroutine's stack, up to most, of functions whose
-// names have that prefix.
-func framesOf(function string, most int) (n int) {
-	walkStack(func(pc uintptr) bool {
-		if f := runtime.FuncForPC(pc - 1); f != nil && strings.HasPrefix(f.Name(), function) {
-			n++
-		}
-		return n < most
-	})
-	return n
-}
-
-// walkStack calls visit with the return addresses on this goroutine's stack, innermost
-// first, until visit returns false.
-func walkStack(visit func(pc uintptr) bool) {
-	var pcs [64]uintptr
-	for skip := 2; ; skip += len(pcs) {
-		got := runtime.Callers(skip, pcs[:])
-		for _, pc := range pcs[:got] {
-			if !visit(pc) {
-				return
-			}
-		}
-		if got < len(pcs) {
-			return
-		}
-	}
-}
-
-// goroutineID is the number by which the runtime tells this goroutine from others.
-func goroutineID() uint64 {
-	var text [64]byte // "goroutine 123 [running]: ..."
-	n := uint64(0)
-	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {
-		if c < '0' || c > '9' {
-			break
-		}
-		n = 10*n + uint64(c-'0')
-	}
-	return n
-}
 
 // goroutineStacks returns the stacks of all goroutines by their numbers, each cut to 64 kB, without
 // the frames that only encode numbers of engines. The program stands still while the runtime
@@ -124,19 +81,7 @@ func withoutEngineFrames(stack []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-var (
-	packagePrefix   = findPackagePrefix()
-	deliverFunction = packagePrefix + "deliverSome["
-	blockedFunction = packagePrefix + "(*Sink).tellBlocked"
-	engineFrameLine = []byte(packagePrefix + "engine")
-)
-
-// findPackagePrefix returns the prefix of the names of this package's functions.
-func findPackagePrefix() string {
-	pc, _, _, _ := runtime.Caller(0)
-	name := runtime.FuncForPC(pc).Name()
-	return strings.TrimSuffix(name, "findPackagePrefix")
-}
+var engineFrameLine = []byte(packagePrefix() + "engine")
 
 // engineFrame calls run with number on the stack, lowest digit outermost.
 //

@@ -40,3 +40,15 @@ func (s Stats) LogValue() slog.Value { return StatsValue(s) }
 
 // String is the JSON form.
 func (s Stats) String() string { return StatsString(s) }
+
+// StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
+// group of its exported fields under their JSON names. It leaves out slices, maps, and
+// fields whose JSON name is "-". Fields of an embedded struct are part of the group.
+func StatsValue(stats any) slog.Value {
+	return statsValue(stats)
+}
+
+// StatsString is the String of a struct of counters: its JSON form.
+func StatsString(stats any) string {
+	return statsString(stats)
+}

@@ -25,15 +25,13 @@ func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
-// group of its exported fields under their JSON names. It leaves out slices, maps, and
-// fields whose JSON name is "-". Fields of an embedded struct are part of the group.
-func StatsValue(stats any) slog.Value {
+// statsValue is the LogValue of a struct of counters: see core.StatsValue.
+func statsValue(stats any) slog.Value {
 	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
 }
 
-// StatsString is the String of a struct of counters: its JSON form.
-func StatsString(stats any) string {
+// statsString is the JSON form of a struct of counters.
+func statsString(stats any) string {
 	text, err := json.Marshal(stats)
 	if err != nil {
 		return err.Error()

@@ -4,19 +4,8 @@ import (
 	"cmp"
 	"context"
 	"reflect"
-	"slices"
 	"time"
 )
-
-// cacheLine keeps the fields before it and the fields after it on different cache lines.
-type cacheLine [64]byte
-
-func put[K comparable, V any](m *map[K]V, k K, v V) {
-	if *m == nil {
-		*m = make(map[K]V)
-	}
-	(*m)[k] = v
-}
 
 // orNone returns the default for 0, and 0 for a negative value.
 func orNone[N int | time.Duration](value *N, normally N) { *value = max(0, cmp.Or(*value, normally)) }
@@ -30,14 +19,6 @@ func need(has bool, what string) {
 
 func needContext(ctx context.Context, caller string) {
 	need(ctx != nil, caller+" needs a context, not nil: context.Background() never ends")
-}
-
-func without[E comparable](list []E, e E) []E {
-	i := slices.Index(list, e)
-	if i < 0 {
-		return list
-	}
-	return slices.Concat(list[:i], list[i+1:])
 }
 
 // IsNil reports whether a part that a constructor gets as an interface is nil, or holds a nil

@@ -22,10 +22,13 @@ type watermark struct {
 	idle sync.Cond
 }
 
+// newWatermark makes a watermark. The caller is the function that panics if the arguments are wrong, with its package.
 func newWatermark(caller string, high, low int, fn func(over bool), panics *atomic.Uint64) *watermark {
-	need(fn != nil, caller+" needs a function")
+	if fn == nil {
+		panic(caller + " needs a function")
+	}
 	if low < 0 || high <= low {
-		panic(fmt.Sprintf("core: %s needs 0 <= low < high, not a high of %d and a low of %d", caller, high, low))
+		panic(fmt.Sprintf("%s needs 0 <= low < high, not a high of %d and a low of %d", caller, high, low))
 	}
 	w := &watermark{high: high, low: low, told: newHook(pattern{}, fn), panics: panics}
 	w.idle.L = &w.mu

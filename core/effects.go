@@ -20,10 +20,20 @@ type effects struct {
 	tells  []teller
 }
 
-func (a *effects) empty() bool { return len(a.wakes) == 0 && !a.foreign() }
+func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.tells) == 0 }
 
 // foreign reports whether settling may run foreign code.
 func (a *effects) foreign() bool { return len(a.copies)+len(a.tells) > 0 }
+
+// waits reports whether there is something for settleOwn.
+func (a *effects) waits() bool { return len(a.copies)+len(a.wakes) > 0 }
+
+// takeTells returns the functions that have to be called, and forgets them.
+func (a *effects) takeTells() []teller {
+	tells := a.tells
+	a.tells = nil
+	return tells
+}
 
 // wake records that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {

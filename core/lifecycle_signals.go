@@ -1,0 +1,59 @@
+package core
+
+import "time"
+
+// Lifecycle signals of coordinators and their operations, besides [SignalStarted] and
+// [SignalStopped].
+const (
+	// SignalPanicked is raised by an operation whose body panicked.
+	SignalPanicked = "operation.panicked"
+	// SignalForced is raised by an operation that starts because MaxDefer is over,
+	// although a signal still matches DeferOn. The payload is a [ForcedStart].
+	SignalForced = "coordinator.forced"
+	// SignalStuck is raised once by an operation whose body does not return: see
+	// [Options.StuckAfter] and [Options.StuckAfterCancel]. The payload is a [StuckOperation].
+	SignalStuck = "operation.stuck"
+	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
+	// the coordinator's name as key.
+	SignalPaused  = "coordinator.paused"
+	SignalResumed = "coordinator.resumed"
+	SignalClosed  = "coordinator.closed" // Close was called
+	// SignalThrottled and SignalFree are raised on the sink, with the name of the class as
+	// key: SignalThrottled when an item of the class begins to wait for tokens, and SignalFree
+	// when none does any more. Each is raised at changes only, not for each item. The payload
+	// is a [ClassChange].
+	SignalThrottled = "class.throttled"
+	SignalFree      = "class.free"
+)
+
+// Forced is the kind of [SignalForced].
+var Forced = NewKind[ForcedStart](SignalForced)
+
+// A ForcedStart says why an operation started although a signal matched DeferOn.
+type ForcedStart struct {
+	Reason string `json:"reason"` // a text for people
+}
+
+// Stuck is the kind of [SignalStuck].
+var Stuck = NewKind[StuckOperation](SignalStuck)
+
+// A StuckOperation says why an operation is stuck, and where its body is.
+type StuckOperation struct {
+	Reason string    `json:"reason"` // a text for people
+	Since  time.Time `json:"since"`  // when its body began, or went on after a Suspend, or when its context ended
+	Stack  string    `json:"stack"`  // the stack of the goroutine that runs the body, at most 64 kB
+}
+
+// A ClassChange says when and why a class is throttled, or free again. It is the payload of
+// [Throttled] and [Free].
+type ClassChange struct {
+	Coordinator string    `json:"coordinator"`
+	Class       string    `json:"class"`
+	Next        time.Time `json:"next,omitzero"` // for Throttled: when the next tokens are there
+}
+
+// Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
+var (
+	Throttled = NewKind[ClassChange](SignalThrottled)
+	Free      = NewKind[ClassChange](SignalFree)
+)
