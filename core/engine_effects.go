@@ -197,7 +197,7 @@ func (e *engine) detachIfDone() {
 	e.mu.Lock()
 	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
 	e.detached = e.detached || detach
-	hooks := e.onClosed
+	hooks := e.onClosed.snapshot()
 	e.mu.Unlock()
 	if !detach {
 		return

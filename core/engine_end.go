@@ -166,9 +166,9 @@ func (e *engine) forget(o *Operation, now int64) {
 	if o.sched.Flags&watched == 0 {
 		o.body.forget()
 	}
-	if len(e.final) > 0 {
+	if e.final.len() > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
+		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final.snapshot()})
 	}
 	if d := o.rare.Load(); d != nil && (d.values != nil || d.suspension != nil) {
 		d.values, d.suspension = nil, nil // others may keep o

@@ -297,7 +297,7 @@ func (sc *Scope) release(o *Owner, after *effects) {
 }
 
 // endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
-// gate.leave.
+// gatePart.leave.
 func (sc *Scope) endLeases() {
 	if s := sc.sink; s.lease != never {
 		s.expireLeases(s.names.clock.now())
@@ -361,10 +361,8 @@ func (sc *Scope) retract(o *Owner, by string, match func(name string) bool) int 
 	for _, f := range slices.Backward(s.keptOf(o, d)) {
 		if match(f.fact.name) {
 			gone = append(gone, f.fact.signal(f.seq, sc.names.clock))
-			for _, m := range sc.names.monitors {
-				if m.pattern.matches(f.fact.name) {
-					m.remove(f.seq, &f.fact)
-				}
+			for _, m := range sc.names.of(f.fact.name).monitors {
+				m.remove(f.seq, &f.fact)
 			}
 			s.remove(f.seq, true)
 		}

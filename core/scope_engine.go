@@ -22,7 +22,6 @@ func (e *forEngine) Init(on *Sink, source string, opts ScopeOptions) {
 	on.prepareZero()
 	e.sink, e.source = on, source
 	e.names.base, e.names.facts = on.names.base, e.scope()
-	e.names.survey()
 	if opts.OnSignal != nil {
 		e.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,46 +15,55 @@ import (
 //
 // The sink keeps a Gate until Stop. All methods are safe for concurrent use.
 type Gate struct {
-	own, shared gate
+	own, shared gatePart
 	scope       *Scope
 }
 
 // Gate makes a Gate. It calls wake when the gate may have shut or opened, without a lock, on the
-// goroutine that raises, releases or retracts; nil means nothing. Wake should return soon. It is
+// goroutine that raises, releases or retracts; nil means nothing. Meanwhile that goroutine waits. It is
 // not called when a signal leaves because of its age or lease: see [Gate.Look]. Gate returns nil
 // for a pattern that matches nothing, like "".
 //
 //ephemeral:pattern {pattern}
 func (sc *Scope) Gate(pattern string, wake func()) *Gate {
-	if wake == nil {
-		return sc.Engine().Gate(pattern, nil, false)
+	var told *gateTold
+	if wake != nil {
+		told = &gateTold{newHook(compile(""), func(struct{}) { wake() }), &sc.panics}
 	}
-	return sc.Engine().Gate(pattern, &waking{wake}, false)
+	return sc.gate(pattern, nil, told, false)
 }
 
-// waking is a waker that calls a function.
-type waking struct{ fn func() }
+// gateTold is the function of a user that a gate calls.
+type gateTold struct {
+	hook   *hook[struct{}]
+	panics *atomic.Uint64
+}
 
-func (w *waking) wake() { w.fn() }
+func (t *gateTold) tell() { deliver([]*hook[struct{}]{t.hook}, false, new(struct{}), t.panics) }
 
 // Gate is Scope.Gate for a waker. It may be called with locks of the caller held. An eager gate
 // wakes for every signal, not only when it shuts.
 func (e *forEngine) Gate(pattern string, w waker, eager bool) *Gate {
+	return e.scope().gate(pattern, w, nil, eager)
+}
+
+func (sc *Scope) gate(pattern string, w waker, told *gateTold, eager bool) *Gate {
 	p := compile(pattern)
 	if len(p.terms) == 0 {
 		return nil
 	}
-	s, g := e.sink, &Gate{scope: e.scope()}
-	g.own = gate{pattern: p, waker: w, eager: eager, of: g.scope}
-	g.shared = gate{pattern: p, waker: w, eager: eager, of: s}
+	s, g := sc.sink, &Gate{scope: sc}
+	g.own = gatePart{pattern: p, waker: w, told: told, eager: eager, of: sc, sink: s}
+	g.shared = gatePart{pattern: p, waker: w, told: told, eager: eager, of: s, sink: s}
 	s.lockAt(s.names.clock.now())
 	defer s.mu.Unlock()
-	e.names.addGate(&g.own)
+	sc.names.addGate(&g.own)
 	s.addGate(&g.shared)
 	return g
 }
 
-// Stop ends the watching. The gate is open from then on. It may be called many times.
+// Stop ends the watching. The gate is open from then on. Stop waits for running calls of wake,
+// but not inside a handler. After it, no call starts. It may be called many times.
 func (g *Gate) Stop() {
 	if g == nil {
 		return
@@ -63,15 +73,16 @@ func (g *Gate) Stop() {
 	for len(g.shared.kept) > 0 {
 		s.unkeep(&g.shared)
 	}
-	g.scope.names.gates = without(g.scope.names.gates, &g.own)
-	g.scope.names.changed()
-	s.names.gates = without(s.names.gates, &g.shared)
-	s.names.changed()
-	for _, part := range []*gate{&g.own, &g.shared} {
-		part.facts.Store(0)
-		part.newest, part.held = seqFact{}, nil
+	g.scope.names.removeGate(&g.own)
+	s.names.removeGate(&g.shared)
+	told := g.own.told
+	if told != nil {
+		told.hook.cancel()
 	}
 	s.unlock()
+	if told != nil {
+		told.hook.wait()
+	}
 }
 
 // Shut reports whether a matching signal may be present: it may have become too old since the
@@ -102,7 +113,7 @@ func (g *Gate) Engine() *gateForEngine { return (*gateForEngine)(g) }
 // Look returns the state of a gate that is not nil. Signal is the newest one. Held says that a held signal matches;
 // otherwise, since is when the gate shut. Held and since count only signals newer than beyond.
 // Expires is the next time at which the state may change without a new event, or never. Look
-// wakes nothing for facts that have expired: see gate.leave.
+// wakes nothing for facts that have expired: see gatePart.leave.
 func (g *gateForEngine) Look(now int64, beyond uint64) (shut bool, signal Signal, held bool, since, expires int64) {
 	if !(*Gate)(g).Shut() {
 		return
@@ -111,7 +122,7 @@ func (g *gateForEngine) Look(now int64, beyond uint64) (shut bool, signal Signal
 	s := g.scope.sink
 	s.lockAt(now)
 	defer s.mu.Unlock()
-	for _, part := range [...]*gate{&g.own, &g.shared} {
+	for _, part := range [...]*gatePart{&g.own, &g.shared} {
 		if !part.shut() {
 			continue
 		}
@@ -120,9 +131,9 @@ func (g *gateForEngine) Look(now int64, beyond uint64) (shut bool, signal Signal
 		if !shut || newest.seq > signal.Seq {
 			signal = newest.fact.signal(newest.seq, s.names.clock)
 		}
-		if last := len(part.held) - 1; last >= 0 && part.held[last] > beyond {
+		if last := part.held.last(); last > beyond {
 			held = true
-			expires = min(expires, s.held[part.held[last]].until)
+			expires = min(expires, s.held[last].until)
 		} else if newest.seq > beyond {
 			if began := part.begun(beyond); since == 0 || began < since {
 				since = began
@@ -148,7 +159,7 @@ func (g *gateForEngine) Standing(now int64, most int) iter.Seq2[Signal, int64] {
 		var all []standing
 		s := g.scope.sink
 		s.lockAt(now)
-		for _, part := range [...]*gate{&g.own, &g.shared} {
+		for _, part := range [...]*gatePart{&g.own, &g.shared} {
 			part.each(func(seq uint64, f *fact) (older bool) {
 				i, twice := slices.BinarySearchFunc(all, seq, func(have standing, seq uint64) int { return cmp.Compare(seq, have.signal.Seq) })
 				if i == most || twice {

@@ -1,0 +1,92 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// What an owner has raised and holds leaves both the scope and the sink with it. What it was says what it had. After
+// that, the scope does nothing for it.
+func TestScopeEvict(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		var retracted []string
+		sc := core.NewScope(s, "sessions", core.ScopeOptions{OnRetract: func(r core.Retraction) { retracted = append(retracted, r.Signal.Name) }})
+		o, other := &core.Owner{ID: 7, Key: "alice"}, &core.Owner{ID: 8}
+		kind := core.NewKind[int]("session.size")
+		for range 2 {
+			coretest.Check(t, sc.Raise(o, core.Note{Name: "session.open"}), "not raised")
+		}
+		kind.Raise(sc.Raiser(o), "", 5)
+		sc.Raiser(o).Because(core.Signal{Name: "why"}).Raise("caused")
+		sc.Hold(o, core.Note{Name: "session.busy", Payload: 3}, time.Hour)
+		sc.Raise(other, core.Note{Name: "session.open"})
+		checkEqual(t, "signals", len(sc.Signals(o)), 5)
+		for signal, size := range kind.Sense(s, core.Query{}) {
+			coretest.Check(t, size == 5 && signal.Key == "alice" && signal.Source == "sessions" && signal.Operation == 7, "got %+v", signal)
+		}
+		checkEqual(t, "retracted by name", sc.Retract(o, "caused"), true)
+		checkEqual(t, "retracted by pattern", sc.RetractMatching(o, "none*"), 0)
+		checkEqual(t, "counted", sc.Count("session.*"), 5)
+
+		last := sc.Evict(o)
+		checkEqual(t, "who it was", last.Key, "alice")
+		checkEqual(t, "what it had", len(sc.SignalsOf(last)), 3)
+		checkEqual(t, "what it has", len(sc.Signals(o)), 0)
+		checkEqual(t, "in the scope", sc.Count("*"), 1)
+		checkEqual(t, "on the sink", s.Count("*"), 1)
+		checkEqual(t, "taken back", len(retracted), 2) // and the release
+		coretest.Check(t, !sc.Raise(o, core.Note{Name: "late"}), "an evicted owner has raised a signal")
+		sc.Hold(o, core.Note{Name: "late"}, 0)
+		sc.Evict(o)
+		checkEqual(t, "late", s.Count("late"), 0)
+		checkEqual(t, "of an owner that did nothing", sc.Evict(&core.Owner{ID: 9}).ID, 9)
+	})
+}
+
+// After Release, an owner holds nothing, and begins to hold nothing.
+func TestScopeRelease(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	sc := core.NewScope(s, "", core.ScopeOptions{})
+	o := &core.Owner{ID: 1}
+	sc.Hold(o, core.Note{Name: "a"}, 0)
+	release := sc.Hold(o, core.Note{Name: "b"}, 0)
+	sc.Release(o)
+	release()
+	sc.Hold(o, core.Note{Name: "c"}, 0)
+	checkEqual(t, "held", s.Count("*"), 0)
+	coretest.Check(t, sc.Raise(o, core.Note{Name: "d"}), "not raised")
+}
+
+// A gate tells when it has shut and opened, without a lock, and after Stop it tells nothing. A panic is counted nowhere
+// else than for OnSignal.
+func TestScopeGate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		sc := core.NewScope(s, "", core.ScopeOptions{})
+		o, woken := &core.Owner{ID: 1}, 0
+		var g *core.Gate
+		g = sc.Gate("stop*", func() {
+			woken++
+			g.Look()
+			panic("on purpose")
+		})
+		coretest.Check(t, !g.Shut() && sc.Gate("", nil) == nil, "it is shut, or there is a gate for nothing")
+		s.Raise("stopped")
+		sc.Raise(o, core.Note{Name: "stop"})
+		signal, again, shut := g.Look()
+		coretest.Check(t, shut && signal.Name == "stop" && again == 5*time.Minute, "got %v, %v, %v", signal, again, shut)
+		sc.Evict(o)
+		s.Retract("*")
+		checkEqual(t, "shut", g.Shut(), false)
+		coretest.Check(t, woken >= 2, "woken %d times", woken)
+		woken = 0
+		g.Stop()
+		g.Stop()
+		s.Raise("stop")
+		coretest.Check(t, woken == 0 && !g.Shut(), "a stopped gate works: %d", woken)
+	})
+}
