@@ -241,7 +241,7 @@ func (e *engine) findStuck() {
 	for i, id := range ids {
 		o, b := e.index.get(id), e.stuck.bodies[id]
 		raises[i] = func() {
-			Stuck.Raise(o, "", StuckOperation{b.stuck, e.clock.wall(b.stuckSince), stacks[b.goroutine]})
+			Stuck.Raise(o, "", StuckOperation{b.why(), e.clock.wall(b.stuckSince), stacks[b.goroutine]})
 		}
 	}
 	e.mu.Unlock()

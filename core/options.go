@@ -41,7 +41,8 @@ type Options struct {
 	// [SignalStuck] once, with the stack of its body, and Explain and Stats show it. It is not
 	// stopped. For the stack, the program stands still while the runtime writes the stacks of
 	// all goroutines; some 10,000 of them take tens of milliseconds. 0 or negative means no limit. With
-	// either limit, each operation costs a lock and an entry of a map more.
+	// either limit, each operation costs a lock and an entry of a map more, and a coordinator that is
+	// dropped without Close stays in memory until the limit of its last operation has passed.
 	StuckAfter, StuckAfterCancel time.Duration
 
 	// MaxQueued is how many items may be pending before Enqueue waits and TryEnqueue
@@ -57,7 +58,7 @@ type Options struct {
 	// MaxSuspended is how many operations may give up their slots at the same time by
 	// [Operation.Suspend]. Further operations that suspend keep their slots. So when all
 	// operations wait, no new one starts, and the queue fills up. Operations that wait for
-	// others of the same coordinator give up their slots without a limit. 0 means 1024,
+	// others of the same coordinator give up their slots without a limit; see [Coordinator.Do]. 0 means 1024,
 	// negative none.
 	MaxSuspended int
 	// DropOldest: when an item comes and its queue is full, the item that has waited
