@@ -19,8 +19,8 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 		return nil
 	}
 	c := &condition{ledger: l}
-	c.own = gate{pattern: p, waker: engine, eager: eager, of: l, sink: l.sink}
-	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink, sink: l.sink}
+	c.own = gate{pattern: p, waker: engine, eager: eager, of: l, find: l.sink.find}
+	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink, find: l.sink.find}
 	l.sink.lockAt(l.sink.names.clock.now())
 	defer l.sink.mu.Unlock()
 	l.names.addGate(&c.own)
