@@ -53,8 +53,8 @@ func (sc *Scope) gate(pattern string, w waker, told *gateTold, eager bool) *Gate
 		return nil
 	}
 	s, g := sc.sink, &Gate{scope: sc}
-	g.own = gatePart{pattern: p, waker: w, told: told, eager: eager, of: sc, sink: s}
-	g.shared = gatePart{pattern: p, waker: w, told: told, eager: eager, of: s, sink: s}
+	g.own = gatePart{pattern: p, waker: w, told: told, eager: eager, of: sc, find: s.find}
+	g.shared = gatePart{pattern: p, waker: w, told: told, eager: eager, of: s, find: s.find}
 	s.lockAt(s.names.clock.now())
 	defer s.mu.Unlock()
 	sc.names.addGate(&g.own)

@@ -53,33 +53,12 @@ func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel fu
 	}
 }
 
-// forward is one connection from a sink to another, or to the function of a Relay.
-type forward = hook[passage]
-
-// passage is a signal on its way.
-type passage struct {
-	signal Signal
-	been   *journey // nil: the signal was raised here
-}
-
-// journey is the list of sinks that a signal has passed.
-type journey []*Sink
-
-// visits adds s to the journey, and reports whether it is new there.
-func (j *journey) visits(s *Sink) bool {
-	if slices.Contains(*j, s) {
-		return false
-	}
-	*j = append(*j, s)
-	return true
-}
-
 // forwarder makes the handler for the forwards of a name. There is one handler, called last, so
 // that the forwards share their knowledge about a signal. It needs no lower limit, as a handler made
 // inside deliveries does: every loop leads through handlers as well.
 func (s *Sink) forwarder(forwards []*forward) *subscription {
 	return &subscription{limit: crowd, fn: func(signal Signal) {
-		s.send(forwards, passage{signal, &journey{s}})
+		s.send(forwards, passage{signal, &journey{&s.names}})
 	}}
 }
 
@@ -95,7 +74,7 @@ func (s *Sink) send(forwards []*forward, p passage) {
 
 // carry copies a signal of s to the sink of f.
 func (s *Sink) carry(f *forward, to *Sink, p passage) {
-	if !p.been.visits(to) {
+	if !p.been.visits(&to.names) {
 		return
 	}
 	if !p.signal.Held {

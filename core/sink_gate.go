@@ -18,7 +18,7 @@ type gatePart struct {
 	of     interface {
 		each(p pattern, most int, visit func(seq uint64, f *fact) (older bool))
 	}
-	sink *Sink // it keeps the held facts of the table
+	find func(seq uint64) *fact // on the sink
 
 	facts   atomic.Int64 // how many facts are present
 	ever    uint64       // how many facts have ever come
@@ -90,7 +90,7 @@ func (g *gatePart) last() *seqFact {
 	case g.newest.seq != 0:
 	case int(g.facts.Load()) == g.held.len():
 		seq := g.held.last()
-		g.newest = seqFact{seq, g.sink.held[seq].fact}
+		g.newest = seqFact{seq, *g.find(seq)}
 	default:
 		g.each(func(seq uint64, f *fact) bool {
 			if seq > g.newest.seq {

@@ -62,6 +62,27 @@ type route struct {
 // subscription is a handler of signals.
 type subscription = hook[Signal]
 
+// forward is one connection from a sink to another, or to the function of a Relay.
+type forward = hook[passage]
+
+// passage is a signal on its way.
+type passage struct {
+	signal Signal
+	been   *journey // nil: the signal was raised here
+}
+
+// journey lists the sinks that a signal has passed, by their names.
+type journey []*names
+
+// visits adds s to the journey, and reports whether it is new there.
+func (j *journey) visits(s *names) bool {
+	if slices.Contains(*j, s) {
+		return false
+	}
+	*j = append(*j, s)
+	return true
+}
+
 // unwatched is the route of a name that nobody watches.
 var unwatched = new(route)
 
@@ -147,6 +168,43 @@ func (r *route) handlers() []*subscription { return r.subs[:len(r.subs)-min(1, l
 func (r *route) is(o *route) bool {
 	return slices.Equal(r.handlers(), o.subs) && slices.Equal(r.forwards, o.forwards) && slices.Equal(r.gates, o.gates) &&
 		slices.Equal(r.monitors, o.monitors) && slices.Equal(r.counters, o.counters)
+}
+
+// watching are the watchers of one kind among those of a sink or a coordinator.
+type watching[W watcher] struct {
+	routes *routes
+	of     *watchers[W]
+}
+
+func (w watching[W]) add(one W) (number uint64) {
+	number = w.of.add(one)
+	w.changed(one, 1)
+	return number
+}
+
+func (w watching[W]) remove(number uint64) (removed W) {
+	var none W
+	if removed = w.of.remove(number); removed != none {
+		w.changed(removed, -1)
+	}
+	return removed
+}
+
+func (w watching[W]) changed(one W, by int) {
+	p := one.watched()
+	switch any(one).(type) {
+	case *gatePart:
+		if p.hasStar() { // it does not watch lifecycle signals: so names differ
+			w.routes.varied += by
+		}
+	case *counter:
+	default:
+		if p.hearsLifecycle() {
+			w.routes.hearing += by
+			w.routes.listening.Store(w.routes.hearing > 0)
+		}
+	}
+	w.routes.changed(p, by)
 }
 
 // changed makes the routes stale that a watcher with that pattern is in. By is 1 for a new watcher,

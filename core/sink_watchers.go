@@ -6,7 +6,7 @@ import (
 )
 
 // list keeps members in the order of their numbers. To add or remove one of n costs at most
-// O(log n), amortised: a removed member leaves a gap, and the list is written anew when half of it
+// O(log n), amortised: a removed member leaves a gap, and the list is written again when half of it
 // are gaps.
 type list[W comparable] struct {
 	all     []W      // the zero W is a gap; the last is no gap
@@ -55,7 +55,7 @@ func (l *list[W]) remove(number uint64) (removed W) {
 	return removed
 }
 
-// compact writes the list anew without gaps.
+// compact writes the list again without gaps.
 func (l *list[W]) compact() {
 	var gap W
 	was := *l
@@ -214,43 +214,7 @@ func (x *watchers[W]) find(to []W, name string) []W {
 			to = append(to, f.watcher)
 		}
 	}
-	x.found = emptied(x.found)
+	clear(x.found)
+	x.found = x.found[:0]
 	return to
-}
-
-// watching are the watchers of one kind among those of a sink or a coordinator.
-type watching[W watcher] struct {
-	routes *routes
-	of     *watchers[W]
-}
-
-func (w watching[W]) add(one W) (number uint64) {
-	number = w.of.add(one)
-	w.changed(one, 1)
-	return number
-}
-
-func (w watching[W]) remove(number uint64) (removed W) {
-	var none W
-	if removed = w.of.remove(number); removed != none {
-		w.changed(removed, -1)
-	}
-	return removed
-}
-
-func (w watching[W]) changed(one W, by int) {
-	p := one.watched()
-	switch any(one).(type) {
-	case *gatePart:
-		if p.hasStar() { // it does not watch lifecycle signals: so names differ
-			w.routes.varied += by
-		}
-	case *counter:
-	default:
-		if p.hearsLifecycle() {
-			w.routes.hearing += by
-			w.routes.listening.Store(w.routes.hearing > 0)
-		}
-	}
-	w.routes.changed(p, by)
 }

@@ -11,7 +11,7 @@ type Floor struct {
 // Floors are the floors of the root package of core, the lowest first. The file doc.go is on
 // no floor.
 var Floors = []Floor{
-	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "spares", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
+	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "spares", "text", "stack", "lifecycle", "hook", "sink_watchers"}, "helpers that know no signal and no operation"},
 	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_index", "sink_routes", "sink_answers", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
 	{"sink", []string{"sink_lookup", "sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink_relay", "sink"}, "how facts come and go"},
 	{"senses", []string{"sink_sense", "sink_retract", "sink_watch", "kind"}, "what users ask a sink"},
