@@ -2,7 +2,6 @@ package core
 
 import (
 	"math"
-	"sync"
 	"time"
 )
 
@@ -68,33 +67,3 @@ func later(at, span int64) int64 {
 
 // offset is the inverse of wall.
 func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
-
-// spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
-// locked tries again after short pauses. In one pause, others can finish two hundred sections. It
-// queues only after the last pause. See docs/adr/0009.
-type spinMutex struct{ sync.Mutex }
-
-// All pauses together take some 40 microseconds. To park a goroutine and to wake it takes about as
-// long under load.
-const (
-	spinTries = 3
-	spinPause = 32_000 // rounds of an empty loop
-)
-
-// Lock locks the mutex.
-func (m *spinMutex) Lock() {
-	if !m.TryLock() {
-		m.lockSlow()
-	}
-}
-
-func (m *spinMutex) lockSlow() {
-	for range spinTries {
-		for range spinPause {
-		}
-		if m.TryLock() {
-			return
-		}
-	}
-	m.Mutex.Lock()
-}

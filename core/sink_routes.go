@@ -191,15 +191,15 @@ func (w watching[W]) remove(number uint64) (removed W) {
 }
 
 func (w watching[W]) changed(one W, by int) {
-	p := one.watched()
+	p := patternOf(one)
 	switch any(one).(type) {
 	case *gatePart:
-		if p.hasStar() { // it does not watch lifecycle signals: so names differ
+		if hasStar(p) { // it does not watch lifecycle signals: so names differ
 			w.routes.varied += by
 		}
 	case *counter:
 	default:
-		if p.hearsLifecycle() {
+		if hearsLifecycle(p) {
 			w.routes.hearing += by
 			w.routes.listening.Store(w.routes.hearing > 0)
 		}
@@ -268,7 +268,7 @@ func markAll[W watcher](t *routes, all []W) {
 	var gap W
 	for _, w := range all {
 		if w != gap {
-			t.mark(w.watched())
+			t.mark(patternOf(w))
 		}
 	}
 }
@@ -283,13 +283,13 @@ func (t *routes) mark(p *pattern) {
 	}
 }
 
-func (p *pattern) hasStar() bool {
+func hasStar(p *pattern) bool {
 	return slices.ContainsFunc(p.terms, func(t term) bool { return t.text == "*" })
 }
 
 // hearsLifecycle reports whether a pattern asks for lifecycle signals, with a term that begins with
 // "operation.". The pattern "*" does not ask, because these signals cost more than a short operation.
-func (p *pattern) hearsLifecycle() bool {
+func hearsLifecycle(p *pattern) bool {
 	return slices.ContainsFunc(p.terms, func(t term) bool {
 		return strings.HasPrefix(t.text, "operation.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
 	})

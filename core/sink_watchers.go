@@ -5,95 +5,29 @@ import (
 	"slices"
 )
 
-// list keeps members in the order of their numbers. To add or remove one of n costs at most
-// O(log n), amortised: a removed member leaves a gap, and the list is written again when half of it
-// are gaps.
-type list[W comparable] struct {
-	all     []W      // the zero W is a gap; the last is no gap
-	numbers []uint64 // of all
-	gaps    int
-	newest  uint64 // number that add gave last
-	shared  bool   // somebody reads all without the lock: before it changes, it is replaced
-}
-
-func (l *list[W]) len() int { return len(l.all) - l.gaps }
-
-// add appends a member, and gives it the next number.
-func (l *list[W]) add(w W) (number uint64) {
-	l.newest++
-	l.put(w, l.newest)
-	return l.newest
-}
-
-// put appends a member with a higher number than all others, unless that number is there.
-func (l *list[W]) put(w W, number uint64) {
-	if n := len(l.numbers); n == 0 || l.numbers[n-1] != number {
-		l.all, l.numbers = append(l.all, w), append(l.numbers, number)
-	}
-}
-
-// remove removes the member of that number, and returns it, or the zero W.
-func (l *list[W]) remove(number uint64) (removed W) {
-	var gap W
-	i, found := slices.BinarySearch(l.numbers, number)
-	if !found || l.all[i] == gap {
-		return gap
-	}
-	if l.shared {
-		l.all, l.shared = slices.Clone(l.all), false
-	}
-	removed, l.all[i] = l.all[i], gap
-	l.gaps++
-	last := len(l.all)
-	for ; last > 0 && l.all[last-1] == gap; last-- {
-		l.gaps--
-	}
-	l.all, l.numbers = l.all[:last], l.numbers[:last]
-	if l.gaps >= l.len() {
-		l.compact()
-	}
-	return removed
-}
-
-// compact writes the list again without gaps.
-func (l *list[W]) compact() {
-	var gap W
-	was := *l
-	l.all, l.numbers, l.gaps, l.shared = nil, nil, 0, false
-	if n := was.len(); n > 0 {
-		l.all, l.numbers = make([]W, 0, n), make([]uint64, 0, n)
-	}
-	for i, w := range was.all {
-		if w != gap {
-			l.put(w, was.numbers[i])
-		}
-	}
-}
-
-// last returns the member with the highest number, or the zero W.
-func (l *list[W]) last() (w W) {
-	if n := len(l.all); n > 0 {
-		w = l.all[n-1]
-	}
-	return w
-}
-
-// snapshot returns all members. The slice does not change.
-func (l *list[W]) snapshot() []W {
-	if l.gaps > 0 {
-		l.compact()
-	}
-	l.shared = true
-	return slices.Clip(l.all)
-}
-
 // watcher is what has a pattern of names.
 type watcher interface {
-	comparable
-	watched() *pattern
+	*gatePart | *Monitor | *counter | *subscription | *hook[Retraction] | *forward
 }
 
-func (p *pattern) watched() *pattern { return p }
+// patternOf returns the pattern of a watcher.
+func patternOf[W watcher](w W) *pattern {
+	switch w := any(w).(type) {
+	case *gatePart:
+		return &w.pattern
+	case *Monitor:
+		return &w.pattern
+	case *counter:
+		return &w.pattern
+	case *subscription:
+		return &w.pattern
+	case *hook[Retraction]:
+		return &w.pattern
+	case *forward:
+		return &w.pattern
+	}
+	panic("signals: a watcher without a pattern")
+}
 
 // watchers are a list of watchers. While there are many, they are found by the text before the
 // first wildcard of their patterns, so that a name is not compared with each of them.
@@ -139,7 +73,7 @@ func (x *watchers[W]) index() {
 }
 
 func (x *watchers[W]) enter(w W, number uint64) {
-	for _, term := range w.watched().terms {
+	for _, term := range patternOf(w).terms {
 		same := x.by[term.prefix]
 		if same == nil {
 			same = new(list[W])
@@ -166,7 +100,7 @@ func (x *watchers[W]) remove(number uint64) (removed W) {
 	if removed == gap || x.by == nil {
 		return removed
 	}
-	for _, term := range removed.watched().terms {
+	for _, term := range patternOf(removed).terms {
 		same := x.by[term.prefix]
 		if same == nil {
 			continue // another term has the same prefix
@@ -190,7 +124,7 @@ func (x *watchers[W]) find(to []W, name string) []W {
 	var gap W
 	if x.by == nil {
 		for _, w := range x.all {
-			if w != gap && w.watched().matches(name) {
+			if w != gap && patternOf(w).matches(name) {
 				to = append(to, w)
 			}
 		}
@@ -202,7 +136,7 @@ func (x *watchers[W]) find(to []W, name string) []W {
 		}
 		if same := x.by[name[:l.length]]; same != nil {
 			for i, w := range same.all {
-				if w != gap && w.watched().matches(name) {
+				if w != gap && patternOf(w).matches(name) {
 					x.found = append(x.found, numbered[W]{same.numbers[i], w})
 				}
 			}
