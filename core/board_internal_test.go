@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
@@ -411,7 +413,7 @@ func (d *boardDriver) finish() {
 		d.advance()
 		o, aged := m.Next(d.now, new(bars).isBarred)
 		d.same("next of those that are left", d.b.next(d.now, nil), o)
-		if soonest := d.b.asked.soonest; o == nil && soonest < never {
+		if soonest := d.b.asked.soonest; o == nil && soonest < clock.Never {
 			d.now = soonest
 			continue
 		}
@@ -436,7 +438,7 @@ func (d *boardDriver) checkEmpty() {
 		d.fatalf("all: got %d operations, want none", len(all))
 	}
 	if r := d.b.rated; r != nil {
-		for d.now += 1e12; r.nextSweep() < never; d.now += sweepEvery {
+		for d.now += 1e12; r.nextSweep() < clock.Never; d.now += sweepEvery {
 			d.b.advance(d.now)
 		}
 		if n := len(r.known) + len(r.parked.keys) + len(r.idle.keys) + len(r.fresh); n > 0 {

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // ParseCommand looks for command in a signal name of the form "command:payload" and
@@ -45,7 +47,7 @@ func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	_, arg, _ := strings.Cut(name, ":")
 	digits, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(arg)), "ms")
 	ms, err := strconv.ParseUint(digits, 10, 63)
-	if !found || err != nil || ms > uint64(maxDuration/time.Millisecond) {
+	if !found || err != nil || ms > uint64(clock.MaxDuration/time.Millisecond) {
 		return 0, false
 	}
 	return time.Duration(ms) * time.Millisecond, true

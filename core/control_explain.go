@@ -48,10 +48,10 @@ func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
 func (x *explainer) explain(o *Operation) {
 	e := o.engine
 	e.lockFresh()
-	now := e.clock.now()
+	now := e.clock.Now()
 	status := o.status()
 	if x.Operation == 0 {
-		x.Operation, x.Status, x.Time = o.owner.ID, status, e.clock.wall(now)
+		x.Operation, x.Status, x.Time = o.owner.ID, status, e.clock.Wall(now)
 	}
 	if status == StatusPending {
 		x.pending(o, now)
@@ -62,7 +62,7 @@ func (x *explainer) explain(o *Operation) {
 	b := e.stuck.bodies[o.owner.ID]
 	e.mu.Unlock()
 	if b.stuck {
-		x.add(o, Reason{Kind: ReasonStuck, What: b.why(), Since: e.clock.wall(b.stuckSince)}, nil)
+		x.add(o, Reason{Kind: ReasonStuck, What: b.why(), Since: e.clock.Wall(b.stuckSince)}, nil)
 	}
 	if status&(StatusRunning|StatusSuspended) != 0 {
 		x.body(o)
@@ -97,7 +97,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 		for s, until := range r.deferOn.Engine().Standing(now, maxExplained) {
 			if s.Seq >= resumed {
 				reason := e.heldUp(ReasonDeferred, s, until)
-				reason.Forced = e.clock.wall(forced)
+				reason.Forced = e.clock.Wall(forced)
 				x.add(o, reason, nil)
 			}
 		}
@@ -147,15 +147,15 @@ func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
 	class := &e.classes[o.sched.Class]
 	if at := e.nextTokens(o.sched.Class); at > now {
-		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.wall(at)}, nil)
+		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.Wall(at)}, nil)
 	}
 	if b := &e.scheduler; b.rated != nil && o.sched.turn != nil {
 		if k := b.rated.known[o.sched.turn.key.text]; k.in == &b.rated.parked && k.at > now {
-			x.add(o, Reason{Kind: ReasonRate, Key: k.text, Expires: e.clock.wall(k.at)}, nil)
+			x.add(o, Reason{Kind: ReasonRate, Key: k.text, Expires: e.clock.Wall(k.at)}, nil)
 		}
 	}
 	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
-		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.wall(until)}, nil)
+		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}, nil)
 	}
 }
 
@@ -182,13 +182,13 @@ func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Opera
 		}
 	}
 	if limit > 0 && r.Running >= limit {
-		r.Limit, r.Since = limit, o.engine.clock.wall(first.started)
+		r.Limit, r.Since = limit, o.engine.clock.Wall(first.started)
 		x.add(o, r, first)
 	}
 }
 
 func (e *engine) heldUp(kind ReasonKind, s Signal, until int64) Reason {
-	return Reason{Kind: kind, Signal: s, Since: s.Time, Expires: e.clock.wall(until)}
+	return Reason{Kind: kind, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}
 }
 
 // body adds what the body of an operation waits for.

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // classStats returns the counters of the classes, if there are any. mu and the intake's lock are
@@ -17,9 +19,9 @@ func (e *engine) classStats() (stats []ClassStats) {
 		b := &e.scheduler.classes[1+i]
 		s := ClassStats{Name: c.Name, Pending: pending, Running: b.running, Limit: b.limit}
 		if b.rates != nil {
-			now := e.clock.now()
+			now := e.clock.Now()
 			s.Calls, s.Cost = b.rates.stats(0, now), b.rates.stats(1, now)
-			s.Next = e.clock.wall(e.nextTokens(uint8(1 + i)))
+			s.Next = e.clock.Wall(e.nextTokens(uint8(1 + i)))
 		}
 		stats = append(stats, s)
 	}
@@ -50,7 +52,7 @@ func (c Control) Gates() []GateStatus {
 	e := c.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
-	now := e.clock.now()
+	now := e.clock.Now()
 	resumed := look(e.resumeOn, now, 0).signal.Seq
 	var gates []GateStatus
 	add := func(kind ReasonKind, lane, class, pattern string, on *Gate, beyond uint64) {
@@ -228,7 +230,7 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 		e.mu.Lock()
 		defer e.unlock()
 		if pinned && e.index.get(id) == o && e.window.unpin(o) {
-			e.forget(o, e.clock.now())
+			e.forget(o, e.clock.Now())
 		}
 		pinned = false
 	}, true
@@ -246,7 +248,7 @@ func (c Control) Evict(id OperationID) bool {
 		return false
 	}
 	e.window.remove(o)
-	e.forget(o, e.clock.now())
+	e.forget(o, e.clock.Now())
 	return true
 }
 
@@ -260,7 +262,7 @@ func (c Control) Evict(id OperationID) bool {
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
-	return newHook(pattern{}, fn).attach(&e.mu, &e.final)
+	return newHook(glob.Pattern{}, fn).attach(&e.mu, &e.final)
 }
 
 // Echoes yields the echoes of operations that have left the window, oldest first.
@@ -271,18 +273,18 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {
 		e.mu.Lock()
-		now := e.clock.now()
+		now := e.clock.Now()
 		e.echoes.expire(now)
 		var found []Echo
-		for i := range e.echoes.n {
-			x := &e.echoes.ring[e.echoes.at(i)]
+		for i := range e.echoes.N {
+			x := &e.echoes.Ring[e.echoes.At(i)]
 			id, key := x.ID, x.Key
 			if q.Within > 0 && x.at < now-int64(q.Within) || q.Key != "" && q.Key != key || q.Operation != 0 && q.Operation != id || q.Source != "" && q.Source != e.name {
 				continue
 			}
 			sigs := e.scope.SignalsOf(x.Past)
 			if q.Pattern == "" || slices.ContainsFunc(sigs, func(s Signal) bool { return Match(q.Pattern, s.Name) }) {
-				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: sigs, Time: e.clock.wall(x.at)})
+				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: sigs, Time: e.clock.Wall(x.at)})
 			}
 		}
 		e.mu.Unlock()
@@ -358,6 +360,6 @@ func (q *OperationQuery) selects(o *Operation) bool {
 	return (q.Status == 0 || q.Status&o.status() != 0) &&
 		(q.Lane == "" || q.Lane == e.lanes[o.sched.Lane].Name) &&
 		(q.Class == "" || q.Class == e.classes[o.sched.Class].Name) &&
-		(q.Within <= 0 || e.clock.now()-o.changed() <= int64(q.Within)) &&
+		(q.Within <= 0 || e.clock.Now()-o.changed() <= int64(q.Within)) &&
 		(q.Key == "" || q.Key == o.Key())
 }

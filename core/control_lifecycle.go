@@ -120,7 +120,7 @@ func (c Control) SetClass(class Class) error {
 	if err != nil {
 		return err
 	}
-	b, now := &e.scheduler, e.clock.now()
+	b, now := &e.scheduler, e.clock.Now()
 	was := b.classes[i].rates
 	e.classes[i].Class = changed
 	b.setClass(i, now, &changed)

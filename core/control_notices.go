@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+)
 
 // OnPending calls fn(true) when the number of pending operations in all lanes reaches high,
 // and fn(false) when it has fallen to low. If the number is high already, OnPending calls
@@ -14,15 +18,15 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("core: OnPending", high, low, fn, e.scope.Engine().Panics())
 	e.mu.Lock()
-	number := e.pendingMarks.add(w)
+	number := e.pendingMarks.Add(w)
 	e.watchesPending.Store(true)
 	e.collect()
 	e.seeMark(w)
 	e.unlock()
 	return func() {
 		e.mu.Lock()
-		e.pendingMarks.remove(number)
-		e.watchesPending.Store(e.pendingMarks.len() > 0)
+		e.pendingMarks.Remove(number)
+		e.watchesPending.Store(e.pendingMarks.Len() > 0)
 		w.told.cancel()
 		e.mu.Unlock()
 		w.told.wait()
@@ -37,7 +41,7 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	need(fn != nil, "OnClosed needs a function")
 	e := c.made()
-	h := newHook(pattern{}, func(struct{}) { fn() })
+	h := newHook(glob.Pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()
 	late := e.detached
 	cancel = h.join(&e.mu, &e.onClosed)

@@ -30,7 +30,7 @@ func (c Control) Times(within time.Duration) []Times {
 		within = time.Hour
 	}
 	e.mu.Lock()
-	now := e.clock.now()
+	now := e.clock.Now()
 	if e.times == nil {
 		e.times = durations.Start(2*(len(e.lanes)+len(e.classes)-1), now)
 	}

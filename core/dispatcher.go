@@ -7,6 +7,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // A Dispatcher calls handlers for signals in the background, by pattern. Pass its method
@@ -28,7 +32,7 @@ type Dispatcher struct {
 	signals *Coordinator[Signal]
 
 	mu        sync.Mutex
-	reactions list[*reaction]             // guarded by mu
+	reactions lists.List[*reaction]       // guarded by mu
 	known     atomic.Pointer[[]*reaction] // snapshot of reactions, or nil; written with mu held
 }
 
@@ -63,7 +67,7 @@ func (d *Dispatcher) all() []*reaction {
 	if known == nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		known = new(d.reactions.snapshot())
+		known = new(d.reactions.Snapshot())
 		d.known.Store(known)
 	}
 	return *known
@@ -83,14 +87,14 @@ func (d *Dispatcher) all() []*reaction {
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
 	d.made()
-	r := &reaction{newHook[Signal](compile(pattern), nil), h}
+	r := &reaction{newHook[Signal](glob.Compile(pattern), nil), h}
 	d.mu.Lock()
-	number := d.reactions.add(r)
+	number := d.reactions.Add(r)
 	d.known.Store(nil)
 	d.mu.Unlock()
 	return func() {
 		d.mu.Lock()
-		d.reactions.remove(number)
+		d.reactions.Remove(number)
 		d.known.Store(nil)
 		r.cancel()
 		d.mu.Unlock()
@@ -107,7 +111,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
-	if slices.ContainsFunc(d.all(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {
+	if slices.ContainsFunc(d.all(), func(r *reaction) bool { return r.Pattern.Matches(s.Name) }) {
 		react(d.signals, s)
 	}
 }
@@ -116,7 +120,7 @@ func (d *Dispatcher) Dispatch(s Signal) {
 func (d *Dispatcher) react(ctx context.Context, s Signal) error {
 	var errs []error
 	for _, r := range d.all() {
-		if !r.pattern.matches(s.Name) {
+		if !r.Pattern.Matches(s.Name) {
 			continue
 		}
 		if OperationFrom(ctx).isCancelled() {

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+)
 
 // A waker is woken after the locks are released, when an event that it waits for may have
 // happened. It runs no foreign code.
@@ -43,14 +47,17 @@ func (a *effects) wake(w waker) {
 	}
 }
 
+// few are compared one by one: this costs less.
+const few = 16
+
 // isNew reports whether one is not in list yet. It may be wrong once about each of the first few. Others are
 // in known, so that many cost no more than few.
 func isNew[T comparable](list []T, one T, known *map[any]struct{}) bool {
-	if len(list) < fewWatchers {
+	if len(list) < few {
 		return !slices.Contains(list, one)
 	}
 	n := len(*known)
-	put(known, any(one), struct{}{})
+	lists.Put(known, any(one), struct{}{})
 	return len(*known) > n
 }
 

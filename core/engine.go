@@ -7,6 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/spin"
+
 	"github.com/ephemeralgo/ephemeral/core/durations"
 )
 
@@ -31,7 +39,7 @@ type engine struct {
 	number         uint64 // number of this engine in the process: see runningOn
 	name           string
 	sink           *Sink
-	clock          clock
+	clock          clock.Clock
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []laneState       // without Options.Lanes, one lane without a name
@@ -52,11 +60,11 @@ type engine struct {
 	token          atomic.Uint32 // see worker.go
 	watchesPending atomic.Bool   // there are pendingMarks
 
-	_ cacheLine // producers and workers share no cache line from here on
+	_ spin.CacheLine // producers and workers share no cache line from here on
 
 	intake intake
 
-	_ cacheLine
+	_ spin.CacheLine
 
 	mu           sync.Mutex
 	running      opList // have a slot
@@ -82,13 +90,13 @@ type engine struct {
 	forced       uint64
 	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
-	final        list[*hook[Snapshot]] // hooks of OnFinalized
-	onClosed     list[*hook[struct{}]]
-	pendingMarks list[*watermark]
-	alarm        alarm // wakes workers when a deferral may be over
-	sweeper      alarm // evicts operations that are too old
+	final        lists.List[*hook[Snapshot]] // hooks of OnFinalized
+	onClosed     lists.List[*hook[struct{}]]
+	pendingMarks lists.List[*watermark]
+	alarm        clock.Alarm // wakes workers when a deferral may be over
+	sweeper      clock.Alarm // evicts operations that are too old
 	stuck        stuckWatch
-	stuckAlarm   alarm // looks for bodies that are stuck
+	stuckAlarm   clock.Alarm // looks for bodies that are stuck
 	scope        Scope
 	tabulated    bool          // the scope counts names
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
@@ -136,14 +144,14 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
 	classes := append(make([]Class, 1), opts.Classes...)
-	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.now())
+	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.Now())
 	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	work := e.work
 	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)
 	if opts.OnDone != nil {
-		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
+		e.onDone = []*hook[Snapshot]{newHook(glob.Pattern{}, opts.OnDone)}
 	}
 	e.mu.Lock() // the first gate may wake the engine before the last one is made
 	defer e.mu.Unlock()
@@ -233,7 +241,7 @@ func (e *engine) lockFresh() {
 	if !ok || e.window.maxAge == 0 {
 		return
 	}
-	now := e.clock.now()
+	now := e.clock.Now()
 	if oldest > now-e.window.maxAge {
 		return
 	}

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/ephemeralgo/ephemeral/core/internal/clock"
+
 // verdict is the state of a gate at one moment.
 type verdict struct {
 	holds   bool
@@ -35,10 +37,10 @@ func (r *rule) detach() {
 // deferral returns whether DeferOn holds, and the latest time until which it can defer o, or never.
 // Resumed is the Seq of the newest signal that matches ResumeOn.
 func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
-	v, due = look(r.deferOn, now, resumed), never
+	v, due = look(r.deferOn, now, resumed), clock.Never
 	v.holds = v.holds && v.signal.Seq >= resumed
 	if r.maxDefer >= 0 && !v.held {
-		due = later(max(o.sched.Enqueued, v.since), r.maxDefer)
+		due = clock.Later(max(o.sched.Enqueued, v.since), r.maxDefer)
 	}
 	return v, due
 }

@@ -177,7 +177,7 @@ func (e *engine) toldAll(out *engineEffects, counter *int, all []told) {
 			t.operation.sched.Flags &^= untold
 			e.answer(t.operation)
 		}
-		e.breakCircle(e.clock.now()) // nothing has looked for circles while OnDone ran
+		e.breakCircle(e.clock.Now()) // nothing has looked for circles while OnDone ran
 	}
 	e.endClose()
 	e.unlockTo(out)
@@ -197,7 +197,7 @@ func (e *engine) detachIfDone() {
 	e.mu.Lock()
 	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
 	e.detached = e.detached || detach
-	hooks := e.onClosed.snapshot()
+	hooks := e.onClosed.Snapshot()
 	e.mu.Unlock()
 	if !detach {
 		return

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"runtime/trace"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // cancelAll cancels the operations with a status: the operations of g, or all if g is nil.
@@ -26,7 +28,7 @@ func (e *engine) cancelLocked(status Status, g *group, cause error) {
 		case o.status()&status != 0:
 			e.cancel(o, cause)
 		case g != nil && o.sched.Flags&roomless != 0:
-			e.endUnstarted(o, StatusCancelled, cause, e.clock.now())
+			e.endUnstarted(o, StatusCancelled, cause, e.clock.Now())
 		}
 	}
 }
@@ -35,13 +37,13 @@ func (e *engine) cancelLocked(status Status, g *group, cause error) {
 // not start. mu is held.
 func (e *engine) cancel(o *Operation, cause error) {
 	if o.status() == StatusPending {
-		e.withdraw(o, StatusCancelled, cause, e.clock.now())
+		e.withdraw(o, StatusCancelled, cause, e.clock.Now())
 		return
 	}
 	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
 		if e.stuck.bodies != nil {
-			e.watchUntil(e.stuck.cancelled(o.owner.ID, cause, e.clock.now()))
+			e.watchUntil(e.stuck.cancelled(o.owner.ID, cause, e.clock.Now()))
 		}
 		e.refuseAll(o, cause)
 	}
@@ -57,12 +59,12 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 		Lane:     e.lanes[o.sched.Lane].Name,
 		Class:    e.classes[o.sched.Class].Name,
 		Status:   o.status(),
-		Enqueued: c.wall(o.sched.Enqueued),
-		Started:  c.wall(o.started),
+		Enqueued: c.Wall(o.sched.Enqueued),
+		Started:  c.Wall(o.started),
 		Err:      o.err,
 	}
 	if o.status()&StatusFinished != 0 {
-		s.Finished = c.wall(o.sched.Value)
+		s.Finished = c.Wall(o.sched.Value)
 	}
 	if o.status() != StatusSucceeded {
 		s.Item = o.body.item()
@@ -134,25 +136,25 @@ func (e *engine) sweep(now int64) {
 	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
 		e.forget(o, now)
 	}
-	if e.window.maxAge == 0 || e.sweeper.armed {
+	if e.window.maxAge == 0 || e.sweeper.Armed {
 		return
 	}
 	if oldest, ok := e.window.oldest(); ok {
 		// Reading sweeps as well. So if nobody waits for a signal to go, a busy window is swept a
 		// few dozen times per MaxAge, not once per operation.
-		at := later(oldest, e.window.maxAge)
+		at := clock.Later(oldest, e.window.maxAge)
 		if !e.ruled {
-			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
+			at = max(at, clock.Later(e.sweeper.Last, e.window.maxAge/64))
 		}
-		e.sweeper.set(e.clock, at, e.tidy)
+		e.sweeper.Set(e.clock, at, e.tidy)
 	}
 }
 
 // tidy is called by the sweeper's alarm.
 func (e *engine) tidy() {
 	e.mu.Lock()
-	now := e.clock.now()
-	e.sweeper.armed, e.sweeper.last = false, now
+	now := e.clock.Now()
+	e.sweeper.Armed, e.sweeper.Last = false, now
 	e.sweep(now)
 	e.unlock()
 }
@@ -166,9 +168,9 @@ func (e *engine) forget(o *Operation, now int64) {
 	if o.sched.Flags&watched == 0 {
 		o.body.forget()
 	}
-	if e.final.len() > 0 {
+	if e.final.Len() > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final.snapshot()})
+		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final.Snapshot()})
 	}
 	if d := o.rare.Load(); d != nil && (d.values != nil || d.suspension != nil) {
 		d.values, d.suspension = nil, nil // others may keep o
@@ -196,9 +198,9 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 
 // finalize empties the window of a closed engine. mu is held.
 func (e *engine) finalize(now int64) {
-	e.alarm.stop()
-	e.stuckAlarm.stop()
-	e.sweeper.stop()
+	e.alarm.Stop()
+	e.stuckAlarm.Stop()
+	e.sweeper.Stop()
 	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
 		e.window.remove(o)
@@ -210,7 +212,7 @@ func (e *engine) finalize(now int64) {
 // end records the end of an operation whose body has returned, and returns the time. It returns
 // with mu held.
 func (e *engine) end(o *Operation, err error) (now int64) {
-	now = e.clock.now()
+	now = e.clock.Now()
 	e.mu.Lock()
 	if e.scheduler.only == nil { // what has come before the end of o comes before what that lets start
 		e.collect()
@@ -271,7 +273,7 @@ func (e *engine) shut(cause error) bool {
 	e.closeIntake()
 	e.cancelLocked(StatusAlive, nil, cause)
 	if e.alive() == 0 {
-		e.finalize(e.clock.now())
+		e.finalize(e.clock.Now())
 	}
 	e.unlock()
 	e.detachIfDone()

@@ -1,6 +1,10 @@
 package core
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+)
 
 // ends has the engines for whose end bodies wait, even if the contexts of the bodies end: in Close,
 // or in ForEach or Map.
@@ -25,7 +29,7 @@ func (a *awaitedEnds) await(by, of uint64) bool {
 	if a.waitsFor(of, by) {
 		return false
 	}
-	put(&a.waits, endWait{by, of}, a.waits[endWait{by, of}]+1)
+	lists.Put(&a.waits, endWait{by, of}, a.waits[endWait{by, of}]+1)
 	return true
 }
 

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // enqueue gives an operation to the engine. It waits for room only if wait is set.
@@ -29,7 +33,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if trace.IsEnabled() {
 		o.base = e.traceOf(ctx, o.base)
 	}
-	o.sched.Enqueued = e.clock.now()
+	o.sched.Enqueued = e.clock.Now()
 	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) {
 		e.lockFresh() // when operations leave the window, their signals leave too
 		e.mu.Unlock()
@@ -79,7 +83,7 @@ func (e *engine) tracePending(o *Operation) {
 		why = "a signal defers it"
 	case o.sched.turn != nil && o.sched.turn.key.running >= e.opts.MaxPerKey:
 		why = "its key is busy"
-	case e.nextTokens(o.sched.Class) > e.clock.now():
+	case e.nextTokens(o.sched.Class) > e.clock.Now():
 		why = "its class has no tokens"
 	case !e.scheduler.fits(o):
 		why = "its lane or its class is full"
@@ -170,7 +174,7 @@ func (e *engine) unwelcome(o *Operation) error {
 		return cmp.Or(g.halted, context.Cause(g.ctx))
 	}
 	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) {
-		return e.refusal(o.sched.Lane, o.sched.Class, e.clock.now())
+		return e.refusal(o.sched.Lane, o.sched.Class, e.clock.Now())
 	}
 	return nil
 }
@@ -218,7 +222,7 @@ func (e *engine) acceptBeyond(o *Operation) {
 // squeeze starts all that can start. Then it accepts an operation if there is room, if the
 // operation can start, or in place of the oldest. mu is held.
 func (e *engine) squeeze(o *Operation) error {
-	now := e.clock.now()
+	now := e.clock.Now()
 	e.waitForRoom(o)
 	e.startAll(now)
 	if !e.giveUpRoom(o) {
@@ -296,10 +300,10 @@ func (e *engine) front() door {
 // waiting operations as well, and starts those that need no room. So an item that cannot
 // start keeps no other item waiting. Guarded by engine.mu.
 type waitingRoom struct {
-	left    uint64            // operations that are no longer pending
-	oldest  OperationID       // no operation with a lower id is pending
-	n       int               // how many wait
-	waiters queue[*Operation] // in the order in which they came; an operation that is not roomless has gone
+	left    uint64                 // operations that are no longer pending
+	oldest  OperationID            // no operation with a lower id is pending
+	n       int                    // how many wait
+	waiters fifo.Queue[*Operation] // in the order in which they came; an operation that is not roomless has gone
 }
 
 // waitForRoom lets an operation wait for room. When the wait is over, because it was accepted or
@@ -308,7 +312,7 @@ func (e *engine) waitForRoom(o *Operation) {
 	o.sched.Flags |= roomless
 	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
 	q.n++
-	*q.waiters.push() = o
+	*q.waiters.Push() = o
 	e.scheduler.push(o)
 }
 
@@ -317,7 +321,7 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 	if o.sched.Flags&roomless == 0 {
 		return false
 	}
-	e.scheduler.remove(o, e.clock.now())
+	e.scheduler.remove(o, e.clock.Now())
 	e.endRoomWait(o)
 	return true
 }
@@ -330,18 +334,18 @@ func (e *engine) endRoomWait(o *Operation) {
 		o.done = nil
 	}
 	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
-	if q.n--; q.waiters.n > 2*q.n { // rarely, because this looks at all waiters
-		for range q.waiters.n {
+	if q.n--; q.waiters.N > 2*q.n { // rarely, because this looks at all waiters
+		for range q.waiters.N {
 			if o := q.take(); o.sched.Flags&roomless != 0 {
-				*q.waiters.push() = o
+				*q.waiters.Push() = o
 			}
 		}
 	}
 }
 
 func (q *waitingRoom) take() *Operation {
-	o := *q.waiters.get(0)
-	q.waiters.drop()
+	o := *q.waiters.Get(0)
+	q.waiters.Drop()
 	return o
 }
 
@@ -410,7 +414,7 @@ func (e *engine) pendingIn(lane, class int) int {
 // seePending compares the number of pending operations with the watermarks. mu is held.
 func (e *engine) seePending() {
 	e.collect()
-	for _, w := range e.pendingMarks.all {
+	for _, w := range e.pendingMarks.All {
 		if w != nil {
 			e.seeMark(w)
 		}
@@ -439,7 +443,7 @@ type yields struct {
 
 var (
 	allYields  yields
-	yieldClock = newClock()
+	yieldClock = clock.New()
 )
 
 func (y *yields) pay(now int64) bool { return now >= y.until.Load() }
@@ -460,8 +464,8 @@ const (
 // than to wait for room and to be woken.
 func (e *engine) yieldForRoom(o *Operation) {
 	limit := e.intake.rooms[e.intake.place(o.sched.Lane, o.sched.Class)].limit
-	if start := yieldClock.now(); limit <= yieldRoom && allYields.pay(start) {
+	if start := yieldClock.Now(); limit <= yieldRoom && allYields.pay(start) {
 		runtime.Gosched()
-		allYields.note(start, yieldClock.now(), limit)
+		allYields.note(start, yieldClock.Now(), limit)
 	}
 }

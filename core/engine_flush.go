@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
 // flush waits for some operations, or until there are none.
@@ -61,7 +63,7 @@ func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
 	if f.left == 0 {
 		return nil
 	}
-	e.flushes = without(e.flushes, f)
+	e.flushes = lists.Without(e.flushes, f)
 	return err
 }
 

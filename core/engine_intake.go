@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 )
 
 // intake is where producers put operations. It has a small lock, so that producers
@@ -18,7 +20,7 @@ import (
 type intake struct {
 	fresh atomic.Bool // arrived is not empty; changed with mu held
 
-	_ cacheLine
+	_ spin.CacheLine
 
 	mu       sync.Mutex
 	arrived  opList

@@ -3,6 +3,8 @@ package core
 import (
 	"runtime"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // collect moves arrived operations to the scheduler. mu is held.
@@ -124,8 +126,8 @@ func (e *engine) awaitTokens() {
 	if keys := e.scheduler.rated; keys != nil {
 		at = min(at, keys.nextSweep())
 	}
-	if at != never {
-		e.alarm.set(e.clock, at, e.wake)
+	if at != clock.Never {
+		e.alarm.Set(e.clock, at, e.wake)
 	}
 }
 
@@ -146,7 +148,7 @@ func (e *engine) tellClass(class uint8) {
 	c := &e.scheduler.classes[class]
 	told := classTold{Free, ClassChange{Coordinator: e.name, Class: e.classes[class].Name}}
 	if c.rates != nil && c.rates.throttled {
-		told.kind, told.change.Next = Throttled, e.clock.wall(e.nextTokens(class))
+		told.kind, told.change.Next = Throttled, e.clock.Wall(e.nextTokens(class))
 	}
 	e.out.classes = append(e.out.classes, told)
 }
@@ -155,7 +157,7 @@ func (e *engine) tellClass(class uint8) {
 // wait for tokens. mu is held.
 func (e *engine) nextTokens(class uint8) int64 {
 	b := &e.scheduler
-	c, now := &b.classes[class], e.clock.now()
+	c, now := &b.classes[class], e.clock.Now()
 	for i := range b.lanes {
 		if o := b.lanes[i].lines[class].head; o != nil && c.rates != nil {
 			if due := c.rates.due(&c.rates.buckets, o.takes(), o.asOf(now)); due > now {
@@ -180,8 +182,8 @@ func (e *engine) limitTrials(now int64) {
 			if limit == 0 || limit > c.Trials {
 				limit = c.Trials
 			}
-			if v.expires != never {
-				e.alarm.set(e.clock, v.expires, e.wake)
+			if v.expires != clock.Never {
+				e.alarm.Set(e.clock, v.expires, e.wake)
 			}
 		}
 		e.scheduler.classes[i].limit = limit
@@ -205,7 +207,7 @@ func (e *engine) leaveQueue(o *Operation) {
 	if q.n > 0 {
 		e.letIn(place)
 	}
-	if e.pendingMarks.len() > 0 {
+	if e.pendingMarks.Len() > 0 {
 		e.seePending()
 	}
 }
@@ -314,8 +316,8 @@ func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) defe
 	case due <= now:
 		return deferredTooLong
 	}
-	if wakeAt := min(v.expires, due, e.scheduler.asked.soonest); wakeAt != never {
-		e.alarm.set(e.clock, wakeAt, e.wake)
+	if wakeAt := min(v.expires, due, e.scheduler.asked.soonest); wakeAt != clock.Never {
+		e.alarm.Set(e.clock, wakeAt, e.wake)
 	}
 	return deferred
 }
@@ -334,7 +336,7 @@ func (e *engine) begin(o *Operation, now int64) {
 // it releases mu and returns nil.
 func (w *worker) next(now int64) *Operation {
 	e := w.engine
-	for turns := 0; ; now = e.clock.now() {
+	for turns := 0; ; now = e.clock.Now() {
 		o, blocked := e.next(now)
 		if o != nil {
 			e.begin(o, now)

@@ -6,6 +6,8 @@ import (
 	"runtime/trace"
 	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
 // start begins a wait like w, unless the operation has ended.
@@ -135,7 +137,7 @@ func (e *engine) endWait(w *bodyWait) {
 		return
 	}
 	if e.tries {
-		e.limitTrials(e.clock.now())
+		e.limitTrials(e.clock.Now())
 	}
 	free := e.running.n < e.limit && e.scheduler.fits(o)
 	if free && o.sched.Lane <= e.undisputed() {
@@ -145,7 +147,7 @@ func (e *engine) endWait(w *bodyWait) {
 	e.suspended.remove(o)
 	d.ready = make(chan struct{})
 	w.ready = d.ready
-	d.wanted = e.clock.now()
+	d.wanted = e.clock.Now()
 	e.watch(o, wants)
 	e.scheduler.want(o)
 	if free { // pending operations of higher lanes may not be able to start
@@ -191,7 +193,7 @@ func (e *engine) grantSome() { e.giveBack(0, e.undisputed()) }
 // what is pending in that lane. It reports whether there was one. mu is held.
 func (e *engine) giveBack(now int64, before uint8) (given bool) {
 	if e.scheduler.backs > 0 && e.tries {
-		e.limitTrials(e.clock.now())
+		e.limitTrials(e.clock.Now())
 	}
 	for e.scheduler.backs > 0 && e.running.n < e.limit {
 		o, aged := e.scheduler.back(now, before)
@@ -306,7 +308,7 @@ func (e *engine) list(w *bodyWait) {
 		list = w.alone[:0]
 		o.sched.Flags |= awaitedOwn
 	}
-	put(&e.awaited, o, append(list, w))
+	lists.Put(&e.awaited, o, append(list, w))
 }
 
 // awaitOwn waits for an operation or a group. By is the operation of this engine that
@@ -356,9 +358,9 @@ func (e *engine) refuse(w *bodyWait, err error) {
 	switch on := w.on; {
 	case w.number == 0:
 	case on.group != nil:
-		on.group.awaited = without(on.group.awaited, w)
+		on.group.awaited = lists.Without(on.group.awaited, w)
 	default:
-		put(&e.awaited, on.on, without(e.awaited[on.on], w))
+		lists.Put(&e.awaited, on.on, lists.Without(e.awaited[on.on], w))
 	}
 	e.endWaits([]*bodyWait{w})
 }

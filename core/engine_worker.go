@@ -1,6 +1,12 @@
 package core
 
-import "runtime/trace"
+import (
+	"runtime/trace"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+)
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
 // The token says which: a worker that searches has taken it; with no work left it parks
@@ -45,9 +51,9 @@ func (w engineWaker) wake() { w.engine.wake() }
 // alarm.
 func (e *engine) wake() {
 	e.mu.Lock()
-	now := e.clock.now()
-	if e.alarm.armed && e.alarm.at <= now {
-		e.alarm.armed = false
+	now := e.clock.Now()
+	if e.alarm.Armed && e.alarm.At <= now {
+		e.alarm.Armed = false
 	}
 	if e.tries {
 		e.limitTrials(now)
@@ -69,7 +75,7 @@ func (e *engine) wake() {
 func (e *engine) work() {
 	w := worker{engine: e, searches: true}
 	e.mu.Lock()
-	w.goOn(e.clock.now())
+	w.goOn(e.clock.Now())
 }
 
 // start starts a worker with a current operation, on a new goroutine.
@@ -206,7 +212,7 @@ func (e *engine) announces() bool { return !e.quiet && e.scope.Engine().Announce
 // watchWorker records on which goroutine the body of o is about to run.
 func (w *worker) watchWorker(o *Operation) {
 	if w.on == 0 {
-		w.on = goroutineID()
+		w.on = frames.Goroutine()
 	}
 	w.engine.mu.Lock()
 	w.engine.stuck.on(o.owner.ID, w.on)
@@ -216,22 +222,22 @@ func (w *worker) watchWorker(o *Operation) {
 // watch records what the body of o does from now on. mu is held.
 func (e *engine) watch(o *Operation, does doing) {
 	if e.stuck.bodies != nil {
-		e.watchUntil(e.stuck.note(o.owner.ID, does, e.clock.now()))
+		e.watchUntil(e.stuck.note(o.owner.ID, does, e.clock.Now()))
 	}
 }
 
 // watchUntil looks for bodies that are stuck at that time. mu is held.
 func (e *engine) watchUntil(at int64) {
-	if at != never {
-		e.stuckAlarm.set(e.clock, at, e.findStuck)
+	if at != clock.Never {
+		e.stuckAlarm.Set(e.clock, at, e.findStuck)
 	}
 }
 
 // findStuck raises the signals of bodies that are stuck now.
 func (e *engine) findStuck() {
 	e.mu.Lock()
-	e.stuckAlarm.armed = false
-	ids, next := e.stuck.find(e.clock.now())
+	e.stuckAlarm.Armed = false
+	ids, next := e.stuck.find(e.clock.Now())
 	e.watchUntil(next)
 	var stacks map[uint64]string
 	if len(ids) > 0 {
@@ -241,7 +247,7 @@ func (e *engine) findStuck() {
 	for i, id := range ids {
 		o, b := e.index.get(id), e.stuck.bodies[id]
 		raises[i] = func() {
-			Stuck.Raise(o, "", StuckOperation{b.why(), e.clock.wall(b.stuckSince), stacks[b.goroutine]})
+			Stuck.Raise(o, "", StuckOperation{b.why(), e.clock.Wall(b.stuckSince), stacks[b.goroutine]})
 		}
 	}
 	e.mu.Unlock()

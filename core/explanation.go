@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 )
 
 // An Explanation says why an operation waits. It has every reason. If a reason is another
@@ -208,7 +210,7 @@ func (x Explanation) LogValue() slog.Value {
 		texts = append(texts, r.text(x.Time))
 	}
 	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
-	return groupWith(attrs, slog.Any("reasons", texts))
+	return logtext.Group(attrs, slog.Any("reasons", texts))
 }
 
 // maxExplained is how many signals an explanation names for one rule, and how many

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // faulty is a body with a method that panics while the engine calls it under its lock. It stands for a fault of
@@ -59,7 +61,7 @@ func plantFault(afterOnDone bool) {
 	}}
 	f.body, f.sched.Flags = f, grouped
 	if afterOnDone {
-		c.onDone = []*hook[Snapshot]{newHook(pattern{}, func(Snapshot) { told = true })}
+		c.onDone = []*hook[Snapshot]{newHook(glob.Pattern{}, func(Snapshot) { told = true })}
 	}
 	c.enqueue(context.Background(), &f.Operation, c.door, true)
 	if afterOnDone {

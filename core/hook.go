@@ -3,6 +3,10 @@ package core
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // A handler may raise a signal whose handler raises again, and so on: that is
@@ -31,22 +35,22 @@ const (
 // collected under the lock of their list. If there is just one, this saves an
 // atomic operation.
 type hook[E any] struct {
-	fn        func(E)
-	early     int64        // calls entered with the lock of the list held; guarded by that lock
-	late      atomic.Int64 // calls entered without the lock
-	left      atomic.Int64
-	cancelled atomic.Int64 // 0, or 1 more than early when it was cancelled
-	released  atomic.Bool
-	limit     int32         // the number of running calls that suggests a loop; guarded like early
-	idle      chan struct{} // closed by the last call that leaves after cancel
-	pattern                 // selects events by name, if they have names
+	fn           func(E)
+	early        int64        // calls entered with the lock of the list held; guarded by that lock
+	late         atomic.Int64 // calls entered without the lock
+	left         atomic.Int64
+	cancelled    atomic.Int64 // 0, or 1 more than early when it was cancelled
+	released     atomic.Bool
+	limit        int32         // the number of running calls that suggests a loop; guarded like early
+	idle         chan struct{} // closed by the last call that leaves after cancel
+	glob.Pattern               // selects events by name, if they have names
 }
 
 // newHook makes a hook. If it is made inside deliveries, these count as calls of it until a
 // loop is suspected, because a loop may make a new handler in every round.
-func newHook[E any](p pattern, fn func(E)) *hook[E] {
+func newHook[E any](p glob.Pattern, fn func(E)) *hook[E] {
 	limit := int32(crowd - deliveries(crowd))
-	return &hook[E]{pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
+	return &hook[E]{Pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
 }
 
 // running is the number of calls under way. The lock of the list is held.
@@ -75,8 +79,8 @@ func (h *hook[E]) wait() {
 
 // hooks is a list of hooks, or what keeps one.
 type hooks[E any] interface {
-	add(h *hook[E]) (number uint64)
-	remove(number uint64) *hook[E]
+	Add(h *hook[E]) (number uint64)
+	Remove(number uint64) *hook[E]
 }
 
 // attach adds h to hooks that mu guards. Cancel removes it and waits.
@@ -88,10 +92,10 @@ func (h *hook[E]) attach(mu sync.Locker, to hooks[E]) (cancel func()) {
 
 // join is attach with mu held.
 func (h *hook[E]) join(mu sync.Locker, to hooks[E]) (cancel func()) {
-	number := to.add(h)
+	number := to.Add(h)
 	return func() {
 		mu.Lock()
-		to.remove(number)
+		to.Remove(number)
 		h.cancel()
 		mu.Unlock()
 		h.wait()
@@ -154,6 +158,6 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 
 // deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
 // because deliverSome, which defers, is never inlined.
-func deliveries(most int) int { return framesOf(deliverFunction, most) }
+func deliveries(most int) int { return frames.Of(deliverFunction, most) }
 
-var deliverFunction = packagePrefix() + "deliverSome["
+var deliverFunction = frames.Prefix() + "deliverSome["

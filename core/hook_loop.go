@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+)
 
 // runaway is a goroutine in an endless loop: one of its raises was refused. It has the
 // handlers that have been running since; the goroutine's own handlers are among them.
@@ -78,4 +82,4 @@ type witness struct {
 	depth     int // number of deliveries on its stack, up to crowd
 }
 
-func askStack() witness { return witness{goroutineID(), deliveries(crowd)} }
+func askStack() witness { return witness{frames.Goroutine(), deliveries(crowd)} }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // A Kind binds a signal name to the type of its payload, so that both ends
@@ -22,7 +24,7 @@ type Kind[P any] struct{ name string }
 //
 //ephemeral:is {name}
 func NewKind[P any](name string) Kind[P] {
-	if !isPlain(name) {
+	if !glob.IsPlain(name) {
 		panic(fmt.Sprintf("core: NewKind needs a name without blanks around it, commas and wildcards, not %q", name))
 	}
 	return Kind[P]{name}
@@ -106,14 +108,14 @@ func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn
 //	var Log = core.NewFamily[Record]("log.*")
 //
 // It is an immutable value, usually a package variable, and safe for concurrent use.
-type Family[P any] struct{ pattern pattern }
+type Family[P any] struct{ pattern glob.Pattern }
 
 // NewFamily makes the Family of the names that match pattern. It panics if none do.
 //
 //ephemeral:is {pattern}
 func NewFamily[P any](pattern string) Family[P] {
-	p := compile(pattern)
-	if len(p.terms) == 0 {
+	p := glob.Compile(pattern)
+	if len(p.Terms) == 0 {
 		panic(fmt.Sprintf("core: NewFamily needs a pattern that names can match, not %q", pattern))
 	}
 	return Family[P]{p}
@@ -122,15 +124,15 @@ func NewFamily[P any](pattern string) Family[P] {
 // Pattern is the pattern that was passed to [NewFamily].
 //
 //ephemeral:is {recv}
-func (f Family[P]) Pattern() string { return f.pattern.text }
+func (f Family[P]) Pattern() string { return f.pattern.Text }
 
 // Named returns the Kind of that name. It panics if the name does not match the pattern
 // or [NewKind] does not accept it.
 //
 //ephemeral:is {name}
 func (f Family[P]) Named(name string) Kind[P] {
-	if !f.pattern.matches(name) {
-		panic(fmt.Sprintf("core: Named needs a name that matches %q, not %q", f.pattern.text, name))
+	if !f.pattern.Matches(name) {
+		panic(fmt.Sprintf("core: Named needs a name that matches %q, not %q", f.pattern.Text, name))
 	}
 	return NewKind[P](name)
 }
@@ -141,7 +143,7 @@ func (f Family[P]) Named(name string) Kind[P] {
 //ephemeral:pattern {recv}
 func (f Family[P]) From(s Signal) (P, bool) {
 	p, ok := s.payload.(P)
-	return p, ok && f.pattern.matches(s.Name)
+	return p, ok && f.pattern.Matches(s.Name)
 }
 
 // Sense yields the signals of this family that q selects, with their payloads, oldest
@@ -149,7 +151,7 @@ func (f Family[P]) From(s Signal) (P, bool) {
 //
 //ephemeral:pattern {recv}
 func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
-	q.Pattern = cmp.Or(q.Pattern, f.pattern.text)
+	q.Pattern = cmp.Or(q.Pattern, f.pattern.Text)
 	return sensed(from, q, f.From)
 }
 
@@ -158,5 +160,5 @@ func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 //
 //ephemeral:pattern {recv}
 func (f Family[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
-	return subscribed(on, f.pattern.text, f.From, fn)
+	return subscribed(on, f.pattern.Text, f.From, fn)
 }

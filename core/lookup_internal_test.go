@@ -199,7 +199,7 @@ func TestHasSeesTheEndOfALateSignal(t *testing.T) {
 		s := NewSink(SinkOptions{MaxAge: time.Second})
 		release := s.Hold("name", "", 0)
 		time.Sleep(2 * time.Second) // so that the window is empty
-		early := s.names.clock.now()
+		early := s.names.clock.Now()
 		time.Sleep(time.Second / 2)
 		s.Has("name") // by a counter from now on
 		s.Has("name")
@@ -209,7 +209,7 @@ func TestHasSeesTheEndOfALateSignal(t *testing.T) {
 		release()
 		for range 20 {
 			if has, n := s.Has("name"), s.Count("name"); has != (n > 0) {
-				t.Errorf("%v after %v: Has is %v, Count is %d", s.names.clock.now(), early, has, n)
+				t.Errorf("%v after %v: Has is %v, Count is %d", s.names.clock.Now(), early, has, n)
 			}
 			time.Sleep(time.Second / 10)
 		}
@@ -266,8 +266,8 @@ func TestHandlersAreFoundByTheirPrefixes(t *testing.T) {
 		for range 50 {
 			name := "a" + text("ab", 6)
 			var want []*subscription
-			for _, sub := range s.names.subs.snapshot() {
-				if sub.matches(name) {
+			for _, sub := range s.names.subs.Snapshot() {
+				if sub.Matches(name) {
 					want = append(want, sub)
 				}
 			}

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/ephemeralgo/ephemeral/core/internal/glob"
+
 // Match reports whether name matches pattern. It is the one pattern language of
 // the library, used wherever a signal pattern is accepted:
 //
@@ -14,4 +16,4 @@ package core
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
 //
 //ephemeral:match {pattern} {name}
-func Match(pattern, name string) bool { return matchText(pattern, name) }
+func Match(pattern, name string) bool { return glob.Match(pattern, name) }

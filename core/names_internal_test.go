@@ -113,7 +113,7 @@ func TestWatchersAreBounded(t *testing.T) {
 	if got := len(s.names.patterns); got > maxCounters {
 		t.Errorf("got %d counters of patterns, want at most %d", got, maxCounters)
 	}
-	if c, m, u, r := s.names.counters.len(), s.names.monitors.len(), s.names.subs.len(), s.retractions.len(); c > maxCounters || m+u+r > 0 {
+	if c, m, u, r := s.names.counters.Len(), s.names.monitors.Len(), s.names.subs.Len(), s.retractions.Len(); c > maxCounters || m+u+r > 0 {
 		t.Errorf("got %d counters, %d monitors, %d handlers, %d of retractions left", c, m, u, r)
 	}
 }
@@ -123,7 +123,7 @@ func TestWatchersAreBounded(t *testing.T) {
 func TestTimeFollowsSeqAfterRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSink(SinkOptions{})
-		before := s.names.clock.now() // what a raise has read
+		before := s.names.clock.Now() // what a raise has read
 		time.Sleep(time.Second)
 		s.Restore(slices.Values([]Signal{{Name: "restored", Time: time.Now()}}))
 		s.mu.Lock()
@@ -201,15 +201,15 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	to.ForgetAll()
 	m.Count()
 	for i, names := range []*names{&s.names, &to.names, &c.scope.names} {
-		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.len() != 0 {
-			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), names.gates.len())
+		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.Len() != 0 {
+			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), names.gates.Len())
 		}
 	}
 	if live := liveNames(s) + liveNames(to) + len(c.scope.present.names); live != 0 {
 		t.Errorf("got %d live names", live)
 	}
-	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
-		t.Errorf("got %d stamps, %d and %d facts", m.stamps.n, s.ring.stored, to.ring.stored)
+	if m.stamps.N > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
+		t.Errorf("got %d stamps, %d and %d facts", m.stamps.N, s.ring.stored, to.ring.stored)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestSuspicionEnds(t *testing.T) {
 		})
 	}
 	suspected := func() bool {
-		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.snapshot(), func(h *subscription) bool { return h.limit != crowd })
+		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.Snapshot(), func(h *subscription) bool { return h.limit != crowd })
 	}
 	s.Raise("a")
 	if !suspected() {

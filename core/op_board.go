@@ -1,6 +1,10 @@
 package core
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+)
 
 // board decides what runs next. It is a plain data structure without lock, goroutine or
 // clock; the engine uses it under its own lock. The engine knows how many operations run
@@ -87,7 +91,7 @@ type classLine struct {
 }
 
 func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool, now int64) board {
-	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, asked: question{soonest: never}}
+	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, asked: question{soonest: clock.Never}}
 	for _, l := range lanes {
 		lines := make([]classLine, len(classes))
 		for i := range lines {
@@ -152,7 +156,7 @@ func (l *lane) leave(o *Operation) {
 // next returns the next operation to start that is not barred, or nil if none can start. It
 // changes nothing: a second call returns the same. The caller has called advance before.
 func (b *board) next(now int64, barred *bars) *Operation {
-	b.asked = question{now: now, barred: barred, soonest: never}
+	b.asked = question{now: now, barred: barred, soonest: clock.Never}
 	if len(b.classes) > 1 {
 		b.unpark()
 		if barred == nil {

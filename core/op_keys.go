@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"hash/maphash"
 	"weak"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // keyState is a key with operations that are pending or running. A key without operations
@@ -162,7 +164,7 @@ func (b *board) settle(rated *ratedKey, now int64) {
 		}
 		return
 	}
-	free, at := k.running < b.perKey, int64(never)
+	free, at := k.running < b.perKey, int64(clock.Never)
 	for i := range k.turns {
 		t, l := &k.turns[i], &b.lanes[i]
 		o := cmp.Or(t.up, t.queue.head)
@@ -178,7 +180,7 @@ func (b *board) settle(rated *ratedKey, now int64) {
 			l.take(t)
 		}
 	}
-	if at == never {
+	if at == clock.Never {
 		rated.leave()
 	} else {
 		rated.wait(&r.parked, at)

@@ -1,6 +1,12 @@
 package core
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+)
 
 // ratedKeys are the buckets of keys. A key is here while it has operations, and after that
 // until its buckets are full. The order of keys stays in the keyTable.
@@ -28,7 +34,7 @@ func (r *ratedKeys) obtain(text string) *ratedKey {
 	k := r.known[text]
 	if k == nil {
 		k = &ratedKey{text: text}
-		put(&r.known, text, k)
+		lists.Put(&r.known, text, k)
 		r.peak = max(r.peak, len(r.known))
 	}
 	return k
@@ -99,7 +105,7 @@ type keyHeap struct{ keys []*ratedKey }
 
 func (h *keyHeap) first() int64 {
 	if len(h.keys) == 0 {
-		return never
+		return clock.Never
 	}
 	return h.keys[0].at
 }

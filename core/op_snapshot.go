@@ -9,6 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
@@ -105,8 +111,8 @@ func (s Snapshot) Duration() time.Duration {
 //
 //ephemeral:pattern {pattern}
 func (s Snapshot) Has(pattern string) bool {
-	p := compile(pattern)
-	return slices.ContainsFunc(s.Signals, func(s Signal) bool { return p.matches(s.Name) })
+	p := glob.Compile(pattern)
+	return slices.ContainsFunc(s.Signals, func(s Signal) bool { return p.Matches(s.Name) })
 }
 
 // Value returns a value that the operation stored under name, if it is of type V.
@@ -126,11 +132,11 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		Values map[string]json.RawMessage `json:"values,omitempty"`
 	}{fields: fields(s), Err: guard.Text(s.Err)}
 	for name, v := range s.Values {
-		text, err := marshal(v)
+		text, err := logtext.Marshal(v)
 		if err != nil {
 			text, _ = json.Marshal(fmt.Sprint(v))
 		}
-		put(&j.Values, name, json.RawMessage(text))
+		lists.Put(&j.Values, name, json.RawMessage(text))
 	}
 	return json.Marshal(j)
 }
@@ -141,7 +147,7 @@ func (s Snapshot) LogValue() slog.Value {
 	for i := range s.Signals {
 		names = append(names, s.Signals[i].Name)
 	}
-	return groupWith([]slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())},
+	return logtext.Group([]slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())},
 		slog.Uint64("parent", uint64(s.Parent)),
 		slog.String("key", s.Key),
 		slog.String("lane", s.Lane),

@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
@@ -67,7 +69,7 @@ func (s *stuckWatch) note(id OperationID, does doing, now int64) (at int64) {
 func (s *stuckWatch) cancelled(id OperationID, cause error, now int64) (at int64) {
 	b, ok := s.bodies[id]
 	if !ok || b.ended != 0 {
-		return never
+		return clock.Never
 	}
 	b.ended, b.cause = now, cause
 	return s.keep(id, b)
@@ -96,22 +98,22 @@ func (s *stuckWatch) returned(id OperationID) {
 // due returns when a body will be stuck, and since when it should have returned. If that is since the
 // end of its context, it returns the cause.
 func (s *stuckWatch) due(b *watchedBody) (at, since int64, cause error) {
-	at = never
+	at = clock.Never
 	if b.stuck || b.does == wants {
 		return at, 0, nil
 	}
 	if s.after > 0 && b.does == runs {
-		at, since = later(b.since, s.after), b.since
+		at, since = clock.Later(b.since, s.after), b.since
 	}
 	end, cause := b.ended, b.cause
-	if late := later(b.started, s.timeout); s.timeout > 0 && (end == 0 || late < end) {
+	if late := clock.Later(b.started, s.timeout); s.timeout > 0 && (end == 0 || late < end) {
 		end, cause = late, ErrTimeout
 	}
 	if b.does == runs {
 		end = max(end, b.since)
 	}
-	if cause != nil && s.afterEnd > 0 && later(end, s.afterEnd) < at {
-		return later(end, s.afterEnd), end, cause
+	if cause != nil && s.afterEnd > 0 && clock.Later(end, s.afterEnd) < at {
+		return clock.Later(end, s.afterEnd), end, cause
 	}
 	return at, since, nil
 }
@@ -119,7 +121,7 @@ func (s *stuckWatch) due(b *watchedBody) (at, since int64, cause error) {
 // find marks the bodies that are stuck and were not before, and lists their operations. It returns
 // when the next one will be stuck, or never.
 func (s *stuckWatch) find(now int64) (found []OperationID, next int64) {
-	next = never
+	next = clock.Never
 	for id, b := range s.bodies {
 		at, since, cause := s.due(&b)
 		if at > now {

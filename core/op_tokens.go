@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"math/bits"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // parking is the classes of which nothing starts before that time, because their tokens come
@@ -79,7 +81,7 @@ func (b *board) unpark() {
 		l.changed = 0
 	}
 	if b.parked.classes == 0 || b.parked.until <= b.asked.now {
-		b.parked = parking{until: never}
+		b.parked = parking{until: clock.Never}
 	}
 }
 
@@ -156,7 +158,7 @@ func (b *board) older(lane int, first *Operation) (older *Operation) {
 
 // stuck reports whether no operation can start, even with tokens, before another one ends.
 func (b *board) stuck(now int64) bool {
-	return (b.rated == nil || len(b.rated.fresh) == 0) && b.next(now, nil) == nil && b.asked.soonest == never
+	return (b.rated == nil || len(b.rated.fresh) == 0) && b.next(now, nil) == nil && b.asked.soonest == clock.Never
 }
 
 // take takes the tokens of an operation that starts. It reports whether its class is no

@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
 )
 
 // window remembers the newest finished operations, bounded by count and by age since
@@ -116,7 +118,7 @@ func (w *window) unpin(o *Operation) (evict bool) {
 
 // echoes remember operations that have left the window, bounded by count and age.
 type echoes struct {
-	queue[echo]
+	fifo.Queue[echo]
 	limit  int
 	maxAge int64
 }
@@ -132,7 +134,7 @@ type echo struct {
 // add remembers an operation that has been evicted, with what its owner was. There is room.
 func (e *echoes) add(o *Operation, last *Past, now int64) {
 	if e.limit > 0 {
-		p := e.push() // a whole echo that is copied costs more
+		p := e.Push() // a whole echo that is copied costs more
 		p.Past, p.status, p.err, p.at = *last, o.status(), o.err, now
 	}
 }
@@ -140,16 +142,16 @@ func (e *echoes) add(o *Operation, last *Past, now int64) {
 // makeRoom makes room for one more. It returns the owner of the echo that had to go.
 func (e *echoes) makeRoom(now int64) (spent Past) {
 	e.expire(now)
-	if e.n > 0 && e.n == e.limit {
-		spent = e.get(0).Past
-		e.drop()
+	if e.N > 0 && e.N == e.limit {
+		spent = e.Get(0).Past
+		e.Drop()
 	}
 	return spent
 }
 
 func (e *echoes) expire(now int64) {
-	for e.n > 0 && e.maxAge > 0 && e.get(0).at <= now-e.maxAge {
-		e.drop()
+	for e.N > 0 && e.maxAge > 0 && e.Get(0).at <= now-e.maxAge {
+		e.Drop()
 	}
 }
 

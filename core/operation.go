@@ -6,6 +6,10 @@ import (
 	"runtime/trace"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // ID is the operation's id, or 0 for a nil Operation.
@@ -55,7 +59,7 @@ func (o *Operation) Set(name string, v any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.index.get(o.owner.ID) == o {
-		put(&o.details().values, name, v)
+		lists.Put(&o.details().values, name, v)
 	}
 }
 
@@ -149,8 +153,8 @@ func (o *Operation) RetractMatching(pattern string) int {
 //
 //ephemeral:pattern {pattern}
 func (o *Operation) Has(pattern string) bool {
-	p := compile(pattern)
-	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })
+	p := glob.Compile(pattern)
+	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.Matches(s.Name) })
 }
 
 // Signals lists the signals the operation has raised and not taken back, oldest
@@ -228,7 +232,7 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
-	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
+	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
 	if e.scheduler.n > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}

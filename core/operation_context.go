@@ -7,6 +7,8 @@ import (
 	"runtime/trace"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
@@ -121,7 +123,7 @@ func (c *operationContext) timeout() time.Time {
 	if c.engine.opts.Timeout <= 0 {
 		return time.Time{}
 	}
-	return c.engine.clock.wall(later(c.started, int64(c.engine.opts.Timeout)))
+	return c.engine.clock.Wall(clock.Later(c.started, int64(c.engine.opts.Timeout)))
 }
 
 // timedOut returns the error of a body, joined with ErrTimeout after a timeout.

@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // A Raiser is where a signal can be raised: a [Sink], an [Operation], or a view that
@@ -173,13 +175,13 @@ func (r BlockReason) String() string {
 type rules struct {
 	maxDepth    int // < 0: no limit
 	allowCycles bool
-	ends, leaf  pattern
+	ends, leaf  glob.Pattern
 	onBlocked   func(Signal, BlockReason)
 }
 
 func (p Propagation) compile() rules {
 	r := rules{maxDepth: cmp.Or(p.MaxDepth, 10), allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
-	r.ends, r.leaf = compile(p.Terminal+","+p.Leaf), compile(p.Leaf)
+	r.ends, r.leaf = glob.Compile(p.Terminal+","+p.Leaf), glob.Compile(p.Leaf)
 	return r
 }
 
@@ -192,7 +194,7 @@ func (r *rules) blocks(name string, cause *link) BlockReason {
 		return BlockedDepth
 	case !r.allowCycles && cause.contains(name):
 		return BlockedCycle
-	case r.ends.matches(cause.Name):
+	case r.ends.Matches(cause.Name):
 		return BlockedTerminal
 	}
 	return 0

@@ -5,6 +5,12 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // A Scope is a group of owners, such as connections or sessions, that raise their signals on
@@ -68,7 +74,7 @@ func (sc *Scope) raise(o *Owner, n *Note) bool {
 	if (n.Name == "" || n.cause != nil) && !s.admits(n, o.ID) {
 		return false
 	}
-	now := sc.names.clock.now()
+	now := sc.names.clock.Now()
 	shared := s.enter(n.Name, sc.onSignal)
 	if shared == nil {
 		s.block(n, o.ID, BlockedDepth)
@@ -119,13 +125,13 @@ func (sc *Scope) add(o *Owner, f *fact, seq uint64, h *heldFact) {
 		noticed := sc.fact(o.ID, &own)
 		sc.names.entered(r, &noticed, seq)
 		if len(r.gates) > 0 {
-			put(&sc.gated, o, struct{}{})
+			lists.Put(&sc.gated, o, struct{}{})
 		}
 	}
 	d := o.rest.Load()
 	switch {
 	case h != nil:
-		put(&o.more().holds, seq, h)
+		lists.Put(&o.more().holds, seq, h)
 	case o.first == nil && len(d.facts) == d.from:
 		o.first = sc.spares.single()
 		*o.first = own
@@ -169,9 +175,9 @@ func (sc *Scope) dropOldest(o *Owner, d *ownMore) {
 }
 
 // each visits the facts of owners that matter to gates.
-func (sc *Scope) each(p pattern, _ int, visit func(seq uint64, f *fact) (older bool)) {
+func (sc *Scope) each(p glob.Pattern, _ int, visit func(seq uint64, f *fact) (older bool)) {
 	for o := range sc.gated {
-		sc.eachOf(o, func(seq uint64, f *fact) bool { return !p.matches(f.name) || visit(seq, f) })
+		sc.eachOf(o, func(seq uint64, f *fact) bool { return !p.Matches(f.name) || visit(seq, f) })
 	}
 }
 
@@ -271,7 +277,7 @@ func (sc *Scope) Release(o *Owner) {
 // release unlocks now and then, so that others get the lock.
 func (sc *Scope) release(o *Owner, after *effects) {
 	s := sc.sink
-	s.lockAt(s.names.clock.now())
+	s.lockAt(s.names.clock.Now())
 	d := o.more()
 	if d == evicted {
 		s.mu.Unlock()
@@ -299,8 +305,8 @@ func (sc *Scope) release(o *Owner, after *effects) {
 // endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
 // gatePart.leave.
 func (sc *Scope) endLeases() {
-	if s := sc.sink; s.lease != never {
-		s.expireLeases(s.names.clock.now())
+	if s := sc.sink; s.lease != clock.Never {
+		s.expireLeases(s.names.clock.Now())
 		s.after.clear()
 	}
 }
@@ -324,8 +330,8 @@ func (sc *Scope) Retract(o *Owner, name string) bool {
 //
 //ephemeral:pattern {pattern}
 func (sc *Scope) RetractMatching(o *Owner, pattern string) int {
-	p := compile(pattern)
-	return sc.retract(o, byPattern(p), p.matches)
+	p := glob.Compile(pattern)
+	return sc.retract(o, byPattern(p), p.Matches)
 }
 
 // retract takes back the facts of o that match selects, newest first; held facts are
@@ -494,9 +500,9 @@ func (sc *Scope) Count(pattern string) int {
 func (sc *Scope) countName(name string) int { return sc.present.names[name] }
 
 // countMatching is part of tally.
-func (sc *Scope) countMatching(p pattern) (n int) {
+func (sc *Scope) countMatching(p glob.Pattern) (n int) {
 	for name, count := range sc.present.names {
-		if p.matches(name) {
+		if p.Matches(name) {
 			n += count
 		}
 	}

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // forEngine is a Scope with the methods that only coordinators need: the same memory with other
@@ -23,15 +27,15 @@ func (e *forEngine) Init(on *Sink, source string, opts ScopeOptions) {
 	e.sink, e.source = on, source
 	e.names.base, e.names.facts = on.names.base, e.scope()
 	if opts.OnSignal != nil {
-		e.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
+		e.onSignal = []*subscription{newHook(glob.Pattern{}, opts.OnSignal)}
 	}
 	if opts.OnRetract != nil {
-		e.onRetract = []*hook[Retraction]{newHook(compile("*"), opts.OnRetract)}
+		e.onRetract = []*hook[Retraction]{newHook(glob.Compile("*"), opts.OnRetract)}
 	}
 }
 
 // Clock is the clock of the sink. Times are compared with those of gates.
-func (e *forEngine) Clock() clock { return e.names.clock }
+func (e *forEngine) Clock() clock.Clock { return e.names.clock }
 
 // Raise is Scope.Raise. The cause of ctx is the cause of n, unless n has one. It may change n.
 func (e *forEngine) Raise(o *Owner, n *Note, ctx context.Context) bool {
@@ -105,7 +109,7 @@ func (e *forEngine) Tabulate(owners iter.Seq[*Owner]) {
 // call of owners may be missing.
 func (e *forEngine) Sense(q Query, owners func() []*Owner) (found []Signal) {
 	f := q.compile()
-	cutoff := e.names.clock.wall(e.names.clock.now()).Add(-max(0, q.Within))
+	cutoff := e.names.clock.Wall(e.names.clock.Now()).Add(-max(0, q.Within))
 	e.sink.mu.Lock()
 	end := e.sink.ring.head
 	e.sink.mu.Unlock()
@@ -123,7 +127,7 @@ func (e *forEngine) Sense(q Query, owners func() []*Owner) (found []Signal) {
 // Monitor counts the signals of owners that match pattern. Owners, which is called without a
 // lock, lists those that are there.
 func (e *forEngine) Monitor(pattern string, span time.Duration, owners func() []*Owner) *Monitor {
-	p := compile(pattern)
+	p := glob.Compile(pattern)
 	e.sink.mu.Lock()
 	m := e.names.addMonitor(p, span, nil, e.sink.ring.head)
 	e.sink.mu.Unlock()
@@ -133,7 +137,7 @@ func (e *forEngine) Monitor(pattern string, span time.Duration, owners func() []
 	var known []seqFact
 	for _, o := range present {
 		e.scope().eachOf(o, func(seq uint64, f *fact) bool {
-			if p.matches(f.name) {
+			if p.Matches(f.name) {
 				known = append(known, seqFact{seq, *f})
 			}
 			return true

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // A Gate watches for the signals that match a pattern, in two places: on the sink, and among the
@@ -28,7 +32,7 @@ type Gate struct {
 func (sc *Scope) Gate(pattern string, wake func()) *Gate {
 	var told *gateTold
 	if wake != nil {
-		told = &gateTold{newHook(compile(""), func(struct{}) { wake() }), &sc.panics}
+		told = &gateTold{newHook(glob.Compile(""), func(struct{}) { wake() }), &sc.panics}
 	}
 	return sc.gate(pattern, nil, told, false)
 }
@@ -48,14 +52,14 @@ func (e *forEngine) Gate(pattern string, w waker, eager bool) *Gate {
 }
 
 func (sc *Scope) gate(pattern string, w waker, told *gateTold, eager bool) *Gate {
-	p := compile(pattern)
-	if len(p.terms) == 0 {
+	p := glob.Compile(pattern)
+	if len(p.Terms) == 0 {
 		return nil
 	}
 	s, g := sc.sink, &Gate{scope: sc}
-	g.own = gatePart{pattern: p, waker: w, told: told, eager: eager, of: sc, find: s.find}
-	g.shared = gatePart{pattern: p, waker: w, told: told, eager: eager, of: s, find: s.find}
-	s.lockAt(s.names.clock.now())
+	g.own = gatePart{Pattern: p, waker: w, told: told, eager: eager, of: sc, find: s.find}
+	g.shared = gatePart{Pattern: p, waker: w, told: told, eager: eager, of: s, find: s.find}
+	s.lockAt(s.names.clock.Now())
 	defer s.mu.Unlock()
 	sc.names.addGate(&g.own)
 	s.addGate(&g.shared)
@@ -96,9 +100,9 @@ func (g *Gate) Look() (newest Signal, again time.Duration, shut bool) {
 	if !g.Shut() {
 		return Signal{}, 0, false
 	}
-	now := g.scope.names.clock.now()
+	now := g.scope.names.clock.Now()
 	shut, newest, _, _, expires := g.Engine().Look(now, 0)
-	if again = maxDuration; expires != never {
+	if again = clock.MaxDuration; expires != clock.Never {
 		again = time.Duration(expires - now)
 	}
 	return newest, again, shut
@@ -118,7 +122,7 @@ func (g *gateForEngine) Look(now int64, beyond uint64) (shut bool, signal Signal
 	if !(*Gate)(g).Shut() {
 		return
 	}
-	expires = never
+	expires = clock.Never
 	s := g.scope.sink
 	s.lockAt(now)
 	defer s.mu.Unlock()
@@ -131,7 +135,7 @@ func (g *gateForEngine) Look(now int64, beyond uint64) (shut bool, signal Signal
 		if !shut || newest.seq > signal.Seq {
 			signal = newest.fact.signal(newest.seq, s.names.clock)
 		}
-		if last := part.held.last(); last > beyond {
+		if last := part.held.Last(); last > beyond {
 			held = true
 			expires = min(expires, s.held[last].until)
 		} else if newest.seq > beyond {

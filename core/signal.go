@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // An OperationID identifies an operation within the process. Ids are positive
@@ -153,7 +157,7 @@ func (s Signal) LogValue() slog.Value {
 	if s.cause != nil {
 		path = s.Path()
 	}
-	return groupWith([]slog.Attr{slog.String("name", s.Name)},
+	return logtext.Group([]slog.Attr{slog.String("name", s.Name)},
 		slog.String("key", s.Key),
 		slog.Uint64("operation", uint64(s.Operation)),
 		slog.String("source", s.Source),
@@ -180,17 +184,17 @@ type Query struct {
 // clock does.
 type filter struct {
 	Query
-	pattern pattern
+	pattern glob.Pattern
 }
 
-func (q Query) compile() filter { return filter{Query: q, pattern: compile(q.Pattern)} }
+func (q Query) compile() filter { return filter{Query: q, pattern: glob.Compile(q.Pattern)} }
 
 func (f *filter) accepts(s *Signal) bool {
 	return f.acceptsName(s.Name, s.Key, s.Seq) && (!f.Held || s.Held) && f.acceptsOrigin(s.Operation, s.Source)
 }
 
 func (f *filter) acceptsName(name, key string, seq uint64) bool {
-	return seq > f.AfterSeq && (f.Key == "" || f.Key == key) && (f.Pattern == "" || f.pattern.matches(name))
+	return seq > f.AfterSeq && (f.Key == "" || f.Key == key) && (f.Pattern == "" || f.pattern.Matches(name))
 }
 
 func (f *filter) acceptsOrigin(id OperationID, source string) bool {

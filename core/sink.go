@@ -6,6 +6,12 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 )
 
 // A Sink keeps recent signals: a bounded number of them, for a limited time. All code can
@@ -37,9 +43,9 @@ type Sink struct {
 	fresh   atomic.Int64 // no fact expires before this time; 0: not known; see isFresh
 	ready   atomic.Bool  // false for a zero Sink that was not used yet
 
-	_  cacheLine // a goroutine that waits for mu spins on its line, not on the lines of the guarded fields
-	mu spinMutex
-	_  cacheLine
+	_  spin.CacheLine // a goroutine that waits for mu spins on its line, not on the lines of the guarded fields
+	mu spin.Mutex
+	_  spin.CacheLine
 
 	names    names
 	ring     ring
@@ -94,8 +100,8 @@ func (s *Sink) prepare(opts SinkOptions) {
 		return
 	}
 	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
-	s.maxAge, s.lease = ageLimit(opts.MaxAge), never
-	s.names.base = base{&s.mu, s.unlock, newClock(), &s.after, &s.ring, &s.panics}
+	s.maxAge, s.lease = ageLimit(opts.MaxAge), clock.Never
+	s.names.base = base{&s.mu, s.unlock, clock.New(), &s.after, &s.ring, &s.panics}
 	s.names.facts = s
 	s.names.send = s.forwarder
 	s.ready.Store(true)
@@ -118,9 +124,9 @@ func (o SinkOptions) resolved() SinkOptions {
 // ageLimit returns Sink.maxAge for an age; 0 means no limit.
 func ageLimit(maxAge time.Duration) int64 {
 	if maxAge == 0 {
-		return never
+		return clock.Never
 	}
-	return min(int64(maxAge), never-1)
+	return min(int64(maxAge), clock.Never-1)
 }
 
 func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
@@ -181,10 +187,10 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	}
 	s.ring, s.index, s.maxAge = s.ring.resized(capacity), nameIndex{}, ageLimit(maxAge)
 	s.fresh.Store(0)
-	for _, g := range s.names.gates.snapshot() {
+	for _, g := range s.names.gates.Snapshot() {
 		s.after.wake(g.waker) // the waker may have to set its alarm again
 	}
-	for _, c := range s.names.counters.snapshot() {
+	for _, c := range s.names.counters.Snapshot() {
 		s.after.wake(c.gone)
 	}
 	s.unlock()
@@ -213,10 +219,10 @@ type SinkStats struct {
 }
 
 // LogValue groups the counters by their JSON names.
-func (s SinkStats) LogValue() slog.Value { return statsValue(s) }
+func (s SinkStats) LogValue() slog.Value { return logtext.StatsValue(s) }
 
 // String is the JSON form.
-func (s SinkStats) String() string { return statsString(s) }
+func (s SinkStats) String() string { return logtext.StatsString(s) }
 
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {
@@ -231,10 +237,10 @@ func (s *Sink) Stats() SinkStats {
 		Expired:  s.expired,
 		Blocked:  s.blocked.Load(),
 		Panics:   s.panics.Load(),
-		Handlers: s.names.subs.len() + s.retractions.len(),
-		Monitors: s.names.monitors.len(),
+		Handlers: s.names.subs.Len() + s.retractions.Len(),
+		Monitors: s.names.monitors.Len(),
 	}
-	if s.maxAge != never {
+	if s.maxAge != clock.Never {
 		stats.MaxAge = time.Duration(s.maxAge)
 	}
 	s.unlock()
@@ -255,5 +261,5 @@ func (s *Sink) enterCrowd(name string, own []*subscription) *route {
 }
 
 func (s *Sink) suspects() []suspect {
-	return appendRunning(appendRunning(nil, s.names.subs.snapshot()), s.retractions.snapshot())
+	return appendRunning(appendRunning(nil, s.names.subs.Snapshot()), s.retractions.Snapshot())
 }

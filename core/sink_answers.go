@@ -3,6 +3,10 @@ package core
 import (
 	"strings"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // answers are counters for Has and Count. A pattern gets one when it is asked for. A plain
@@ -26,12 +30,12 @@ const (
 // tally counts the facts that are present, without a counter.
 type tally interface {
 	countName(name string) int // may release the lock meanwhile; its answer is true at the end
-	countMatching(p pattern) int
+	countMatching(p glob.Pattern) int
 }
 
 // counter counts the facts that match a pattern.
 type counter struct {
-	pattern
+	glob.Pattern
 	number uint64 // among counters
 	n      int
 	gone   waker        // woken when n falls; may be nil
@@ -48,11 +52,11 @@ const (
 // count is the number of facts whose names match text. It is the number of a counter, unless
 // that is nil.
 func (t *names) count(text string) (n int, c *counter) {
-	if a := t.asked; a != nil && a.text == text {
+	if a := t.asked; a != nil && a.Text == text {
 		a.used = true
 		return a.n, a
 	}
-	plain := isPlain(text)
+	plain := glob.IsPlain(text)
 	switch {
 	case !plain:
 		c = t.patterns[text]
@@ -66,7 +70,7 @@ func (t *names) count(text string) (n int, c *counter) {
 	case plain:
 		return t.countPlain(text)
 	}
-	p := compile(text)
+	p := glob.Compile(text)
 	if len(text) > maxPatternText {
 		return t.facts.countMatching(p), nil
 	}
@@ -78,7 +82,7 @@ func (t *names) count(text string) (n int, c *counter) {
 		}
 	}
 	c = t.addCounter(p, nil)
-	put(&t.patterns, strings.Clone(text), c)
+	lists.Put(&t.patterns, strings.Clone(text), c)
 	t.asked = c
 	return c.n, c
 }
@@ -103,9 +107,9 @@ func (t *names) countPlain(name string) (n int, c *counter) {
 	if *once = ""; len(t.plain) >= maxCounters && !t.makeRoom() {
 		return n, nil
 	}
-	c = &counter{pattern: compile(name), n: n}
-	put(&t.plain, name, c)
-	t.changed(&c.pattern, 1)
+	c = &counter{Pattern: glob.Compile(name), n: n}
+	lists.Put(&t.plain, name, c)
+	t.changed(&c.Pattern, 1)
 	return n, c
 }
 
@@ -115,7 +119,7 @@ func (t *names) makeRoom() bool {
 		if !c.used {
 			delete(t.plain, name)
 			t.forgetCounter(c)
-			t.changed(&c.pattern, -1)
+			t.changed(&c.Pattern, -1)
 			return true
 		}
 		c.used = false
@@ -124,14 +128,14 @@ func (t *names) makeRoom() bool {
 }
 
 // addCounter makes a counter that counts until removeCounter.
-func (t *names) addCounter(p pattern, gone waker) *counter {
-	c := &counter{pattern: p, n: t.facts.countMatching(p), gone: gone}
-	c.number = watching[*counter]{&t.routes, &t.counters}.add(c)
+func (t *names) addCounter(p glob.Pattern, gone waker) *counter {
+	c := &counter{Pattern: p, n: t.facts.countMatching(p), gone: gone}
+	c.number = watching[*counter]{&t.routes, &t.counters}.Add(c)
 	return c
 }
 
 func (t *names) removeCounter(c *counter) {
-	watching[*counter]{&t.routes, &t.counters}.remove(c.number)
+	watching[*counter]{&t.routes, &t.counters}.Remove(c.number)
 	t.forgetCounter(c)
 }
 
@@ -146,7 +150,7 @@ func (t *names) forgetCounter(c *counter) {
 // asked since the counter became 0 or ceased to be 0, it may say nothing.
 func (t *names) said(text string) int32 {
 	if known := t.known.Load(); known != nil {
-		if c := known[place(text)].Load(); c != nil && c.text == text {
+		if c := known[place(text)].Load(); c != nil && c.Text == text {
 			return c.said.Load()
 		}
 	}
@@ -164,13 +168,13 @@ func (t *names) say(c *counter) {
 	if c.n > 0 {
 		c.said.Store(saysPresent)
 	}
-	known[place(c.text)].Store(c)
+	known[place(c.Text)].Store(c)
 }
 
 // unsay makes said forget a counter.
 func (t *names) unsay(c *counter) {
 	c.said.Store(saysNothing)
 	if known := t.known.Load(); known != nil {
-		known[place(c.text)].CompareAndSwap(c, nil)
+		known[place(c.Text)].CompareAndSwap(c, nil)
 	}
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // keptFact is a fact that has been pushed out of the window and that gates keep.
@@ -60,7 +62,7 @@ func (s *Sink) advance(r *route, now int64) int64 {
 	case len(r.gates) > 0: // a gate must know whether it was open until now
 		for s.expireSome(now, chunk) {
 		}
-	case s.maxAge != never:
+	case s.maxAge != clock.Never:
 		s.expireSome(now, 4)
 	}
 	return now
@@ -179,7 +181,7 @@ func (s *Sink) expireSome(now int64, most int) (more bool) {
 	if s.lease <= now {
 		s.expireLeases(now)
 	}
-	if s.maxAge == never {
+	if s.maxAge == clock.Never {
 		return false
 	}
 	for ; most > 0; most-- {
@@ -229,10 +231,10 @@ func (s *Sink) lockFresh() (now int64) {
 // freshen expires all that is due. The lock is held. It is released after each chunk, so that raisers
 // get it in between.
 func (s *Sink) freshen() (now int64) {
-	if s.maxAge == never && s.lease == never {
+	if s.maxAge == clock.Never && s.lease == clock.Never {
 		return 0
 	}
-	now = s.names.clock.now()
+	now = s.names.clock.Now()
 	for s.expireSome(now, chunk) {
 		s.unlock()
 		s.mu.Lock()
@@ -258,9 +260,9 @@ const chunk = 4096
 // addGate attaches a gate; present facts count at once. The lock is held.
 func (s *Sink) addGate(g *gatePart) {
 	s.names.addGate(g)
-	g.since = s.names.clock.now()
+	g.since = s.names.clock.Now()
 	var held []uint64
-	s.each(g.pattern, s.ring.stored, func(seq uint64, f *fact) bool {
+	s.each(g.Pattern, s.ring.stored, func(seq uint64, f *fact) bool {
 		if !f.notices() {
 			return true
 		}
@@ -273,10 +275,10 @@ func (s *Sink) addGate(g *gatePart) {
 	})
 	slices.Sort(held)
 	for _, seq := range held {
-		g.held.put(seq, seq)
+		g.held.Put(seq, seq)
 	}
 	for i := len(s.kept) - 1; i >= 0 && len(g.kept) < maxKept; i-- {
-		if k := &s.kept[i]; g.pattern.matches(k.fact.name) {
+		if k := &s.kept[i]; g.Pattern.Matches(k.fact.name) {
 			g.kept = append(g.kept, k.seq)
 			k.gates++
 		}
@@ -291,16 +293,16 @@ func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 		return h.until
 	}
 	if own {
-		return never
+		return clock.Never
 	}
-	return later(f.at, s.maxAge)
+	return clock.Later(f.at, s.maxAge)
 }
 
 // inherit makes the fact of an operation a fact of the sink, as if it had been raised
 // directly. Those that wait for the fact to go are woken. mu is held.
 func (s *Sink) inherit(seq uint64, source string) {
 	f := s.ring.at(seq)
-	if s.names.gates.len() > 0 {
+	if s.names.gates.Len() > 0 {
 		s.names.leaveGates(s.names.of(f.name), f, seq)
 	}
 	var m more
@@ -316,7 +318,7 @@ func (s *Sink) raise(n Note) bool {
 	if (n.Name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
-	now := s.names.clock.now()
+	now := s.names.clock.Now()
 	r := s.enter(n.Name, nil)
 	if r == nil {
 		s.block(&n, 0, BlockedDepth)

@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // Forward copies signals from s to another sink: every signal that is raised on s from now
@@ -45,7 +49,7 @@ func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 // connect makes a forward. The lock is held.
 func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel func()) {
 	var f *forward
-	f = newHook(compile(pattern), func(p passage) { carry(f, p) })
+	f = newHook(glob.Compile(pattern), func(p passage) { carry(f, p) })
 	cut := f.join(&s.mu, watching[*forward]{&s.names.routes, &s.names.forwards})
 	return func() {
 		cut()
@@ -64,7 +68,7 @@ func (s *Sink) forwarder(forwards []*forward) *subscription {
 
 // send passes a signal of s to forwards.
 func (s *Sink) send(forwards []*forward, p passage) {
-	if s.rules.leaf.matches(p.signal.Name) {
+	if s.rules.leaf.Matches(p.signal.Name) {
 		return
 	}
 	for i := range forwards {
@@ -110,7 +114,7 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 		held = s.hold(fact{name: n.Name, key: n.Key, more: n.more()}, lease)
 		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
-		f, seq := s.record(r, &n, 0, nil, s.names.clock.now())
+		f, seq := s.record(r, &n, 0, nil, s.names.clock.Now())
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := r.subs, []*forward(nil)
@@ -131,7 +135,7 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 	now := s.lockFresh()
 	h := s.held[seq]
-	if h != nil && h.until != never {
+	if h != nil && h.until != clock.Never {
 		left = time.Duration(h.until - now)
 	}
 	s.unlock()

@@ -3,6 +3,10 @@ package core
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // gatePart counts the facts that match a pattern in one table. It is shut while the count
@@ -10,24 +14,24 @@ import (
 // keeps the newest maxKept of them for each gate. An engine first asks shut, which is
 // one atomic load. Only if it is shut, it asks more, under the lock of the table.
 type gatePart struct {
-	pattern
+	glob.Pattern
 	number uint64 // among the gates of the table
 	waker  waker
 	told   *gateTold // in place of the waker, or nil
 	eager  bool      // wake for every fact, not only when the gate shuts
 	of     interface {
-		each(p pattern, most int, visit func(seq uint64, f *fact) (older bool))
+		each(p glob.Pattern, most int, visit func(seq uint64, f *fact) (older bool))
 	}
 	find func(seq uint64) *fact // on the sink
 
-	facts   atomic.Int64 // how many facts are present
-	ever    uint64       // how many facts have ever come
-	newest  seqFact      // newest present fact; not known while its Seq is 0
-	relied  uint64       // Seq of the newest fact at the last look: the gate stays shut until this fact goes or ends
-	held    list[uint64] // Seqs of the held facts, each under itself
-	since   int64        // when the first raised fact came, or
-	resumed uint64       // if this is not 0, when the first raised fact after this Seq came
-	kept    []uint64     // Seqs of the facts that the sink keeps for the gate, in order
+	facts   atomic.Int64       // how many facts are present
+	ever    uint64             // how many facts have ever come
+	newest  seqFact            // newest present fact; not known while its Seq is 0
+	relied  uint64             // Seq of the newest fact at the last look: the gate stays shut until this fact goes or ends
+	held    lists.List[uint64] // Seqs of the held facts, each under itself
+	since   int64              // when the first raised fact came, or
+	resumed uint64             // if this is not 0, when the first raised fact after this Seq came
+	kept    []uint64           // Seqs of the facts that the sink keeps for the gate, in order
 }
 
 // maxKept bounds the memory of a gate to a quarter of a default window.
@@ -38,8 +42,8 @@ func (g *gatePart) shut() bool { return g.facts.Load() != 0 }
 // each visits the facts that the gate counts. Facts of one source come newest first, until
 // visit returns false.
 func (g *gatePart) each(visit func(seq uint64, f *fact) (older bool)) {
-	most := int(g.facts.Load()) - g.held.len() - len(g.kept)
-	g.of.each(g.pattern, most, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
+	most := int(g.facts.Load()) - g.held.Len() - len(g.kept)
+	g.of.each(g.Pattern, most, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
 }
 
 // changed notes whom to tell that the gate may have shut or opened.
@@ -55,8 +59,8 @@ func (g *gatePart) changed(after *effects) {
 func (g *gatePart) enter(seq uint64, f *fact, after *effects) {
 	n := g.facts.Load() + 1
 	if f.holds() {
-		g.held.put(seq, seq)
-	} else if n == int64(g.held.len())+1 {
+		g.held.Put(seq, seq)
+	} else if n == int64(g.held.Len())+1 {
 		g.since, g.resumed = f.at, 0
 	}
 	g.facts.Store(n)
@@ -71,8 +75,8 @@ func (g *gatePart) enter(seq uint64, f *fact, after *effects) {
 // so nothing needs to be woken then.
 func (g *gatePart) leave(seq uint64, after *effects) {
 	n := g.facts.Add(-1)
-	newestHeld := g.held.last() == seq
-	g.held.remove(seq)
+	newestHeld := g.held.Last() == seq
+	g.held.Remove(seq)
 	if i, kept := slices.BinarySearch(g.kept, seq); kept {
 		g.kept = slices.Delete(g.kept, i, i+1)
 	}
@@ -88,8 +92,8 @@ func (g *gatePart) leave(seq uint64, after *effects) {
 func (g *gatePart) last() *seqFact {
 	switch {
 	case g.newest.seq != 0:
-	case int(g.facts.Load()) == g.held.len():
-		seq := g.held.last()
+	case int(g.facts.Load()) == g.held.Len():
+		seq := g.held.Last()
 		g.newest = seqFact{seq, *g.find(seq)}
 	default:
 		g.each(func(seq uint64, f *fact) bool {

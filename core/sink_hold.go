@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"container/heap"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // heldFact is a fact that is kept outside the window.
@@ -61,21 +65,21 @@ func (s *Sink) holdSignal(signal Signal, lease time.Duration) (release func()) {
 // hold records f as a held fact from now on. The lock is held.
 func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	r := s.names.of(f.name)
-	f.at = s.advance(r, s.names.clock.now())
+	f.at = s.advance(r, s.names.clock.Now())
 	if s.ring.full() {
 		s.evict()
 	}
-	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: never}
+	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: clock.Never}
 	*s.ring.push() = fact{at: f.at} // the Seq of a held fact is a gap in the window
 	if lease > 0 {
-		h.until = later(f.at, int64(lease))
+		h.until = clock.Later(f.at, int64(lease))
 		s.fresh.Store(0)
 	}
-	if h.until != never {
+	if h.until != clock.Never {
 		heap.Push(&s.leases, h)
 		s.lease = s.leases.next()
 	}
-	put(&s.held, h.seq, h)
+	lists.Put(&s.held, h.seq, h)
 	s.standing.add(f.name)
 	s.raised++
 	s.names.entered(r, &h.fact, h.seq)
@@ -93,7 +97,7 @@ func (s *Sink) releaseLocked(h *heldFact) {
 	if s.held[h.seq] == nil {
 		return
 	}
-	if h.owner != nil || s.retractions.len() > 0 {
+	if h.owner != nil || s.retractions.Len() > 0 {
 		s.after.tells = append(s.after.tells, released{s, h.scope, h.fact.signal(h.seq, s.names.clock)})
 	}
 	for _, c := range h.copies {
@@ -122,7 +126,7 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
-	if h.until != never {
+	if h.until != clock.Never {
 		heap.Remove(&s.leases, h.rank)
 		s.lease = s.leases.next()
 	}
@@ -149,7 +153,7 @@ type leases []*heldFact
 // next returns when the first lease ends, or never.
 func (l leases) next() int64 {
 	if len(l) == 0 {
-		return never
+		return clock.Never
 	}
 	return l[0].until
 }
@@ -183,7 +187,7 @@ func (l *leases) Pop() any {
 // end releases a copy.
 func (h *heldFact) end(a *effects) {
 	s := h.on
-	s.lockAt(s.names.clock.now())
+	s.lockAt(s.names.clock.Now())
 	s.releaseLocked(h)
 	a.take(&s.after)
 	s.mu.Unlock()

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/ephemeralgo/ephemeral/core/internal/lists"
+
 // A nameIndex finds the facts of a name in a ring. It is a cache: it has the facts from the
 // tail of the ring to end, and may be cleared at any time. Facts that leave the ring before
 // somebody asks by name never enter it.
@@ -122,7 +124,7 @@ type nameCounts struct {
 }
 
 func (c *nameCounts) add(name string) {
-	put(&c.names, name, c.names[name]+1)
+	lists.Put(&c.names, name, c.names[name]+1)
 	c.peak = max(c.peak, len(c.names))
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+)
 
 // longestHold is how long the index takes in facts under one lock. A new name may take 50
 // microseconds, if a part of a large Go map grows. Parts of equal size grow at about the same time.
@@ -10,7 +14,7 @@ const longestHold = int64(250 * time.Microsecond)
 // released now and then.
 func (s *Sink) catchUp() {
 	for to, began := s.ring.head, int64(0); s.index.end < to && s.index.add(&s.ring, 4, to); {
-		switch now := s.names.clock.now(); {
+		switch now := s.names.clock.Now(); {
 		case began == 0:
 			began = now
 		case now-began > longestHold:
@@ -41,7 +45,7 @@ func (s *Sink) countName(name string) int {
 }
 
 // countMatching is part of tally.
-func (s *Sink) countMatching(p pattern) (n int) {
+func (s *Sink) countMatching(p glob.Pattern) (n int) {
 	s.each(p, s.ring.stored, func(uint64, *fact) bool {
 		n++
 		return true
@@ -52,11 +56,11 @@ func (s *Sink) countMatching(p pattern) (n int) {
 // each visits all matching facts. Those in the window come newest first, until visit returns
 // false. The same holds for kept facts. Held facts come last. There are at most so many facts
 // in the window that gates count, so the search of the window may end early. The lock is held.
-func (s *Sink) each(p pattern, most int, visit func(seq uint64, f *fact) (older bool)) {
+func (s *Sink) each(p glob.Pattern, most int, visit func(seq uint64, f *fact) (older bool)) {
 	for seq := s.ring.head; most > 0 && seq > s.ring.tail; {
 		seq--
 		f := s.ring.at(seq)
-		if f.name == "" || !p.matches(f.name) {
+		if f.name == "" || !p.Matches(f.name) {
 			continue
 		}
 		if f.notices() {
@@ -67,12 +71,12 @@ func (s *Sink) each(p pattern, most int, visit func(seq uint64, f *fact) (older 
 		}
 	}
 	for i := len(s.kept) - 1; i >= 0; i-- {
-		if k := &s.kept[i]; p.matches(k.fact.name) && !visit(k.seq, &k.fact) {
+		if k := &s.kept[i]; p.Matches(k.fact.name) && !visit(k.seq, &k.fact) {
 			break
 		}
 	}
 	for seq, h := range s.held {
-		if p.matches(h.fact.name) {
+		if p.Matches(h.fact.name) {
 			visit(seq, &h.fact)
 		}
 	}

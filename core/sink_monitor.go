@@ -4,6 +4,14 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // A Monitor counts the signals that match a pattern, as they arrive, over a sliding span
@@ -21,20 +29,20 @@ import (
 // 32 bytes for each signal that counts. Reading the count takes a lock. The sink keeps a
 // Monitor until Stop. All methods are safe for concurrent use.
 type Monitor struct {
-	names *names
-	pattern
-	span int64
+	names   *names
+	pattern glob.Pattern
+	span    int64
 
 	// Guarded by names.mu.
-	stamps  queue[stamp] // signals within the span, oldest first; not used without a span
-	total   int          // without a span
-	from    uint64       // without a span: signals from this Seq on are counted
-	number  uint64       // among the monitors of names
-	made    uint64       // next Seq when the monitor was made: signals restored later do not count
-	last    seqFact      // newest signal seen
+	stamps  fifo.Queue[stamp] // signals within the span, oldest first; not used without a span
+	total   int               // without a span
+	from    uint64            // without a span: signals from this Seq on are counted
+	number  uint64            // among the monitors of names
+	made    uint64            // next Seq when the monitor was made: signals restored later do not count
+	last    seqFact           // newest signal seen
 	stopped bool
-	marks   list[*watermark]
-	ageing  alarm // rings when the count may have fallen to low
+	marks   lists.List[*watermark]
+	ageing  clock.Alarm // rings when the count may have fallen to low
 }
 
 // Up to MonitorCap signals within its span, the count of a [Monitor] is exact.
@@ -58,10 +66,10 @@ func (m *Monitor) record(seq uint64, f *fact) {
 
 // push adds the newest. Beyond MonitorCap, it drops the oldest.
 func (m *Monitor) push(s stamp) {
-	if m.stamps.n == MonitorCap {
-		m.stamps.drop()
+	if m.stamps.N == MonitorCap {
+		m.stamps.Drop()
 	}
-	*m.stamps.push() = s
+	*m.stamps.Push() = s
 }
 
 func (m *Monitor) remove(seq uint64, f *fact) {
@@ -71,9 +79,9 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 			m.total--
 		}
 	} else {
-		i := sort.Search(m.stamps.n, func(i int) bool { return m.stamps.get(i).seq >= seq })
-		if i < m.stamps.n && m.stamps.get(i).seq == seq {
-			m.stamps.remove(i)
+		i := sort.Search(m.stamps.N, func(i int) bool { return m.stamps.Get(i).seq >= seq })
+		if i < m.stamps.N && m.stamps.Get(i).seq == seq {
+			m.stamps.Remove(i)
 		}
 	}
 	if seq == m.last.seq {
@@ -82,8 +90,8 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 }
 
 func (m *Monitor) expire(now int64) {
-	for m.stamps.n > 0 && m.stamps.get(0).at < now-m.span {
-		m.stamps.drop()
+	for m.stamps.N > 0 && m.stamps.Get(0).at < now-m.span {
+		m.stamps.Drop()
 	}
 }
 
@@ -91,10 +99,10 @@ func (m *Monitor) countLocked() int {
 	if m.span <= 0 {
 		return m.total
 	}
-	if m.stamps.n > 0 {
-		m.expire(m.names.clock.now())
+	if m.stamps.N > 0 {
+		m.expire(m.names.clock.Now())
 	}
-	return m.stamps.n
+	return m.stamps.N
 }
 
 // Count is the number of signals within the span.
@@ -127,13 +135,13 @@ func (m *Monitor) Below(n int) time.Duration {
 	case count < n:
 		return 0
 	case m.span <= 0 || n <= 0:
-		return maxDuration
+		return clock.MaxDuration
 	}
-	leaving := m.stamps.get(count - n) // the newest signal that has to go
-	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
+	leaving := m.stamps.Get(count - n) // the newest signal that has to go
+	return time.Duration(clock.Later(leaving.at, m.span) - m.names.clock.Now() + 1)
 }
 
-func (m *Monitor) forget() { m.stamps, m.total, m.last = queue[stamp]{}, 0, seqFact{} }
+func (m *Monitor) forget() { m.stamps, m.total, m.last = fifo.Queue[stamp]{}, 0, seqFact{} }
 
 // Reset forgets the signals counted so far.
 func (m *Monitor) Reset() {
@@ -158,13 +166,13 @@ func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	m.names.mu.Lock()
 	var number uint64
 	if !m.stopped {
-		number = m.marks.add(w)
+		number = m.marks.Add(w)
 		m.checkMark(w)
 	}
 	m.names.unlock()
 	return func() {
 		m.names.mu.Lock()
-		m.marks.remove(number)
+		m.marks.Remove(number)
 		w.told.cancel()
 		m.names.mu.Unlock()
 		w.told.wait()
@@ -173,7 +181,7 @@ func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 
 // check compares the count with the watermarks.
 func (m *Monitor) check() {
-	for _, w := range m.marks.all {
+	for _, w := range m.marks.All {
 		if w != nil {
 			m.checkMark(w)
 		}
@@ -186,14 +194,14 @@ func (m *Monitor) checkMark(w *watermark) {
 		m.names.after.tell(w)
 	}
 	if w.over.Load() && m.span > 0 {
-		last := m.stamps.get(n - w.low - 1) // the newest signal that has to go
-		m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
+		last := m.stamps.Get(n - w.low - 1) // the newest signal that has to go
+		m.ageing.Set(m.names.clock, clock.Later(clock.Later(last.at, m.span), 1), m.age)
 	}
 }
 
 func (m *Monitor) age() {
 	m.names.mu.Lock()
-	m.ageing.armed = false
+	m.ageing.Armed = false
 	m.check()
 	m.names.unlock()
 }
@@ -205,33 +213,33 @@ func (m *Monitor) Stop() {
 	defer t.mu.Unlock()
 	m.stopped = true
 	m.forget()
-	for _, w := range m.marks.snapshot() {
+	for _, w := range m.marks.Snapshot() {
 		w.told.cancel()
 	}
-	m.marks = list[*watermark]{}
-	m.ageing.stop()
-	watching[*Monitor]{&t.routes, &t.monitors}.remove(m.number)
+	m.marks = lists.List[*watermark]{}
+	m.ageing.Stop()
+	watching[*Monitor]{&t.routes, &t.monitors}.Remove(m.number)
 }
 
 // backfill counts facts from before the monitor was made.
 func (m *Monitor) backfill(known []seqFact) {
 	slices.SortFunc(known, bySeq)
 	since, last := m.stamps, m.last
-	m.stamps = queue[stamp]{}
+	m.stamps = fifo.Queue[stamp]{}
 	for i := range known {
 		if seq := known[i].seq; seq < m.made {
 			m.from = min(m.from, seq)
 			m.record(seq, &known[i].fact)
 		}
 	}
-	for since.n > 0 {
-		m.push(*since.get(0))
-		since.drop()
+	for since.N > 0 {
+		m.push(*since.Get(0))
+		since.Drop()
 	}
 	if last.seq != 0 {
 		m.last = last
 	}
 	if m.span > 0 {
-		m.expire(m.names.clock.now())
+		m.expire(m.names.clock.Now())
 	}
 }

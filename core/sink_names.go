@@ -3,6 +3,14 @@ package core
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 )
 
 // names is what a sink or a coordinator knows about the names of its facts: the watchers of
@@ -18,9 +26,9 @@ type names struct {
 
 // base is what names share with their sink.
 type base struct {
-	mu     *spinMutex // Sink.mu
-	unlock func()     // unlocks mu and settles effects
-	clock  clock
+	mu     *spin.Mutex // Sink.mu
+	unlock func()      // unlocks mu and settles effects
+	clock  clock.Clock
 	after  *effects // effects of changes, for unlock
 	ring   *ring
 	panics *atomic.Uint64
@@ -65,7 +73,7 @@ func (t *names) leaveGates(r *route, f *fact, seq uint64) {
 
 // retracted removes a fact from monitors that was taken back.
 func (t *names) retracted(f *fact, seq uint64) {
-	if t.monitors.len() == 0 {
+	if t.monitors.Len() == 0 {
 		return
 	}
 	for _, m := range t.of(f.name).monitors {
@@ -75,20 +83,20 @@ func (t *names) retracted(f *fact, seq uint64) {
 }
 
 // addMonitor starts a monitor at Seq next. Known has the facts that are present.
-func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
+func (t *names) addMonitor(p glob.Pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
 	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
 	m.backfill(known)
-	m.number = watching[*Monitor]{&t.routes, &t.monitors}.add(m)
+	m.number = watching[*Monitor]{&t.routes, &t.monitors}.Add(m)
 	return m
 }
 
-func (t *names) addGate(g *gatePart) { g.number = watching[*gatePart]{&t.routes, &t.gates}.add(g) }
+func (t *names) addGate(g *gatePart) { g.number = watching[*gatePart]{&t.routes, &t.gates}.Add(g) }
 
 // removeGate detaches a gate: it is open from now on.
 func (t *names) removeGate(g *gatePart) {
-	watching[*gatePart]{&t.routes, &t.gates}.remove(g.number)
+	watching[*gatePart]{&t.routes, &t.gates}.Remove(g.number)
 	g.facts.Store(0)
-	g.newest, g.held = seqFact{}, list[uint64]{}
+	g.newest, g.held = seqFact{}, lists.List[uint64]{}
 }
 
 // notice adds a new fact to gates and monitors.

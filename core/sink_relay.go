@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // Relay calls out for every signal of s that is to be sent to other processes. These are the
@@ -40,10 +42,10 @@ func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration
 	}
 	s.lockFresh()
 	cancel = s.connect(pattern, relay)
-	made := []*forward{s.names.forwards.last()}
+	made := []*forward{s.names.forwards.Last()}
 	var standing []seqFact
 	for _, h := range s.held {
-		if made[0].matches(h.fact.name) {
+		if made[0].Matches(h.fact.name) {
 			standing = append(standing, h.seqFact)
 		}
 	}
@@ -71,7 +73,7 @@ func (r *relayed) tell() {
 	if r.ended == nil || r.told.Swap(true) {
 		return
 	}
-	call := newHook(pattern{}, func(*relayed) { r.ended() })
+	call := newHook(glob.Pattern{}, func(*relayed) { r.ended() })
 	deliver([]*hook[*relayed]{call}, false, &r, r.panics)
 }
 

@@ -1,6 +1,12 @@
 package core
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+)
 
 // Retract takes back the signals that match pattern and were raised directly on this
 // sink, or copied to it by [Sink.Forward]. It returns how many there were. Signals that
@@ -9,7 +15,7 @@ import "iter"
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Retract(pattern string) int {
-	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
+	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(glob.Compile(pattern)), true)
 }
 
 // Forget removes the signals that q selects, whoever raised them. It calls no handler,
@@ -35,7 +41,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			if f.holds() || retract && f.operation != 0 {
 				return true
 			}
-			if retract && s.retractions.len() > 0 {
+			if retract && s.retractions.Len() > 0 {
 				gone = append(gone, f.signal(seq, s.names.clock))
 			}
 			s.remove(seq, retract)
@@ -70,10 +76,10 @@ func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
 func (s *Sink) restore(signal *Signal) bool {
 	now := s.lockFresh()
 	if now == 0 {
-		now = s.names.clock.now()
+		now = s.names.clock.Now()
 	}
-	at := min(s.names.clock.offset(signal.Time), now)
-	stored := signal.Name != "" && later(at, s.maxAge) > now
+	at := min(s.names.clock.Offset(signal.Time), now)
+	stored := signal.Name != "" && clock.Later(at, s.maxAge) > now
 	if stored {
 		if r := &s.ring; r.head > r.tail {
 			at = max(at, r.at(r.head-1).at)
@@ -93,9 +99,9 @@ func (s *Sink) restore(signal *Signal) bool {
 }
 
 // byPattern is the Pattern of a Retraction.
-func byPattern(p pattern) string {
-	if _, exact := p.exact(); exact {
+func byPattern(p glob.Pattern) string {
+	if _, exact := p.Exact(); exact {
 		return ""
 	}
-	return p.text
+	return p.Text
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"sort"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // ring is the memory of a sink: the last raised facts, by Seq. A fact's place
@@ -152,11 +154,11 @@ type more struct {
 }
 
 // signal returns the fact as users see it.
-func (f *fact) signal(seq uint64, c clock) (s Signal) {
+func (f *fact) signal(seq uint64, c clock.Clock) (s Signal) {
 	s.Name = f.name
 	s.Key = f.key
 	s.Operation, s.Source = f.origin()
-	s.Time = c.wall(f.at)
+	s.Time = c.Wall(f.at)
 	s.Seq = seq
 	if m := f.more; m != nil {
 		s.payload, s.cause, s.Held, s.Node = m.payload, m.cause, m.held, m.node

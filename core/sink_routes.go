@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // routes find the watchers of a name by its text. Most programs have few watchers. Then most
@@ -104,7 +106,7 @@ func (t *routes) of(text string) *route {
 }
 
 // leaves reports whether anything counts facts that leave.
-func (t *routes) leaves() bool { return t.gates.len()+t.counters.len()+len(t.plain) > 0 }
+func (t *routes) leaves() bool { return t.gates.Len()+t.counters.Len()+len(t.plain) > 0 }
 
 // place returns the place of a name in recent: a hash of its length and its last eight
 // bytes, because names differ most at their ends.
@@ -176,15 +178,15 @@ type watching[W watcher] struct {
 	of     *watchers[W]
 }
 
-func (w watching[W]) add(one W) (number uint64) {
-	number = w.of.add(one)
+func (w watching[W]) Add(one W) (number uint64) {
+	number = w.of.Add(one)
 	w.changed(one, 1)
 	return number
 }
 
-func (w watching[W]) remove(number uint64) (removed W) {
+func (w watching[W]) Remove(number uint64) (removed W) {
 	var none W
-	if removed = w.of.remove(number); removed != none {
+	if removed = w.of.Remove(number); removed != none {
 		w.changed(removed, -1)
 	}
 	return removed
@@ -209,17 +211,17 @@ func (w watching[W]) changed(one W, by int) {
 
 // changed makes the routes stale that a watcher with that pattern is in. By is 1 for a new watcher,
 // -1 for one that was removed. It clears the scratch, so that this holds no watcher that has gone.
-func (t *routes) changed(p *pattern, by int) {
+func (t *routes) changed(p *glob.Pattern, by int) {
 	t.scratch, t.last = route{}, nil
 	t.stale(p)
 	t.mark(p)
-	for i := range p.terms {
-		switch term := &p.terms[i]; {
-		case term.prefix == "":
-			if t.common = nil; term.text != "*" {
+	for i := range p.Terms {
+		switch term := &p.Terms[i]; {
+		case term.Prefix == "":
+			if t.common = nil; term.Text != "*" {
 				t.varied += by
 			}
-		case !term.exact():
+		case !term.Exact():
 			t.wild += by
 		}
 	}
@@ -231,20 +233,20 @@ func (t *routes) changed(p *pattern, by int) {
 }
 
 // stale forgets the routes of recent names that match.
-func (t *routes) stale(p *pattern) {
+func (t *routes) stale(p *glob.Pattern) {
 	if t.recent == nil {
 		return
 	}
 	wild := false
-	for i := range p.terms {
-		if term := &p.terms[i]; !term.exact() {
+	for i := range p.Terms {
+		if term := &p.Terms[i]; !term.Exact() {
 			wild = true
-		} else if r := &t.recent[place(term.text)]; r.text == term.text {
+		} else if r := &t.recent[place(term.Text)]; r.text == term.Text {
 			*r = recentRoute{}
 		}
 	}
 	for i := 0; wild && i < recentNames; i++ {
-		if r := &t.recent[i]; r.route != nil && p.matches(r.text) {
+		if r := &t.recent[i]; r.route != nil && p.Matches(r.text) {
 			*r = recentRoute{}
 		}
 	}
@@ -254,13 +256,13 @@ func (t *routes) stale(p *pattern) {
 // cost a little time.
 func (t *routes) survey() {
 	t.first, t.exact, t.gone = byteSet{}, byteSet{}, 0
-	markAll(t, t.subs.all)
-	markAll(t, t.forwards.all)
-	markAll(t, t.gates.all)
-	markAll(t, t.monitors.all)
-	markAll(t, t.counters.all)
+	markAll(t, t.subs.All)
+	markAll(t, t.forwards.All)
+	markAll(t, t.gates.All)
+	markAll(t, t.monitors.All)
+	markAll(t, t.counters.All)
 	for _, c := range t.plain {
-		t.mark(&c.pattern)
+		t.mark(&c.Pattern)
 	}
 }
 
@@ -274,23 +276,23 @@ func markAll[W watcher](t *routes, all []W) {
 }
 
 // mark says that a watcher has a name, or names that begin so.
-func (t *routes) mark(p *pattern) {
-	for i := range p.terms {
-		if prefix := p.terms[i].prefix; prefix != "" {
+func (t *routes) mark(p *glob.Pattern) {
+	for i := range p.Terms {
+		if prefix := p.Terms[i].Prefix; prefix != "" {
 			t.first.set(prefix[0])
 			t.exact.set(place(prefix))
 		}
 	}
 }
 
-func hasStar(p *pattern) bool {
-	return slices.ContainsFunc(p.terms, func(t term) bool { return t.text == "*" })
+func hasStar(p *glob.Pattern) bool {
+	return slices.ContainsFunc(p.Terms, func(t glob.Term) bool { return t.Text == "*" })
 }
 
 // hearsLifecycle reports whether a pattern asks for lifecycle signals, with a term that begins with
 // "operation.". The pattern "*" does not ask, because these signals cost more than a short operation.
-func hearsLifecycle(p *pattern) bool {
-	return slices.ContainsFunc(p.terms, func(t term) bool {
-		return strings.HasPrefix(t.text, "operation.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
+func hearsLifecycle(p *glob.Pattern) bool {
+	return slices.ContainsFunc(p.Terms, func(t glob.Term) bool {
+		return strings.HasPrefix(t.Text, "operation.") && (glob.Walk(t.Text, SignalStarted) || glob.Walk(t.Text, SignalStopped))
 	})
 }

@@ -4,6 +4,10 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // Has reports whether a signal that matches pattern is present. A held signal is present,
@@ -36,7 +40,7 @@ func (s *Sink) Has(pattern string) bool {
 // the model has started since the last look with the lock held.
 func (s *Sink) isFresh() bool {
 	until := s.fresh.Load()
-	return until == never || until != 0 && s.names.clock.now() < until
+	return until == clock.Never || until != 0 && s.names.clock.Now() < until
 }
 
 // refresh expires all that is due, and reports whether anything was. It records until when no fact
@@ -44,8 +48,8 @@ func (s *Sink) isFresh() bool {
 // and get no time before now. Any other change that may end a fact earlier sets fresh to 0.
 func (s *Sink) refresh() (due bool) {
 	var now int64
-	if s.maxAge != never || s.lease != never {
-		now = s.names.clock.now()
+	if s.maxAge != clock.Never || s.lease != clock.Never {
+		now = s.names.clock.Now()
 		s.latest = max(s.latest, now)
 	}
 	until := s.nextEnd(now)
@@ -69,7 +73,7 @@ func (s *Sink) nextEnd(next int64) int64 {
 	if len(s.kept) > 0 {
 		oldest = min(oldest, s.kept[0].fact.at)
 	}
-	return min(s.lease, later(oldest, s.maxAge))
+	return min(s.lease, clock.Later(oldest, s.maxAge))
 }
 
 // Count returns how many signals that match pattern are present.
@@ -87,7 +91,7 @@ func (s *Sink) Count(pattern string) int {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
-	p := compile(pattern)
+	p := glob.Compile(pattern)
 	s.lockFresh()
 	var known []seqFact
 	s.each(p, s.ring.stored, func(seq uint64, f *fact) bool {
@@ -135,19 +139,19 @@ func (s *Sink) search(q Query) *search {
 	w := &search{sink: s, filter: q.compile()}
 	s.lockFresh()
 	defer s.unlock()
-	cutoff := q.cutoff(s.names.clock.now())
+	cutoff := q.cutoff(s.names.clock.Now())
 	w.next, w.end = max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
 	if q.Held { // then the window has none
 		w.next = w.end
 	}
-	if name, exact := w.filter.pattern.exact(); exact && w.next+linkSegment < w.end {
+	if name, exact := w.filter.pattern.Exact(); exact && w.next+linkSegment < w.end {
 		s.catchUp()
 		if w.end = s.ring.head; w.follow(name) {
 			w.next = w.end
 		}
 	}
 	outside := func(seq uint64, f *fact) {
-		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name)) {
+		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.Matches(f.name)) {
 			w.seqs = append(w.seqs, seq)
 		}
 	}

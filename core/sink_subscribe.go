@@ -3,12 +3,16 @@ package core
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // blocking reports whether this goroutine is inside a call of OnBlocked.
-func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
+func blocking() bool { return frames.Of(blockedFunction, 1) > 0 }
 
-var blockedFunction = packagePrefix() + "(*Sink).tellBlocked"
+var blockedFunction = frames.Prefix() + "(*Sink).tellBlocked"
 
 // A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
 // raised it, or by its release.
@@ -37,11 +41,11 @@ type Retraction struct {
 //ephemeral:pattern {pattern}
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Subscribe needs a function")
-	return newHook(compile(pattern), fn).attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
+	return newHook(glob.Compile(pattern), fn).attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 }
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
-	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
+	tell := newHook(glob.Pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
 	deliver([]*subscription{tell}, false, &blocked, &s.panics)
 }
 
@@ -54,7 +58,7 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 //ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
-	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions)
+	return newHook(glob.Compile(pattern), fn).attach(&s.mu, &s.retractions)
 }
 
 // tellRetracted tells the subscribers that a signal was taken back. No lock is held.
@@ -83,6 +87,6 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 		}
 	}
 	s.mu.Unlock()
-	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
+	r := Retraction{Signal: signal, Time: s.names.clock.Wall(s.names.clock.Now()), Pattern: by}
 	deliver(hooks, false, &r, panics)
 }

@@ -6,6 +6,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // watchBuffer is how many signals a Watch keeps for its consumer. At 10,000 raises a
@@ -44,18 +50,18 @@ func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int]
 // watch is the buffer between raisers and a consumer that may be slower.
 type watch struct {
 	mu     sync.Mutex
-	queue  queue[Signal]
+	queue  fifo.Queue[Signal]
 	missed int
 	news   chanWaker // has room for one notice, which says "look again"
 }
 
 func (w *watch) add(s Signal) {
 	w.mu.Lock()
-	if w.queue.n == watchBuffer {
-		w.queue.drop()
+	if w.queue.N == watchBuffer {
+		w.queue.Drop()
 		w.missed++
 	}
-	*w.queue.push() = s
+	*w.queue.Push() = s
 	w.mu.Unlock()
 	w.news.wake()
 }
@@ -63,12 +69,12 @@ func (w *watch) add(s Signal) {
 func (w *watch) take() (s Signal, missed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.queue.n == 0 {
+	if w.queue.N == 0 {
 		return Signal{}, 0, false
 	}
 	missed, w.missed = w.missed, 0
-	s = *w.queue.get(0)
-	w.queue.drop()
+	s = *w.queue.Get(0)
+	w.queue.Drop()
 	return s, missed, true
 }
 
@@ -108,7 +114,7 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	gone := make(chanWaker, 1)
 	s.prepareZero()
 	s.mu.Lock()
-	c := s.names.addCounter(compile(pattern), gone)
+	c := s.names.addCounter(glob.Compile(pattern), gone)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -118,12 +124,12 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	for {
 		s.lockFresh()
 		n := c.n
-		ends := s.nextEnd(never)
+		ends := s.nextEnd(clock.Never)
 		s.unlock()
 		if n == 0 {
 			return nil
 		}
-		alarm := time.NewTimer(time.Duration(ends - s.names.clock.now()))
+		alarm := time.NewTimer(time.Duration(ends - s.names.clock.Now()))
 		select {
 		case <-gone:
 		case <-alarm.C:
@@ -154,7 +160,7 @@ func (c chanWaker) wake() {
 //ephemeral:pattern {pattern}
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Follow needs a function")
-	p := compile(pattern)
+	p := glob.Compile(pattern)
 	var (
 		present []Signal
 		mu      sync.Mutex

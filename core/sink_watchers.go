@@ -3,6 +3,10 @@ package core
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // watcher is what has a pattern of names.
@@ -11,20 +15,20 @@ type watcher interface {
 }
 
 // patternOf returns the pattern of a watcher.
-func patternOf[W watcher](w W) *pattern {
+func patternOf[W watcher](w W) *glob.Pattern {
 	switch w := any(w).(type) {
 	case *gatePart:
-		return &w.pattern
+		return &w.Pattern
 	case *Monitor:
 		return &w.pattern
 	case *counter:
-		return &w.pattern
+		return &w.Pattern
 	case *subscription:
-		return &w.pattern
+		return &w.Pattern
 	case *hook[Retraction]:
-		return &w.pattern
+		return &w.Pattern
 	case *forward:
-		return &w.pattern
+		return &w.Pattern
 	}
 	panic("signals: a watcher without a pattern")
 }
@@ -32,9 +36,9 @@ func patternOf[W watcher](w W) *pattern {
 // watchers are a list of watchers. While there are many, they are found by the text before the
 // first wildcard of their patterns, so that a name is not compared with each of them.
 type watchers[W watcher] struct {
-	list[W]
-	by      map[string]*list[W] // by prefix; nil while there are few
-	peak    int                 // highest number of prefixes since by was made
+	lists.List[W]
+	by      map[string]*lists.List[W] // by prefix; nil while there are few
+	peak    int                       // highest number of prefixes since by was made
 	lengths []prefixLength
 	found   []numbered[W] // memory for find
 }
@@ -50,12 +54,12 @@ type numbered[W any] struct {
 // fewWatchers are compared one by one: this costs less.
 const fewWatchers = 16
 
-func (x *watchers[W]) add(w W) (number uint64) {
-	number = x.list.add(w)
+func (x *watchers[W]) Add(w W) (number uint64) {
+	number = x.List.Add(w)
 	switch {
 	case x.by != nil:
 		x.enter(w, number)
-	case x.len() > fewWatchers:
+	case x.Len() > fewWatchers:
 		x.index()
 	}
 	return number
@@ -63,25 +67,25 @@ func (x *watchers[W]) add(w W) (number uint64) {
 
 // index finds the prefixes of all watchers.
 func (x *watchers[W]) index() {
-	x.by, x.peak, x.lengths, x.found = make(map[string]*list[W]), 0, nil, nil
+	x.by, x.peak, x.lengths, x.found = make(map[string]*lists.List[W]), 0, nil, nil
 	var gap W
-	for i, w := range x.all {
+	for i, w := range x.All {
 		if w != gap {
-			x.enter(w, x.numbers[i])
+			x.enter(w, x.Numbers[i])
 		}
 	}
 }
 
 func (x *watchers[W]) enter(w W, number uint64) {
-	for _, term := range patternOf(w).terms {
-		same := x.by[term.prefix]
+	for _, term := range patternOf(w).Terms {
+		same := x.by[term.Prefix]
 		if same == nil {
-			same = new(list[W])
-			x.by[term.prefix] = same
+			same = new(lists.List[W])
+			x.by[term.Prefix] = same
 			x.peak = max(x.peak, len(x.by))
-			x.lengthOf(term.prefix).prefixes++
+			x.lengthOf(term.Prefix).prefixes++
 		}
-		same.put(w, number)
+		same.Put(w, number)
 	}
 }
 
@@ -94,24 +98,24 @@ func (x *watchers[W]) lengthOf(prefix string) *prefixLength {
 	return &x.lengths[i]
 }
 
-func (x *watchers[W]) remove(number uint64) (removed W) {
+func (x *watchers[W]) Remove(number uint64) (removed W) {
 	var gap W
-	removed = x.list.remove(number)
+	removed = x.List.Remove(number)
 	if removed == gap || x.by == nil {
 		return removed
 	}
-	for _, term := range patternOf(removed).terms {
-		same := x.by[term.prefix]
+	for _, term := range patternOf(removed).Terms {
+		same := x.by[term.Prefix]
 		if same == nil {
 			continue // another term has the same prefix
 		}
-		if same.remove(number); same.len() == 0 {
-			delete(x.by, term.prefix)
-			x.lengthOf(term.prefix).prefixes--
+		if same.Remove(number); same.Len() == 0 {
+			delete(x.by, term.Prefix)
+			x.lengthOf(term.Prefix).prefixes--
 		}
 	}
 	switch {
-	case x.len() <= fewWatchers/2:
+	case x.Len() <= fewWatchers/2:
 		x.by, x.lengths, x.found = nil, nil, nil
 	case len(x.by) < x.peak/4: // a Go map never shrinks
 		x.index()
@@ -123,8 +127,8 @@ func (x *watchers[W]) remove(number uint64) (removed W) {
 func (x *watchers[W]) find(to []W, name string) []W {
 	var gap W
 	if x.by == nil {
-		for _, w := range x.all {
-			if w != gap && patternOf(w).matches(name) {
+		for _, w := range x.All {
+			if w != gap && patternOf(w).Matches(name) {
 				to = append(to, w)
 			}
 		}
@@ -135,9 +139,9 @@ func (x *watchers[W]) find(to []W, name string) []W {
 			continue
 		}
 		if same := x.by[name[:l.length]]; same != nil {
-			for i, w := range same.all {
-				if w != gap && patternOf(w).matches(name) {
-					x.found = append(x.found, numbered[W]{same.numbers[i], w})
+			for i, w := range same.All {
+				if w != gap && patternOf(w).Matches(name) {
+					x.found = append(x.found, numbered[W]{same.Numbers[i], w})
 				}
 			}
 		}

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // Watchers of all kinds come and go; after each change, the route of each name is what a search of plain lists finds.
@@ -57,23 +61,23 @@ func TestRoutesAgainstLists(t *testing.T) {
 				switch one.kind {
 				case 0:
 					one.remove = s.Subscribe(one.text, func(Signal) {})
-					one.it = s.names.subs.last()
+					one.it = s.names.subs.Last()
 				case 1:
 					one.remove = s.Forward(to, one.text)
-					one.it = s.names.forwards.last()
+					one.it = s.names.forwards.Last()
 				case 2:
-					g := &gatePart{pattern: compile(one.text), of: s, find: s.find}
+					g := &gatePart{Pattern: glob.Compile(one.text), of: s, find: s.find}
 					s.addGate(g)
 					one.it, one.remove = g, func() { s.names.removeGate(g) }
 				case 3:
 					m := s.Monitor(one.text, 0)
 					one.it, one.remove = m, m.Stop
 				case 4:
-					c := s.names.addCounter(compile(one.text), nil)
+					c := s.names.addCounter(glob.Compile(one.text), nil)
 					one.it, one.remove = c, func() { s.names.removeCounter(c) }
 				case 5:
 					one.remove = s.SubscribeRetracted(one.text, func(Retraction) {})
-					one.it = s.retractions.last()
+					one.it = s.retractions.Last()
 				}
 				all = append(all, one)
 			}
@@ -123,25 +127,25 @@ func anys[T any](all []T) (list []any) {
 func TestListAgainstASlice(t *testing.T) {
 	for seed := range uint64(Often(400, 40)) {
 		random := rand.New(rand.NewPCG(seed, 4))
-		var l list[int]
+		var l lists.List[int]
 		var want, seen, copied []int
 		numbers := make(map[int]uint64)
 		for step := range 400 {
 			switch n := random.IntN(10); {
 			case n < 4+step/100%2:
-				numbers[step+1] = l.add(step + 1)
+				numbers[step+1] = l.Add(step + 1)
 				want = append(want, step+1)
 			case n < 9 && len(want) > 0:
 				i := random.IntN(len(want))
-				if got := l.remove(numbers[want[i]]); got != want[i] {
+				if got := l.Remove(numbers[want[i]]); got != want[i] {
 					t.Fatalf("seed %d: removed %d, want %d", seed, got, want[i])
 				}
-				if l.remove(numbers[want[i]]) != 0 {
+				if l.Remove(numbers[want[i]]) != 0 {
 					t.Fatalf("seed %d: removed twice", seed)
 				}
 				want = slices.Delete(want, i, i+1)
 			case n == 9:
-				seen = l.snapshot()
+				seen = l.Snapshot()
 				copied = slices.Clone(seen)
 				if !slices.Equal(seen, want) {
 					t.Fatalf("seed %d: got %v, want %v", seed, seen, want)
@@ -150,8 +154,8 @@ func TestListAgainstASlice(t *testing.T) {
 			if !slices.Equal(seen, copied) {
 				t.Fatalf("seed %d: a snapshot has changed", seed)
 			}
-			if last := append([]int{0}, want...); l.len() != len(want) || l.last() != last[len(last)-1] || len(l.all) > 2*len(want) {
-				t.Fatalf("seed %d: got %d, last %d, in %d places; want %v", seed, l.len(), l.last(), len(l.all), want)
+			if last := append([]int{0}, want...); l.Len() != len(want) || l.Last() != last[len(last)-1] || len(l.All) > 2*len(want) {
+				t.Fatalf("seed %d: got %d, last %d, in %d places; want %v", seed, l.Len(), l.Last(), len(l.All), want)
 			}
 		}
 	}
@@ -260,7 +264,7 @@ func TestManyWatchersCostNoMoreEach(t *testing.T) {
 			s, all := NewSink(SinkOptions{}), make([]*counter, n)
 			s.Raise("name")
 			for i := range all {
-				all[i] = s.names.addCounter(compile("name"), make(chanWaker, 1))
+				all[i] = s.names.addCounter(glob.Compile("name"), make(chanWaker, 1))
 			}
 			s.Retract("name")
 			for _, c := range all {

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
 )
 
 // goroutineStacks returns the stacks of all goroutines by their numbers, each cut to 64 kB, without
@@ -49,7 +51,7 @@ func runsOn(number uint64) (found bool) {
 // outermost.
 func walkEngines(visit func(number uint64) bool) {
 	number := uint64(0)
-	walkStack(func(pc uintptr) (on bool) {
+	frames.Walk(func(pc uintptr) (on bool) {
 		if pc <= framesStart || pc > framesEnd {
 			return true
 		}
@@ -81,7 +83,7 @@ func withoutEngineFrames(stack []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-var engineFrameLine = []byte(packagePrefix() + "engine")
+var engineFrameLine = []byte(frames.Prefix() + "engine")
 
 // engineFrame calls run with number on the stack, lowest digit outermost.
 //

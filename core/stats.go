@@ -1,6 +1,10 @@
 package core
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+)
 
 // Stats are a coordinator's counters, all read at the same moment. They always add up:
 //
@@ -45,10 +49,10 @@ func (s Stats) String() string { return StatsString(s) }
 // group of its exported fields under their JSON names. It leaves out slices, maps, and
 // fields whose JSON name is "-". Fields of an embedded struct are part of the group.
 func StatsValue(stats any) slog.Value {
-	return statsValue(stats)
+	return logtext.StatsValue(stats)
 }
 
 // StatsString is the String of a struct of counters: its JSON form.
 func StatsString(stats any) string {
-	return statsString(stats)
+	return logtext.StatsString(stats)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // A watermark calls a function when a number has reached high, and when it has fallen to
@@ -30,7 +32,7 @@ func newWatermark(caller string, high, low int, fn func(over bool), panics *atom
 	if low < 0 || high <= low {
 		panic(fmt.Sprintf("%s needs 0 <= low < high, not a high of %d and a low of %d", caller, high, low))
 	}
-	w := &watermark{high: high, low: low, told: newHook(pattern{}, fn), panics: panics}
+	w := &watermark{high: high, low: low, told: newHook(glob.Pattern{}, fn), panics: panics}
 	w.idle.L = &w.mu
 	return w
 }

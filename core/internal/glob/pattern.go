@@ -1,4 +1,4 @@
-package core
+package glob
 
 import (
 	"encoding/binary"
@@ -8,13 +8,13 @@ import (
 )
 
 // matchText is Match of a pattern that is not compiled. It allocates nothing.
-func matchText(pattern, name string) bool {
+func Match(pattern, name string) bool {
 	for at := 0; ; {
 		matches, end := matchTerm(pattern, at, name)
 		if end < 0 {
 			end = termEnd(pattern, at)
 			term := strings.TrimSpace(pattern[at:end])
-			matches = term != "" && walk(term, name)
+			matches = term != "" && Walk(term, name)
 		}
 		if matches || end == len(pattern) {
 			return matches
@@ -149,7 +149,7 @@ func special(s string) int {
 // walk matches a single alternative of any kind, character by character. On a mismatch it goes back to the
 // newest star, which then takes one more character; older stars need no second look. It checks for a star
 // before a literal, because a name may contain stars.
-func walk(term, name string) bool {
+func Walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0
 	for n < len(name) {
@@ -176,37 +176,37 @@ func walk(term, name string) bool {
 }
 
 // pattern is a pattern split once, to match many names against it.
-type pattern struct {
-	text  string
-	terms []term
+type Pattern struct {
+	Text  string
+	Terms []Term
 }
 
 // term is a single alternative. It is split at its stars, unless it has to be walked.
-type term struct {
-	text   string
-	prefix string   // the text before the first wildcard; all of text if there is none
+type Term struct {
+	Text   string
+	Prefix string   // the text before the first wildcard; all of text if there is none
 	middle []string // the texts between stars, without empty ones
 	suffix string   // the text after the last star
 	walked bool     // a star takes whole characters, and a part does not begin with one; or there is a "?"
 }
 
-func compile(text string) pattern {
-	p := pattern{text: text}
+func Compile(text string) Pattern {
+	p := Pattern{Text: text}
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
-			p.terms = append(p.terms, split(part))
+			p.Terms = append(p.Terms, split(part))
 		}
 	}
 	return p
 }
 
-func split(text string) term {
-	t := term{text: text, walked: strings.Contains(text, "?")}
-	t.prefix = text[:special(text)]
-	if t.walked || t.exact() {
+func split(text string) Term {
+	t := Term{Text: text, walked: strings.Contains(text, "?")}
+	t.Prefix = text[:special(text)]
+	if t.walked || t.Exact() {
 		return t
 	}
-	parts := strings.Split(text[len(t.prefix)+1:], "*")
+	parts := strings.Split(text[len(t.Prefix)+1:], "*")
 	for i, part := range parts {
 		switch {
 		case part != "" && !utf8.RuneStart(part[0]):
@@ -220,28 +220,28 @@ func split(text string) term {
 	return t
 }
 
-func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
+func (t *Term) Exact() bool { return len(t.Prefix) == len(t.Text) }
 
 // matches takes the first place of each part: that leaves most for the rest of the term.
-func (t *term) matches(name string) bool {
+func (t *Term) matches(name string) bool {
 	switch {
-	case !strings.HasPrefix(name, t.prefix):
+	case !strings.HasPrefix(name, t.Prefix):
 		return false
-	case t.exact():
-		return len(name) == len(t.prefix)
+	case t.Exact():
+		return len(name) == len(t.Prefix)
 	case t.walked:
-		return walk(t.text, name)
+		return Walk(t.Text, name)
 	}
-	rest, fits := strings.CutSuffix(name[len(t.prefix):], t.suffix)
+	rest, fits := strings.CutSuffix(name[len(t.Prefix):], t.suffix)
 	for i := 0; fits && i < len(t.middle); i++ {
 		_, rest, fits = strings.Cut(rest, t.middle[i])
 	}
 	return fits
 }
 
-func (p pattern) matches(name string) bool {
-	for i := range p.terms {
-		if p.terms[i].matches(name) {
+func (p Pattern) Matches(name string) bool {
+	for i := range p.Terms {
+		if p.Terms[i].matches(name) {
 			return true
 		}
 	}
@@ -249,14 +249,14 @@ func (p pattern) matches(name string) bool {
 }
 
 // exact returns the only name p can match, if there is just one.
-func (p pattern) exact() (name string, ok bool) {
-	if len(p.terms) == 1 && p.terms[0].exact() {
-		return p.terms[0].text, true
+func (p Pattern) Exact() (name string, ok bool) {
+	if len(p.Terms) == 1 && p.Terms[0].Exact() {
+		return p.Terms[0].Text, true
 	}
 	return "", false
 }
 
 // isPlain reports whether text, used as a pattern, matches only itself.
-func isPlain(text string) bool {
+func IsPlain(text string) bool {
 	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
 }

@@ -1,4 +1,4 @@
-package core
+package frames
 
 import (
 	"runtime"
@@ -7,8 +7,8 @@ import (
 
 // framesOf counts the frames on this goroutine's stack, up to most, of functions whose
 // names have that prefix.
-func framesOf(function string, most int) (n int) {
-	walkStack(func(pc uintptr) bool {
+func Of(function string, most int) (n int) {
+	Walk(func(pc uintptr) bool {
 		if f := runtime.FuncForPC(pc - 1); f != nil && strings.HasPrefix(f.Name(), function) {
 			n++
 		}
@@ -19,7 +19,7 @@ func framesOf(function string, most int) (n int) {
 
 // walkStack calls visit with the return addresses on this goroutine's stack, innermost
 // first, until visit returns false.
-func walkStack(visit func(pc uintptr) bool) {
+func Walk(visit func(pc uintptr) bool) {
 	var pcs [64]uintptr
 	for skip := 2; ; skip += len(pcs) {
 		got := runtime.Callers(skip, pcs[:])
@@ -35,7 +35,7 @@ func walkStack(visit func(pc uintptr) bool) {
 }
 
 // goroutineID is the number by which the runtime tells this goroutine from others.
-func goroutineID() uint64 {
+func Goroutine() uint64 {
 	var text [64]byte // "goroutine 123 [running]: ..."
 	n := uint64(0)
 	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {
@@ -48,7 +48,7 @@ func goroutineID() uint64 {
 }
 
 // packagePrefix returns the prefix of the names of the functions of the caller's package.
-func packagePrefix() string {
+func Prefix() string {
 	pc, _, _, _ := runtime.Caller(1)
 	name := runtime.FuncForPC(pc).Name()
 	dir := strings.LastIndexByte(name, '/') + 1

@@ -1,14 +1,14 @@
-package core
+package spin
 
 import "sync"
 
 // cacheLine keeps the fields before it and the fields after it on different cache lines.
-type cacheLine [64]byte
+type CacheLine [64]byte
 
 // spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
 // locked tries again after short pauses. In one pause, others can finish two hundred sections. It
 // queues only after the last pause. See docs/adr/0009.
-type spinMutex struct{ sync.Mutex }
+type Mutex struct{ sync.Mutex }
 
 // All pauses together take some 40 microseconds. To park a goroutine and to wake it takes about as
 // long under load.
@@ -18,13 +18,13 @@ const (
 )
 
 // Lock locks the mutex.
-func (m *spinMutex) Lock() {
+func (m *Mutex) Lock() {
 	if !m.TryLock() {
 		m.lockSlow()
 	}
 }
 
-func (m *spinMutex) lockSlow() {
+func (m *Mutex) lockSlow() {
 	for range spinTries {
 		for range spinPause {
 		}

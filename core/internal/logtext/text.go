@@ -1,4 +1,4 @@
-package core
+package logtext
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 )
 
 // marshal is [json.Marshal]. It returns an error if a method of v panics.
-func marshal(v any) (text []byte, err error) {
+func Marshal(v any) (text []byte, err error) {
 	if panicked := guard.Do("MarshalJSON", func() { text, err = json.Marshal(v) }); panicked != nil {
 		err = panicked
 	}
@@ -19,7 +19,7 @@ func marshal(v any) (text []byte, err error) {
 
 // groupWith returns a group of attributes. Those of more are left out if their values are
 // zero.
-func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
+func Group(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 	for _, a := range more {
 		if !reflect.ValueOf(a.Value.Any()).IsZero() {
 			attrs = append(attrs, a)
@@ -29,12 +29,12 @@ func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 }
 
 // statsValue is the LogValue of a struct of counters: see core.StatsValue.
-func statsValue(stats any) slog.Value {
+func StatsValue(stats any) slog.Value {
 	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
 }
 
 // statsString is the JSON form of a struct of counters.
-func statsString(stats any) string {
+func StatsString(stats any) string {
 	text, err := json.Marshal(stats)
 	if err != nil {
 		return guard.Text(err)

@@ -1,4 +1,4 @@
-package core
+package clock
 
 import (
 	"math"
@@ -6,20 +6,20 @@ import (
 )
 
 // alarm is a timer that is set at most once at a time.
-type alarm struct {
+type Alarm struct {
 	timer *time.Timer
-	at    int64
-	armed bool
-	last  int64 // when it rang last
+	At    int64
+	Armed bool
+	Last  int64 // when it rang last
 }
 
 // set makes the alarm ring at that time, unless it already rings earlier.
-func (a *alarm) set(c clock, at int64, ring func()) {
-	if a.armed && a.at <= at {
+func (a *Alarm) Set(c Clock, at int64, ring func()) {
+	if a.Armed && a.At <= at {
 		return
 	}
-	a.armed, a.at = true, at
-	d := time.Duration(at - c.now())
+	a.Armed, a.At = true, at
+	d := time.Duration(at - c.Now())
 	if a.timer == nil {
 		a.timer = time.AfterFunc(d, ring)
 	} else {
@@ -27,43 +27,43 @@ func (a *alarm) set(c clock, at int64, ring func()) {
 	}
 }
 
-func (a *alarm) stop() {
+func (a *Alarm) Stop() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.armed = false
+	a.Armed = false
 }
 
 // clock measures time in nanoseconds since a base. That costs one monotonic
 // reading; time.Now costs two readings. The first reading is 1, so 0 can mean
 // "not yet".
-type clock struct{ base time.Time }
+type Clock struct{ base time.Time }
 
-func newClock() clock { return clock{base: time.Now().Add(-1)} }
+func New() Clock { return Clock{base: time.Now().Add(-1)} }
 
-func (c clock) now() int64 { return int64(time.Since(c.base)) }
+func (c Clock) Now() int64 { return int64(time.Since(c.base)) }
 
 // never is the offset of an event that does not come.
-const never = math.MaxInt64
+const Never = math.MaxInt64
 
 // maxDuration is the largest Duration.
-const maxDuration = time.Duration(1<<63 - 1)
+const MaxDuration = time.Duration(1<<63 - 1)
 
 // wall converts an offset to a time for users.
-func (c clock) wall(offset int64) time.Time {
-	if offset == 0 || offset == never {
+func (c Clock) Wall(offset int64) time.Time {
+	if offset == 0 || offset == Never {
 		return time.Time{}
 	}
 	return c.base.Add(time.Duration(offset))
 }
 
 // later returns at plus span, or never.
-func later(at, span int64) int64 {
-	if end := at + span; span != never && end >= at {
+func Later(at, span int64) int64 {
+	if end := at + span; span != Never && end >= at {
 		return end
 	}
-	return never
+	return Never
 }
 
 // offset is the inverse of wall.
-func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
+func (c Clock) Offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
