@@ -1,5 +1,6 @@
 package core
 
+import "github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
 import "context"
 
 // causeKey is the key of the causedContext. The value of the nearest context counts.
@@ -36,7 +37,7 @@ func (c *causedContext) Value(key any) any {
 	switch {
 	case key == causeKey{}:
 		return c
-	case key == parentKey{} && c.signal.Operation != 0:
+	case key == ctxkey.Parent{} && c.signal.Operation != 0:
 		return c.signal.Operation
 	}
 	return c.Context.Value(key)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
@@ -262,7 +264,7 @@ func (c Control) Evict(id OperationID) bool {
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
-	return newHook(glob.Pattern{}, fn).attach(&e.mu, &e.final)
+	return hook.New(glob.Pattern{}, fn).Attach(&e.mu, &e.final)
 }
 
 // Echoes yields the echoes of operations that have left the window, oldest first.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // Complete ends the intake: later items get [ErrClosed]. What was accepted still runs.
@@ -72,7 +74,7 @@ func (c Control) Close() error {
 		e.sink.RaiseKey(SignalClosed, e.name)
 	}
 	by := runningOn()
-	if deliveries(1) == 0 && ends.await(by, e.number) {
+	if hook.Deliveries(1) == 0 && ends.await(by, e.number) {
 		<-e.closed
 		ends.reached(by, e.number)
 	}

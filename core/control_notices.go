@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
@@ -16,7 +18,7 @@ import (
 // is nil, if low is negative, or if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
-	w := newWatermark("core: OnPending", high, low, fn, e.scope.Engine().Panics())
+	w := hook.NewWatermark("core: OnPending", high, low, fn, e.scope.Engine().Panics())
 	e.mu.Lock()
 	number := e.pendingMarks.Add(w)
 	e.watchesPending.Store(true)
@@ -27,9 +29,9 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 		e.mu.Lock()
 		e.pendingMarks.Remove(number)
 		e.watchesPending.Store(e.pendingMarks.Len() > 0)
-		w.told.cancel()
+		w.Told.Cancel()
 		e.mu.Unlock()
-		w.told.wait()
+		w.Told.Wait()
 	}
 }
 
@@ -41,13 +43,13 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	need(fn != nil, "OnClosed needs a function")
 	e := c.made()
-	h := newHook(glob.Pattern{}, func(struct{}) { fn() })
+	h := hook.New(glob.Pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()
 	late := e.detached
-	cancel = h.join(&e.mu, &e.onClosed)
+	cancel = h.Join(&e.mu, &e.onClosed)
 	e.mu.Unlock()
 	if late {
-		e.tellClosed([]*hook[struct{}]{h})
+		e.tellClosed([]*hook.Hook[struct{}]{h})
 	}
 	return cancel
 }

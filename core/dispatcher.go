@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -41,7 +43,7 @@ var _ Inspector = (*Dispatcher)(nil)
 // reaction is a handler of a dispatcher. It uses only the pattern and the barrier of the hook,
 // because a dispatcher does not call it in a delivery.
 type reaction struct {
-	*hook[Signal]
+	*hook.Hook[Signal]
 	handler Handler
 }
 
@@ -87,7 +89,7 @@ func (d *Dispatcher) all() []*reaction {
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
 	d.made()
-	r := &reaction{newHook[Signal](glob.Compile(pattern), nil), h}
+	r := &reaction{hook.New[Signal](glob.Compile(pattern), nil), h}
 	d.mu.Lock()
 	number := d.reactions.Add(r)
 	d.known.Store(nil)
@@ -96,10 +98,10 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 		d.mu.Lock()
 		d.reactions.Remove(number)
 		d.known.Store(nil)
-		r.cancel()
+		r.Cancel()
 		d.mu.Unlock()
 		if runningOn() != d.number {
-			r.wait()
+			r.Wait()
 		}
 	}
 }
@@ -138,9 +140,9 @@ func (d *Dispatcher) react(ctx context.Context, s Signal) error {
 }
 
 func (r *reaction) call(ctx context.Context, s Signal) error {
-	r.late.Add(1)
-	defer r.leave()
-	if r.cancelled.Load() != 0 {
+	r.Late.Add(1)
+	defer r.Leave()
+	if r.Cancelled.Load() != 0 {
 		return nil
 	}
 	return r.handler.call(ctx, s)

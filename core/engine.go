@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -40,20 +42,20 @@ type engine struct {
 	name           string
 	sink           *Sink
 	clock          clock.Clock
-	opts           Options           // resolved
-	onDone         []*hook[Snapshot] // Options.OnDone, or nil
-	lanes          []laneState       // without Options.Lanes, one lane without a name
-	classes        []classState      // the first, without a name and a limit, is for operations without a class
-	rules          rule              // for all lanes
-	ruled          bool              // there are rules
-	partRuled      bool              // a lane or a class has a rule
-	tries          bool              // a class has TrialOn
-	resumeOn       *Gate             // nil: none
-	quiet          bool              // operations do not raise lifecycle signals
-	ofRun          bool              // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
-	undrain        func()            // stops watching DrainOn; may be nil
-	loop           func()            // e.work with the number on the stack, made once
-	errClosed      error             // ErrClosed and ErrFull with the name
+	opts           Options                // resolved
+	onDone         []*hook.Hook[Snapshot] // Options.OnDone, or nil
+	lanes          []laneState            // without Options.Lanes, one lane without a name
+	classes        []classState           // the first, without a name and a limit, is for operations without a class
+	rules          rule                   // for all lanes
+	ruled          bool                   // there are rules
+	partRuled      bool                   // a lane or a class has a rule
+	tries          bool                   // a class has TrialOn
+	resumeOn       *Gate                  // nil: none
+	quiet          bool                   // operations do not raise lifecycle signals
+	ofRun          bool                   // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
+	undrain        func()                 // stops watching DrainOn; may be nil
+	loop           func()                 // e.work with the number on the stack, made once
+	errClosed      error                  // ErrClosed and ErrFull with the name
 	errFull        error
 	bodies         any           // the Work or ResultWork
 	closed         chan struct{} // closed when Close is done
@@ -90,9 +92,9 @@ type engine struct {
 	forced       uint64
 	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
-	final        lists.List[*hook[Snapshot]] // hooks of OnFinalized
-	onClosed     lists.List[*hook[struct{}]]
-	pendingMarks lists.List[*watermark]
+	final        lists.List[*hook.Hook[Snapshot]] // hooks of OnFinalized
+	onClosed     lists.List[*hook.Hook[struct{}]]
+	pendingMarks lists.List[*hook.Watermark]
 	alarm        clock.Alarm // wakes workers when a deferral may be over
 	sweeper      clock.Alarm // evicts operations that are too old
 	stuck        stuckWatch
@@ -151,7 +153,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)
 	if opts.OnDone != nil {
-		e.onDone = []*hook[Snapshot]{newHook(glob.Pattern{}, opts.OnDone)}
+		e.onDone = []*hook.Hook[Snapshot]{hook.New(glob.Pattern{}, opts.OnDone)}
 	}
 	e.mu.Lock() // the first gate may wake the engine before the last one is made
 	defer e.mu.Unlock()

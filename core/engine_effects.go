@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+)
 
 // engineEffects are the effects that a change under the engine's lock has on others. They
 // run after the lock is released.
@@ -8,7 +12,7 @@ type engineEffects struct {
 	cancels []cancelled     // contexts to cancel
 	first   chan struct{}   // the first channel to close for a goroutine that waits, or nil
 	closing []chan struct{} // the other such channels
-	after   effects         // effects of signals that have left with their operations
+	after   hook.Effects    // effects of signals that have left with their operations
 	done    []told          // operations for which OnDone is to be called
 	final   []told          // operations for which OnFinalized is to be called
 	classes []classTold     // classes that are throttled, or no longer are
@@ -25,12 +29,12 @@ func (out *engineEffects) close(c chan struct{}) {
 
 // empty reports whether there is nothing to settle. That is so after most changes.
 func (out *engineEffects) empty() bool {
-	return out.first == nil && len(out.cancels)+len(out.ends)+len(out.final)+len(out.done)+len(out.classes) == 0 && out.after.empty()
+	return out.first == nil && len(out.cancels)+len(out.ends)+len(out.final)+len(out.done)+len(out.classes) == 0 && out.after.Empty()
 }
 
 // foreign reports whether settle runs foreign code.
 func (out *engineEffects) foreign() bool {
-	return len(out.final)+len(out.done)+len(out.classes) > 0 || out.after.foreign()
+	return len(out.final)+len(out.done)+len(out.classes) > 0 || out.after.Foreign()
 }
 
 // cancelled is an operation or a group whose context is to be cancelled, and the cause.
@@ -50,7 +54,7 @@ type classTold struct {
 type told struct {
 	operation *Operation
 	snapshot  Snapshot
-	hooks     []*hook[Snapshot]
+	hooks     []*hook.Hook[Snapshot]
 }
 
 // settleRest is settle, to be deferred.
@@ -113,9 +117,9 @@ func (e *engine) settle(out *engineEffects) {
 		}
 		out.closing = emptied(out.closing)
 	}
-	if out.after.waits() {
+	if out.after.Waits() {
 		after := out.after // which escapes
-		after.settleOwn()
+		after.SettleOwn()
 		out.after = after
 	}
 	if out.foreign() {
@@ -143,8 +147,8 @@ func (e *engine) settleForeign(out *engineEffects) {
 		engineFrame(e.number, func() { e.tell(ended) }) // a wait inside OnDone counts as a wait inside an operation of this engine
 		return
 	}
-	if tells := out.after.takeTells(); len(tells) > 0 {
-		each(tells, teller.tell)
+	if tells := out.after.TakeTells(); len(tells) > 0 {
+		hook.Each(tells, hook.Teller.Tell)
 		return
 	}
 	if len(out.classes) > 0 {
@@ -160,9 +164,9 @@ func (e *engine) settleForeign(out *engineEffects) {
 }
 
 func (e *engine) tell(all []told) {
-	each(all, func(t told) {
+	hook.Each(all, func(t told) {
 		t.snapshot.Parent = t.operation.Parent()
-		deliver(t.hooks, false, &t.snapshot, e.scope.Engine().Panics())
+		hook.Deliver(t.hooks, false, &t.snapshot, e.scope.Engine().Panics())
 	})
 }
 
@@ -217,8 +221,8 @@ func (e *engine) detachIfDone() {
 	e.tellClosed(hooks)
 }
 
-func (e *engine) tellClosed(hooks []*hook[struct{}]) {
-	deliver(hooks, false, new(struct{}), e.scope.Engine().Panics())
+func (e *engine) tellClosed(hooks []*hook.Hook[struct{}]) {
+	hook.Deliver(hooks, false, new(struct{}), e.scope.Engine().Panics())
 }
 
 func emptied[T any](s []T) []T {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -421,9 +423,9 @@ func (e *engine) seePending() {
 	}
 }
 
-func (e *engine) seeMark(w *watermark) {
-	if w.see(e.scheduler.pending()) {
-		e.out.after.tell(w)
+func (e *engine) seeMark(w *hook.Watermark) {
+	if w.See(e.scheduler.pending()) {
+		e.out.after.Tell(w)
 	}
 }
 

@@ -3,6 +3,8 @@ package core
 import (
 	"runtime/trace"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -45,7 +47,7 @@ func (e *engine) wakeLocked() {
 // engineWaker wakes the engine. The method is not the engine's, because [Control] would have it as well.
 type engineWaker struct{ engine *engine }
 
-func (w engineWaker) wake() { w.engine.wake() }
+func (w engineWaker) Wake() { w.engine.wake() }
 
 // wake is called when a signal that the engine watches has come or gone, and by the
 // alarm.
@@ -251,5 +253,5 @@ func (e *engine) findStuck() {
 		}
 	}
 	e.mu.Unlock()
-	each(raises, func(raise func()) { raise() })
+	hook.Each(raises, func(raise func()) { raise() })
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
@@ -61,7 +63,7 @@ func plantFault(afterOnDone bool) {
 	}}
 	f.body, f.sched.Flags = f, grouped
 	if afterOnDone {
-		c.onDone = []*hook[Snapshot]{newHook(glob.Pattern{}, func(Snapshot) { told = true })}
+		c.onDone = []*hook.Hook[Snapshot]{hook.New(glob.Pattern{}, func(Snapshot) { told = true })}
 	}
 	c.enqueue(context.Background(), &f.Operation, c.door, true)
 	if afterOnDone {

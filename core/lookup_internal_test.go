@@ -122,7 +122,7 @@ type overtaker struct {
 	n    int
 }
 
-func (o *overtaker) wake() {
+func (o *overtaker) Wake() {
 	if o.n++; o.n > 1000 {
 		panic("the question does not end")
 	}
@@ -135,7 +135,7 @@ func (o *overtaker) wake() {
 
 func (o *overtaker) arm() {
 	o.sink.mu.Lock()
-	o.sink.after.wakes = append(o.sink.after.wakes, o) // for the next unlock
+	o.sink.after.Wakes = append(o.sink.after.Wakes, o) // for the next unlock
 	o.sink.mu.Unlock()
 }
 
@@ -168,7 +168,7 @@ func TestQuestionsEndWhileOthersRaise(t *testing.T) {
 // renewer takes away a fact and makes a new index, the first time the lock is released.
 type renewer struct{ sink *Sink }
 
-func (r renewer) wake() {
+func (r renewer) Wake() {
 	r.sink.Forget(Query{Key: "gone"})
 	r.sink.Resize(1<<14, 0)
 	for range r.sink.Sense(Query{Pattern: "other"}) {
@@ -183,7 +183,7 @@ func TestSenseSurvivesANewIndex(t *testing.T) {
 		s.RaiseKey("name", map[bool]string{true: "gone"}[i == 2*chunk])
 	}
 	s.Count("name") // so that the query does not catch up
-	s.after.wakes = append(s.after.wakes, renewer{s})
+	s.after.Wakes = append(s.after.Wakes, renewer{s})
 	var seqs []uint64
 	for signal := range s.Sense(Query{Pattern: "name"}) {
 		seqs = append(seqs, signal.Seq)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // liveNames is how many names all maps of the sink know.
@@ -224,7 +226,7 @@ func TestSuspicionEnds(t *testing.T) {
 		})
 	}
 	suspected := func() bool {
-		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.Snapshot(), func(h *subscription) bool { return h.limit != crowd })
+		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.Snapshot(), func(h *subscription) bool { return h.Limit != hook.Crowd })
 	}
 	s.Raise("a")
 	if !suspected() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
 	"runtime/trace"
 	"time"
 
@@ -172,7 +173,7 @@ func (c *operationContext) Value(key any) any {
 	switch key {
 	case operationKey{}:
 		return (*Operation)(c)
-	case parentKey{}:
+	case ctxkey.Parent{}:
 		return c.owner.ID
 	}
 	real := c.made()
@@ -206,7 +207,7 @@ func (o *Operation) Parent() OperationID {
 	if from, ok := o.base.(*origin); ok && from.parent != 0 {
 		return from.parent
 	}
-	id, _ := o.base.Value(parentKey{}).(OperationID)
+	id, _ := o.base.Value(ctxkey.Parent{}).(OperationID)
 	return id
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -31,7 +33,7 @@ type Scope struct {
 	panics atomic.Uint64
 
 	onSignal  []*subscription
-	onRetract []*hook[Retraction]
+	onRetract []*hook.Hook[Retraction]
 
 	// Guarded by Sink.mu.
 	names   names
@@ -97,12 +99,12 @@ func (sc *Scope) raise(o *Owner, n *Note) bool {
 	if len(subs) > 0 || sc.onSignal != nil {
 		signal = f.signal(seq, sc.names.clock)
 		if sc.onSignal == nil {
-			enterFirst(subs)
+			hook.EnterFirst(subs)
 		}
 	}
 	s.unlock()
 	if sc.onSignal == nil {
-		deliver(subs, true, &signal, &s.panics)
+		hook.Deliver(subs, true, &signal, &s.panics)
 	} else {
 		sc.deliver(&signal, subs)
 	}
@@ -111,8 +113,8 @@ func (sc *Scope) raise(o *Owner, n *Note) bool {
 
 // deliver calls OnSignal, and then the handlers, even if OnSignal ends the goroutine.
 func (sc *Scope) deliver(signal *Signal, subs []*subscription) {
-	defer deliver(subs, false, signal, &sc.sink.panics)
-	deliver(sc.onSignal, false, signal, &sc.panics)
+	defer hook.Deliver(subs, false, signal, &sc.sink.panics)
+	hook.Deliver(sc.onSignal, false, signal, &sc.panics)
 }
 
 // add enters a fact of o that the sink has recorded. If the fact is held, h is not nil.
@@ -269,13 +271,13 @@ func (sc *Scope) unhold(o *Owner, h *heldFact, released bool) {
 
 // Release releases all signals that o holds. From now on, Hold does nothing for o.
 func (sc *Scope) Release(o *Owner) {
-	var after effects
+	var after hook.Effects
 	sc.release(o, &after)
-	after.settle()
+	after.Settle()
 }
 
 // release unlocks now and then, so that others get the lock.
-func (sc *Scope) release(o *Owner, after *effects) {
+func (sc *Scope) release(o *Owner, after *hook.Effects) {
 	s := sc.sink
 	s.lockAt(s.names.clock.Now())
 	d := o.more()
@@ -297,7 +299,7 @@ func (sc *Scope) release(o *Owner, after *effects) {
 				s.releaseLocked(h)
 			}
 		}
-		after.take(&s.after)
+		after.Take(&s.after)
 		s.mu.Unlock()
 	}
 }
@@ -307,7 +309,7 @@ func (sc *Scope) release(o *Owner, after *effects) {
 func (sc *Scope) endLeases() {
 	if s := sc.sink; s.lease != clock.Never {
 		s.expireLeases(s.names.clock.Now())
-		s.after.clear()
+		s.after.Clear()
 	}
 }
 
@@ -380,7 +382,7 @@ func (sc *Scope) retract(o *Owner, by string, match func(name string) bool) int 
 }
 
 func (sc *Scope) tellRetracted(gone []Signal, by string) {
-	each(gone, func(signal Signal) {
+	hook.Each(gone, func(signal Signal) {
 		defer sc.sink.tellRetracted(signal, by) // runs even if a function of OnRetract ends the goroutine
 		sc.sink.tell(sc.onRetract, signal, by, &sc.panics)
 	})
@@ -405,10 +407,10 @@ func (s *Sink) keptOf(o *Owner, d *ownMore) (kept []keptFact) {
 func (sc *Scope) Evict(o *Owner) (last Past) {
 	last.ID, last.Key = o.ID, o.Key
 	if !o.leave() {
-		var after effects
+		var after hook.Effects
 		sc.release(o, &after)
 		sc.evict(o, false, &last, &after)
-		after.settle()
+		after.Settle()
 	}
 	return last
 }
@@ -416,11 +418,11 @@ func (sc *Scope) Evict(o *Owner) (last Past) {
 // evict takes the signals of an owner that holds none from the scope and, unless stay is set,
 // from the sink. Last becomes what the owner was; its memory of facts is used again. From now on
 // the owner's key does not change.
-func (sc *Scope) evict(o *Owner, stay bool, last *Past, after *effects) {
+func (sc *Scope) evict(o *Owner, stay bool, last *Past, after *hook.Effects) {
 	s := sc.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer after.take(&s.after)
+	defer after.Take(&s.after)
 	d := o.rest.Load()
 	if d == evicted {
 		return

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -27,10 +29,10 @@ func (e *forEngine) Init(on *Sink, source string, opts ScopeOptions) {
 	e.sink, e.source = on, source
 	e.names.base, e.names.facts = on.names.base, e.scope()
 	if opts.OnSignal != nil {
-		e.onSignal = []*subscription{newHook(glob.Pattern{}, opts.OnSignal)}
+		e.onSignal = []*subscription{hook.New(glob.Pattern{}, opts.OnSignal)}
 	}
 	if opts.OnRetract != nil {
-		e.onRetract = []*hook[Retraction]{newHook(glob.Compile("*"), opts.OnRetract)}
+		e.onRetract = []*hook.Hook[Retraction]{hook.New(glob.Compile("*"), opts.OnRetract)}
 	}
 }
 
@@ -54,7 +56,7 @@ func (e *forEngine) Hold(o *Owner, n *Note, lease time.Duration, ctx context.Con
 }
 
 // Release is Scope.Release that leaves the effects to the caller, who holds locks.
-func (e *forEngine) Release(o *Owner, after *effects) { e.scope().release(o, after) }
+func (e *forEngine) Release(o *Owner, after *hook.Effects) { e.scope().release(o, after) }
 
 // Leave evicts an owner that has raised nothing. It returns false if there is something to evict.
 func (e *forEngine) Leave(o *Owner) bool { return o.leave() }
@@ -62,7 +64,7 @@ func (e *forEngine) Leave(o *Owner) bool { return o.leave() }
 // Evict is Scope.Evict for an owner that holds nothing. It leaves the effects to the caller, who
 // holds locks. With stay set, the signals stay on the sink, as if they had been raised directly.
 // Last gets what o was. The memory of what last was before is used again.
-func (e *forEngine) Evict(o *Owner, stay bool, last *Past, after *effects) {
+func (e *forEngine) Evict(o *Owner, stay bool, last *Past, after *hook.Effects) {
 	e.scope().evict(o, stay, last, after)
 }
 

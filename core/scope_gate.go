@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -32,26 +34,28 @@ type Gate struct {
 func (sc *Scope) Gate(pattern string, wake func()) *Gate {
 	var told *gateTold
 	if wake != nil {
-		told = &gateTold{newHook(glob.Compile(""), func(struct{}) { wake() }), &sc.panics}
+		told = &gateTold{hook.New(glob.Compile(""), func(struct{}) { wake() }), &sc.panics}
 	}
 	return sc.gate(pattern, nil, told, false)
 }
 
 // gateTold is the function of a user that a gate calls.
 type gateTold struct {
-	hook   *hook[struct{}]
+	hook   *hook.Hook[struct{}]
 	panics *atomic.Uint64
 }
 
-func (t *gateTold) tell() { deliver([]*hook[struct{}]{t.hook}, false, new(struct{}), t.panics) }
+func (t *gateTold) Tell() {
+	hook.Deliver([]*hook.Hook[struct{}]{t.hook}, false, new(struct{}), t.panics)
+}
 
 // Gate is Scope.Gate for a waker. It may be called with locks of the caller held. An eager gate
 // wakes for every signal, not only when it shuts.
-func (e *forEngine) Gate(pattern string, w waker, eager bool) *Gate {
+func (e *forEngine) Gate(pattern string, w hook.Waker, eager bool) *Gate {
 	return e.scope().gate(pattern, w, nil, eager)
 }
 
-func (sc *Scope) gate(pattern string, w waker, told *gateTold, eager bool) *Gate {
+func (sc *Scope) gate(pattern string, w hook.Waker, told *gateTold, eager bool) *Gate {
 	p := glob.Compile(pattern)
 	if len(p.Terms) == 0 {
 		return nil
@@ -81,11 +85,11 @@ func (g *Gate) Stop() {
 	s.names.removeGate(&g.shared)
 	told := g.own.told
 	if told != nil {
-		told.hook.cancel()
+		told.hook.Cancel()
 	}
 	s.unlock()
 	if told != nil {
-		told.hook.wait()
+		told.hook.Wait()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -57,13 +59,13 @@ type Sink struct {
 	lease    int64                // when the first of leases ends, or never
 	maxAge   int64                // or never
 	latest   int64                // newest time given to a fact: times ascend with Seq
-	after    effects              // effects of changes since the lock was taken
+	after    hook.Effects         // effects of changes since the lock was taken
 	raised   uint64
 	evicted  uint64
 	expired  uint64
 
-	retractions watchers[*hook[Retraction]]
-	runaways    runaways // in endless loops
+	retractions watchers[*hook.Hook[Retraction]]
+	runaways    hook.Runaways // in endless loops
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -188,10 +190,10 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	s.ring, s.index, s.maxAge = s.ring.resized(capacity), nameIndex{}, ageLimit(maxAge)
 	s.fresh.Store(0)
 	for _, g := range s.names.gates.Snapshot() {
-		s.after.wake(g.waker) // the waker may have to set its alarm again
+		s.after.Wake(g.waker) // the waker may have to set its alarm again
 	}
 	for _, c := range s.names.counters.Snapshot() {
-		s.after.wake(c.gone)
+		s.after.Wake(c.gone)
 	}
 	s.unlock()
 }
@@ -250,16 +252,16 @@ func (s *Sink) Stats() SinkStats {
 // enterCrowd is enter when there may be a loop.
 func (s *Sink) enterCrowd(name string, own []*subscription) *route {
 	s.mu.Unlock()
-	w := askStack()
+	w := hook.AskStack()
 	s.mu.Lock()
 	r := s.names.of(name)
-	if endless(&s.runaways, w, s.suspects, r.subs, own) {
+	if hook.Endless(&s.runaways, w, s.suspects, r.subs, own) {
 		s.mu.Unlock()
 		return nil
 	}
 	return r
 }
 
-func (s *Sink) suspects() []suspect {
-	return appendRunning(appendRunning(nil, s.names.subs.Snapshot()), s.retractions.Snapshot())
+func (s *Sink) suspects() []hook.Suspect {
+	return hook.AppendRunning(hook.AppendRunning(nil, s.names.subs.Snapshot()), s.retractions.Snapshot())
 }

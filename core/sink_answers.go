@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -38,7 +40,7 @@ type counter struct {
 	glob.Pattern
 	number uint64 // among counters
 	n      int
-	gone   waker        // woken when n falls; may be nil
+	gone   hook.Waker   // woken when n falls; may be nil
 	used   bool         // asked for since another plain name looked for room
 	said   atomic.Int32 // what it says without mu
 }
@@ -128,7 +130,7 @@ func (t *names) makeRoom() bool {
 }
 
 // addCounter makes a counter that counts until removeCounter.
-func (t *names) addCounter(p glob.Pattern, gone waker) *counter {
+func (t *names) addCounter(p glob.Pattern, gone hook.Waker) *counter {
 	c := &counter{Pattern: p, n: t.facts.countMatching(p), gone: gone}
 	c.number = watching[*counter]{&t.routes, &t.counters}.Add(c)
 	return c

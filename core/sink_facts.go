@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
@@ -19,7 +21,7 @@ type keptFact struct {
 func (s *Sink) enter(name string, own []*subscription) *route {
 	s.mu.Lock()
 	r := s.names.of(name)
-	if !crowded(r.subs) && !crowded(own) {
+	if !hook.Crowded(r.subs) && !hook.Crowded(own) {
 		return r
 	}
 	return s.enterCrowd(name, own)
@@ -214,11 +216,11 @@ func (s *Sink) expireSome(now int64, most int) (more bool) {
 func (s *Sink) lockAt(now int64) {
 	s.mu.Lock()
 	for s.expireSome(now, chunk) {
-		s.after.clear()
+		s.after.Clear()
 		s.mu.Unlock()
 		s.mu.Lock()
 	}
-	s.after.clear()
+	s.after.Clear()
 }
 
 // lockFresh locks the sink and expires all that is due.
@@ -244,14 +246,14 @@ func (s *Sink) freshen() (now int64) {
 
 // unlock unlocks the sink and settles the effects of the changes.
 func (s *Sink) unlock() {
-	if s.after.empty() {
+	if s.after.Empty() {
 		s.mu.Unlock()
 		return
 	}
 	after := s.after
-	s.after = effects{}
+	s.after = hook.Effects{}
 	s.mu.Unlock()
-	after.settle()
+	after.Settle()
 }
 
 // chunk is how many facts are looked at under one lock: this takes some 50 microseconds.
@@ -331,9 +333,9 @@ func (s *Sink) raise(n Note) bool {
 		return true
 	}
 	signal := f.signal(seq, s.names.clock)
-	enterFirst(subs)
+	hook.EnterFirst(subs)
 	s.unlock()
-	deliver(subs, true, &signal, &s.panics)
+	hook.Deliver(subs, true, &signal, &s.panics)
 	return true
 }
 

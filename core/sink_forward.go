@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -49,8 +51,8 @@ func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 // connect makes a forward. The lock is held.
 func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel func()) {
 	var f *forward
-	f = newHook(glob.Compile(pattern), func(p passage) { carry(f, p) })
-	cut := f.join(&s.mu, watching[*forward]{&s.names.routes, &s.names.forwards})
+	f = hook.New(glob.Compile(pattern), func(p passage) { carry(f, p) })
+	cut := f.Join(&s.mu, watching[*forward]{&s.names.routes, &s.names.forwards})
 	return func() {
 		cut()
 		s.releaseCopies(f)
@@ -61,7 +63,7 @@ func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel fu
 // that the forwards share their knowledge about a signal. It needs no lower limit, as a handler made
 // inside deliveries does: every loop leads through handlers as well.
 func (s *Sink) forwarder(forwards []*forward) *subscription {
-	return &subscription{limit: crowd, fn: func(signal Signal) {
+	return &subscription{Limit: hook.Crowd, Fn: func(signal Signal) {
 		s.send(forwards, passage{signal, &journey{&s.names}})
 	}}
 }
@@ -72,7 +74,7 @@ func (s *Sink) send(forwards []*forward, p passage) {
 		return
 	}
 	for i := range forwards {
-		deliver(forwards[i:i+1], false, &p, &s.panics)
+		hook.Deliver(forwards[i:i+1], false, &p, &s.panics)
 	}
 }
 
@@ -126,7 +128,7 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 		defer s.release(held)
 	}
 	defer s.send(forwards, passage{signal, p.been}) // even if a handler ends the goroutine
-	deliver(subs, false, &signal, &s.panics)
+	hook.Deliver(subs, false, &signal, &s.panics)
 	return held, true
 }
 
@@ -147,7 +149,7 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 func (s *Sink) link(seq uint64, c heldCopy) (linked bool) {
 	s.lockFresh()
 	h := s.held[seq]
-	if linked = h != nil && c.madeBy().cancelled.Load() == 0; linked {
+	if linked = h != nil && c.madeBy().Cancelled.Load() == 0; linked {
 		h.copies = append(h.copies, c)
 	}
 	s.unlock()
@@ -160,7 +162,7 @@ func (s *Sink) releaseCopies(f *forward) {
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
 		for _, c := range s.held[seq].copies {
 			if c.madeBy() == f {
-				s.after.copies = append(s.after.copies, c)
+				s.after.Copies = append(s.after.Copies, c)
 			}
 		}
 	}

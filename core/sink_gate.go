@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -16,7 +18,7 @@ import (
 type gatePart struct {
 	glob.Pattern
 	number uint64 // among the gates of the table
-	waker  waker
+	waker  hook.Waker
 	told   *gateTold // in place of the waker, or nil
 	eager  bool      // wake for every fact, not only when the gate shuts
 	of     interface {
@@ -47,16 +49,16 @@ func (g *gatePart) each(visit func(seq uint64, f *fact) (older bool)) {
 }
 
 // changed notes whom to tell that the gate may have shut or opened.
-func (g *gatePart) changed(after *effects) {
+func (g *gatePart) changed(after *hook.Effects) {
 	if g.told != nil {
-		after.tell(g.told)
+		after.Tell(g.told)
 		return
 	}
-	after.wake(g.waker)
+	after.Wake(g.waker)
 }
 
 // enter counts a fact that has come.
-func (g *gatePart) enter(seq uint64, f *fact, after *effects) {
+func (g *gatePart) enter(seq uint64, f *fact, after *hook.Effects) {
 	n := g.facts.Load() + 1
 	if f.holds() {
 		g.held.Put(seq, seq)
@@ -73,7 +75,7 @@ func (g *gatePart) enter(seq uint64, f *fact, after *effects) {
 
 // leave counts one fact less. An engine that waits for a fact to go by time has an alarm,
 // so nothing needs to be woken then.
-func (g *gatePart) leave(seq uint64, after *effects) {
+func (g *gatePart) leave(seq uint64, after *hook.Effects) {
 	n := g.facts.Add(-1)
 	newestHeld := g.held.Last() == seq
 	g.held.Remove(seq)

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -25,7 +27,7 @@ type heldFact struct {
 
 // heldCopy is a copy of a held fact, on another sink or behind a Relay.
 type heldCopy interface {
-	ending
+	hook.Ending
 	madeBy() *forward
 }
 
@@ -98,10 +100,10 @@ func (s *Sink) releaseLocked(h *heldFact) {
 		return
 	}
 	if h.owner != nil || s.retractions.Len() > 0 {
-		s.after.tells = append(s.after.tells, released{s, h.scope, h.fact.signal(h.seq, s.names.clock)})
+		s.after.Tells = append(s.after.Tells, released{s, h.scope, h.fact.signal(h.seq, s.names.clock)})
 	}
 	for _, c := range h.copies {
-		s.after.copies = append(s.after.copies, c)
+		s.after.Copies = append(s.after.Copies, c)
 	}
 	s.unhold(h, true)
 }
@@ -113,7 +115,7 @@ type released struct {
 	signal Signal
 }
 
-func (r released) tell() {
+func (r released) Tell() {
 	if r.scope != nil {
 		r.scope.tellRetracted([]Signal{r.signal}, "")
 		return
@@ -185,10 +187,10 @@ func (l *leases) Pop() any {
 }
 
 // end releases a copy.
-func (h *heldFact) end(a *effects) {
+func (h *heldFact) End(a *hook.Effects) {
 	s := h.on
 	s.lockAt(s.names.clock.Now())
 	s.releaseLocked(h)
-	a.take(&s.after)
+	a.Take(&s.after)
 	s.mu.Unlock()
 }

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
@@ -41,7 +43,7 @@ type Monitor struct {
 	made    uint64            // next Seq when the monitor was made: signals restored later do not count
 	last    seqFact           // newest signal seen
 	stopped bool
-	marks   lists.List[*watermark]
+	marks   lists.List[*hook.Watermark]
 	ageing  clock.Alarm // rings when the count may have fallen to low
 }
 
@@ -162,7 +164,7 @@ func (m *Monitor) Reset() {
 // [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, if low is negative, or
 // if high is not greater than low.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
-	w := newWatermark("core: OnCount", high, low, fn, m.names.panics)
+	w := hook.NewWatermark("core: OnCount", high, low, fn, m.names.panics)
 	m.names.mu.Lock()
 	var number uint64
 	if !m.stopped {
@@ -173,9 +175,9 @@ func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	return func() {
 		m.names.mu.Lock()
 		m.marks.Remove(number)
-		w.told.cancel()
+		w.Told.Cancel()
 		m.names.mu.Unlock()
-		w.told.wait()
+		w.Told.Wait()
 	}
 }
 
@@ -188,13 +190,13 @@ func (m *Monitor) check() {
 	}
 }
 
-func (m *Monitor) checkMark(w *watermark) {
+func (m *Monitor) checkMark(w *hook.Watermark) {
 	n := m.countLocked()
-	if w.see(n) {
-		m.names.after.tell(w)
+	if w.See(n) {
+		m.names.after.Tell(w)
 	}
-	if w.over.Load() && m.span > 0 {
-		last := m.stamps.Get(n - w.low - 1) // the newest signal that has to go
+	if w.Over.Load() && m.span > 0 {
+		last := m.stamps.Get(n - w.Low - 1) // the newest signal that has to go
 		m.ageing.Set(m.names.clock, clock.Later(clock.Later(last.at, m.span), 1), m.age)
 	}
 }
@@ -214,9 +216,9 @@ func (m *Monitor) Stop() {
 	m.stopped = true
 	m.forget()
 	for _, w := range m.marks.Snapshot() {
-		w.told.cancel()
+		w.Told.Cancel()
 	}
-	m.marks = lists.List[*watermark]{}
+	m.marks = lists.List[*hook.Watermark]{}
 	m.ageing.Stop()
 	watching[*Monitor]{&t.routes, &t.monitors}.Remove(m.number)
 }

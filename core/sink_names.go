@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -29,7 +31,7 @@ type base struct {
 	mu     *spin.Mutex // Sink.mu
 	unlock func()      // unlocks mu and settles effects
 	clock  clock.Clock
-	after  *effects // effects of changes, for unlock
+	after  *hook.Effects // effects of changes, for unlock
 	ring   *ring
 	panics *atomic.Uint64
 }
@@ -57,7 +59,7 @@ func (t *names) leaveRoute(r *route, f *fact, seq uint64) {
 		if c.n--; c.n == 0 {
 			c.said.Store(saysNothing)
 		}
-		t.after.wake(c.gone)
+		t.after.Wake(c.gone)
 	}
 	t.leaveGates(r, f, seq)
 }
@@ -100,7 +102,7 @@ func (t *names) removeGate(g *gatePart) {
 }
 
 // notice adds a new fact to gates and monitors.
-func (r *route) notice(f *fact, seq uint64, after *effects) {
+func (r *route) notice(f *fact, seq uint64, after *hook.Effects) {
 	for _, g := range r.gates {
 		g.enter(seq, f, after)
 	}

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
@@ -36,7 +38,7 @@ func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration
 		if lease, standing := s.leaseLeft(p.signal.Seq); standing {
 			r := &relayed{by: f, ended: out(p.signal, lease), panics: &s.panics}
 			if !s.link(p.signal.Seq, r) {
-				r.tell()
+				r.Tell()
 			}
 		}
 	}
@@ -67,14 +69,14 @@ type relayed struct {
 
 func (r *relayed) madeBy() *forward { return r.by }
 
-func (r *relayed) end(a *effects) { a.tell(r) }
+func (r *relayed) End(a *hook.Effects) { a.Tell(r) }
 
-func (r *relayed) tell() {
+func (r *relayed) Tell() {
 	if r.ended == nil || r.told.Swap(true) {
 		return
 	}
-	call := newHook(glob.Pattern{}, func(*relayed) { r.ended() })
-	deliver([]*hook[*relayed]{call}, false, &r, r.panics)
+	call := hook.New(glob.Pattern{}, func(*relayed) { r.ended() })
+	hook.Deliver([]*hook.Hook[*relayed]{call}, false, &r, r.panics)
 }
 
 // Import records a signal of another process, as [Sink.Forward] records a copy: with its name,

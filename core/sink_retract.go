@@ -3,6 +3,8 @@ package core
 import (
 	"iter"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
@@ -49,7 +51,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			return true
 		})
 	}
-	each(gone, func(signal Signal) { s.tellRetracted(signal, by) })
+	hook.Each(gone, func(signal Signal) { s.tellRetracted(signal, by) })
 	return taken
 }
 

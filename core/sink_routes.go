@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
@@ -62,10 +64,10 @@ type route struct {
 }
 
 // subscription is a handler of signals.
-type subscription = hook[Signal]
+type subscription = hook.Hook[Signal]
 
 // forward is one connection from a sink to another, or to the function of a Relay.
-type forward = hook[passage]
+type forward = hook.Hook[passage]
 
 // passage is a signal on its way.
 type passage struct {

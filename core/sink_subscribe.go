@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -41,12 +43,12 @@ type Retraction struct {
 //ephemeral:pattern {pattern}
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Subscribe needs a function")
-	return newHook(glob.Compile(pattern), fn).attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
+	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 }
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
-	tell := newHook(glob.Pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
-	deliver([]*subscription{tell}, false, &blocked, &s.panics)
+	tell := hook.New(glob.Pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
+	hook.Deliver([]*subscription{tell}, false, &blocked, &s.panics)
 }
 
 // SubscribeRetracted calls fn for every signal that matches pattern and is taken back: by
@@ -58,7 +60,7 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 //ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
-	return newHook(glob.Compile(pattern), fn).attach(&s.mu, &s.retractions)
+	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, &s.retractions)
 }
 
 // tellRetracted tells the subscribers that a signal was taken back. No lock is held.
@@ -71,16 +73,16 @@ func (s *Sink) tellRetracted(signal Signal, by string) {
 
 // tell calls hooks with a retraction, unless the call is part of an endless loop. The lock guards
 // the hooks, but not the list.
-func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
+func (s *Sink) tell(hooks []*hook.Hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
 	if len(hooks) == 0 {
 		return
 	}
 	s.mu.Lock()
-	if crowded(hooks) {
+	if hook.Crowded(hooks) {
 		s.mu.Unlock()
-		w := askStack()
+		w := hook.AskStack()
 		s.mu.Lock()
-		if endless(&s.runaways, w, s.suspects, hooks) {
+		if hook.Endless(&s.runaways, w, s.suspects, hooks) {
 			s.mu.Unlock()
 			s.blocked.Add(1)
 			return
@@ -88,5 +90,5 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	}
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.Wall(s.names.clock.Now()), Pattern: by}
-	deliver(hooks, false, &r, panics)
+	hook.Deliver(hooks, false, &r, panics)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -63,7 +65,7 @@ func (w *watch) add(s Signal) {
 	}
 	*w.queue.Push() = s
 	w.mu.Unlock()
-	w.news.wake()
+	w.news.Wake()
 }
 
 func (w *watch) take() (s Signal, missed int, ok bool) {
@@ -145,7 +147,7 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 // chanWaker wakes the goroutine that receives from it.
 type chanWaker chan struct{}
 
-func (c chanWaker) wake() {
+func (c chanWaker) Wake() {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -167,7 +169,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		behind  = true
 		queue   []Signal // signals that come while fn is called for the present ones
 	)
-	hook := newHook(p, func(signal Signal) {
+	h := hook.New(p, func(signal Signal) {
 		mu.Lock()
 		wait := behind
 		if wait {
@@ -183,18 +185,18 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})
-	cancel = hook.join(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
+	cancel = h.Join(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 	s.unlock()
 	slices.SortFunc(present, asRaised)
-	once := []*subscription{newHook(p, fn)}
+	once := []*subscription{hook.New(p, fn)}
 	for i := range present {
-		deliver(once, false, &present[i], &s.panics)
+		hook.Deliver(once, false, &present[i], &s.panics)
 	}
 	mu.Lock()
 	behind = false
 	mu.Unlock()
 	for i := range queue { // nothing is added to queue any more
-		deliver(once, false, &queue[i], &s.panics)
+		hook.Deliver(once, false, &queue[i], &s.panics)
 	}
 	return cancel
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -11,7 +13,7 @@ import (
 
 // watcher is what has a pattern of names.
 type watcher interface {
-	*gatePart | *Monitor | *counter | *subscription | *hook[Retraction] | *forward
+	*gatePart | *Monitor | *counter | *subscription | *hook.Hook[Retraction] | *forward
 }
 
 // patternOf returns the pattern of a watcher.
@@ -25,7 +27,7 @@ func patternOf[W watcher](w W) *glob.Pattern {
 		return &w.Pattern
 	case *subscription:
 		return &w.Pattern
-	case *hook[Retraction]:
+	case *hook.Hook[Retraction]:
 		return &w.Pattern
 	case *forward:
 		return &w.Pattern

@@ -1,4 +1,4 @@
-package core
+package hook
 
 import (
 	"sync"
@@ -23,7 +23,7 @@ import (
 // Crowd is more than the depth of any sensible chain of handlers, and a stack of that many
 // deliveries is small. A sink can have maxRunaways endless loops at once.
 const (
-	crowd       = 64
+	Crowd       = 64
 	maxRunaways = 256
 )
 
@@ -34,44 +34,44 @@ const (
 // its call and left after it. The first may be entered earlier, when the hooks are
 // collected under the lock of their list. If there is just one, this saves an
 // atomic operation.
-type hook[E any] struct {
-	fn           func(E)
+type Hook[E any] struct {
+	Fn           func(E)
 	early        int64        // calls entered with the lock of the list held; guarded by that lock
-	late         atomic.Int64 // calls entered without the lock
+	Late         atomic.Int64 // calls entered without the lock
 	left         atomic.Int64
-	cancelled    atomic.Int64 // 0, or 1 more than early when it was cancelled
+	Cancelled    atomic.Int64 // 0, or 1 more than early when it was cancelled
 	released     atomic.Bool
-	limit        int32         // the number of running calls that suggests a loop; guarded like early
+	Limit        int32         // the number of running calls that suggests a loop; guarded like early
 	idle         chan struct{} // closed by the last call that leaves after cancel
 	glob.Pattern               // selects events by name, if they have names
 }
 
 // newHook makes a hook. If it is made inside deliveries, these count as calls of it until a
 // loop is suspected, because a loop may make a new handler in every round.
-func newHook[E any](p glob.Pattern, fn func(E)) *hook[E] {
-	limit := int32(crowd - deliveries(crowd))
-	return &hook[E]{Pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
+func New[E any](p glob.Pattern, fn func(E)) *Hook[E] {
+	limit := int32(Crowd - Deliveries(Crowd))
+	return &Hook[E]{Pattern: p, Fn: fn, Limit: limit, idle: make(chan struct{})}
 }
 
 // running is the number of calls under way. The lock of the list is held.
-func (h *hook[E]) running() int64 { return h.early + h.late.Load() - h.left.Load() }
+func (h *Hook[E]) running() int64 { return h.early + h.Late.Load() - h.left.Load() }
 
-func (h *hook[E]) leave() {
+func (h *Hook[E]) Leave() {
 	left := h.left.Add(1)
-	if c := h.cancelled.Load(); c != 0 && left == c-1+h.late.Load() && h.released.CompareAndSwap(false, true) {
+	if c := h.Cancelled.Load(); c != 0 && left == c-1+h.Late.Load() && h.released.CompareAndSwap(false, true) {
 		close(h.idle)
 	}
 }
 
 // cancel keeps further calls from starting. The lock of the list is held.
-func (h *hook[E]) cancel() { h.cancelled.CompareAndSwap(0, h.early+1) }
+func (h *Hook[E]) Cancel() { h.Cancelled.CompareAndSwap(0, h.early+1) }
 
 // wait waits, without the lock, until the calls that have started before cancel
 // have ended. Inside a delivery it does not wait, because that delivery may be
 // one of these calls.
-func (h *hook[E]) wait() {
-	late := h.late.Load()
-	if h.left.Load() == h.cancelled.Load()-1+late || deliveries(1) > 0 {
+func (h *Hook[E]) Wait() {
+	late := h.Late.Load()
+	if h.left.Load() == h.Cancelled.Load()-1+late || Deliveries(1) > 0 {
 		return
 	}
 	<-h.idle
@@ -79,32 +79,32 @@ func (h *hook[E]) wait() {
 
 // hooks is a list of hooks, or what keeps one.
 type hooks[E any] interface {
-	Add(h *hook[E]) (number uint64)
-	Remove(number uint64) *hook[E]
+	Add(h *Hook[E]) (number uint64)
+	Remove(number uint64) *Hook[E]
 }
 
 // attach adds h to hooks that mu guards. Cancel removes it and waits.
-func (h *hook[E]) attach(mu sync.Locker, to hooks[E]) (cancel func()) {
+func (h *Hook[E]) Attach(mu sync.Locker, to hooks[E]) (cancel func()) {
 	mu.Lock()
 	defer mu.Unlock()
-	return h.join(mu, to)
+	return h.Join(mu, to)
 }
 
 // join is attach with mu held.
-func (h *hook[E]) join(mu sync.Locker, to hooks[E]) (cancel func()) {
+func (h *Hook[E]) Join(mu sync.Locker, to hooks[E]) (cancel func()) {
 	number := to.Add(h)
 	return func() {
 		mu.Lock()
 		to.Remove(number)
-		h.cancel()
+		h.Cancel()
 		mu.Unlock()
-		h.wait()
+		h.Wait()
 	}
 }
 
 // enterFirst enters the first of hooks. The lock of the list is held, and deliver
 // follows without delay.
-func enterFirst[E any](hooks []*hook[E]) {
+func EnterFirst[E any](hooks []*Hook[E]) {
 	if len(hooks) > 0 {
 		hooks[0].early++
 	}
@@ -113,7 +113,7 @@ func enterFirst[E any](hooks []*hook[E]) {
 // deliver calls every hook with e, in order, on this goroutine. A panic ends only its
 // own call and is counted. The same holds for the end of the goroutine. Entered says
 // that the first hook has been entered already.
-func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64) {
+func Deliver[E any](hooks []*Hook[E], entered bool, e *E, panics *atomic.Uint64) {
 	for i := 0; i < len(hooks); entered = false {
 		i = deliverSome(hooks, i, entered, e, panics)
 	}
@@ -122,29 +122,29 @@ func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64)
 // deliverSome calls the hooks from i on and returns where to go on after a panic.
 // There is one deferred frame for all hooks, not one for each hook. Its frames on
 // the stack show how deep deliveries are nested; see deliveries.
-func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *atomic.Uint64) (next int) {
+func deliverSome[E any](hooks []*Hook[E], i int, entered bool, e *E, panics *atomic.Uint64) (next int) {
 	defer func() {
 		if i == len(hooks) {
 			return
 		}
-		hooks[i].leave()
+		hooks[i].Leave()
 		next = i + 1
 		if recover() != nil {
 			panics.Add(1)
 			return
 		}
-		deliver(hooks[next:], false, e, panics) // the goroutine ends
+		Deliver(hooks[next:], false, e, panics) // the goroutine ends
 	}()
 	for ; i < len(hooks); i++ {
 		h := hooks[i]
 		if !entered {
-			h.late.Add(1)
+			h.Late.Add(1)
 		}
 		entered = false
-		if h.cancelled.Load() == 0 {
-			h.fn(*e)
+		if h.Cancelled.Load() == 0 {
+			h.Fn(*e)
 		}
-		h.leave()
+		h.Leave()
 	}
 	return i
 }
@@ -158,6 +158,6 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 
 // deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
 // because deliverSome, which defers, is never inlined.
-func deliveries(most int) int { return frames.Of(deliverFunction, most) }
+func Deliveries(most int) int { return frames.Of(deliverFunction, most) }
 
 var deliverFunction = frames.Prefix() + "deliverSome["

@@ -1,4 +1,4 @@
-package core
+package hook
 
 import (
 	"slices"
@@ -8,42 +8,42 @@ import (
 
 // A waker is woken after the locks are released, when an event that it waits for may have
 // happened. It runs no foreign code.
-type waker interface{ wake() }
+type Waker interface{ Wake() }
 
 // A teller calls functions of users.
-type teller interface{ tell() }
+type Teller interface{ Tell() }
 
 // An ending ends something under the lock of its sink, and adds the effects.
-type ending interface{ end(a *effects) }
+type Ending interface{ End(a *Effects) }
 
 // effects collects the effects of a change under a lock. They are settled when no lock is
 // held.
-type effects struct {
-	wakes  []waker
-	copies []ending // copies of held facts, which end with the originals
-	tells  []teller
+type Effects struct {
+	Wakes  []Waker
+	Copies []Ending // copies of held facts, which end with the originals
+	Tells  []Teller
 	known  map[any]struct{} // of wakes and tells after the first few
 }
 
-func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.tells) == 0 }
+func (a *Effects) Empty() bool { return len(a.Wakes)+len(a.Copies)+len(a.Tells) == 0 }
 
 // foreign reports whether settling may run foreign code.
-func (a *effects) foreign() bool { return len(a.copies)+len(a.tells) > 0 }
+func (a *Effects) Foreign() bool { return len(a.Copies)+len(a.Tells) > 0 }
 
 // waits reports whether there is something for settleOwn.
-func (a *effects) waits() bool { return len(a.copies)+len(a.wakes) > 0 }
+func (a *Effects) Waits() bool { return len(a.Copies)+len(a.Wakes) > 0 }
 
 // takeTells returns the functions that have to be called, and forgets them.
-func (a *effects) takeTells() []teller {
-	tells := a.tells
-	a.tells, a.known = nil, nil
+func (a *Effects) TakeTells() []Teller {
+	tells := a.Tells
+	a.Tells, a.known = nil, nil
 	return tells
 }
 
 // wake records that w has to be woken, if it is not nil.
-func (a *effects) wake(w waker) {
-	if w != nil && isNew(a.wakes, w, &a.known) {
-		a.wakes = append(a.wakes, w)
+func (a *Effects) Wake(w Waker) {
+	if w != nil && isNew(a.Wakes, w, &a.known) {
+		a.Wakes = append(a.Wakes, w)
 	}
 }
 
@@ -62,56 +62,56 @@ func isNew[T comparable](list []T, one T, known *map[any]struct{}) bool {
 }
 
 // tell records that t has to be called.
-func (a *effects) tell(t teller) {
-	if isNew(a.tells, t, &a.known) {
-		a.tells = append(a.tells, t)
+func (a *Effects) Tell(t Teller) {
+	if isNew(a.Tells, t, &a.known) {
+		a.Tells = append(a.Tells, t)
 	}
 }
 
 // take moves the effects of from.
-func (a *effects) take(from *effects) {
-	for _, w := range from.wakes {
-		a.wake(w)
+func (a *Effects) Take(from *Effects) {
+	for _, w := range from.Wakes {
+		a.Wake(w)
 	}
-	a.copies = append(a.copies, from.copies...)
-	a.tells = append(a.tells, from.tells...)
-	from.clear()
+	a.Copies = append(a.Copies, from.Copies...)
+	a.Tells = append(a.Tells, from.Tells...)
+	from.Clear()
 }
 
 // clear forgets them.
-func (a *effects) clear() {
-	if !a.empty() {
-		*a = effects{}
+func (a *Effects) Clear() {
+	if !a.Empty() {
+		*a = Effects{}
 	}
 }
 
 // settle runs all effects. No lock may be held.
-func (a *effects) settle() {
-	a.settleOwn()
-	each(a.tells, teller.tell)
+func (a *Effects) Settle() {
+	a.SettleOwn()
+	Each(a.Tells, Teller.Tell)
 }
 
 // settleOwn runs the effects without foreign code: it ends copies and wakes wakers. The
 // tells stay.
-func (a *effects) settleOwn() {
-	for len(a.copies) > 0 {
-		c := a.copies[0]
-		a.copies = a.copies[1:]
-		c.end(a)
+func (a *Effects) SettleOwn() {
+	for len(a.Copies) > 0 {
+		c := a.Copies[0]
+		a.Copies = a.Copies[1:]
+		c.End(a)
 	}
-	wakes := a.wakes
-	a.wakes, a.known = nil, nil
+	wakes := a.Wakes
+	a.Wakes, a.known = nil, nil
 	for _, w := range wakes {
-		w.wake()
+		w.Wake()
 	}
 }
 
 // each calls fn with every element, even if a call ends the goroutine.
-func each[T any](all []T, fn func(T)) {
+func Each[T any](all []T, fn func(T)) {
 	i := 0
 	defer func() {
 		if i < len(all) {
-			each(all[i:], fn)
+			Each(all[i:], fn)
 		}
 	}()
 	for i < len(all) {

@@ -1,4 +1,4 @@
-package core
+package hook
 
 import (
 	"slices"
@@ -10,22 +10,22 @@ import (
 // handlers that have been running since; the goroutine's own handlers are among them.
 type runaway struct {
 	goroutine uint64
-	inside    []suspect
+	inside    []Suspect
 }
 
 // runaways are the runaway goroutines of a sink, at most maxRunaways. The sink's lock
 // guards them.
-type runaways []*runaway
+type Runaways []*runaway
 
 // suspect is a handler that may be part of an endless loop. Every raise that would call it
 // looks at the stack.
-type suspect interface{ rests() bool }
+type Suspect interface{ rests() bool }
 
 // crowded reports whether enough calls of a handler run that they may be a loop. The lock
 // of the list is held.
-func crowded[E any](hooks []*hook[E]) bool {
+func Crowded[E any](hooks []*Hook[E]) bool {
 	for _, h := range hooks {
-		if h.running() >= int64(h.limit) {
+		if h.running() >= int64(h.Limit) {
 			return true
 		}
 	}
@@ -34,17 +34,17 @@ func crowded[E any](hooks []*hook[E]) bool {
 
 // endless reports whether a delivery to hooks is part of an endless loop. Some of the hooks
 // are crowded. All makes all running handlers of the sink suspects. The lock is held.
-func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[]*hook[E]) bool {
+func Endless[E any](known *Runaways, w witness, all func() []Suspect, lists ...[]*Hook[E]) bool {
 	*known = slices.DeleteFunc(*known, func(r *runaway) bool {
-		r.inside = slices.DeleteFunc(r.inside, suspect.rests)
+		r.inside = slices.DeleteFunc(r.inside, Suspect.rests)
 		return len(r.inside) == 0 || w.depth == 0 && r.goroutine == w.goroutine
 	})
 	refused := slices.ContainsFunc(*known, func(r *runaway) bool { return r.goroutine == w.goroutine })
-	if !refused && w.depth >= crowd {
+	if !refused && w.depth >= Crowd {
 		refused = true
 		r := &runaway{goroutine: w.goroutine, inside: all()}
 		for _, hooks := range lists {
-			r.inside = appendRunning(r.inside, hooks)
+			r.inside = AppendRunning(r.inside, hooks)
 		}
 		if len(*known) == maxRunaways {
 			*known = slices.Delete(*known, 0, 1)
@@ -54,9 +54,9 @@ func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[
 	for _, hooks := range lists {
 		for _, h := range hooks {
 			if refused {
-				h.limit = 0
+				h.Limit = 0
 			} else if len(*known) == 0 {
-				h.limit = crowd
+				h.Limit = Crowd
 			}
 		}
 	}
@@ -64,17 +64,17 @@ func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[
 }
 
 // appendRunning makes the running hooks suspects, and appends them.
-func appendRunning[E any](to []suspect, hooks []*hook[E]) []suspect {
+func AppendRunning[E any](to []Suspect, hooks []*Hook[E]) []Suspect {
 	for _, h := range hooks {
 		if !h.rests() {
-			h.limit = 0
+			h.Limit = 0
 			to = append(to, h)
 		}
 	}
 	return to
 }
 
-func (h *hook[E]) rests() bool { return h.running() == 0 }
+func (h *Hook[E]) rests() bool { return h.running() == 0 }
 
 // witness is what a goroutine's stack says about the goroutine.
 type witness struct {
@@ -82,4 +82,4 @@ type witness struct {
 	depth     int // number of deliveries on its stack, up to crowd
 }
 
-func askStack() witness { return witness{frames.Goroutine(), deliveries(crowd)} }
+func AskStack() witness { return witness{frames.Goroutine(), Deliveries(Crowd)} }

@@ -1,4 +1,4 @@
-package core
+package ctxkey
 
 // parentKey is the key of the id of the operation that enqueues.
-type parentKey struct{}
+type Parent struct{}
