@@ -161,6 +161,9 @@ func (c Class) changed(to Class) (Class, error) {
 	return rest, errors.Join(errs[:]...)
 }
 
+// limits are what the scheduler needs of the class.
+func (c *Class) limits() Limits { return Limits{c.Limit, c.Rate, c.CostRate} }
+
 // clampTokens returns n, or the nearest number of tokens that a bucket can take at once.
 func clampTokens(n int) int64 { return max(-bucket.MaxBurst, min(int64(n), bucket.MaxBurst)) }
 

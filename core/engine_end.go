@@ -18,7 +18,7 @@ func (e *engine) cancelAll(status Status, g *group, cause error) {
 // cancelLocked is cancelAll with mu held.
 func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
-	alive := append(e.scheduler.all(), e.started()...)
+	alive := append(operationsOf(e.scheduler.All()), e.started()...)
 	slices.SortFunc(alive, byID)
 	for _, o := range alive {
 		if o.status()&status != 0 && (g == nil || groupOf(o) == g) {
@@ -70,12 +70,12 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 			}
 		}
 	}
+	s.Pins = e.window.Pins(&o.sched)
 	l := &e.ledger
 	l.sink.mu.Lock()
 	defer l.sink.mu.Unlock()
 	s.Key = o.key
 	if d := o.rest.Load(); d != nil && d != evicted {
-		s.Pins = d.pins
 		s.Signals = l.signals(o.ownFacts())
 		s.Values = maps.Clone(d.values)
 	}
@@ -104,7 +104,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	if status == StatusSucceeded {
 		o.body.discard()
 	}
-	e.window.add(o)
+	e.window.Add(&o.sched)
 	e.sweep(now)
 }
 
@@ -131,18 +131,19 @@ func (e *engine) answer(o *Operation) {
 
 // sweep evicts operations that are too old for the window, or too many. mu is held.
 func (e *engine) sweep(now int64) {
-	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
-		e.forget(o, now)
+	for item := e.window.Evict(now); item != nil; item = e.window.Evict(now) {
+		e.forget(operationOf(item), now)
 	}
-	if e.window.maxAge == 0 || e.sweeper.armed {
+	maxAge := int64(e.opts.MaxAge)
+	if maxAge == 0 || e.sweeper.armed {
 		return
 	}
-	if oldest, ok := e.window.oldest(); ok {
+	if oldest, ok := e.window.Oldest(); ok {
 		// Reading sweeps as well. So if nobody waits for a signal to go, a busy window is swept a
 		// few dozen times per MaxAge, not once per operation.
-		at := later(oldest, e.window.maxAge)
+		at := later(oldest, maxAge)
 		if !e.ruled {
-			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
+			at = max(at, later(e.sweeper.last, maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)
 	}
@@ -159,7 +160,7 @@ func (e *engine) tidy() {
 
 // forget drops an operation that has left the window. mu is held.
 func (e *engine) forget(o *Operation, now int64) {
-	e.index.remove(o)
+	e.index.Remove(o.id)
 	if o.status() != StatusSucceeded {
 		o.body.discard() // the item was visible until now
 	}
@@ -180,12 +181,12 @@ func (e *engine) forget(o *Operation, now int64) {
 
 // withdraw ends a pending operation that will not run. mu is held.
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
-	e.scheduler.remove(o, now)
+	e.scheduler.Remove(&o.sched, now)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
 	// The next item of its key may be able to start now. And the next item behind a deferred one
 	// may be refused by its class.
-	if o.sched.Class > 0 || e.scheduler.rated != nil || e.partRuled {
+	if o.sched.Class > 0 || e.scheduler.RatesKeys() || e.partRuled {
 		e.wakeLocked()
 	}
 }
@@ -196,9 +197,9 @@ func (e *engine) finalize(now int64) {
 	e.stuckAlarm.stop()
 	e.sweeper.stop()
 	e.finalized = true
-	for o := e.window.any(); o != nil; o = e.window.any() {
-		e.window.remove(o)
-		e.forget(o, now)
+	for item := e.window.Any(); item != nil; item = e.window.Any() {
+		e.forget(operationOf(item), now)
+		e.window.Remove(item)
 	}
 	e.endClose()
 }
@@ -208,16 +209,17 @@ func (e *engine) finalize(now int64) {
 func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.now()
 	e.mu.Lock()
-	if e.scheduler.only == nil { // what has come before the end of o comes before what that lets start
+	if !e.scheduler.Simple() { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
 	e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
-	if o.status() == StatusSuspended {
+	suspended := o.status() == StatusSuspended
+	if suspended {
 		e.abandonWaits(o)
 	} else {
-		e.running.remove(o)
+		e.running.Remove(&o.sched)
 	}
-	e.scheduler.finish(o, now)
+	e.scheduler.Finish(&o.sched, suspended, now)
 	if e.times != nil {
 		e.countTimes(o, now)
 	}
@@ -283,7 +285,7 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 	e.mu.Lock()
 	defer e.unlock()
 	e.collect()
-	o := e.index.get(id)
+	o := e.index.Get(id)
 	if o == nil || o.status()&StatusAlive == 0 {
 		return false
 	}

@@ -73,13 +73,13 @@ func (e *engine) tracePending(o *Operation) {
 		why = "all slots are taken"
 	case e.ruled && e.defers(o.sched.Lane, o.sched.Class):
 		why = "a signal defers it"
-	case o.sched.turn != nil && o.sched.turn.key.running >= e.opts.MaxPerKey:
+	case !e.scheduler.KeyFits(&o.sched):
 		why = "its key is busy"
-	case e.nextTokens(o.sched.Class) > e.clock.now():
+	case e.scheduler.NextTokens(o.sched.Class, e.clock.now()) > 0:
 		why = "its class has no tokens"
-	case !e.scheduler.fits(o):
+	case !e.scheduler.Fits(&o.sched):
 		why = "its lane or its class is full"
-	case e.scheduler.n > 1:
+	case e.scheduler.Len() > 1:
 		why = "other operations go first"
 	}
 	if why != "" {
@@ -186,17 +186,13 @@ func (e *engine) squeeze(o *Operation) error {
 func (e *engine) oldest(lane, class uint8) *Operation {
 	e.collect()
 	q := &e.queues[e.intake.place(lane, class)]
-	from := max(1, q.oldest)
-	at, _ := e.index.find(from)
-	for _, p := range e.index.pages[at:] {
-		for i := max(from, p.first) - p.first; i < idBlock; i++ {
-			if o := p.operations[i]; o != nil && o.sched.Lane == lane && o.sched.Class == class && o.status() == StatusPending {
-				q.oldest = o.id
-				return o
-			}
+	for id, o := range e.index.From(max(1, q.oldest)) {
+		if o.sched.Lane == lane && o.sched.Class == class && o.status() == StatusPending {
+			q.oldest = id
+			return o
 		}
 	}
-	q.oldest = e.index.newest + 1
+	q.oldest = e.index.Newest() + 1
 	return nil
 }
 
@@ -253,7 +249,7 @@ func (e *engine) waitForRoom(o *Operation) {
 	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
 	q.n++
 	*q.waiters.push() = o
-	e.scheduler.push(o)
+	e.scheduler.Push(&o.sched, o.key)
 }
 
 // giveUpRoom gives up a wait for room. It returns false if the wait has ended already. mu is held.
@@ -261,7 +257,7 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 	if o.sched.Flags&roomless == 0 {
 		return false
 	}
-	e.scheduler.remove(o, e.clock.now())
+	e.scheduler.Remove(&o.sched, e.clock.now())
 	e.endRoomWait(o)
 	return true
 }
@@ -313,10 +309,10 @@ func (e *engine) letIn(place int) {
 func (e *engine) admit(o *Operation) bool {
 	in := &e.intake
 	in.mu.Lock()
-	first := in.arrived.n == 0
+	first := in.arrived.Len() == 0
 	if first {
 		in.number(o)
-		e.index.put(o)
+		e.index.Put(o.id, o)
 	}
 	in.mu.Unlock()
 	if !first { // no other arrival may come between
@@ -332,10 +328,8 @@ func (e *engine) closeIntake() (first bool) {
 	first = !e.intake.closed
 	e.intake.closed = true
 	e.intake.mu.Unlock()
-	if e.scheduler.waiting > 0 {
-		for _, o := range e.scheduler.all() {
-			e.giveUpRoom(o)
-		}
+	for _, o := range operationsOf(e.scheduler.All()) {
+		e.giveUpRoom(o)
 	}
 	return first
 }
@@ -351,7 +345,7 @@ func (e *engine) pendingIn(lane, class int) int {
 func (e *engine) seePending() {
 	e.collect()
 	for _, w := range e.pendingMarks {
-		if w.see(e.scheduler.pending()) {
+		if w.see(e.scheduler.Pending()) {
 			e.out.after.tell(w)
 		}
 	}

@@ -21,7 +21,7 @@ type intake struct {
 	_ cacheLine
 
 	mu       sync.Mutex
-	arrived  opList
+	arrived  List
 	id       OperationID // id of the newest operation
 	lastID   OperationID // last id of its block of ids
 	closed   bool
@@ -65,7 +65,7 @@ var operationIDs atomic.Uint64
 // accept takes an operation in. mu is held.
 func (in *intake) accept(o *Operation) {
 	in.number(o)
-	in.arrived.push(o)
+	in.arrived.Push(&o.sched)
 	if !in.fresh.Load() {
 		in.fresh.Store(true)
 	}
@@ -74,8 +74,8 @@ func (in *intake) accept(o *Operation) {
 // number gives an accepted operation its id and counts it. mu is held.
 func (in *intake) number(o *Operation) {
 	if in.id == in.lastID {
-		in.lastID = OperationID(operationIDs.Add(idBlock))
-		in.id = in.lastID - idBlock
+		in.lastID = OperationID(operationIDs.Add(Block))
+		in.id = in.lastID - Block
 	}
 	in.id++
 	o.id = in.id

@@ -10,7 +10,7 @@ import (
 func TestIndex(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for round := range 20 {
-		var x index
+		var x Index[OperationID, Operation]
 		model := make(map[OperationID]*Operation)
 		var ids []OperationID
 		next := OperationID(round * 1000)
@@ -22,7 +22,7 @@ func TestIndex(t *testing.T) {
 					next += 1 << random.IntN(20) // other coordinators take ids as well
 				}
 				o := &Operation{id: next}
-				x.put(o)
+				x.Put(o.id, o)
 				model[next] = o
 				ids = append(ids, next)
 			case len(ids) > 0:
@@ -30,7 +30,7 @@ func TestIndex(t *testing.T) {
 				if random.IntN(3) > 0 {
 					i = random.IntN(1 + len(ids)/10) // mostly old ones
 				}
-				x.remove(model[ids[i]])
+				x.Remove(ids[i])
 				delete(model, ids[i])
 				ids = slices.Delete(ids, i, i+1)
 			}
@@ -41,21 +41,21 @@ func TestIndex(t *testing.T) {
 			if len(ids) > 0 && step%2 == 0 {
 				id = ids[random.IntN(len(ids))]
 			}
-			if got := x.get(id); got != model[id] {
+			if got := x.Get(id); got != model[id] {
 				t.Fatalf("round %d, step %d: get(%d): got %v, want %v", round, step, id, got, model[id])
 			}
 		}
 		for id, o := range model {
-			if x.get(id) != o {
+			if x.Get(id) != o {
 				t.Fatalf("round %d: get(%d): not found", round, id)
 			}
-			x.remove(o)
+			x.Remove(id)
 		}
 		if len(x.pages) > 0 || cap(x.pages) > keptPages {
 			t.Errorf("round %d: an empty index has %d pages and room for %d", round, len(x.pages), cap(x.pages))
 		}
 		for _, p := range x.pages[:cap(x.pages)] {
-			if p != nil && *p != (page{first: p.first}) {
+			if p != nil && *p != (Page[OperationID, Operation]{First: p.First}) {
 				t.Errorf("round %d: a page that was emptied keeps %v", round, *p)
 			}
 		}
@@ -63,14 +63,14 @@ func TestIndex(t *testing.T) {
 }
 
 // checkWalk compares the pages, from either end, with the ids that there are.
-func checkWalk(t *testing.T, x *index, want []OperationID) {
+func checkWalk(t *testing.T, x *Index[OperationID, Operation], want []OperationID) {
 	t.Helper()
 	for _, back := range []bool{false, true} {
 		var got []OperationID
-		from, to := OperationID(1), x.newest
-		for p, found := x.some(from, to, back); found; p, found = x.some(from, to, back) {
+		from, to := OperationID(1), x.Newest()
+		for p, found := x.Some(from, to, back); found; p, found = x.Some(from, to, back) {
 			var ids []OperationID
-			for _, o := range p.operations {
+			for _, o := range p.Values {
 				if o != nil {
 					ids = append(ids, o.id)
 				}
@@ -78,8 +78,8 @@ func checkWalk(t *testing.T, x *index, want []OperationID) {
 			if len(ids) != p.n || p.n == 0 {
 				t.Fatalf("a page of %d operations says that it has %d", len(ids), p.n)
 			}
-			if from = p.first + idBlock; back {
-				from, to = 1, p.first-1
+			if from = p.First + Block; back {
+				from, to = 1, p.First-1
 				slices.Reverse(ids)
 			}
 			got = append(got, ids...)
@@ -97,17 +97,17 @@ func checkWalk(t *testing.T, x *index, want []OperationID) {
 // serves a stream of any length, and one that was large is small again.
 func TestIndexDoesNotGrowWithTraffic(t *testing.T) {
 	for _, most := range []int{200, 50_000} {
-		var x index
+		var x Index[OperationID, Operation]
 		var live []*Operation
 		for id := OperationID(1); id < 200_000; id++ {
 			o := &Operation{id: id}
-			x.put(o)
+			x.Put(o.id, o)
 			if live = append(live, o); len(live) > most || id > 100_000 && len(live) > 200 {
-				x.remove(live[0])
+				x.Remove(live[0].id)
 				live = live[1:]
 			}
 			if id > 100_000 && len(live) > 200 {
-				x.remove(live[0])
+				x.Remove(live[0].id)
 				live = live[1:]
 			}
 		}

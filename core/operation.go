@@ -228,8 +228,8 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
-	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
-	if e.scheduler.n > 0 && min(calls, cost) < 0 {
+	e.scheduler.Charge(&o.sched, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
+	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}
 }

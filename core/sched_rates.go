@@ -6,7 +6,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
-// maxLate is how late an operation may start and still count as started when its tokens came.
+// maxLate is how late an item may start and still count as started when its tokens came.
 // Timers are late. Without this, a bucket with a small burst would overflow meanwhile, and a high
 // rate would not be reached.
 const maxLate = int64(20 * time.Millisecond)

@@ -1,0 +1,41 @@
+package core
+
+// echoes remember operations that have left the window, bounded by count and age.
+type echoes struct {
+	queue[echo]
+	limit  int
+	maxAge int64
+}
+
+// echo does not refer to its operation, and so to its item, result and context.
+type echo struct {
+	ownFacts
+	key    string
+	status Status
+	err    error
+	at     int64
+}
+
+// add remembers an operation that has been evicted, with the signals it had. There is room.
+func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
+	if e.limit > 0 {
+		p := e.push() // a whole echo that is copied costs more
+		p.ownFacts, p.key, p.status, p.err, p.at = facts, o.key, o.status(), o.err, now
+	}
+}
+
+// makeRoom makes room for one more. It returns the facts of the echo that had to go.
+func (e *echoes) makeRoom(now int64) (spent ownFacts) {
+	e.expire(now)
+	if e.n > 0 && e.n == e.limit {
+		spent = e.get(0).ownFacts
+		e.drop()
+	}
+	return spent
+}
+
+func (e *echoes) expire(now int64) {
+	for e.n > 0 && e.maxAge > 0 && e.get(0).at <= now-e.maxAge {
+		e.drop()
+	}
+}
