@@ -33,9 +33,9 @@ type explainer struct {
 
 // add adds a reason of o. If holder is not nil, it is the operation that o waits for.
 func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
-	r.Operation = o.id
+	r.Operation = o.owner.ID
 	if holder != nil {
-		r.Holder = holder.id
+		r.Holder = holder.owner.ID
 		x.holders = append(x.holders, holder)
 	}
 	x.Reasons = append(x.Reasons, r)
@@ -48,15 +48,15 @@ func (x *explainer) explain(o *Operation) {
 	now := e.clock.now()
 	status := o.status()
 	if x.Operation == 0 {
-		x.Operation, x.Status, x.Time = o.id, status, e.clock.wall(now)
+		x.Operation, x.Status, x.Time = o.owner.ID, status, e.clock.wall(now)
 	}
 	if status == StatusPending {
 		x.pending(o, now)
-	} else if d := o.rest.Load(); status == StatusSuspended && d.ready != nil {
+	} else if d := o.rare.Load(); status == StatusSuspended && d.ready != nil {
 		x.add(o, Reason{Kind: ReasonResuming}, nil)
 		x.slots(o)
 	}
-	if b := e.stuck.bodies[o.id]; b.stuck != "" {
+	if b := e.stuck.bodies[o.owner.ID]; b.stuck != "" {
 		x.add(o, Reason{Kind: ReasonStuck, What: b.stuck, Since: e.clock.wall(b.stuckSince)}, nil)
 	}
 	e.mu.Unlock()
@@ -80,18 +80,18 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 
 	x.rates(o, now)
-	resumed := e.resumeOn.look(now, 0).signal.Seq
+	resumed := look(e.resumeOn, now, 0).signal.Seq
 	for _, r := range e.rulesOf(o.sched.Lane, o.sched.Class) {
-		for _, s := range r.cancelOn.standing(now) {
-			x.add(o, e.heldUp(ReasonRefused, s), nil)
+		for s, until := range r.cancelOn.Engine().Standing(now, maxExplained) {
+			x.add(o, e.heldUp(ReasonRefused, s, until), nil)
 		}
 		v, forced := r.deferral(o, now, resumed)
 		if !v.holds || forced <= now {
 			continue
 		}
-		for _, s := range r.deferOn.standing(now) {
-			if s.signal.Seq >= resumed {
-				reason := e.heldUp(ReasonDeferred, s)
+		for s, until := range r.deferOn.Engine().Standing(now, maxExplained) {
+			if s.Seq >= resumed {
+				reason := e.heldUp(ReasonDeferred, s, until)
 				reason.Forced = e.clock.wall(forced)
 				x.add(o, reason, nil)
 			}
@@ -120,7 +120,7 @@ func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
 		return
 	}
 	if first != nil {
-		r.Holder = first.id
+		r.Holder = first.owner.ID
 	}
 	x.add(o, r, nil)
 }
@@ -135,8 +135,8 @@ func (x *explainer) rates(o *Operation, now int64) {
 	if at := e.scheduler.KeyTokens(&o.sched, now); at > 0 {
 		x.add(o, Reason{Kind: ReasonRate, Key: o.sched.Key(), Expires: e.clock.wall(at)}, nil)
 	}
-	for _, s := range class.trialOn.standing(now) {
-		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}, nil)
+	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
+		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.wall(until)}, nil)
 	}
 }
 
@@ -168,15 +168,15 @@ func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Opera
 	}
 }
 
-func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
-	return Reason{Kind: kind, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}
+func (e *engine) heldUp(kind ReasonKind, s Signal, until int64) Reason {
+	return Reason{Kind: kind, Signal: s, Since: s.Time, Expires: e.clock.wall(until)}
 }
 
 // body adds what the body of an operation waits for.
 func (x *explainer) body(o *Operation) {
 	var waits []bodyWait
 	o.engine.mu.Lock()
-	if d := o.rest.Load(); d != nil && d.suspension != nil {
+	if d := o.rare.Load(); d != nil && d.suspension != nil {
 		for _, w := range d.waits {
 			waits = append(waits, *w)
 		}

@@ -49,17 +49,15 @@ func (c Control) Gates() []GateStatus {
 	e.lockFresh()
 	defer e.mu.Unlock()
 	now := e.clock.now()
-	resumed := e.resumeOn.look(now, 0).signal.Seq
+	resumed := look(e.resumeOn, now, 0).signal.Seq
 	var gates []GateStatus
-	add := func(kind ReasonKind, lane, class, pattern string, on *condition, beyond uint64) {
+	add := func(kind ReasonKind, lane, class, pattern string, on *Gate, beyond uint64) {
 		if on == nil {
 			return
 		}
 		g := GateStatus{Kind: kind, Lane: lane, Class: class, Pattern: pattern}
-		e.sink.mu.Lock()
-		g.Matches = on.shared.ever // includes the signals that operations have raised
-		e.sink.mu.Unlock()
-		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
+		g.Matches = on.Engine().Matches()
+		if v := look(on, now, beyond); v.holds && v.signal.Seq >= beyond {
 			g.Closed, g.Signal = true, v.signal
 		}
 		gates = append(gates, g)
@@ -93,8 +91,6 @@ func (c Control) Stats() Stats {
 	defer e.mu.Unlock()
 	e.intake.mu.Lock()
 	defer e.intake.mu.Unlock()
-	e.sink.mu.Lock()
-	defer e.sink.mu.Unlock()
 	return Stats{
 		Enqueued:       e.intake.accepted(),
 		Succeeded:      e.outcomes[StatusSucceeded.bit()],
@@ -112,8 +108,8 @@ func (c Control) Stats() Stats {
 		Tracked:        e.window.Len(),
 		Pinned:         e.window.Pinned(),
 		Forced:         e.forced,
-		SignalsDropped: e.ledger.dropped,
-		Panics:         e.ledger.panics.Load(),
+		SignalsDropped: e.scope.Engine().Dropped(),
+		Panics:         e.scope.Engine().Panics().Load(),
 		Paused:         e.paused,
 		Closed:         e.intake.closed,
 		Lanes:          e.laneStats(),
@@ -164,7 +160,7 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 		n := 0
 		for o := range e.walk(q.After, q.NewestFirst) {
 			e.mu.Lock()
-			if e.index.Get(o.id) != o || !q.selects(o) {
+			if e.index.Get(o.owner.ID) != o || !q.selects(o) {
 				e.mu.Unlock()
 				continue
 			}
@@ -201,7 +197,7 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 				if back {
 					i = Block - 1 - i
 				}
-				if o := p.Values[i]; o != nil && from <= o.id && o.id <= to && !yield(o) {
+				if o := p.Values[i]; o != nil && from <= o.owner.ID && o.owner.ID <= to && !yield(o) {
 					return
 				}
 			}
@@ -272,22 +268,19 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {
-		f := q.compile()
 		e.mu.Lock()
 		now := e.clock.now()
 		e.echoes.expire(now)
-		cutoff := f.cutoff(now)
 		var found []Echo
 		for i := range e.echoes.n {
 			x := &e.echoes.ring[e.echoes.at(i)]
-			if x.at < cutoff || q.Key != "" && q.Key != x.key || q.Operation != 0 && q.Operation != x.id || q.Source != "" && q.Source != e.name {
+			id, key := x.ID, x.Key
+			if q.Within > 0 && x.at < now-int64(q.Within) || q.Key != "" && q.Key != key || q.Operation != 0 && q.Operation != id || q.Source != "" && q.Source != e.name {
 				continue
 			}
-			e.sink.mu.Lock()
-			signals := e.ledger.signals(x.ownFacts)
-			e.sink.mu.Unlock()
-			if q.Pattern == "" || slices.ContainsFunc(signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
-				found = append(found, Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: signals, Time: e.clock.wall(x.at)})
+			sigs := e.scope.SignalsOf(x.Past)
+			if q.Pattern == "" || slices.ContainsFunc(sigs, func(s Signal) bool { return Match(q.Pattern, s.Name) }) {
+				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: sigs, Time: e.clock.wall(x.at)})
 			}
 		}
 		e.mu.Unlock()
@@ -306,25 +299,20 @@ func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 func (c Control) Count(pattern string) int {
 	e := c.made()
 	e.lockFresh()
-	e.tabulate()
+	if !e.tabulated {
+		e.tabulated = true
+		e.scope.Engine().Tabulate(e.indexed)
+	}
 	e.mu.Unlock()
-	return e.ledger.count(pattern)
+	return e.scope.Count(pattern)
 }
 
-// tabulate makes the ledger count names from now on. mu is held.
-func (e *engine) tabulate() {
-	l := &e.ledger
-	if l.asked {
-		return
-	}
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	l.asked = true
+// indexed yields the owners of all operations of the index. mu is held.
+func (e *engine) indexed(yield func(*Owner) bool) {
 	for _, o := range e.index.From(1) {
-		l.eachOf(o, func(_ uint64, f *fact) bool {
-			l.present.add(f.name)
-			return true
-		})
+		if !yield(&o.owner) {
+			return
+		}
 	}
 }
 
@@ -333,29 +321,15 @@ func (e *engine) tabulate() {
 func (c Control) Sense(q Query) iter.Seq[Signal] {
 	e := c.made()
 	return func(yield func(Signal) bool) {
-		f := q.compile()
-		cutoff := e.clock.wall(e.clock.now())
-		if q.Within > 0 {
-			cutoff = cutoff.Add(-q.Within)
-		}
-		e.sink.mu.Lock()
-		end := e.sink.ring.head
-		e.sink.mu.Unlock()
-		var operations []*Operation
-		if q.Operation == 0 {
-			operations = slices.Collect(e.walk(0, false))
-		} else if o := e.find(q.Operation); o != nil {
-			operations = []*Operation{o}
-		}
-		var found []Signal
-		for _, o := range operations {
-			for _, signal := range o.Signals() {
-				if signal.Seq < end && f.accepts(&signal) && (q.Within <= 0 || !signal.Time.Before(cutoff)) {
-					found = append(found, signal)
-				}
+		found := e.scope.Engine().Sense(q, func() []*Owner {
+			if q.Operation == 0 {
+				return e.owners()
 			}
-		}
-		slices.SortFunc(found, asRaised)
+			if o := e.find(q.Operation); o != nil {
+				return []*Owner{&o.owner}
+			}
+			return nil
+		})
 		slices.Values(found)(yield)
 	}
 }
@@ -366,25 +340,15 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 //ephemeral:pattern {pattern}
 func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	e := c.made()
-	p := compile(pattern)
-	l := &e.ledger
-	l.sink.mu.Lock()
-	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
-	l.sink.mu.Unlock()
-	operations := slices.Collect(e.walk(0, false))
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	var known []seqFact
-	for _, o := range operations {
-		l.eachOf(o, func(seq uint64, f *fact) bool {
-			if p.matches(f.name) {
-				known = append(known, seqFact{seq, *f})
-			}
-			return true
-		})
+	return e.scope.Engine().Monitor(pattern, span, e.owners)
+}
+
+// owners lists the owners of the operations that exist.
+func (e *engine) owners() (all []*Owner) {
+	for o := range e.walk(0, false) {
+		all = append(all, &o.owner)
 	}
-	m.backfill(known)
-	return m
+	return all
 }
 
 // changed returns when the status of the operation changed last.

@@ -12,7 +12,7 @@ import "context"
 // is nil, if low is negative, or if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
-	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)
+	w := newWatermark("OnPending", high, low, fn, e.scope.Engine().Panics())
 	e.mu.Lock()
 	e.pendingMarks = append(e.pendingMarks, w)
 	e.watchesPending.Store(true)

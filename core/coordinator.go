@@ -130,7 +130,7 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 	t := &task[In, Out]{in: in}
 	t.body, t.sched.Flags = t, m
 	if s.key != nil {
-		t.key = s.key(in)
+		t.owner.Key = s.key(in)
 	}
 	return t
 }
@@ -176,14 +176,14 @@ func (t *task[In, Out]) forget() { t.out = *new(Out) }
 func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	t := c.newTask(item, 0)
 	err := c.enqueue(ctx, &t.Operation, c.door, true)
-	return t.id, err
+	return t.owner.ID, err
 }
 
 // TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
 func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
 	t := c.newTask(item, 0)
 	err := c.enqueue(ctx, &t.Operation, c.door, false)
-	return t.id, err
+	return t.owner.ID, err
 }
 
 // Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the

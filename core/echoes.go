@@ -9,26 +9,25 @@ type echoes struct {
 
 // echo does not refer to its operation, and so to its item, result and context.
 type echo struct {
-	ownFacts
-	key    string
+	Past
 	status Status
 	err    error
 	at     int64
 }
 
-// add remembers an operation that has been evicted, with the signals it had. There is room.
-func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
+// add remembers an operation that has been evicted, with what its owner was. There is room.
+func (e *echoes) add(o *Operation, last *Past, now int64) {
 	if e.limit > 0 {
 		p := e.push() // a whole echo that is copied costs more
-		p.ownFacts, p.key, p.status, p.err, p.at = facts, o.key, o.status(), o.err, now
+		p.Past, p.status, p.err, p.at = *last, o.status(), o.err, now
 	}
 }
 
-// makeRoom makes room for one more. It returns the facts of the echo that had to go.
-func (e *echoes) makeRoom(now int64) (spent ownFacts) {
+// makeRoom makes room for one more. It returns the owner of the echo that had to go.
+func (e *echoes) makeRoom(now int64) (spent Past) {
 	e.expire(now)
 	if e.n > 0 && e.n == e.limit {
-		spent = e.get(0).ownFacts
+		spent = e.get(0).Past
 		e.drop()
 	}
 	return spent

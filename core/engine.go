@@ -40,7 +40,7 @@ type engine struct {
 	ruled          bool              // there are rules
 	partRuled      bool              // a lane or a class has a rule
 	tries          bool              // a class has TrialOn
-	resumeOn       *condition        // nil: none
+	resumeOn       *Gate             // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
 	ofRun          bool              // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
 	undrain        func()            // stops watching DrainOn; may be nil
@@ -89,7 +89,8 @@ type engine struct {
 	sweeper      alarm // evicts operations that are too old
 	stuck        stuckWatch
 	stuckAlarm   alarm // looks for bodies that are stuck
-	ledger       ledger
+	scope        Scope
+	tabulated    bool          // the scope counts names
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
 }
 
@@ -115,14 +116,12 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if sink == nil {
 		sink = new(Sink)
 	}
-	sink.prepareZero()
 	e := &engine{
 		number:    engines.Add(1),
 		errClosed: named(ErrClosed, opts.Name, "is closed"),
 		errFull:   named(ErrFull, opts.Name, "has a full queue"),
 		name:      opts.Name,
 		sink:      sink,
-		clock:     sink.names.clock,
 		opts:      opts,
 		closed:    make(chan struct{}),
 		window:    NewWindow(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
@@ -130,6 +129,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		limit:     opts.MaxConcurrency,
 		stuck:     newStuckWatch(&opts),
 	}
+	e.scope.Engine().Init(sink, opts.Name, ScopeOptions{opts.OnSignal, opts.OnRetract})
+	e.clock = e.scope.Engine().Clock()
 	lanes := opts.Lanes
 	if len(lanes) == 0 {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
@@ -141,7 +142,6 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	work := e.work
 	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)
-	e.ledger.init(sink, opts.Name, &opts)
 	if opts.OnDone != nil {
 		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
 	}
@@ -155,13 +155,13 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	for _, c := range classes {
 		r := e.newRule(c.CancelOn, c.DeferOn, c.MaxDefer)
-		trial := e.ledger.condition(c.TrialOn, e, false)
+		trial := e.gate(c.TrialOn, false)
 		e.classes = append(e.classes, classState{c, r, trial})
 		e.partRuled = e.partRuled || !r.empty()
 		e.tries = e.tries || trial != nil
 	}
 	e.ruled = e.partRuled || !e.rules.empty()
-	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
+	e.resumeOn = e.gate(opts.ResumeOn, true)
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
@@ -211,7 +211,7 @@ type laneState struct {
 type classState struct {
 	Class // resolved; its limit and rates are guarded by mu
 	rule
-	trialOn *condition // nil: none
+	trialOn *Gate // nil: none
 }
 
 // started lists the operations that have started and not ended. mu is held.
@@ -253,14 +253,14 @@ func (e *engine) lockFresh() {
 	e.mu.Lock()
 }
 
-func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
+func byID(a, b *Operation) int { return cmp.Compare(a.owner.ID, b.owner.ID) }
 
 func (e *engine) setPaused(paused bool, signal string) {
 	e.made().mu.Lock()
 	changed := e.paused != paused
 	e.paused = paused
-	e.wakeLocked()
 	e.mu.Unlock()
+	e.wake()
 	if changed {
 		e.sink.RaiseKey(signal, e.name)
 	}

@@ -163,7 +163,7 @@ func (e *engine) settleForeign(out *engineEffects) {
 func (e *engine) tell(all []told) {
 	each(all, func(t told) {
 		t.snapshot.Parent = t.operation.Parent()
-		deliver(t.hooks, false, &t.snapshot, &e.ledger.panics)
+		deliver(t.hooks, false, &t.snapshot, e.scope.Engine().Panics())
 	})
 }
 
@@ -209,9 +209,9 @@ func (e *engine) detachIfDone() {
 	}
 	for i := range e.classes {
 		e.classes[i].detach()
-		e.classes[i].trialOn.detach()
+		e.classes[i].trialOn.Stop()
 	}
-	e.resumeOn.detach()
+	e.resumeOn.Stop()
 	if e.undrain != nil {
 		e.undrain()
 	}
@@ -219,7 +219,7 @@ func (e *engine) detachIfDone() {
 }
 
 func (e *engine) tellClosed(hooks []*hook[struct{}]) {
-	deliver(hooks, false, new(struct{}), &e.ledger.panics)
+	deliver(hooks, false, new(struct{}), e.scope.Engine().Panics())
 }
 
 func emptied[T any](s []T) []T {

@@ -19,10 +19,14 @@ func (e *engine) cancelAll(status Status, g *group, cause error) {
 func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
 	alive := append(operationsOf(e.scheduler.All()), e.started()...)
-	slices.SortFunc(alive, byID)
+	slices.SortFunc(alive, byID) // first come those that wait for room
 	for _, o := range alive {
-		if o.status()&status != 0 && (g == nil || groupOf(o) == g) {
+		switch {
+		case g != nil && groupOf(o) != g:
+		case o.status()&status != 0:
 			e.cancel(o, cause)
+		case g != nil && o.sched.Flags&roomless != 0:
+			e.endUnstarted(o, StatusCancelled, cause, e.clock.now())
 		}
 	}
 }
@@ -37,7 +41,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 	if d := o.details(); d.cause == nil { // the first cause counts
 		d.cause = cause
 		if e.stuck.bodies != nil {
-			e.watchUntil(e.stuck.cancelled(o.id, cause, e.clock.now()))
+			e.watchUntil(e.stuck.cancelled(o.owner.ID, cause, e.clock.now()))
 		}
 		e.refuseAll(o, cause)
 	}
@@ -49,7 +53,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 func (e *engine) snapshot(o *Operation) Snapshot {
 	c := e.clock
 	s := Snapshot{
-		ID:       o.id,
+		ID:       o.owner.ID,
 		Lane:     e.lanes[o.sched.Lane].Name,
 		Class:    e.classes[o.sched.Class].Name,
 		Status:   o.status(),
@@ -63,7 +67,7 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 	if o.status() != StatusSucceeded {
 		s.Item = o.body.item()
 	}
-	if d := o.rest.Load(); d != nil && d.suspension != nil {
+	if d := o.rare.Load(); d != nil && d.suspension != nil {
 		for _, w := range d.waits {
 			if w.what != "" {
 				s.WaitsFor = append(s.WaitsFor, w.what)
@@ -71,14 +75,10 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 		}
 	}
 	s.Pins = e.window.Pins(&o.sched)
-	l := &e.ledger
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	s.Key = o.key
-	if d := o.rest.Load(); d != nil && d != evicted {
-		s.Signals = l.signals(o.ownFacts())
+	if d := o.rare.Load(); d != nil {
 		s.Values = maps.Clone(d.values)
 	}
+	s.Key, s.Signals = e.scope.Engine().Look(&o.owner)
 	return s
 }
 
@@ -160,7 +160,7 @@ func (e *engine) tidy() {
 
 // forget drops an operation that has left the window. mu is held.
 func (e *engine) forget(o *Operation, now int64) {
-	e.index.Remove(o.id)
+	e.index.Remove(o.owner.ID)
 	if o.status() != StatusSucceeded {
 		o.body.discard() // the item was visible until now
 	}
@@ -171,12 +171,16 @@ func (e *engine) forget(o *Operation, now int64) {
 		e.finalizing++
 		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
-	spent := e.echoes.makeRoom(now)
-	facts := ownFacts{id: o.id}
-	if !o.rest.CompareAndSwap(nil, evicted) { // it has raised signals, or has other details
-		facts = e.ledger.evictSignals(o, e.ofRun && e.finalized, spent, &e.out.after)
+	if d := o.rare.Load(); d != nil && (d.values != nil || d.suspension != nil) {
+		d.values, d.suspension = nil, nil // others may keep o
 	}
-	e.echoes.add(o, facts, now)
+	last := e.echoes.makeRoom(now)
+	if scope := e.scope.Engine(); scope.Leave(&o.owner) {
+		last = Past{ID: o.owner.ID, Key: o.owner.Key}
+	} else {
+		scope.Evict(&o.owner, e.ofRun && e.finalized, &last, &e.out.after)
+	}
+	e.echoes.add(o, &last, now)
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -225,7 +229,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	}
 	e.grant()
 	if e.stuck.bodies != nil {
-		e.stuck.returned(o.id)
+		e.stuck.returned(o.owner.ID)
 	}
 	status := StatusFailed
 	switch cause := o.cause(); {
@@ -238,15 +242,19 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 		}
 	}
 	if o.sched.Flags&holding != 0 {
-		e.ledger.releaseAll(o, &e.out.after)
+		e.scope.Engine().Release(&o.owner, &e.out.after)
 	}
 	e.retire(o, status, err, now)
-	switch o.context.Load() {
-	case nil:
-	case asked:
-		o.context.Store(ended)
-	default: // a context that outlives its body has no timer and keeps nothing alive
-		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
+	if d := o.rare.Load(); d == askedOnly {
+		o.rare.Store(endedOnly)
+	} else if d != nil {
+		switch d.context.Load() {
+		case nil:
+		case asked:
+			d.context.Store(ended)
+		default: // a context that outlives its body has no timer and keeps nothing alive
+			e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
+		}
 	}
 	if e.closing && e.alive() == 0 {
 		e.finalize(now)

@@ -28,7 +28,7 @@ func (f *flush) ended(o *Operation) (over bool) {
 func (e *engine) startFlush() *flush {
 	left := e.unfinished() // collects
 	newest := e.index.Newest()
-	return e.expect(left, func(o *Operation) bool { return o.id <= newest })
+	return e.expect(left, func(o *Operation) bool { return o.owner.ID <= newest })
 }
 
 // expect begins to wait for n operations; nil if n is 0. mu is held.

@@ -78,7 +78,7 @@ func (in *intake) number(o *Operation) {
 		in.id = in.lastID - Block
 	}
 	in.id++
-	o.id = in.id
+	o.owner.ID = in.id
 	o.setStatus(StatusPending)
 	in.rooms[in.place(o.sched.Lane, o.sched.Class)].accepted++
 }

@@ -20,8 +20,8 @@ func (e *engine) collect() {
 	in.mu.Unlock()
 	for item := arrived.First(); item != nil; {
 		o, next := operationOf(item), item.Next()
-		e.index.Put(o.id, o)
-		e.scheduler.Push(item, o.key)
+		e.index.Put(o.owner.ID, o)
+		e.scheduler.Push(item, o.owner.Key)
 		item = next
 	}
 }
@@ -69,16 +69,16 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 				}
 			}
 		}
-		if o.sched.Flags&roomless != 0 && !e.admit(o) {
-			continue // admit has collected arrivals: ask again
-		}
 		if refused != nil {
-			e.withdraw(o, StatusRefused, refused, now)
+			e.endUnstarted(o, StatusRefused, refused, now)
 			continue
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
-			e.withdraw(o, StatusCancelled, g.halted, now)
+			e.endUnstarted(o, StatusCancelled, g.halted, now)
 			continue
+		}
+		if o.sched.Flags&roomless != 0 && !e.admit(o) {
+			continue // admit has collected arrivals: ask again
 		}
 		if overdue {
 			o.sched.Flags |= forced
@@ -138,7 +138,7 @@ func (e *engine) limitTrials(now int64) {
 			continue
 		}
 		limit := c.Limit
-		if v := c.trialOn.look(now, 0); v.holds {
+		if v := look(c.trialOn, now, 0); v.holds {
 			if limit == 0 || limit > c.Trials {
 				limit = c.Trials
 			}
@@ -174,10 +174,15 @@ func (e *engine) leaveQueue(o *Operation) {
 
 func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule {
 	return rule{
-		cancelOn: e.ledger.condition(cancelOn, e, false),
-		deferOn:  e.ledger.condition(deferOn, e, false),
+		cancelOn: e.gate(cancelOn, false),
+		deferOn:  e.gate(deferOn, false),
 		maxDefer: int64(maxDefer),
 	}
+}
+
+// gate makes a gate that wakes the engine, or returns nil.
+func (e *engine) gate(pattern string, eager bool) *Gate {
+	return e.scope.Engine().Gate(pattern, engineWaker{e}, eager)
 }
 
 // rulesOf are the rules for items of a class in a lane.
@@ -188,13 +193,25 @@ func (e *engine) rulesOf(lane, class uint8) [3]*rule {
 // refuses reports whether a signal may refuse items of a class in a lane; refusal says for
 // certain.
 func (e *engine) refuses(lane, class uint8) bool {
-	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds() || e.classes[class].cancelOn.holds()
+	return e.rules.cancelOn.Shut() || e.lanes[lane].cancelOn.Shut() || e.classes[class].cancelOn.Shut()
+}
+
+// refusing reports whether a signal may refuse items of some lane or class.
+func (e *engine) refusing() bool {
+	some := e.rules.cancelOn.Shut()
+	for i := range e.lanes {
+		some = some || e.lanes[i].cancelOn.Shut()
+	}
+	for i := range e.classes {
+		some = some || e.classes[i].cancelOn.Shut()
+	}
+	return some
 }
 
 // refusal returns the error if a signal refuses items of a class in a lane, or nil.
 func (e *engine) refusal(lane, class uint8, now int64) error {
 	for _, r := range e.rulesOf(lane, class) {
-		if v := r.cancelOn.look(now, 0); v.holds {
+		if v := look(r.cancelOn, now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
 	}
@@ -204,7 +221,7 @@ func (e *engine) refusal(lane, class uint8, now int64) error {
 // defers reports whether a signal may hold up items of a class in a lane; undeferred says
 // for certain.
 func (e *engine) defers(lane, class uint8) bool {
-	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds() || e.classes[class].deferOn.holds()
+	return e.rules.deferOn.Shut() || e.lanes[lane].deferOn.Shut() || e.classes[class].deferOn.Shut()
 }
 
 // undeferred returns the operation that is to start when o is next and DeferOn may hold. If no
@@ -213,7 +230,7 @@ func (e *engine) defers(lane, class uint8) bool {
 // long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
 // lane, or the class in the lane, and returns nil. mu is held.
 func (e *engine) undeferred(o *Operation, barred *Bars, now int64) (_ *Operation, overdue bool) {
-	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
+	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
 	lane := o.sched.Lane
 	first := operationOf(e.scheduler.Earliest(&o.sched, false))
 	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {

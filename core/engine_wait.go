@@ -39,7 +39,7 @@ func (w *bodyWait) trace(category string) {
 	if category == "waits" && w.on.engine != nil {
 		r, holder, _ := w.on.reason()
 		if holder != nil {
-			r.Holder = holder.id
+			r.Holder = holder.owner.ID
 		}
 		what = r.String()
 	}
@@ -114,7 +114,7 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 // the operation gets a slot back, or ready is set. mu is held.
 func (e *engine) endWait(w *bodyWait) {
 	o := w.by
-	d := o.rest.Load()
+	d := o.rare.Load()
 	if d == nil || d.suspension == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (e *engine) regain(o *Operation, aged bool) {
 
 // unsuspend removes an operation that no longer gives up its slot from its list. mu is held.
 func (e *engine) unsuspend(o *Operation) {
-	d := o.rest.Load()
+	d := o.rare.Load()
 	if d.ready == nil {
 		e.suspended.Remove(&o.sched)
 	} else {
@@ -232,7 +232,7 @@ func (e *engine) lend(d *details) {
 // abandonWaits forgets the waits of an operation whose body has returned while goroutines
 // of the body still wait. mu is held.
 func (e *engine) abandonWaits(o *Operation) {
-	d := o.rest.Load()
+	d := o.rare.Load()
 	d.waits, d.giving, d.own = nil, 0, 0
 	e.unsuspend(o)
 }
@@ -282,7 +282,7 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	e.mu.Unlock()
 	if err := (awaited{engine: e, on: o}).wait(ctx, done); err != nil {
 		if cancels {
-			e.cancelByID(o.id, err)
+			e.cancelByID(o.owner.ID, err)
 		}
 		return err
 	}
@@ -330,7 +330,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancel
 		}
 	}
 	if cancels && w.err != nil {
-		e.cancelByID(on.on.id, w.err) // the cancelled operation may have the slot that by needs
+		e.cancelByID(on.on.owner.ID, w.err) // the cancelled operation may have the slot that by needs
 	}
 	if w.ready != nil {
 		<-w.ready
@@ -362,7 +362,7 @@ func (e *engine) refuse(w *bodyWait, err error) {
 
 // refuseAll ends the waits that end with the operation's own context. mu is held.
 func (e *engine) refuseAll(o *Operation, cause error) {
-	d := o.rest.Load()
+	d := o.rare.Load()
 	if d == nil || d.suspension == nil {
 		return
 	}
@@ -397,7 +397,7 @@ func (e *engine) breakCircle(now int64) {
 	for e.suspended.Len() > 0 && e.running.Len()+e.scheduler.Wanting()+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.Stuck(now) {
 		var newest *bodyWait
 		for item := e.suspended.First(); item != nil; item = item.Next() {
-			d := operationOf(item).rest.Load()
+			d := operationOf(item).rare.Load()
 			if d.own == 0 {
 				return
 			}
@@ -454,7 +454,7 @@ func (e *engine) do(ctx context.Context, o *Operation, d door) error {
 	by, foreign := e.caller(ctx)
 	if by != nil {
 		e.mu.Lock()
-		foreign = e.keeps(by, o.key)
+		foreign = e.keeps(by, o.owner.Key)
 		e.mu.Unlock()
 	}
 	if foreign {

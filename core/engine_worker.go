@@ -47,6 +47,11 @@ func (e *engine) wakeLocked() {
 	}
 }
 
+// engineWaker wakes the engine. The method is not the engine's, because [Control] would have it as well.
+type engineWaker struct{ engine *engine }
+
+func (w engineWaker) wake() { w.engine.wake() }
+
 // wake is called when a signal that the engine watches has come or gone, and by the
 // alarm.
 func (e *engine) wake() {
@@ -60,7 +65,14 @@ func (e *engine) wake() {
 		e.grant()
 	}
 	e.wakeLocked()
-	e.unlock()
+	if !e.ruled || !e.turnAway(now) {
+		e.unlock()
+		return
+	}
+	out := new(engineEffects)
+	e.out, *out = *out, e.out
+	e.mu.Unlock()
+	go e.settle(out) // calls OnDone, which must not delay who has raised the signal, nor find its locks held
 }
 
 // work is a worker, started with the token. It runs operations one after the
@@ -167,7 +179,7 @@ func (w *worker) call(o *Operation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: stackTrace()}
-			w.engine.ledger.raise(o, note{name: SignalPanicked})
+			o.Raise(SignalPanicked)
 		}
 	}()
 	if w.phase == forcing {
@@ -177,7 +189,7 @@ func (w *worker) call(o *Operation) (err error) {
 	if w.phase == starting {
 		w.phase = started
 		if w.engine.announces() {
-			w.engine.ledger.raise(o, note{name: SignalStarted})
+			o.Raise(SignalStarted)
 		}
 	}
 	if w.engine.stuck.bodies != nil {
@@ -193,14 +205,14 @@ func (w *worker) call(o *Operation) (err error) {
 // stopping raises the signals for a body that has returned.
 func (e *engine) stopping(o *Operation) {
 	if e.announces() {
-		e.ledger.raise(o, note{name: SignalStopped})
+		o.Raise(SignalStopped)
 	}
 }
 
 // announces reports whether operations raise lifecycle signals. Operations of
 // dispatchers do not: two dispatchers that handle all signals of one sink would
 // handle each other's operations for ever.
-func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }
+func (e *engine) announces() bool { return !e.quiet && e.scope.Engine().Announces() }
 
 // watchWorker records on which goroutine the body of o is about to run.
 func (w *worker) watchWorker(o *Operation) {
@@ -208,14 +220,14 @@ func (w *worker) watchWorker(o *Operation) {
 		w.on = goroutineID()
 	}
 	w.engine.mu.Lock()
-	w.engine.stuck.on(o.id, w.on)
+	w.engine.stuck.on(o.owner.ID, w.on)
 	w.engine.mu.Unlock()
 }
 
 // watch records what the body of o does from now on. mu is held.
 func (e *engine) watch(o *Operation, does doing) {
 	if e.stuck.bodies != nil {
-		e.watchUntil(e.stuck.note(o.id, does, e.clock.now()))
+		e.watchUntil(e.stuck.note(o.owner.ID, does, e.clock.now()))
 	}
 }
 

@@ -63,7 +63,7 @@ func plantFault(afterOnDone bool) {
 	}
 	c.enqueue(context.Background(), &f.Operation, c.door, true)
 	if afterOnDone {
-		c.Cancel(f.id, nil)
+		c.Cancel(f.owner.ID, nil)
 	}
 	c.Resume()
 	c.WaitIdle(context.Background())

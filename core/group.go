@@ -39,7 +39,7 @@ func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T]
 }
 
 // Enqueue is [Coordinator.Enqueue] with two more errors. After the group's context has
-// ended, or StopOnError has cancelled the group, it returns the cause. After Wait has
+// ended, or StopOnError has cancelled the group, it returns the cause, also if it waits for room. After Wait has
 // returned, it returns [ErrClosed]. An item that it does not accept is not part of the group, so Wait does not
 // return that error. The operation has the values of ctx, and the deadline of the group's
 // context.
@@ -48,7 +48,7 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	if err != nil {
 		return 0, err
 	}
-	return o.id, nil
+	return o.owner.ID, nil
 }
 
 // Submit is Enqueue for callers that also want to know how one operation of the group ended:
@@ -65,7 +65,7 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
 	t.body, t.sched.Flags = t, grouped
 	if g.c.key != nil {
-		t.key = g.c.key(item)
+		t.owner.Key = g.c.key(item)
 	}
 	deadline, _ := g.ctx.Deadline()
 	t.base = baseOf(ctx, deadline)

@@ -21,8 +21,8 @@ func TestIndex(t *testing.T) {
 				if random.IntN(20) == 0 {
 					next += 1 << random.IntN(20) // other coordinators take ids as well
 				}
-				o := &Operation{id: next}
-				x.Put(o.id, o)
+				o := &Operation{owner: Owner{ID: next}}
+				x.Put(next, o)
 				model[next] = o
 				ids = append(ids, next)
 			case len(ids) > 0:
@@ -72,7 +72,7 @@ func checkWalk(t *testing.T, x *Index[OperationID, Operation], want []OperationI
 			var ids []OperationID
 			for _, o := range p.Values {
 				if o != nil {
-					ids = append(ids, o.id)
+					ids = append(ids, o.owner.ID)
 				}
 			}
 			if len(ids) != p.n || p.n == 0 {
@@ -100,14 +100,14 @@ func TestIndexDoesNotGrowWithTraffic(t *testing.T) {
 		var x Index[OperationID, Operation]
 		var live []*Operation
 		for id := OperationID(1); id < 200_000; id++ {
-			o := &Operation{id: id}
-			x.Put(o.id, o)
+			o := &Operation{owner: Owner{ID: id}}
+			x.Put(id, o)
 			if live = append(live, o); len(live) > most || id > 100_000 && len(live) > 200 {
-				x.Remove(live[0].id)
+				x.Remove(live[0].owner.ID)
 				live = live[1:]
 			}
 			if id > 100_000 && len(live) > 200 {
-				x.Remove(live[0].id)
+				x.Remove(live[0].owner.ID)
 				live = live[1:]
 			}
 		}

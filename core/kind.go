@@ -39,7 +39,7 @@ func (k Kind[P]) Name() string { return k.name }
 //
 //ephemeral:raises {recv}
 func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
-	return on.raise(note{name: k.name, key: key, payload: payload})
+	return on.RaiseNote(Note{Name: k.name, Key: key, Payload: payload})
 }
 
 // Hold is [Sink.Hold] with a payload: it raises a held signal of this kind. The payload is

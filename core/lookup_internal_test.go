@@ -203,7 +203,7 @@ func TestHasSeesTheEndOfALateSignal(t *testing.T) {
 		s.Has("name") // by a counter from now on
 		s.Has("name")
 		s.mu.Lock()
-		s.record(s.names.of("name"), &note{name: "name"}, 0, nil, early)
+		s.record(s.names.of("name"), &Note{Name: "name"}, 0, nil, early)
 		s.mu.Unlock()
 		release()
 		for range 20 {
@@ -329,7 +329,7 @@ func TestSparesKeepNothing(t *testing.T) {
 			}
 		}
 		c.Close()
-		spares := &c.engine.ledger.spares
+		spares := &c.engine.scope.spares
 		if kept := len(spares.singles) + len(spares.lists); kept == 0 || kept > 2*maxSpares {
 			t.Errorf("got %d single facts and %d lists", len(spares.singles), len(spares.lists))
 		}

@@ -127,7 +127,7 @@ func TestTimeFollowsSeqAfterRestore(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Restore(slices.Values([]Signal{{Name: "restored", Time: time.Now()}}))
 		s.mu.Lock()
-		s.record(s.names.of("late"), &note{name: "late"}, 0, nil, before)
+		s.record(s.names.of("late"), &Note{Name: "late"}, 0, nil, before)
 		s.mu.Unlock()
 		var last time.Time
 		for signal := range s.Sense(Query{}) {
@@ -191,7 +191,7 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 		s.Has(fmt.Sprintf("file.*:%d", i))
 	}
 	m.Count()
-	for i, got := range []int{liveNames(s), liveNames(to), len(c.ledger.present.names)} {
+	for i, got := range []int{liveNames(s), liveNames(to), len(c.scope.present.names)} {
 		if got > 1001 {
 			t.Errorf("table %d: got %d live names in a window of 1000", i, got)
 		}
@@ -200,12 +200,12 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	s.ForgetAll()
 	to.ForgetAll()
 	m.Count()
-	for i, names := range []*names{&s.names, &to.names, &c.ledger.names} {
+	for i, names := range []*names{&s.names, &to.names, &c.scope.names} {
 		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || len(names.gates) != 0 {
 			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), len(names.gates))
 		}
 	}
-	if live := liveNames(s) + liveNames(to) + len(c.ledger.present.names); live != 0 {
+	if live := liveNames(s) + liveNames(to) + len(c.scope.present.names); live != 0 {
 		t.Errorf("got %d live names", live)
 	}
 	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {

@@ -19,7 +19,7 @@ import (
 type Operation struct {
 	sched Item // guarded by engine.mu; the first field: see operationOf
 
-	id     OperationID
+	owner  Owner // its signals; the key is guarded by Sink.mu
 	engine *engine
 	body   body
 	base   context.Context // context of the Enqueue: values only
@@ -29,10 +29,7 @@ type Operation struct {
 	err     error
 	done    chan struct{} // closed at its end, if somebody waits for the end
 
-	key     string                       // guarded by Sink.mu
-	first   *ownFact                     // guarded likewise; older than the facts in rest; nil: none
-	rest    atomic.Pointer[details]      // what few operations need; the value evicted after it has left the window
-	context atomic.Pointer[cancellation] // the real context, if it was needed; made with engine.mu held
+	rare atomic.Pointer[details] // what few operations need; changed with engine.mu held
 }
 
 // operationOf returns the operation that an item is the first field of, or nil.
@@ -67,45 +64,40 @@ const roomless = Roomless // has not been accepted: its Enqueue waits for room
 const (
 	watched    marks = 2 << iota // some code waits for its end, or will ask for its result
 	forced                       // started in spite of a deferral
-	holding                      // has or had held facts
+	holding                      // may have held facts
 	awaitedOwn                   // an operation of the same engine waits for its end, or has waited
 	untold                       // has ended, and OnDone is being called
 	grouped                      // belongs to a Group
 )
 
-// details exist after an operation has raised a second signal, has held or stored
-// something, or was waited for. Guarded by Sink.mu; cause and suspension by engine.mu.
+// details are made for an operation that has a real context, has stored something, or has waited.
+// Guarded by engine.mu, but for the context.
 type details struct {
-	facts   []ownFact // raised after first, oldest first; facts before index from have been dropped
-	from    int
-	dropped bool
-	holds   map[uint64]*heldFact // by Seq
+	context atomic.Pointer[cancellation] // the real context; nil: none; see asked and ended
+	real    cancellation                 // the memory of a real context
 	values  map[string]any
-
-	cause error // cause of its cancellation, if it was cancelled while running
+	cause   error // cause of its cancellation, if it was cancelled while running
 	*suspension
 }
 
-// Values of Operation.rest that are only compared, never changed.
-var (
-	firstOnly = new(details) // has raised one signal; has no other details
-	evicted   = new(details)
-)
-
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
 
-// details returns the operation's details, and makes them if there are none. After the
-// operation has left the window, it returns evicted.
+// details returns the operation's details, and makes them if there are none. engine.mu is held.
 func (o *Operation) details() *details {
-	for {
-		d := o.rest.Load()
-		if d != nil && d != firstOnly {
-			return d
-		}
-		if made := new(details); o.rest.CompareAndSwap(d, made) {
-			return made
-		}
+	d := o.rare.Load()
+	if d != nil && d != askedOnly && d != endedOnly {
+		return d
 	}
+	made := new(details)
+	o.replaceDetails(d, made)
+	return made
+}
+
+func (o *Operation) replaceDetails(old, made *details) {
+	if old != nil {
+		made.context.Store(old.context.Load())
+	}
+	o.rare.Store(made)
 }
 
 // answered reports whether the operation has ended and its waiters may be answered.
@@ -115,7 +107,7 @@ func (o *Operation) answered() bool {
 }
 
 func (o *Operation) cause() error {
-	if d := o.rest.Load(); d != nil {
+	if d := o.rare.Load(); d != nil {
 		return d.cause
 	}
 	return nil
@@ -126,41 +118,6 @@ type cancellation struct {
 	context.Context
 	cancel context.CancelCauseFunc
 }
-
-// ownFact is a fact that an operation has raised, without the fields that the operation
-// has.
-type ownFact struct {
-	seq  uint64
-	name string
-	key  string
-	at   int64
-	more *more
-}
-
-// ownFacts are the facts of an operation, which may have left the window.
-type ownFacts struct {
-	id    OperationID
-	first *ownFact // older than those in rest; nil: none
-	rest  *details // may be nil
-}
-
-// raised visits the facts that were raised, oldest first.
-func (f ownFacts) raised(visit func(*ownFact)) {
-	if f.first != nil {
-		visit(f.first)
-	}
-	if f.rest != nil {
-		for i := range f.rest.facts[f.rest.from:] {
-			visit(&f.rest.facts[f.rest.from+i])
-		}
-	}
-}
-
-func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
-
-// maxFacts is how many of its raised signals an operation shows: the newest. It shows all
-// held ones in addition. It is the default capacity of a sink.
-const maxFacts = 1000
 
 // suspension has the waits of an operation's body. Guarded by engine.mu.
 //
@@ -198,13 +155,13 @@ type bodyWait struct {
 // suspending returns the details of an operation that has not ended; suspension is set.
 // engine.mu is held.
 func (o *Operation) suspending() *details {
-	if d := o.rest.Load(); d == nil || d == firstOnly {
+	if d := o.rare.Load(); d == nil || d == askedOnly {
 		made := new(struct {
 			details    details
 			suspension suspension
 		})
 		made.details.suspension = &made.suspension
-		o.rest.CompareAndSwap(d, &made.details)
+		o.replaceDetails(d, &made.details)
 	}
 	d := o.details()
 	if d.suspension == nil {
@@ -223,17 +180,6 @@ func (o *Operation) whenDone() chan struct{} {
 		}
 	}
 	return o.done
-}
-
-// addCause sets the signal that caused the operation as the cause of n, unless n has a
-// cause.
-func (o *Operation) addCause(n *note) {
-	if n.cause != nil || o.base == context.Background() {
-		return
-	}
-	if c, ok := o.base.Value(causeKey{}).(*causedContext); ok {
-		n.cause = c.link
-	}
 }
 
 // nobody is what a nil Operation prints.

@@ -9,7 +9,7 @@ import (
 )
 
 // ID is the operation's id, or 0 for a nil Operation.
-func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).id }
+func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).owner.ID }
 
 // Source is the name of its coordinator, or "".
 func (o *Operation) Source() string { return cmp.Or(o, nobody).engine.name }
@@ -22,9 +22,7 @@ func (o *Operation) Key() string {
 	if o == nil {
 		return ""
 	}
-	o.engine.sink.mu.Lock()
-	defer o.engine.sink.mu.Unlock()
-	return o.key
+	return o.engine.scope.Engine().Key(&o.owner)
 }
 
 // Lane is the name of its lane, or "" without one.
@@ -40,13 +38,8 @@ func (o *Operation) Lane() string {
 //
 //ephemeral:none
 func (o *Operation) SetKey(key string) {
-	if o == nil {
-		return
-	}
-	o.engine.sink.mu.Lock()
-	defer o.engine.sink.mu.Unlock()
-	if o.details() != evicted {
-		o.key = key
+	if o != nil {
+		o.engine.scope.Engine().SetKey(&o.owner, key)
 	}
 }
 
@@ -58,10 +51,11 @@ func (o *Operation) Set(name string, v any) {
 	if o == nil {
 		return
 	}
-	o.engine.sink.mu.Lock()
-	defer o.engine.sink.mu.Unlock()
-	if d := o.details(); d != evicted {
-		put(&d.values, name, v)
+	e := o.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.index.Get(o.owner.ID) == o {
+		put(&o.details().values, name, v)
 	}
 }
 
@@ -73,32 +67,37 @@ func (o *Operation) Set(name string, v any) {
 // window.
 //
 //ephemeral:raises {name}
-func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
+func (o *Operation) Raise(name string) bool { return o.raise(&Note{Name: name}) }
 
 // RaiseKey is Raise with a key in place of the operation's key.
 //
 //ephemeral:raises {name}
-func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
+func (o *Operation) RaiseKey(name, key string) bool { return o.raise(&Note{Name: name, Key: key}) }
 
 // Because returns a view of the operation. The signals that are raised on the view have
 // the given cause.
 //
 //ephemeral:is
-func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
+func (o *Operation) Because(cause Signal) Raiser { return Because(o, cause) }
 
 // Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
 // every name that it raises.
 //
 //ephemeral:is {sink}.{coordinator}.{atom}.
 func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
-	return scoped(o, sink, coordinator, atom)
+	return Scoped(o, sink, coordinator, atom)
 }
 
-func (o *Operation) raise(n note) bool {
+// RaiseNote is Raise with all that a raiser says.
+//
+//ephemeral:raises {n.Name}
+func (o *Operation) RaiseNote(n Note) bool { return o.raise(&n) }
+
+func (o *Operation) raise(n *Note) bool {
 	if o == nil {
 		return false
 	}
-	return o.engine.ledger.raise(o, n)
+	return o.engine.scope.Engine().Raise(&o.owner, n, o.base)
 }
 
 // Hold raises a held signal. It stays until release is called, the operation finishes,
@@ -109,7 +108,17 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	if o == nil {
 		return func() {}
 	}
-	return o.engine.ledger.hold(o, &o.engine.mu, name, lease)
+	e := o.engine
+	e.mu.Lock()
+	holds := o.status()&(StatusRunning|StatusSuspended) != 0
+	if holds {
+		o.sched.Flags |= holding
+	}
+	e.mu.Unlock()
+	if !holds {
+		return func() {}
+	}
+	return e.scope.Engine().Hold(&o.owner, &Note{Name: name}, lease, o.base)
 }
 
 // Retract takes back the newest signal with exactly that name that the operation raised.
@@ -121,12 +130,7 @@ func (o *Operation) Retract(name string) bool {
 	if o == nil {
 		return false
 	}
-	newest := true
-	return o.engine.ledger.retract(o, "", func(text string) bool {
-		match := newest && text == name
-		newest = newest && !match
-		return match
-	}) > 0
+	return o.engine.scope.Retract(&o.owner, name)
 }
 
 // RetractMatching takes back all signals that match pattern and that the operation
@@ -137,8 +141,7 @@ func (o *Operation) RetractMatching(pattern string) int {
 	if o == nil {
 		return 0
 	}
-	p := compile(pattern)
-	return o.engine.ledger.retract(o, byPattern(p), p.matches)
+	return o.engine.scope.RetractMatching(&o.owner, pattern)
 }
 
 // Has reports whether the operation has raised a signal that matches pattern, and has not
@@ -156,10 +159,7 @@ func (o *Operation) Signals() []Signal {
 	if o == nil {
 		return nil
 	}
-	l := &o.engine.ledger
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	return l.signals(o.ownFacts())
+	return o.engine.scope.Signals(&o.owner)
 }
 
 // WaitsFor says that the body waits for something that its coordinator does not know of,
@@ -232,17 +232,4 @@ func (o *Operation) Charge(calls, cost int) {
 	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}
-}
-
-func (o *Operation) unhold(h *heldFact, released bool) {
-	l, own := &o.engine.ledger, h.fact
-	if released {
-		l.names.retracted(&own, h.seq)
-	}
-	l.drop(&own, h.seq)
-	delete(o.rest.Load().holds, h.seq)
-}
-
-func (o *Operation) tellReleased(signal Signal) {
-	o.engine.ledger.tellRetracted([]Signal{signal}, "")
 }

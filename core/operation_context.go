@@ -41,17 +41,19 @@ func baseOf(ctx context.Context, deadline time.Time) context.Context {
 	if t, ok := base.(*traced); ok {
 		base = t.Context
 	}
-	return &origin{base, parent.id, deadline}
+	return &origin{base, parent.owner.ID, deadline}
 }
 
 // asked is in place of the real context after a call of Err in the body, if there was no other need of a real
-// one. So the next calls of Err need no lock.
-var asked = new(cancellation)
+// one. So the next calls of Err need no lock. Operations without other details share askedOnly.
+var asked, askedOnly = new(cancellation), new(details)
 
 // made returns the real context, or nil if there is none.
 func (c *operationContext) made() *cancellation {
-	if real := c.context.Load(); real != asked {
-		return real
+	if d := c.rare.Load(); d != nil {
+		if real := d.context.Load(); real != asked {
+			return real
+		}
 	}
 	return nil
 }
@@ -63,6 +65,13 @@ var ended = func() *cancellation {
 	return &cancellation{ctx, cancel}
 }()
 
+var endedOnly = new(details) // likewise
+
+func init() {
+	askedOnly.context.Store(asked)
+	endedOnly.context.Store(ended)
+}
+
 // real returns the real context, and makes it if there is none. It is cancelled
 // when the body has returned, so that a context that outlives its body has no
 // timer and keeps nothing alive.
@@ -72,24 +81,24 @@ func (c *operationContext) real() *cancellation {
 	}
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	real := c.made()
-	switch {
-	case real != nil:
-	case (*Operation)(c).status()&StatusFinished != 0:
-		real = ended
-	default:
-		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
-		real = &cancellation{ctx, cancel}
-		if c.engine.opts.Timeout > 0 {
-			timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
-			real = &cancellation{timed, func(cause error) {
-				cancel(cause)
-				stop()
-			}}
-		}
-		c.context.Store(real)
+	if real := c.made(); real != nil {
+		return real
 	}
-	return real
+	if (*Operation)(c).status()&StatusFinished != 0 {
+		return ended
+	}
+	d := (*Operation)(c).details()
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
+	d.real = cancellation{ctx, cancel}
+	if c.engine.opts.Timeout > 0 {
+		timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
+		d.real = cancellation{timed, func(cause error) {
+			cancel(cause)
+			stop()
+		}}
+	}
+	d.context.Store(&d.real)
+	return &d.real
 }
 
 func (o *Operation) cancelWith(cause error) { (*operationContext)(o).real().cancel(cause) }
@@ -128,18 +137,31 @@ func (o *Operation) timedOut(err error) error {
 func (c *operationContext) Done() <-chan struct{} { return c.real().Done() }
 
 func (c *operationContext) Err() error {
-	if real := c.context.Load(); real == asked || real == nil && c.runs() {
+	if d := c.rare.Load(); d == askedOnly || c.runs(d) {
 		return nil
 	}
 	return c.real().Err()
 }
 
 // runs reports whether there is no real context, and no need of one before the operation is cancelled or ends. The
-// next call of Err then needs no lock.
-func (c *operationContext) runs() bool {
+// next call of Err then needs no lock. D are the details.
+func (c *operationContext) runs(d *details) bool {
+	if d != nil {
+		if real := d.context.Load(); real != nil {
+			return real == asked
+		}
+	}
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	return (*Operation)(c).status()&StatusFinished == 0 && c.engine.opts.Timeout == 0 && c.context.CompareAndSwap(nil, asked)
+	if (*Operation)(c).status()&StatusFinished != 0 || c.engine.opts.Timeout > 0 || c.made() != nil {
+		return false
+	}
+	if d = c.rare.Load(); d == nil {
+		c.rare.Store(askedOnly)
+	} else if d != askedOnly {
+		d.context.Store(asked)
+	}
+	return true
 }
 
 func (c *operationContext) Value(key any) any {
@@ -147,16 +169,16 @@ func (c *operationContext) Value(key any) any {
 	case operationKey{}:
 		return (*Operation)(c)
 	case parentKey{}:
-		return c.id
+		return c.owner.ID
 	}
 	real := c.made()
-	if real == nil {
+	if real == nil || real == ended {
 		return context.WithoutCancel(c.base).Value(key) // context.Cause must not find the enqueuer's context
 	}
 	return real.Value(key)
 }
 
-func (c *operationContext) String() string { return "core.Operation(" + c.id.String() + ")" }
+func (c *operationContext) String() string { return "core.Operation(" + c.owner.ID.String() + ")" }
 
 // OperationFrom returns the operation whose body got ctx, or a context from which ctx is
 // made. It returns nil if there is none.

@@ -112,8 +112,10 @@ type Options struct {
 	// DrainOn look at its signals. Nil means a new sink.
 	Sink *Sink
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
-	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
-	// start (StatusRefused). How long a signal is present: see "Signals" in the package
+	// coordinator, new items are not accepted ([RefusedError]). When the signal comes, what waits
+	// is refused at once: an Enqueue that waits for room returns a RefusedError, and pending items
+	// end with StatusRefused. While the coordinator is paused, pending items stay, and are refused
+	// by Resume if the signal is still present. How long a signal is present: see "Signals" in the package
 	// documentation. Signals of [ForEach] and [Map] count only until these return.
 	//
 	//ephemeral:pattern

@@ -3,12 +3,12 @@ package core
 import (
 	"cmp"
 	"fmt"
-	"strings"
 )
 
 // A Raiser is where a signal can be raised: a [Sink], an [Operation], or a view that
-// Because or Scoped has made. Other packages cannot implement it. All methods are safe
-// for concurrent use.
+// Because or Scoped has made. Another implementation passes what it raises on to one of these,
+// with RaiseNote, and makes its views with the functions [Because] and [Scoped]. All methods
+// are safe for concurrent use.
 type Raiser interface {
 	// Raise records a signal with that name and the current time. It returns false, and
 	// records nothing, for an empty name and beyond the limits of [Propagation].
@@ -35,20 +35,23 @@ type Raiser interface {
 	//ephemeral:is {recv}{sink}.{coordinator}.{atom}.
 	Scoped(sink, coordinator, atom string) Raiser
 
-	raise(note) bool
+	// RaiseNote is Raise with all that a raiser says.
+	//
+	//ephemeral:raises {n.Name}
+	RaiseNote(n Note) bool
 }
 
-// note is what a raiser says; the recorder adds the rest of a Signal.
-type note struct {
-	name, key string
-	payload   any
+// A Note is what a raiser says about a signal; the sink adds the rest of the [Signal].
+type Note struct {
+	Name, Key string
+	Payload   any // see [Kind]; nil: none
 	cause     *link
 	copied    *Signal // the signal that it copies, or the start of a hold; nil: neither
 }
 
 // more returns the rest of the fact that the note becomes.
-func (n *note) more() *more {
-	m := &more{payload: n.payload, cause: n.cause}
+func (n *Note) more() *more {
+	m := &more{payload: n.Payload, cause: n.cause}
 	if from := n.copied; from != nil {
 		m.held, m.operation, m.source, m.node = from.Held, from.Operation, from.Source, from.Node
 	}
@@ -64,33 +67,59 @@ type view struct {
 
 var _ Raiser = (*view)(nil)
 
-func (v *view) Raise(name string) bool { return v.raise(note{name: name}) }
+func (v *view) Raise(name string) bool { return v.RaiseNote(Note{Name: name}) }
 
-func (v *view) RaiseKey(name, key string) bool { return v.raise(note{name: name, key: key}) }
+func (v *view) RaiseKey(name, key string) bool { return v.RaiseNote(Note{Name: name, Key: key}) }
 
-func (v *view) Because(cause Signal) Raiser { return because(v, cause) }
+func (v *view) Because(cause Signal) Raiser { return Because(v, cause) }
 
 func (v *view) Scoped(sink, coordinator, atom string) Raiser {
-	return scoped(v, sink, coordinator, atom)
+	return Scoped(v, sink, coordinator, atom)
 }
 
-func (v *view) raise(n note) bool {
-	if n.name == "" {
+func (v *view) RaiseNote(n Note) bool {
+	if n.Name == "" {
 		return false
 	}
-	n.name = v.prefix + n.name
+	n.Name = v.prefix + n.Name
 	if n.cause == nil { // the cause of the innermost view counts
 		n.cause = v.cause
 	}
-	return v.to.raise(n)
+	return v.to.RaiseNote(n)
 }
 
-func because(to Raiser, cause Signal) Raiser {
+// ownRaiser raises the signals of an owner.
+type ownRaiser struct {
+	scope *Scope
+	owner *Owner
+}
+
+func (r ownRaiser) Raise(name string) bool { return r.RaiseNote(Note{Name: name}) }
+
+func (r ownRaiser) RaiseKey(name, key string) bool { return r.RaiseNote(Note{Name: name, Key: key}) }
+
+func (r ownRaiser) Because(cause Signal) Raiser { return Because(r, cause) }
+
+func (r ownRaiser) Scoped(sink, coordinator, atom string) Raiser {
+	return Scoped(r, sink, coordinator, atom)
+}
+
+func (r ownRaiser) RaiseNote(n Note) bool { return r.scope.raise(r.owner, &n) }
+
+// Because returns a view of to. The signals that are raised on the view have the given cause,
+// unless a view of the view names another. It is for implementations of [Raiser].
+//
+//ephemeral:is {to}
+func Because(to Raiser, cause Signal) Raiser {
 	return &view{to: to, cause: cause.linked()}
 }
 
-func scoped(to Raiser, parts ...string) Raiser {
-	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
+// Scoped returns a view of to that puts "sink.coordinator.atom." in front of every name. It is
+// for implementations of [Raiser].
+//
+//ephemeral:is {to}{sink}.{coordinator}.{atom}.
+func Scoped(to Raiser, sink, coordinator, atom string) Raiser {
+	return &view{to: to, prefix: sink + "." + coordinator + "." + atom + "."}
 }
 
 // Propagation bounds chains of causes: see [Raiser].Because and [CausedBy]. Terminal and

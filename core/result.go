@@ -77,14 +77,14 @@ func (c *ResultCoordinator[In, Out]) Cost(n int) *ResultCoordinator[In, Out] {
 func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (OperationID, error) {
 	t := c.newTask(in, 0)
 	err := c.enqueue(ctx, &t.Operation, c.door, true)
-	return t.id, err
+	return t.owner.ID, err
 }
 
 // TryEnqueue is as [Coordinator.TryEnqueue].
 func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (OperationID, error) {
 	t := c.newTask(in, 0)
 	err := c.enqueue(ctx, &t.Operation, c.door, false)
-	return t.id, err
+	return t.owner.ID, err
 }
 
 // Submit is Enqueue for callers that want the result later. The Future keeps the result,
@@ -151,7 +151,7 @@ type Future[Out any] struct {
 }
 
 // ID is the id of the operation, for status pages.
-func (f *Future[Out]) ID() OperationID { return f.operation.id }
+func (f *Future[Out]) ID() OperationID { return f.operation.owner.ID }
 
 // Done returns a channel that is closed when the operation is finished. After that, Wait
 // returns at once.

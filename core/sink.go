@@ -136,12 +136,17 @@ func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 // nothing, only for an empty name or in an endless loop of handlers; see [Propagation].
 //
 //ephemeral:raises {name}
-func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
+func (s *Sink) Raise(name string) bool { return s.raise(Note{Name: name}) }
 
 // RaiseKey is Raise with a key.
 //
 //ephemeral:raises {name}
-func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name, key: key}) }
+func (s *Sink) RaiseKey(name, key string) bool { return s.raise(Note{Name: name, Key: key}) }
+
+// RaiseNote is Raise with all that a raiser says.
+//
+//ephemeral:raises {n.Name}
+func (s *Sink) RaiseNote(n Note) bool { return s.raise(n) }
 
 // Sink returns s, as a [Sensor] does.
 func (s *Sink) Sink() *Sink { return s }
@@ -150,14 +155,14 @@ func (s *Sink) Sink() *Sink { return s }
 // given cause, which may be a signal of another sink.
 //
 //ephemeral:is
-func (s *Sink) Because(cause Signal) Raiser { return because(s, cause) }
+func (s *Sink) Because(cause Signal) Raiser { return Because(s, cause) }
 
 // Scoped returns a view of the sink. The view puts "sink.coordinator.atom." before every
 // name that it raises.
 //
 //ephemeral:is {sink}.{coordinator}.{atom}.
 func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
-	return scoped(s, sink, coordinator, atom)
+	return Scoped(s, sink, coordinator, atom)
 }
 
 // Resize changes how many signals the sink keeps and for how long. Signals that no

@@ -24,11 +24,11 @@ func (s *Sink) enter(name string, own []*subscription) *route {
 }
 
 // record appends a fact to the window. The lock is held.
-func (s *Sink) record(r *route, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
+func (s *Sink) record(r *route, n *Note, operation OperationID, source *string, now int64) (*fact, uint64) {
 	now = s.advance(r, now)
 	f, seq := s.place()
-	f.name, f.key, f.operation, f.source, f.at, f.more = n.name, n.key, operation, source, now, nil
-	if n.payload != nil || n.cause != nil || n.copied != nil {
+	f.name, f.key, f.operation, f.source, f.at, f.more = n.Name, n.Key, operation, source, now, nil
+	if n.Payload != nil || n.cause != nil || n.copied != nil {
 		f.more = n.more()
 	}
 	s.raised++
@@ -307,13 +307,13 @@ func (s *Sink) inherit(seq uint64, source string) {
 	f.more, f.operation, f.source = &m, 0, nil
 }
 
-func (s *Sink) raise(n note) bool {
+func (s *Sink) raise(n Note) bool {
 	s.prepareZero()
-	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
+	if (n.Name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
 	now := s.names.clock.now()
-	r := s.enter(n.name, nil)
+	r := s.enter(n.Name, nil)
 	if r == nil {
 		s.block(&n, 0, BlockedDepth)
 		return false
@@ -332,11 +332,11 @@ func (s *Sink) raise(n note) bool {
 }
 
 // admits reports whether the rules allow n. If not, it counts n as blocked.
-func (s *Sink) admits(n *note, operation OperationID) bool {
-	if n.name == "" {
+func (s *Sink) admits(n *Note, operation OperationID) bool {
+	if n.Name == "" {
 		return false
 	}
-	why := s.rules.blocks(n.name, n.cause)
+	why := s.rules.blocks(n.Name, n.cause)
 	if why != 0 {
 		s.block(n, operation, why)
 	}
@@ -344,11 +344,11 @@ func (s *Sink) admits(n *note, operation OperationID) bool {
 }
 
 // block counts a signal that is not recorded. No lock may be held.
-func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
+func (s *Sink) block(n *Note, operation OperationID, why BlockReason) {
 	s.blocked.Add(1)
 	if s.rules.onBlocked == nil || blocking() {
 		return // signals that OnBlocked raises are counted, but not reported to it
 	}
-	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
+	blocked := Signal{Name: n.Name, Key: n.Key, Operation: operation, payload: n.Payload, cause: n.cause}
 	s.tellBlocked(blocked, why)
 }

@@ -129,18 +129,18 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact, recorded bool) {
 	s.prepareZero()
 	from := &p.signal
-	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause, copied: from}
+	n := Note{Name: from.Name, Key: from.Key, Payload: from.payload, cause: from.cause, copied: from}
 	if !s.admits(&n, from.Operation) {
 		return nil, false
 	}
-	r := s.enter(n.name, nil)
+	r := s.enter(n.Name, nil)
 	if r == nil {
 		s.block(&n, from.Operation, BlockedDepth)
 		return nil, false
 	}
 	var signal Signal
 	if from.Held {
-		held = s.hold(fact{name: n.name, key: n.key, more: n.more()}, lease)
+		held = s.hold(fact{name: n.Name, key: n.Key, more: n.more()}, lease)
 		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
 		f, seq := s.record(r, &n, 0, nil, s.names.clock.now())

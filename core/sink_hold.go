@@ -6,7 +6,8 @@ import "time"
 type heldFact struct {
 	seqFact
 	until int64  // never: until it is released
-	owner holder // nil: none
+	owner *Owner // nil: none
+	scope *Scope // of the owner
 
 	copies []heldCopy // elsewhere
 	by     *forward   // for a copy: the forward that has made it
@@ -20,12 +21,6 @@ type heldCopy interface {
 }
 
 func (h *heldFact) madeBy() *forward { return h.by }
-
-// holder is the operation that holds a fact.
-type holder interface {
-	unhold(h *heldFact, released bool) // the sink calls it when h has ended; its lock is held
-	tellReleased(signal Signal)
-}
 
 // Hold raises a held signal. It stands for a condition, such as "update.in-progress", and
 // stays until release is called or, if lease is positive, until the lease ends. It does
@@ -91,7 +86,7 @@ func (s *Sink) releaseLocked(h *heldFact) {
 		return
 	}
 	if h.owner != nil || len(s.retractions) > 0 {
-		s.after.tells = append(s.after.tells, released{s, h.owner, h.fact.signal(h.seq, s.names.clock)})
+		s.after.tells = append(s.after.tells, released{s, h.scope, h.fact.signal(h.seq, s.names.clock)})
 	}
 	for _, c := range h.copies {
 		s.after.copies = append(s.after.copies, c)
@@ -102,13 +97,13 @@ func (s *Sink) releaseLocked(h *heldFact) {
 // released is a held fact whose release is to be told to subscribers.
 type released struct {
 	on     *Sink
-	owner  holder
+	scope  *Scope // nil: none
 	signal Signal
 }
 
 func (r released) tell() {
-	if r.owner != nil {
-		r.owner.tellReleased(r.signal)
+	if r.scope != nil {
+		r.scope.tellRetracted([]Signal{r.signal}, "")
 		return
 	}
 	r.on.tellRetracted(r.signal, "")
@@ -121,7 +116,7 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 	}
 	s.standing.remove(h.fact.name)
 	if h.owner != nil {
-		h.owner.unhold(h, released)
+		h.scope.unhold(h.owner, h, released)
 	}
 	if released {
 		s.names.retracted(&h.fact, h.seq)
