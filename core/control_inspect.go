@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // classStats returns the counters of the classes, if there are any. mu and the intake's lock are
@@ -195,13 +197,13 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 			}
 			for i := range p.Values {
 				if back {
-					i = Block - 1 - i
+					i = window.Block - 1 - i
 				}
 				if o := p.Values[i]; o != nil && from <= o.owner.ID && o.owner.ID <= to && !yield(o) {
 					return
 				}
 			}
-			if from = p.First + Block; back {
+			if from = p.First + window.Block; back {
 				from, to = 1, p.First-1
 			}
 			e.mu.Lock()

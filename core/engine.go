@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core/durations"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next, watches
@@ -59,10 +61,10 @@ type engine struct {
 	_ cacheLine
 
 	mu           sync.Mutex
-	running      List   // have a slot
-	suspended    List   // operations that have given up their slots while they wait
-	lent         int    // how many of the suspended operations count against maxSuspended
-	waits        uint64 // number of the newest wait for an operation of this engine
+	running      sched.List // have a slot
+	suspended    sched.List // operations that have given up their slots while they wait
+	lent         int        // how many of the suspended operations count against maxSuspended
+	waits        uint64     // number of the newest wait for an operation of this engine
 	limit        int
 	paused       bool
 	closing      bool
@@ -71,11 +73,11 @@ type engine struct {
 	finalizing   int    // operations for which OnFinalized is being called
 	telling      int    // ended operations for which OnDone is being called
 	overflow     uint64 // operations that were accepted without room
-	scheduler    Board
+	scheduler    sched.Board
 	queues       []waitingRoom  // index: the number of the room in the intake
 	only         [1]waitingRoom // the array behind queues if there is one queue
-	window       Window
-	index        Index[OperationID, Operation]
+	window       window.Window
+	index        window.Index[OperationID, Operation]
 	echoes       echoes
 	outcomes     [len(statusNames)]uint64   // how many operations ended with each status
 	awaited      map[*Operation][]*bodyWait // see list
@@ -124,7 +126,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		sink:      sink,
 		opts:      opts,
 		closed:    make(chan struct{}),
-		window:    NewWindow(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
+		window:    window.New(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:     opts.MaxConcurrency,
 		stuck:     newStuckWatch(&opts),
@@ -136,7 +138,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
 	classes := append(make([]Class, 1), opts.Classes...)
-	e.scheduler = newBoard(boardOf(&opts, lanes, classes, keyed), e.clock.now())
+	e.scheduler = sched.New(boardOf(&opts, lanes, classes, keyed), e.clock.now())
 	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	work := e.work
@@ -187,8 +189,8 @@ func (e *engine) made() *engine {
 }
 
 // boardOf says what the scheduler is to be like.
-func boardOf(opts *Options, lanes []Lane, classes []Class, keyed bool) Config {
-	c := Config{Ageing: int64(opts.Ageing), Simple: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
+func boardOf(opts *Options, lanes []Lane, classes []Class, keyed bool) sched.Config {
+	c := sched.Config{Ageing: int64(opts.Ageing), Simple: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
 	if keyed {
 		c.PerKey, c.KeyRate, c.KeyCostRate = opts.MaxPerKey, opts.KeyRate, opts.KeyCostRate
 	}

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // intake is where producers put operations. It has a small lock, so that producers
@@ -21,7 +24,7 @@ type intake struct {
 	_ cacheLine
 
 	mu       sync.Mutex
-	arrived  List
+	arrived  sched.List
 	id       OperationID // id of the newest operation
 	lastID   OperationID // last id of its block of ids
 	closed   bool
@@ -74,8 +77,8 @@ func (in *intake) accept(o *Operation) {
 // number gives an accepted operation its id and counts it. mu is held.
 func (in *intake) number(o *Operation) {
 	if in.id == in.lastID {
-		in.lastID = OperationID(operationIDs.Add(Block))
-		in.id = in.lastID - Block
+		in.lastID = OperationID(operationIDs.Add(window.Block))
+		in.id = in.lastID - window.Block
 	}
 	in.id++
 	o.owner.ID = in.id

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // collect moves arrived operations to the scheduler. mu is held.
@@ -14,7 +16,7 @@ func (e *engine) collect() {
 	}
 	in.mu.Lock()
 	arrived := in.arrived
-	in.arrived = List{}
+	in.arrived = sched.List{}
 	in.fresh.Store(false)
 	e.refresh()
 	in.mu.Unlock()
@@ -29,7 +31,7 @@ func (e *engine) collect() {
 // next takes the operation that is to start now, or nil. Blocked says that pending
 // operations wait for an event, and arrivals do not help. mu is held.
 func (e *engine) next(now int64) (o *Operation, blocked bool) {
-	var barred *Bars // by DeferOn
+	var barred *sched.Bars // by DeferOn
 	for {
 		if e.stopped() {
 			e.grant()
@@ -43,7 +45,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.collect()
 			if o = e.ask(now, barred); o == nil {
 				if e.scheduler.Wanting() > 0 {
-					e.giveBack(now, MaxLanes)
+					e.giveBack(now, sched.MaxLanes)
 				}
 				// A rule for all holds up arrivals as well; one for a lane or a class may not.
 				// Keys with rates take their places as they arrive.
@@ -62,7 +64,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			}
 			if refused == nil && e.defers(o.sched.Lane, o.sched.Class) {
 				if barred == nil {
-					barred = new(Bars)
+					barred = new(sched.Bars)
 				}
 				if o, overdue = e.undeferred(o, barred, now); o == nil {
 					continue
@@ -93,7 +95,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 }
 
 // ask returns what is to start next as far as the scheduler knows. mu is held.
-func (e *engine) ask(now int64, barred *Bars) *Operation {
+func (e *engine) ask(now int64, barred *sched.Bars) *Operation {
 	if barred == nil && e.scheduler.Simple() {
 		return operationOf(e.scheduler.Next(now, nil))
 	}
@@ -102,7 +104,7 @@ func (e *engine) ask(now int64, barred *Bars) *Operation {
 
 // askBoard is ask with lanes, keys or classes. It sets the alarm for what waits for tokens:
 // nobody else would look again when they come. mu is held.
-func (e *engine) askBoard(now int64, barred *Bars) *Operation {
+func (e *engine) askBoard(now int64, barred *sched.Bars) *Operation {
 	if e.tries {
 		e.limitTrials(now)
 	}
@@ -229,7 +231,7 @@ func (e *engine) defers(lane, class uint8) bool {
 // the earliest operation of the lane, and overdue is true. If only the class was deferred for so
 // long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
 // lane, or the class in the lane, and returns nil. mu is held.
-func (e *engine) undeferred(o *Operation, barred *Bars, now int64) (_ *Operation, overdue bool) {
+func (e *engine) undeferred(o *Operation, barred *sched.Bars, now int64) (_ *Operation, overdue bool) {
 	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
 	lane := o.sched.Lane
 	first := operationOf(e.scheduler.Earliest(&o.sched, false))
@@ -385,7 +387,7 @@ func (e *engine) startable(now int64) bool {
 	if e.scheduler.Wanting() == 0 {
 		return false
 	}
-	item, _ := e.scheduler.Back(now, MaxLanes)
+	item, _ := e.scheduler.Back(now, sched.MaxLanes)
 	return item != nil
 }
 

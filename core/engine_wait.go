@@ -6,6 +6,8 @@ import (
 	"runtime/trace"
 	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // start begins a wait like w, unless the operation has ended.
@@ -408,7 +410,7 @@ func (e *engine) breakCircle(now int64) {
 			}
 		}
 		e.refuse(newest, ErrWouldDeadlock)
-		e.giveBack(now, MaxLanes) // nothing else can start
+		e.giveBack(now, sched.MaxLanes) // nothing else can start
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // A Lane is a priority of the items of one coordinator. It says which items go first, how
@@ -59,7 +61,7 @@ func (s LaneStats) String() string { return StatsString(s) }
 //ephemeral:defines lane {spec}
 func ParseLanes(spec string) ([]Lane, error) {
 	where := strconv.Quote(spec)
-	if n := 1 + strings.Count(spec, ","); n > MaxLanes {
+	if n := 1 + strings.Count(spec, ","); n > sched.MaxLanes {
 		return nil, tooMany(n, where)
 	}
 	var (
@@ -86,7 +88,7 @@ func ParseLanes(spec string) ([]Lane, error) {
 }
 
 func tooMany(n int, where string) error {
-	return fmt.Errorf("core: %s has %d entries, but there can be %d", where, n, MaxLanes)
+	return fmt.Errorf("core: %s has %d entries, but there can be %d", where, n, sched.MaxLanes)
 }
 
 // bounded is a [Lane] or a [Class].
@@ -104,7 +106,7 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	wrong := func(i int, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("core: %s %d of %s: %s", kind, i+1, where, fmt.Sprintf(format, args...)))
 	}
-	if len(list) > MaxLanes {
+	if len(list) > sched.MaxLanes {
 		return []error{tooMany(len(list), where)}
 	}
 	places := make(map[string]int, len(list))

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // An Operation is one item and one run of the body for it. The body gets it from its
@@ -17,7 +19,7 @@ import (
 // called from anywhere. The methods also do nothing after the operation has left the
 // window.
 type Operation struct {
-	sched Item // guarded by engine.mu; the first field: see operationOf
+	sched sched.Item // guarded by engine.mu; the first field: see operationOf
 
 	owner  Owner // its signals; the key is guarded by Sink.mu
 	engine *engine
@@ -33,10 +35,10 @@ type Operation struct {
 }
 
 // operationOf returns the operation that an item is the first field of, or nil.
-func operationOf(item *Item) *Operation { return (*Operation)(unsafe.Pointer(item)) }
+func operationOf(item *sched.Item) *Operation { return (*Operation)(unsafe.Pointer(item)) }
 
 // operationsOf returns the operations of items.
-func operationsOf(items []*Item) []*Operation {
+func operationsOf(items []*sched.Item) []*Operation {
 	operations := make([]*Operation, len(items))
 	for i, item := range items {
 		operations[i] = operationOf(item)
@@ -57,9 +59,9 @@ type body interface {
 }
 
 // marks are flags of the engine about an operation.
-type marks = Flags
+type marks = sched.Flags
 
-const roomless = Roomless // has not been accepted: its Enqueue waits for room
+const roomless = sched.Roomless // has not been accepted: its Enqueue waits for room
 
 const (
 	watched    marks = 2 << iota // some code waits for its end, or will ask for its result

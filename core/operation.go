@@ -6,6 +6,8 @@ import (
 	"runtime/trace"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
 // ID is the operation's id, or 0 for a nil Operation.
@@ -228,7 +230,7 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
-	e.scheduler.Charge(&o.sched, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
+	e.scheduler.Charge(&o.sched, meters.Tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
 	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}

@@ -1,4 +1,4 @@
-package core
+package sched
 
 import (
 	"cmp"
@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
 )
 
 // placed is an item as the model needs it.
@@ -33,7 +37,7 @@ func byNumber(a, b *placed) int { return cmp.Compare(a.id, b.id) }
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	for seed := range uint64(Often(200, 25)) {
+	for seed := range uint64(long.Often(200, 25)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
@@ -53,7 +57,7 @@ type boardDriver struct {
 	log    []string
 
 	b     Board
-	model *BoardModel[*placed]
+	model *schedtest.BoardModel[*placed]
 
 	now     int64
 	ids     int
@@ -89,20 +93,20 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		config.PerKey, config.KeyRate, config.KeyCostRate = 1+r.IntN(3), d.someRate(4), d.someRate(4)
 	}
 	d.about = fmt.Sprintf("%+v", config)
-	d.model = NewBoardModel[*placed](config.Lanes, classes, config.PerKey, config.Ageing)
+	d.model = schedtest.NewBoardModel[*placed](config.Lanes, classes, config.PerKey, config.Ageing)
 	for class, c := range config.Classes {
 		d.model.SetRates(class, d.now, c.Rate, c.CostRate)
 	}
 	d.model.SetKeyRates(d.now, config.KeyRate, config.KeyCostRate)
-	d.b = newBoard(config, d.now)
+	d.b = New(config, d.now)
 	return d
 }
 
 // someRate is a rate once in oneIn calls, and otherwise none. Steps of the test take about
 // 15 nanoseconds.
-func (d *boardDriver) someRate(oneIn int) (r Rate) {
+func (d *boardDriver) someRate(oneIn int) (r meters.Rate) {
 	if d.random.IntN(oneIn) == 0 {
-		r = Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
+		r = meters.Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
 	}
 	return r
 }
@@ -210,7 +214,7 @@ func (d *boardDriver) step() {
 		}
 	case n < 75:
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
-			o, n := alive[r.IntN(len(alive))], tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
+			o, n := alive[r.IntN(len(alive))], meters.Tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
 			d.logf("charge %s %v", described(o), n)
 			d.b.Charge(&o.Item, n, d.now)
 			m.Charge(o, n, d.now)
@@ -358,8 +362,8 @@ func (d *boardDriver) compare() {
 		}
 	}
 	for i, c := range d.b.classes {
-		if got, want := c.rates, d.model.Rates[i]; got != nil && got.buckets != want.buckets {
-			d.fatalf("class %d: got buckets %v, want %v", i, got.buckets, want.buckets)
+		if got, want := c.rates, d.model.Rates[i]; got != nil && got.Buckets != want.Buckets {
+			d.fatalf("class %d: got buckets %v, want %v", i, got.Buckets, want.Buckets)
 		}
 	}
 	d.compareKeys()
@@ -379,7 +383,12 @@ func (d *boardDriver) compareKeys() {
 		}
 		return
 	}
-	known := count(d.waitingToo(), func(o *placed) bool { return o.key == "" })
+	known := 0
+	for _, o := range d.waitingToo() {
+		if o.key == "" {
+			known++
+		}
+	}
 	for k := range d.b.keys.all() {
 		text, running, pending := k.text, 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {

@@ -1,4 +1,4 @@
-package core
+package sched
 
 // A Bound says how many items of a lane, or of a class, run and may run.
 type Bound struct {

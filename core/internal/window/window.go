@@ -1,4 +1,6 @@
-package core
+package window
+
+import "github.com/ephemeralgo/ephemeral/core/internal/sched"
 
 // A Window remembers the newest items that have ended, bounded by count and by age since
 // their end. Items with one state, those that failed, have a bound of their own, so that others do
@@ -11,14 +13,14 @@ type Window struct {
 	state  uint8 // of the items in failed
 	ended  share // all but the failed ones
 	failed share
-	aside  List // items that only a pin keeps
-	pins   map[*Item]pins
+	aside  sched.List // items that only a pin keeps
+	pins   map[*sched.Item]pins
 }
 
 // share is a part of a window with its own bound.
 type share struct {
 	limit int // how many are kept, those aside not counted
-	List
+	sched.List
 }
 
 // pins are the pins of an item, which may not have ended.
@@ -29,12 +31,12 @@ type pins struct {
 
 // NewWindow makes an empty window. MaxAge 0 means no limit. The items with the state failed are bounded by
 // limitFailed, the others by limit.
-func NewWindow(maxAge int64, limit, limitFailed int, failed uint8) Window {
+func New(maxAge int64, limit, limitFailed int, failed uint8) Window {
 	return Window{maxAge: maxAge, state: failed, ended: share{limit: limit}, failed: share{limit: limitFailed}}
 }
 
 // of returns the share of an item that is not aside.
-func (w *Window) of(item *Item) *share {
+func (w *Window) of(item *sched.Item) *share {
 	if item.State == w.state {
 		return &w.failed
 	}
@@ -42,7 +44,7 @@ func (w *Window) of(item *Item) *share {
 }
 
 // Add takes in an item that has just ended. Its Value is the time of that.
-func (w *Window) Add(item *Item) { w.of(item).Push(item) }
+func (w *Window) Add(item *sched.Item) { w.of(item).Push(item) }
 
 // Oldest is when the oldest item that is not aside has ended.
 func (w *Window) Oldest() (at int64, ok bool) {
@@ -55,7 +57,7 @@ func (w *Window) Oldest() (at int64, ok bool) {
 }
 
 // Evict removes and returns an item that is too old or one too many, or nil.
-func (w *Window) Evict(now int64) *Item {
+func (w *Window) Evict(now int64) *sched.Item {
 	for _, s := range [...]*share{&w.ended, &w.failed} {
 		for item := s.First(); item != nil && (s.Len() > s.limit || w.maxAge > 0 && item.Value <= now-w.maxAge); item = s.First() {
 			s.Remove(item)
@@ -71,7 +73,7 @@ func (w *Window) Evict(now int64) *Item {
 }
 
 // Remove takes out an item that has ended, with its pins.
-func (w *Window) Remove(item *Item) {
+func (w *Window) Remove(item *sched.Item) {
 	if w.pins[item].aside {
 		w.aside.Remove(item)
 	} else {
@@ -81,8 +83,8 @@ func (w *Window) Remove(item *Item) {
 }
 
 // Any is an item in the window, or nil when there is none.
-func (w *Window) Any() *Item {
-	for _, l := range [...]*List{&w.ended.List, &w.failed.List, &w.aside} {
+func (w *Window) Any() *sched.Item {
+	for _, l := range [...]*sched.List{&w.ended.List, &w.failed.List, &w.aside} {
 		if item := l.First(); item != nil {
 			return item
 		}
@@ -94,21 +96,21 @@ func (w *Window) Any() *Item {
 func (w *Window) Len() int { return w.ended.Len() + w.failed.Len() + w.aside.Len() }
 
 // Pin adds a pin to an item, which may not have ended, unless limit items have pins already.
-func (w *Window) Pin(item *Item, limit int) bool {
+func (w *Window) Pin(item *sched.Item, limit int) bool {
 	p := w.pins[item]
 	if p.n == 0 && len(w.pins) >= limit {
 		return false
 	}
 	p.n++
 	if w.pins == nil {
-		w.pins = map[*Item]pins{}
+		w.pins = map[*sched.Item]pins{}
 	}
 	w.pins[item] = p
 	return true
 }
 
 // Unpin takes a pin away. It reports whether the item has left the window because of that.
-func (w *Window) Unpin(item *Item) (evicted bool) {
+func (w *Window) Unpin(item *sched.Item) (evicted bool) {
 	p := w.pins[item]
 	if p.n--; p.n > 0 {
 		w.pins[item] = p
@@ -122,7 +124,7 @@ func (w *Window) Unpin(item *Item) (evicted bool) {
 }
 
 // Pins is how many pins an item has.
-func (w *Window) Pins(item *Item) int { return w.pins[item].n }
+func (w *Window) Pins(item *sched.Item) int { return w.pins[item].n }
 
 // Pinned is how many items have pins.
 func (w *Window) Pinned() int { return len(w.pins) }

@@ -1,4 +1,4 @@
-package core
+package window
 
 import (
 	"math/rand/v2"
@@ -6,14 +6,16 @@ import (
 	"testing"
 )
 
+type value struct{ id uint64 }
+
 // The index beside a map.
 func TestIndex(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for round := range 20 {
-		var x Index[OperationID, Operation]
-		model := make(map[OperationID]*Operation)
-		var ids []OperationID
-		next := OperationID(round * 1000)
+		var x Index[uint64, value]
+		model := make(map[uint64]*value)
+		var ids []uint64
+		next := uint64(round * 1000)
 		for step := range 3000 {
 			switch n := random.IntN(10); {
 			case n < 5:
@@ -21,7 +23,7 @@ func TestIndex(t *testing.T) {
 				if random.IntN(20) == 0 {
 					next += 1 << random.IntN(20) // other coordinators take ids as well
 				}
-				o := &Operation{owner: Owner{ID: next}}
+				o := &value{next}
 				x.Put(next, o)
 				model[next] = o
 				ids = append(ids, next)
@@ -37,7 +39,7 @@ func TestIndex(t *testing.T) {
 			if step%100 == 0 {
 				checkWalk(t, &x, ids)
 			}
-			id := OperationID(random.Uint64N(uint64(next) + 10))
+			id := random.Uint64N(next + 10)
 			if len(ids) > 0 && step%2 == 0 {
 				id = ids[random.IntN(len(ids))]
 			}
@@ -55,7 +57,7 @@ func TestIndex(t *testing.T) {
 			t.Errorf("round %d: an empty index has %d pages and room for %d", round, len(x.pages), cap(x.pages))
 		}
 		for _, p := range x.pages[:cap(x.pages)] {
-			if p != nil && *p != (Page[OperationID, Operation]{First: p.First}) {
+			if p != nil && *p != (Page[uint64, value]{First: p.First}) {
 				t.Errorf("round %d: a page that was emptied keeps %v", round, *p)
 			}
 		}
@@ -63,16 +65,16 @@ func TestIndex(t *testing.T) {
 }
 
 // checkWalk compares the pages, from either end, with the ids that there are.
-func checkWalk(t *testing.T, x *Index[OperationID, Operation], want []OperationID) {
+func checkWalk(t *testing.T, x *Index[uint64, value], want []uint64) {
 	t.Helper()
 	for _, back := range []bool{false, true} {
-		var got []OperationID
-		from, to := OperationID(1), x.Newest()
+		var got []uint64
+		from, to := uint64(1), x.Newest()
 		for p, found := x.Some(from, to, back); found; p, found = x.Some(from, to, back) {
-			var ids []OperationID
+			var ids []uint64
 			for _, o := range p.Values {
 				if o != nil {
-					ids = append(ids, o.owner.ID)
+					ids = append(ids, o.id)
 				}
 			}
 			if len(ids) != p.n || p.n == 0 {
@@ -97,17 +99,17 @@ func checkWalk(t *testing.T, x *Index[OperationID, Operation], want []OperationI
 // serves a stream of any length, and one that was large is small again.
 func TestIndexDoesNotGrowWithTraffic(t *testing.T) {
 	for _, most := range []int{200, 50_000} {
-		var x Index[OperationID, Operation]
-		var live []*Operation
-		for id := OperationID(1); id < 200_000; id++ {
-			o := &Operation{owner: Owner{ID: id}}
+		var x Index[uint64, value]
+		var live []*value
+		for id := uint64(1); id < 200_000; id++ {
+			o := &value{id}
 			x.Put(id, o)
 			if live = append(live, o); len(live) > most || id > 100_000 && len(live) > 200 {
-				x.Remove(live[0].owner.ID)
+				x.Remove(live[0].id)
 				live = live[1:]
 			}
 			if id > 100_000 && len(live) > 200 {
-				x.Remove(live[0].owner.ID)
+				x.Remove(live[0].id)
 				live = live[1:]
 			}
 		}

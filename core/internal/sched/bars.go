@@ -1,4 +1,4 @@
-package core
+package sched
 
 // MaxLanes is how many lanes a board can have, and how many classes besides the class 0: a set has
 // a bit for each.

@@ -1,8 +1,10 @@
-package core
+package sched
 
 import (
 	"cmp"
 	"math/bits"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
 // parking is the classes of which nothing starts before that time, because their tokens come
@@ -14,9 +16,9 @@ type parking struct {
 
 // classRates are the rates of a class, with the state of its tokens.
 type classRates struct {
-	meters
-	buckets
-	used      tokens
+	meters.Meters
+	meters.Buckets
+	used      meters.Tokens
 	older     *Item // has the turn because of its age: see board.ready
 	sinceAge  int   // starts since the last start because of age
 	throttled bool  // what the last signal said
@@ -32,8 +34,8 @@ type class struct {
 
 // Limits are what limits the items of a class in all lanes.
 type Limits struct {
-	Limit          int  // how many run at once; 0: no limit
-	Rate, CostRate Rate // how many start each second, and what they cost; the zero Rate: no limit
+	Limit          int         // how many run at once; 0: no limit
+	Rate, CostRate meters.Rate // how many start each second, and what they cost; the zero Rate: no limit
 }
 
 // set sets the limits. A bucket keeps its tokens, up to the new burst. A new rate starts with a full
@@ -43,14 +45,14 @@ func (c *class) set(to Limits, now int64) {
 	if c.rates == nil {
 		c.rates = &classRates{sinceAge: agedTurn}
 	}
-	before := c.rates.meters
-	c.rates.set(&c.rates.buckets, now, to.Rate, to.CostRate)
+	before := c.rates.Meters
+	c.rates.Set(&c.rates.Buckets, now, to.Rate, to.CostRate)
 	for i := range before {
 		if before[i].Burst() == 0 {
 			c.rates.used[i] = 0
 		}
 	}
-	if !c.rates.limited() {
+	if !c.rates.Limited() {
 		c.rates = nil
 	}
 }
@@ -98,7 +100,7 @@ func (b *Board) Soonest() int64 {
 // dueOf returns when an item of the class has its tokens. The class has rates.
 func (c *class) dueOf(item *Item, now int64) int64 {
 	if from := item.asOf(now); c.asked != item || c.due < from {
-		c.asked, c.due = item, c.rates.due(&c.rates.buckets, item.takes(), from)
+		c.asked, c.due = item, c.rates.Due(&c.rates.Buckets, item.takes(), from)
 	}
 	return c.due
 }
@@ -202,14 +204,14 @@ func (b *Board) take(item *Item, c *class, now int64) (freed bool) {
 	}
 	if b.rated != nil && item.turn != nil {
 		k := b.rated.obtain(item.turn.key.text)
-		at = max(at, b.rated.due(&k.buckets, n, from))
-		b.rated.book(&k.buckets, n, from, at)
+		at = max(at, b.rated.Due(&k.Buckets, n, from))
+		b.rated.Book(&k.Buckets, n, from, at)
 	}
 	r := c.rates
 	if r == nil {
 		return false
 	}
-	r.book(&r.buckets, n, from, at)
+	r.Book(&r.Buckets, n, from, at)
 	c.asked = nil
 	r.used[0] += n[0]
 	r.used[1] += n[1]
@@ -224,18 +226,18 @@ func (b *Board) take(item *Item, c *class, now int64) (freed bool) {
 
 // Charge takes tokens of the class and the key of an item that has started. Negative numbers give
 // tokens back.
-func (b *Board) Charge(item *Item, n tokens, now int64) {
+func (b *Board) Charge(item *Item, n meters.Tokens, now int64) {
 	b.advance(now)
 	defer b.advance(now)
 	c := &b.classes[item.Class]
 	if r := c.rates; r != nil {
-		r.charge(&r.buckets, n, now)
+		r.Charge(&r.Buckets, n, now)
 		r.used[0] += n[0]
 		r.used[1] += n[1]
 		c.asked = nil
 		b.parked.classes &^= setOf(item.Class)
 	}
 	if b.rated != nil && item.turn != nil {
-		b.rated.charge(&b.rated.change(item.turn.key.text).buckets, n, now)
+		b.rated.Charge(&b.rated.change(item.turn.key.text).Buckets, n, now)
 	}
 }

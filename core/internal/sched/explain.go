@@ -1,4 +1,4 @@
-package core
+package sched
 
 // Lane says how many items of a lane run and may run.
 func (b *Board) Lane(lane uint8) Bound { return b.lanes[lane].Bound }
@@ -18,11 +18,11 @@ type RateUse struct {
 func (b *Board) Rates(class uint8, now int64) (uses [2]RateUse) {
 	r := b.classes[class].rates
 	for i := range uses {
-		if r == nil || r.meters[i].Burst() == 0 {
+		if r == nil || r.Meters[i].Burst() == 0 {
 			continue
 		}
-		m := &r.meters[i]
-		uses[i] = RateUse{m.Rate(), int(m.Burst()), r.used[i], max(0, -m.Level(r.buckets[i], now))}
+		m := &r.Meters[i]
+		uses[i] = RateUse{m.Rate(), int(m.Burst()), r.used[i], max(0, -m.Level(r.Buckets[i], now))}
 	}
 	return uses
 }
@@ -36,7 +36,7 @@ func (b *Board) NextTokens(class uint8, now int64) int64 {
 	}
 	for i := range b.lanes {
 		if item := b.lanes[i].lines[class].head; item != nil {
-			if due := r.due(&r.buckets, item.takes(), item.asOf(now)); due > now {
+			if due := r.Due(&r.Buckets, item.takes(), item.asOf(now)); due > now {
 				return due
 			}
 			return 0

@@ -1,4 +1,4 @@
-package core
+package sched
 
 // Suspend frees the slots of a running item in its lane and class. It keeps the slot in its key,
 // so that the order within the key holds.

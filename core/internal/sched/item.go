@@ -1,4 +1,11 @@
-package core
+package sched
+
+import (
+	"math"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+)
 
 // An Item is what the board and the window know of an operation. They link items in lists, so an
 // item is in one list at a time.
@@ -32,10 +39,18 @@ func (item *Item) Key() string {
 func (item *Item) Next() *Item { return item.next }
 
 // takes is what an item takes when it starts.
-func (item *Item) takes() tokens { return tokens{1, item.Value} }
+func (item *Item) takes() meters.Tokens { return meters.Tokens{1, item.Value} }
 
 // asOf is the time from which tokens that come are for the item: it could have started with them.
 func (item *Item) asOf(now int64) int64 { return max(now-maxLate, item.Enqueued) }
+
+// never is the time of what does not come.
+const never = math.MaxInt64
+
+// maxLate is how late an item may start and still count as started when its tokens came.
+// Timers are late. Without this, a bucket with a small burst would overflow meanwhile, and a high
+// rate would not be reached.
+const maxLate = int64(20 * time.Millisecond)
 
 // before reports whether the turn of the item comes before the turn of other, in the same lane.
 func (item *Item) before(other *Item) bool { return int32(item.number-other.number) < 0 }

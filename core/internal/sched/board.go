@@ -1,6 +1,10 @@
-package core
+package sched
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+)
 
 // A Board decides what runs next. It is a plain data structure without lock, goroutine or clock: its
 // owner has the lock, and passes the time. The owner knows how many items run and whether more may
@@ -45,12 +49,12 @@ type Board struct {
 
 // Config is what New makes a board of.
 type Config struct {
-	Lanes                []int    // the limit of each lane, the highest lane first; 0: none
-	Classes              []Limits // the first is for items without a class, and has no rates
-	PerKey               int      // how many items of a key run at once; 0: there are no keys
-	KeyRate, KeyCostRate Rate     // of each key
-	Ageing               int64    // how long an item waits at least before it starts because of its age; 0: none does
-	Simple               bool     // items start first in, first out: there is one lane, and neither it nor anything else has a limit
+	Lanes                []int       // the limit of each lane, the highest lane first; 0: none
+	Classes              []Limits    // the first is for items without a class, and has no rates
+	PerKey               int         // how many items of a key run at once; 0: there are no keys
+	KeyRate, KeyCostRate meters.Rate // of each key
+	Ageing               int64       // how long an item waits at least before it starts because of its age; 0: none does
+	Simple               bool        // items start first in, first out: there is one lane, and neither it nor anything else has a limit
 }
 
 // question has the arguments of the last call of next, and what this call has found out
@@ -70,7 +74,7 @@ type question struct {
 const agedTurn = 4
 
 // New makes an empty board.
-func newBoard(c Config, now int64) Board {
+func New(c Config, now int64) Board {
 	b := Board{perKey: c.PerKey, ageing: c.Ageing, sinceAge: agedTurn, asked: question{soonest: never}}
 	for _, limit := range c.Lanes {
 		lines := make([]classLine, len(c.Classes))
@@ -87,8 +91,8 @@ func newBoard(c Config, now int64) Board {
 	if c.Simple {
 		b.only = &b.lanes[0].lines[0].List
 	}
-	if m := startMeters(now, c.KeyRate, c.KeyCostRate); m.limited() {
-		b.rated = &ratedKeys{meters: m}
+	if m := meters.Start(now, c.KeyRate, c.KeyCostRate); m.Limited() {
+		b.rated = &ratedKeys{Meters: m}
 	}
 	return b
 }

@@ -1,14 +1,16 @@
-package core
+package sched
 
 import (
 	"cmp"
 	"maps"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
 // ratedKeys are the buckets of keys. A key is here while it has items, and after that
 // until its buckets are full. The order of keys stays in the keyTable.
 type ratedKeys struct {
-	meters
+	meters.Meters
 	known  map[string]*ratedKey
 	peak   int         // highest len(known) since the map was made
 	fresh  []*ratedKey // keys that have changed since they were settled
@@ -19,7 +21,7 @@ type ratedKeys struct {
 
 // ratedKey has the buckets of a key.
 type ratedKey struct {
-	buckets
+	meters.Buckets
 	text  string
 	at    int64    // when the key is to be settled, if it is in a heap
 	in    *keyHeap // nil: none
@@ -31,7 +33,10 @@ func (r *ratedKeys) obtain(text string) *ratedKey {
 	k := r.known[text]
 	if k == nil {
 		k = &ratedKey{text: text}
-		put(&r.known, text, k)
+		if r.known == nil {
+			r.known = map[string]*ratedKey{}
+		}
+		r.known[text] = k
 		r.peak = max(r.peak, len(r.known))
 	}
 	return k
@@ -212,7 +217,7 @@ func (b *Board) settle(rated *ratedKey, now int64) {
 	}
 	if k == nil {
 		rated.leave()
-		if at := r.full(&rated.buckets, now); at > now {
+		if at := r.Full(&rated.Buckets, now); at > now {
 			rated.wait(&r.idle, at)
 		} else {
 			r.forget(rated)
@@ -224,7 +229,7 @@ func (b *Board) settle(rated *ratedKey, now int64) {
 		t, l := &k.turns[i], &b.lanes[i]
 		item := cmp.Or(t.up, t.queue.head)
 		if item != nil && free {
-			if due := r.due(&rated.buckets, item.takes(), item.asOf(now)); due > now {
+			if due := r.Due(&rated.Buckets, item.takes(), item.asOf(now)); due > now {
 				free, at = false, due
 			}
 		}
