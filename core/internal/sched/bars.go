@@ -1,14 +1,5 @@
 package sched
 
-// MaxLanes is how many lanes a board can have, and how many classes besides the class 0: a set has
-// a bit for each.
-const MaxLanes = 64
-
-// classSet is a set of classes, by number. The class 0, of items without a class, is in no set.
-type classSet uint64
-
-func setOf(class uint8) classSet { return 1 << (class - 1) }
-
 // Bars are the lanes, and the classes in a lane, whose items may not start for now. Nil bars
 // nothing.
 type Bars struct {
@@ -36,3 +27,12 @@ func (s *Bars) in(lane int) classSet {
 	}
 	return s.classes[lane]
 }
+
+// MaxLanes is how many lanes a board can have, and how many classes besides the class 0: a set has
+// a bit for each.
+const MaxLanes = 64
+
+// classSet is a set of classes, by number. The class 0, of items without a class, is in no set.
+type classSet uint64
+
+func setOf(class uint8) classSet { return 1 << (class - 1) }

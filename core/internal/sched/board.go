@@ -1,3 +1,5 @@
+// Package sched decides which item runs next: by lanes, keys, classes, rates and age. It has no lock,
+// goroutine or clock, and knows no signals: a [Board] gets the time with each call.
 package sched
 
 import (
@@ -6,10 +8,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
-// A Board decides what runs next. It is a plain data structure without lock, goroutine or clock: its
-// owner has the lock, and passes the time. The owner knows how many items run and whether more may
-// start. The board knows the order, and which pending items must wait because of their key, lane or
-// class.
+// A Board decides what runs next. Its owner has the lock. The owner knows how many items run and
+// whether more may start. The board knows the order, and which pending items must wait because of
+// their key, lane or class.
 //
 // Higher lanes go first. Within a lane the keys take turns; an item without a key counts as a key.
 // Within a key, items start in the order of arrival. An item can start when its lane and its class
@@ -113,9 +114,9 @@ func (b *Board) Push(item *Item, key string) {
 	item.turn = &k.turns[item.Lane]
 	b.keyChanged(k)
 	if up := item.turn.up; up != nil && up.Flags&Roomless > item.Flags&Roomless {
-		l.put(item.turn) // t.up comes after item
+		l.put(item.turn) // which comes after this one
 	}
-	if k.running < b.perKey && item.turn.up == nil && b.rated == nil { // so the queue has no item that comes before item
+	if k.running < b.perKey && item.turn.up == nil && b.rated == nil { // so no item of the queue comes before this one
 		item.turn.up = item
 		l.join(item)
 	} else {
@@ -130,6 +131,10 @@ func (b *Board) Next(now int64, barred *Bars) *Item {
 	if b.only != nil && barred == nil {
 		return b.only.head
 	}
+	return b.advanced(now, barred)
+}
+
+func (b *Board) advanced(now int64, barred *Bars) *Item {
 	b.advance(now)
 	return b.next(now, barred)
 }

@@ -1,5 +1,7 @@
 package sched
 
+// This file decides nothing: it tells others how things are, for statistics and explanations.
+
 // Lane says how many items of a lane run and may run.
 func (b *Board) Lane(lane uint8) Bound { return b.lanes[lane].Bound }
 

@@ -12,10 +12,10 @@ import (
 type Item struct {
 	next, prev *Item // neighbours in the list it is in
 	Enqueued   int64
-	Value      int64  // until the start, its cost in tokens; see also Board.Want and window.Window.Add
+	Value      int64  // until the start, its cost in tokens; see also [Board.Want]; the window keeps the time of the end here
 	turn       *turn  // with a key, while it is pending, running or suspended: see Push
 	number     uint32 // with lanes, keys or classes: its place in the order of its lane
-	State      uint8  // for the owner, and for the window: see window.New
+	State      uint8  // for the owner, and for the window
 	Flags      Flags
 	Lane       uint8
 	Class      uint8 // 0: none

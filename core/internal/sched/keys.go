@@ -5,8 +5,8 @@ import (
 	"weak"
 )
 
-// keyState is a key with items that are pending or running. A key without items
-// is forgotten.
+// keyState is a key with items that are pending or running: its items start in the order of arrival,
+// perKey at once. A key without items is forgotten.
 type keyState struct {
 	text    string
 	next    *keyState // in its chain, or the next unused one

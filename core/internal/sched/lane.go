@@ -1,15 +1,6 @@
 package sched
 
-// A Bound says how many items of a lane, or of a class, run and may run.
-type Bound struct {
-	Limit   int // 0: none
-	Running int
-	n       int // pending, or waiting for room
-}
-
-func (b *Bound) full() bool { return b.Limit > 0 && b.Running >= b.Limit }
-
-// lane is what the board knows about a lane.
+// lane is what the board knows about a lane: how many of its items may run, and their order.
 type lane struct {
 	Bound
 	lines   []classLine
@@ -25,6 +16,15 @@ type classLine struct {
 	line
 	set classSet // of the class
 }
+
+// A Bound says how many items of a lane, or of a class, run and may run.
+type Bound struct {
+	Limit   int // 0: none
+	Running int
+	n       int // pending, or waiting for room
+}
+
+func (b *Bound) full() bool { return b.Limit > 0 && b.Running >= b.Limit }
 
 // join gives item the last turn in the lane.
 func (l *lane) join(item *Item) {

@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
-// ratedKeys are the buckets of keys. A key is here while it has items, and after that
-// until its buckets are full. The order of keys stays in the keyTable.
+// ratedKeys decide when a key with rates gets its turns: they have the buckets of keys. A key is here
+// while it has items, and after that until its buckets are full. Its items stay in the keyTable.
 type ratedKeys struct {
 	meters.Meters
 	known  map[string]*ratedKey

@@ -1,3 +1,5 @@
+// Package schedtest has a simple model of what a scheduler promises. The tests of the board and of the
+// engine compare with it.
 package schedtest
 
 import (
@@ -9,8 +11,7 @@ import (
 )
 
 // A BoardModel does what a scheduler promises in the simplest way: pending
-// operations are a slice, and every question searches it. The tests of the
-// board and of the engine compare with it.
+// operations are a slice, and every question searches it.
 type BoardModel[T Placed] struct {
 	Limits  []int // limit of each lane; 0: none
 	Classes []int // limit of each class; the first is for items without a class
@@ -20,7 +21,7 @@ type BoardModel[T Placed] struct {
 	Pending, Running []T
 	Suspended        []T // keep their key
 	Back             []T // suspended operations that want their slots back, in order
-	Waiting          []T // operations that wait operations that wait for room: they come last in their key, and in their lane and class
+	Waiting          []T // operations that wait for room: they come last in their key, and in their lane and class
 
 	wanted   map[T]int64    // since when each operation in Back waits
 	Rates    []ModelRate[T] // by class

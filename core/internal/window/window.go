@@ -1,10 +1,12 @@
+// Package window decides what is remembered of items that have ended, and for how long. It is without
+// lock, goroutine or clock.
 package window
 
 import "github.com/ephemeralgo/ephemeral/core/internal/sched"
 
-// A Window remembers the newest items that have ended, bounded by count and by age since
-// their end. Items with one state, those that failed, have a bound of their own, so that others do
-// not push them out. It is a plain data structure: its owner has the lock, and passes the time.
+// A Window remembers the newest items that have ended, bounded by count and by age since their end.
+// Items with one state, those that failed, have a bound of their own, so that others do not push them
+// out.
 //
 // An item with pins is not evicted. When its turn comes it is moved aside, so that it is looked at
 // only once. It is evicted when its last pin goes.
@@ -29,7 +31,7 @@ type pins struct {
 	aside bool
 }
 
-// NewWindow makes an empty window. MaxAge 0 means no limit. The items with the state failed are bounded by
+// New makes an empty window. MaxAge 0 means no limit. The items with the state failed are bounded by
 // limitFailed, the others by limit.
 func New(maxAge int64, limit, limitFailed int, failed uint8) Window {
 	return Window{maxAge: maxAge, state: failed, ended: share{limit: limit}, failed: share{limit: limitFailed}}
@@ -124,7 +126,12 @@ func (w *Window) Unpin(item *sched.Item) (evicted bool) {
 }
 
 // Pins is how many pins an item has.
-func (w *Window) Pins(item *sched.Item) int { return w.pins[item].n }
+func (w *Window) Pins(item *sched.Item) int {
+	if len(w.pins) == 0 { // most often
+		return 0
+	}
+	return w.pins[item].n
+}
 
 // Pinned is how many items have pins.
 func (w *Window) Pinned() int { return len(w.pins) }
