@@ -163,7 +163,9 @@ func (c Class) changed(to Class) (Class, error) {
 }
 
 // limits are what the scheduler needs of the class.
-func (c *Class) limits() sched.Limits { return sched.Limits{Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate} }
+func (c *Class) limits() sched.Limits {
+	return sched.Limits{Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate}
+}
 
 // clampTokens returns n, or the nearest number of tokens that a bucket can take at once.
 func clampTokens(n int) int64 { return max(-bucket.MaxBurst, min(int64(n), bucket.MaxBurst)) }
