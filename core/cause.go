@@ -1,7 +1,10 @@
 package core
 
-import "github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
-import "context"
+import (
+	"context"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
+)
 
 // causeKey is the key of the causedContext. The value of the nearest context counts.
 type causeKey struct{}

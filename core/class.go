@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/bucket"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // A Class is a kind of items of one coordinator that share what is scarce: slots, calls and
@@ -145,6 +146,11 @@ func (c Class) changed(to Class) (Class, error) {
 	rest.Rate, errs[2] = rateOf(to.Rate, what+": Rate")
 	rest.CostRate, errs[3] = rateOf(to.CostRate, what+": CostRate")
 	return rest, errors.Join(errs[:]...)
+}
+
+// limits are what the scheduler needs of the class.
+func (c *Class) limits() sched.Limits {
+	return sched.Limits{Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate}
 }
 
 // clampTokens returns n, or the nearest number of tokens that a bucket can take at once.

@@ -47,5 +47,5 @@ func (e *engine) raised(s Signal) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.index.get(s.Operation) != nil
+	return e.index.Get(s.Operation) != nil
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Explain says why an operation waits. If it waits for another operation, Explain also
 // says why that one waits, and so on, across coordinators. It returns false if the id is
@@ -76,12 +73,11 @@ func (x *explainer) pending(o *Operation, now int64) {
 		x.add(o, Reason{Kind: ReasonPaused}, nil)
 	}
 	x.slots(o)
-	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.n < e.limit && e.full() {
+	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.Len() < e.limit && e.full() {
 		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended}, nil)
 	}
-	if o.sched.turn != nil {
-		k := o.sched.turn.key
-		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.sched.turn != nil && other.sched.turn.key == k })
+	if key := o.sched.Key(); key != "" {
+		x.taken(o, Reason{Kind: ReasonKey, Key: key}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.sched.Key() == key })
 	}
 
 	x.rates(o, now)
@@ -103,32 +99,20 @@ func (x *explainer) pending(o *Operation, now int64) {
 		}
 	}
 
-	r, first := Reason{Kind: ReasonPriority, Lane: e.lanes[o.sched.Lane].Name}, (*Operation)(nil)
+	r := Reason{Kind: ReasonPriority, Lane: e.lanes[o.sched.Lane].Name}
 	e.intake.mu.Lock()
 	for lane := range o.sched.Lane {
 		for class := range e.classes {
 			r.Ahead += e.pendingIn(int(lane), class)
-			first = cmp.Or(first, e.scheduler.lanes[lane].lines[class].head)
 		}
 	}
 	e.intake.mu.Unlock()
-	x.behind(o, r, first)
-	r, first = Reason{Kind: ReasonOrder}, nil
-	for other := o.sched.prev; other != nil; other = other.sched.prev {
-		r.Ahead++
-		first = other
+	x.behind(o, r, operationOf(e.scheduler.FirstAbove(o.sched.Lane)))
+	ahead, first, ofKey := e.scheduler.Ahead(&o.sched)
+	if r = (Reason{Kind: ReasonOrder, Ahead: ahead}); ofKey {
+		r.Key = o.sched.Key()
 	}
-	switch t := o.sched.turn; {
-	case t == nil:
-	case t.up == o: // other keys take their turns first
-		r.Ahead = 0
-	default:
-		if r.Key = t.key.text; t.up != nil {
-			r.Ahead++
-			first = t.up
-		}
-	}
-	x.behind(o, r, first)
+	x.behind(o, r, operationOf(first))
 }
 
 // behind adds that others go first, if there are any. First is one of them, or nil. Its own reasons do not follow.
@@ -146,13 +130,11 @@ func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
 func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
 	class := &e.classes[o.sched.Class]
-	if at := e.nextTokens(o.sched.Class); at > now {
+	if at := e.scheduler.NextTokens(o.sched.Class, now); at > 0 {
 		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.Wall(at)}, nil)
 	}
-	if b := &e.scheduler; b.rated != nil && o.sched.turn != nil {
-		if k := b.rated.known[o.sched.turn.key.text]; k.in == &b.rated.parked && k.at > now {
-			x.add(o, Reason{Kind: ReasonRate, Key: k.text, Expires: e.clock.Wall(k.at)}, nil)
-		}
+	if at := e.scheduler.KeyTokens(&o.sched, now); at > 0 {
+		x.add(o, Reason{Kind: ReasonRate, Key: o.sched.Key(), Expires: e.clock.Wall(at)}, nil)
 	}
 	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
 		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}, nil)
@@ -162,11 +144,11 @@ func (x *explainer) rates(o *Operation, now int64) {
 // slots adds why there is no slot for o. mu of its engine is held.
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
-	running := e.running.appendTo(nil)
+	running := operationsOf(e.running.AppendTo(nil))
 	lane, class := &e.lanes[o.sched.Lane], &e.classes[o.sched.Class]
 	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
 	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.sched.Lane == o.sched.Lane })
-	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.classes[o.sched.Class].limit, running, func(other *Operation) bool { return other.sched.Class == o.sched.Class })
+	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.Class(o.sched.Class).Limit, running, func(other *Operation) bool { return other.sched.Class == o.sched.Class })
 }
 
 // taken adds a reason if as many operations as limit use a resource. The holder is the operation

@@ -8,6 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // classStats returns the counters of the classes, if there are any. mu and the intake's lock are
@@ -18,14 +19,12 @@ func (e *engine) classStats() (stats []ClassStats) {
 		for lane := range e.lanes {
 			pending += e.pendingIn(lane, 1+i)
 		}
-		b := &e.scheduler.classes[1+i]
-		s := ClassStats{Name: c.Name, Pending: pending, Running: b.running, Limit: b.limit}
-		if b.rates != nil {
-			now := e.clock.Now()
-			s.Calls, s.Cost = b.rates.stats(0, now), b.rates.stats(1, now)
-			s.Next = e.clock.Wall(e.nextTokens(uint8(1 + i)))
-		}
-		stats = append(stats, s)
+		class, now := uint8(1+i), e.clock.Now()
+		bound, rates := e.scheduler.Class(class), e.scheduler.Rates(class, now)
+		stats = append(stats, ClassStats{
+			Name: c.Name, Pending: pending, Running: bound.Running, Limit: bound.Limit,
+			Calls: RateStats(rates[0]), Cost: RateStats(rates[1]), Next: e.clock.Wall(e.scheduler.NextTokens(class, now)),
+		})
 	}
 	return stats
 }
@@ -104,15 +103,15 @@ func (c Control) Stats() Stats {
 		Cancelled:      e.outcomes[StatusCancelled.bit()],
 		Refused:        e.outcomes[StatusRefused.bit()],
 		Dropped:        e.outcomes[StatusDropped.bit()],
-		Pending:        e.scheduler.pending() + e.intake.arrived.n,
-		Running:        e.running.n,
-		Suspended:      e.suspended.n + e.scheduler.backs,
+		Pending:        e.scheduler.Pending() + e.intake.arrived.Len(),
+		Running:        e.running.Len(),
+		Suspended:      e.suspended.Len() + e.scheduler.Wanting(),
 		Rejected:       e.intake.rejected,
 		Overflow:       e.overflow,
 		Limit:          e.limit,
 		Stuck:          e.stuck.n,
-		Tracked:        e.window.len(),
-		Pinned:         e.window.pinned,
+		Tracked:        e.window.Len(),
+		Pinned:         e.window.Pinned(),
 		Forced:         e.forced,
 		SignalsDropped: e.scope.Engine().Dropped(),
 		Panics:         e.scope.Engine().Panics().Load(),
@@ -130,7 +129,7 @@ func (e *engine) laneStats() (stats []LaneStats) {
 		for class := range e.classes {
 			pending += e.pendingIn(i, class)
 		}
-		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.lanes[i].running, l.Limit, l.Depth})
+		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.Lane(uint8(i)).Running, l.Limit, l.Depth})
 	}
 	return stats
 }
@@ -166,7 +165,7 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 		n := 0
 		for o := range e.walk(q.After, q.NewestFirst) {
 			e.mu.Lock()
-			if e.index.get(o.owner.ID) != o || !q.selects(o) {
+			if e.index.Get(o.owner.ID) != o || !q.selects(o) {
 				e.mu.Unlock()
 				continue
 			}
@@ -189,26 +188,26 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 	return func(yield func(*Operation) bool) {
 		e.lockFresh()
-		from, to := after+1, e.index.newest
+		from, to := after+1, e.index.Newest()
 		if back {
 			from, to = 1, min(to, after-1) // after 0: all operations
 		}
 		for {
-			p, found := e.index.some(from, to, back)
+			p, found := e.index.Some(from, to, back)
 			e.mu.Unlock()
 			if !found {
 				return
 			}
-			for i := range p.operations {
+			for i := range p.Values {
 				if back {
-					i = idBlock - 1 - i
+					i = window.Block - 1 - i
 				}
-				if o := p.operations[i]; o != nil && from <= o.owner.ID && o.owner.ID <= to && !yield(o) {
+				if o := p.Values[i]; o != nil && from <= o.owner.ID && o.owner.ID <= to && !yield(o) {
 					return
 				}
 			}
-			if from = p.first + idBlock; back {
-				from, to = 1, p.first-1
+			if from = p.First + window.Block; back {
+				from, to = 1, p.First-1
 			}
 			e.mu.Lock()
 		}
@@ -223,15 +222,15 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	e := c.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
-	o := e.index.get(id)
-	if o == nil || !e.window.pin(o, e.opts.MaxTracked) {
+	o := e.index.Get(id)
+	if o == nil || !e.window.Pin(&o.sched, e.opts.MaxTracked) {
 		return func() {}, false
 	}
 	pinned := true
 	return func() {
 		e.mu.Lock()
 		defer e.unlock()
-		if pinned && e.index.get(id) == o && e.window.unpin(o) {
+		if pinned && e.index.Get(id) == o && e.window.Unpin(&o.sched) {
 			e.forget(o, e.clock.Now())
 		}
 		pinned = false
@@ -245,12 +244,12 @@ func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()
 	defer e.unlock()
-	o := e.index.get(id)
+	o := e.index.Get(id)
 	if o == nil || o.status()&StatusFinished == 0 {
 		return false
 	}
-	e.window.remove(o)
 	e.forget(o, e.clock.Now())
+	e.window.Remove(&o.sched)
 	return true
 }
 
@@ -307,10 +306,19 @@ func (c Control) Count(pattern string) int {
 	e.lockFresh()
 	if !e.tabulated {
 		e.tabulated = true
-		e.scope.Engine().Tabulate(e.index.owners)
+		e.scope.Engine().Tabulate(e.indexed)
 	}
 	e.mu.Unlock()
 	return e.scope.Count(pattern)
+}
+
+// indexed yields the owners of all operations of the index. mu is held.
+func (e *engine) indexed(yield func(*Owner) bool) {
+	for _, o := range e.index.From(1) {
+		if !yield(&o.owner) {
+			return
+		}
+	}
 }
 
 // Sense yields the signals of the operations in the window that q selects, in the order

@@ -123,10 +123,8 @@ func (c Control) SetClass(class Class) error {
 		return err
 	}
 	b, now := &e.scheduler, e.clock.Now()
-	was := b.classes[i].rates
 	e.classes[i].Class = changed
-	b.setClass(i, now, &changed)
-	if b.classes[i].rates == nil && was != nil && was.throttled {
+	if b.SetClass(uint8(i), changed.limits(), now) {
 		e.tellClass(uint8(i))
 	}
 	e.limitTrials(now)

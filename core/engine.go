@@ -18,6 +18,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 
 	"github.com/ephemeralgo/ephemeral/core/durations"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next, watches
@@ -69,10 +71,10 @@ type engine struct {
 	_ spin.CacheLine
 
 	mu           sync.Mutex
-	running      opList // have a slot
-	suspended    opList // operations that have given up their slots while they wait
-	lent         int    // how many of the suspended operations count against maxSuspended
-	waits        uint64 // number of the newest wait for an operation of this engine
+	running      sched.List // have a slot
+	suspended    sched.List // operations that have given up their slots while they wait
+	lent         int        // how many of the suspended operations count against maxSuspended
+	waits        uint64     // number of the newest wait for an operation of this engine
 	limit        int
 	paused       bool
 	closing      bool
@@ -81,11 +83,11 @@ type engine struct {
 	finalizing   int    // operations for which OnFinalized is being called
 	telling      int    // ended operations for which OnDone is being called
 	overflow     uint64 // operations that were accepted without room
-	scheduler    board
+	scheduler    sched.Board
 	queues       []waitingRoom  // index: the number of the room in the intake
 	only         [1]waitingRoom // the array behind queues if there is one queue
-	window       window
-	index        index
+	window       window.Window
+	index        window.Index[OperationID, Operation]
 	echoes       echoes
 	outcomes     [len(statusNames)]uint64   // how many operations ended with each status
 	awaited      map[*Operation][]*bodyWait // see list
@@ -134,7 +136,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		sink:      sink,
 		opts:      opts,
 		closed:    make(chan struct{}),
-		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
+		window:    window.New(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:     opts.MaxConcurrency,
 		stuck:     newStuckWatch(&opts),
@@ -146,7 +148,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
 	classes := append(make([]Class, 1), opts.Classes...)
-	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.Now())
+	e.scheduler = sched.New(boardOf(&opts, lanes, classes, keyed), e.clock.Now())
 	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	work := e.work
@@ -196,6 +198,21 @@ func (e *engine) made() *engine {
 	return e
 }
 
+// boardOf says what the scheduler is to be like.
+func boardOf(opts *Options, lanes []Lane, classes []Class, keyed bool) sched.Config {
+	c := sched.Config{Ageing: int64(opts.Ageing), Simple: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
+	if keyed {
+		c.PerKey, c.KeyRate, c.KeyCostRate = opts.MaxPerKey, opts.KeyRate, opts.KeyCostRate
+	}
+	for _, l := range lanes {
+		c.Lanes = append(c.Lanes, l.Limit)
+	}
+	for i := range classes {
+		c.Classes = append(c.Classes, classes[i].limits())
+	}
+	return c
+}
+
 // laneState is what the engine knows about a lane.
 type laneState struct {
 	Lane // resolved
@@ -211,27 +228,23 @@ type classState struct {
 
 // started lists the operations that have started and not ended. mu is held.
 func (e *engine) started() []*Operation {
-	started := e.suspended.appendTo(e.running.appendTo(nil))
-	for i := range e.scheduler.lanes {
-		started = e.scheduler.lanes[i].back.appendTo(started)
-	}
-	return started
+	return operationsOf(e.scheduler.AppendWanting(e.suspended.AppendTo(e.running.AppendTo(nil))))
 }
 
 // alive is the number of operations that have started and not ended. mu is held.
-func (e *engine) alive() int { return e.running.n + e.suspended.n + e.scheduler.backs }
+func (e *engine) alive() int { return e.running.Len() + e.suspended.Len() + e.scheduler.Wanting() }
 
 // unfinished is the number of operations whose waiters have not been answered. mu is held.
 func (e *engine) unfinished() int {
 	e.collect()
-	return e.alive() + e.telling + e.scheduler.pending()
+	return e.alive() + e.telling + e.scheduler.Pending()
 }
 
 // find returns an operation that is pending, running or in the window.
 func (e *engine) find(id OperationID) *Operation {
 	e.lockFresh()
 	defer e.mu.Unlock()
-	return e.index.get(id)
+	return e.index.Get(id)
 }
 
 // lockFresh locks the engine, moves accepted operations to the scheduler, and evicts
@@ -239,12 +252,12 @@ func (e *engine) find(id OperationID) *Operation {
 func (e *engine) lockFresh() {
 	e.made().mu.Lock()
 	e.collect()
-	oldest, ok := e.window.oldest()
-	if !ok || e.window.maxAge == 0 {
+	oldest, ok := e.window.Oldest()
+	if !ok || e.opts.MaxAge == 0 {
 		return
 	}
 	now := e.clock.Now()
-	if oldest > now-e.window.maxAge {
+	if oldest > now-int64(e.opts.MaxAge) {
 		return
 	}
 	e.sweep(now)

@@ -20,7 +20,7 @@ func (e *engine) cancelAll(status Status, g *group, cause error) {
 // cancelLocked is cancelAll with mu held.
 func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
-	alive := append(e.scheduler.all(), e.started()...)
+	alive := append(operationsOf(e.scheduler.All()), e.started()...)
 	slices.SortFunc(alive, byID) // first come those that wait for room
 	for _, o := range alive {
 		switch {
@@ -76,8 +76,8 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 			}
 		}
 	}
+	s.Pins = e.window.Pins(&o.sched)
 	if d := o.rare.Load(); d != nil {
-		s.Pins = d.pins
 		s.Values = maps.Clone(d.values)
 	}
 	s.Key, s.Signals = e.scope.Engine().Look(&o.owner)
@@ -106,7 +106,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	if status == StatusSucceeded {
 		o.body.discard()
 	}
-	e.window.add(o)
+	e.window.Add(&o.sched)
 	e.sweep(now)
 }
 
@@ -133,18 +133,19 @@ func (e *engine) answer(o *Operation) {
 
 // sweep evicts operations that are too old for the window, or too many. mu is held.
 func (e *engine) sweep(now int64) {
-	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
-		e.forget(o, now)
+	for item := e.window.Evict(now); item != nil; item = e.window.Evict(now) {
+		e.forget(operationOf(item), now)
 	}
-	if e.window.maxAge == 0 || e.sweeper.Armed {
+	maxAge := int64(e.opts.MaxAge)
+	if maxAge == 0 || e.sweeper.Armed {
 		return
 	}
-	if oldest, ok := e.window.oldest(); ok {
+	if oldest, ok := e.window.Oldest(); ok {
 		// Reading sweeps as well. So if nobody waits for a signal to go, a busy window is swept a
 		// few dozen times per MaxAge, not once per operation.
-		at := clock.Later(oldest, e.window.maxAge)
+		at := clock.Later(oldest, maxAge)
 		if !e.ruled {
-			at = max(at, clock.Later(e.sweeper.Last, e.window.maxAge/64))
+			at = max(at, clock.Later(e.sweeper.Last, maxAge/64))
 		}
 		e.sweeper.Set(e.clock, at, e.tidy)
 	}
@@ -161,7 +162,7 @@ func (e *engine) tidy() {
 
 // forget drops an operation that has left the window. mu is held.
 func (e *engine) forget(o *Operation, now int64) {
-	e.index.remove(o)
+	e.index.Remove(o.owner.ID)
 	if o.status() != StatusSucceeded {
 		o.body.discard() // the item was visible until now
 	}
@@ -186,12 +187,12 @@ func (e *engine) forget(o *Operation, now int64) {
 
 // withdraw ends a pending operation that will not run. mu is held.
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
-	e.scheduler.remove(o, now)
+	e.scheduler.Remove(&o.sched, now)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
 	// The next item of its key may be able to start now. And the next item behind a deferred one
 	// may be refused by its class.
-	if o.sched.Class > 0 || e.scheduler.rated != nil || e.partRuled {
+	if o.sched.Class > 0 || e.scheduler.RatesKeys() || e.partRuled {
 		e.wakeLocked()
 	}
 }
@@ -202,9 +203,9 @@ func (e *engine) finalize(now int64) {
 	e.stuckAlarm.Stop()
 	e.sweeper.Stop()
 	e.finalized = true
-	for o := e.window.any(); o != nil; o = e.window.any() {
-		e.window.remove(o)
-		e.forget(o, now)
+	for item := e.window.Any(); item != nil; item = e.window.Any() {
+		e.forget(operationOf(item), now)
+		e.window.Remove(item)
 	}
 	e.endClose()
 }
@@ -214,16 +215,17 @@ func (e *engine) finalize(now int64) {
 func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.Now()
 	e.mu.Lock()
-	if e.scheduler.only == nil { // what has come before the end of o comes before what that lets start
+	if !e.scheduler.Simple() { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
 	e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
-	if o.status() == StatusSuspended {
+	suspended := o.status() == StatusSuspended
+	if suspended {
 		e.abandonWaits(o)
 	} else {
-		e.running.remove(o)
+		e.running.Remove(&o.sched)
 	}
-	e.scheduler.finish(o, now)
+	e.scheduler.Finish(&o.sched, suspended, now)
 	if e.times != nil {
 		e.countTimes(o, now)
 	}
@@ -293,7 +295,7 @@ func (e *engine) cancelByID(id OperationID, cause error) bool {
 	e.mu.Lock()
 	defer e.unlock()
 	e.collect()
-	o := e.index.get(id)
+	o := e.index.Get(id)
 	if o == nil || o.status()&StatusAlive == 0 {
 		return false
 	}

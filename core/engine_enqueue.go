@@ -83,13 +83,13 @@ func (e *engine) tracePending(o *Operation) {
 		why = "all slots are taken"
 	case e.ruled && e.defers(o.sched.Lane, o.sched.Class):
 		why = "a signal defers it"
-	case o.sched.turn != nil && o.sched.turn.key.running >= e.opts.MaxPerKey:
+	case !e.scheduler.KeyFits(&o.sched):
 		why = "its key is busy"
-	case e.nextTokens(o.sched.Class) > e.clock.Now():
+	case e.scheduler.NextTokens(o.sched.Class, e.clock.Now()) > 0:
 		why = "its class has no tokens"
-	case !e.scheduler.fits(o):
+	case !e.scheduler.Fits(&o.sched):
 		why = "its lane or its class is full"
-	case e.scheduler.n > 1:
+	case e.scheduler.Len() > 1:
 		why = "other operations go first"
 	}
 	if why != "" {
@@ -189,7 +189,7 @@ func (e *engine) turnAway(now int64) (some bool) {
 	}
 	e.collect()
 	e.sweep(now) // when operations leave the window, their signals leave too
-	waiting := e.scheduler.all()
+	waiting := operationsOf(e.scheduler.All())
 	slices.SortFunc(waiting, byID) // first come those that wait for room, so that none is accepted when the others go
 	for _, o := range waiting {
 		if e.paused && o.sched.Flags&roomless == 0 || !e.refuses(o.sched.Lane, o.sched.Class) {
@@ -248,17 +248,13 @@ func (e *engine) squeeze(o *Operation) error {
 func (e *engine) oldest(lane, class uint8) *Operation {
 	e.collect()
 	q := &e.queues[e.intake.place(lane, class)]
-	from := max(1, q.oldest)
-	at, _ := e.index.find(from)
-	for _, p := range e.index.pages[at:] {
-		for i := max(from, p.first) - p.first; i < idBlock; i++ {
-			if o := p.operations[i]; o != nil && o.sched.Lane == lane && o.sched.Class == class && o.status() == StatusPending {
-				q.oldest = o.owner.ID
-				return o
-			}
+	for id, o := range e.index.From(max(1, q.oldest)) {
+		if o.sched.Lane == lane && o.sched.Class == class && o.status() == StatusPending {
+			q.oldest = id
+			return o
 		}
 	}
-	q.oldest = e.index.newest + 1
+	q.oldest = e.index.Newest() + 1
 	return nil
 }
 
@@ -315,7 +311,7 @@ func (e *engine) waitForRoom(o *Operation) {
 	q := &e.queues[e.intake.place(o.sched.Lane, o.sched.Class)]
 	q.n++
 	*q.waiters.Push() = o
-	e.scheduler.push(o)
+	e.scheduler.Push(&o.sched, o.owner.Key)
 }
 
 // giveUpRoom gives up a wait for room. It returns false if the wait has ended already. mu is held.
@@ -323,7 +319,7 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 	if o.sched.Flags&roomless == 0 {
 		return false
 	}
-	e.scheduler.remove(o, e.clock.Now())
+	e.scheduler.Remove(&o.sched, e.clock.Now())
 	e.endRoomWait(o)
 	return true
 }
@@ -379,10 +375,10 @@ func (e *engine) letIn(place int) {
 func (e *engine) admit(o *Operation) bool {
 	in := &e.intake
 	in.mu.Lock()
-	first := in.arrived.n == 0
+	first := in.arrived.Len() == 0
 	if first {
 		in.number(o)
-		e.index.put(o)
+		e.index.Put(o.owner.ID, o)
 	}
 	in.mu.Unlock()
 	if !first { // no other arrival may come between
@@ -398,10 +394,8 @@ func (e *engine) closeIntake() (first bool) {
 	first = !e.intake.closed
 	e.intake.closed = true
 	e.intake.mu.Unlock()
-	if e.scheduler.waiting > 0 {
-		for _, o := range e.scheduler.all() {
-			e.giveUpRoom(o)
-		}
+	for _, o := range operationsOf(e.scheduler.All()) {
+		e.giveUpRoom(o)
 	}
 	return first
 }
@@ -424,7 +418,7 @@ func (e *engine) seePending() {
 }
 
 func (e *engine) seeMark(w *hook.Watermark) {
-	if w.See(e.scheduler.pending()) {
+	if w.See(e.scheduler.Pending()) {
 		e.out.after.Tell(w)
 	}
 }

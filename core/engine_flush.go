@@ -29,7 +29,7 @@ func (f *flush) ended(o *Operation) (over bool) {
 // held.
 func (e *engine) startFlush() *flush {
 	left := e.unfinished() // collects
-	newest := e.index.newest
+	newest := e.index.Newest()
 	return e.expect(left, func(o *Operation) bool { return o.owner.ID <= newest })
 }
 

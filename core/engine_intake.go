@@ -5,7 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 	"github.com/ephemeralgo/ephemeral/core/internal/spin"
+	"github.com/ephemeralgo/ephemeral/core/internal/window"
 )
 
 // intake is where producers put operations. It has a small lock, so that producers
@@ -23,7 +25,7 @@ type intake struct {
 	_ spin.CacheLine
 
 	mu       sync.Mutex
-	arrived  opList
+	arrived  sched.List
 	id       OperationID // id of the newest operation
 	lastID   OperationID // last id of its block of ids
 	closed   bool
@@ -67,7 +69,7 @@ var operationIDs atomic.Uint64
 // accept takes an operation in. mu is held.
 func (in *intake) accept(o *Operation) {
 	in.number(o)
-	in.arrived.push(o)
+	in.arrived.Push(&o.sched)
 	if !in.fresh.Load() {
 		in.fresh.Store(true)
 	}
@@ -76,8 +78,8 @@ func (in *intake) accept(o *Operation) {
 // number gives an accepted operation its id and counts it. mu is held.
 func (in *intake) number(o *Operation) {
 	if in.id == in.lastID {
-		in.lastID = OperationID(operationIDs.Add(idBlock))
-		in.id = in.lastID - idBlock
+		in.lastID = OperationID(operationIDs.Add(window.Block))
+		in.id = in.lastID - window.Block
 	}
 	in.id++
 	o.owner.ID = in.id

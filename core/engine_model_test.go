@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
 )
 
 // The engine beside a simple model of it, made of slices on one goroutine. Both get the same random calls. After
@@ -133,7 +134,7 @@ type modelDriver struct {
 	// The model.
 	limit                                          int
 	paused, completed, closing, closed             bool
-	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
+	board                                          *schedtest.BoardModel[*modelOp] // what is pending and what runs
 	tracked, failures, aside                       []*modelOp
 	shouldStart                                    []*modelOp // operations that the model has started operations that the model has started since the last look
 	all                                            []*modelOp // accepted
@@ -310,7 +311,7 @@ func (d *modelDriver) shape(pick func(...int) int) {
 		}
 	}
 	d.classLimits = slices.Clone(classes)
-	d.board = core.NewBoardModel[*modelOp](limits, classes, perKey, int64(max(0, ageing))*int64(time.Second))
+	d.board = schedtest.NewBoardModel[*modelOp](limits, classes, perKey, int64(max(0, ageing))*int64(time.Second))
 	for i, c := range d.opts.Classes {
 		d.board.SetRates(1+i, time.Now().UnixNano(), c.Rate, c.CostRate)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // collect moves arrived operations to the scheduler. mu is held.
@@ -15,43 +16,43 @@ func (e *engine) collect() {
 	}
 	in.mu.Lock()
 	arrived := in.arrived
-	in.arrived = opList{}
+	in.arrived = sched.List{}
 	in.fresh.Store(false)
 	e.refresh()
 	in.mu.Unlock()
-	for o := arrived.head; o != nil; {
-		next := o.sched.next
-		e.index.put(o)
-		e.scheduler.push(o)
-		o = next
+	for item := arrived.First(); item != nil; {
+		o, next := operationOf(item), item.Next()
+		e.index.Put(o.owner.ID, o)
+		e.scheduler.Push(item, o.owner.Key)
+		item = next
 	}
 }
 
 // next takes the operation that is to start now, or nil. Blocked says that pending
 // operations wait for an event, and arrivals do not help. mu is held.
 func (e *engine) next(now int64) (o *Operation, blocked bool) {
-	var barred *bars // by DeferOn
+	var barred *sched.Bars // by DeferOn
 	for {
 		if e.stopped() {
 			e.grant()
 			return nil, true
 		}
-		if e.scheduler.only == nil { // what has just arrived may go before all others
+		if !e.scheduler.Simple() { // what has just arrived may go before all others
 			e.collect()
 		}
 		o = e.ask(now, barred)
 		if o == nil || o.sched.Flags&roomless != 0 { // arrived operations go before an operation without room
 			e.collect()
 			if o = e.ask(now, barred); o == nil {
-				if e.scheduler.backs > 0 {
-					e.giveBack(now, maxLanes)
+				if e.scheduler.Wanting() > 0 {
+					e.giveBack(now, sched.MaxLanes)
 				}
 				// A rule for all holds up arrivals as well; one for a lane or a class may not.
 				// Keys with rates take their places as they arrive.
-				return nil, barred != nil && !e.partRuled && e.scheduler.rated == nil
+				return nil, barred != nil && !e.partRuled && !e.scheduler.RatesKeys()
 			}
 		}
-		if e.scheduler.backs > 0 && e.giveBack(now, o.sched.Lane) {
+		if e.scheduler.Wanting() > 0 && e.giveBack(now, o.sched.Lane) {
 			continue
 		}
 		var refused error
@@ -63,7 +64,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			}
 			if refused == nil && e.defers(o.sched.Lane, o.sched.Class) {
 				if barred == nil {
-					barred = new(bars)
+					barred = new(sched.Bars)
 				}
 				if o, overdue = e.undeferred(o, barred, now); o == nil {
 					continue
@@ -85,7 +86,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			o.sched.Flags |= forced
 			e.forced++
 		}
-		if e.scheduler.start(o, now) {
+		if e.scheduler.Start(&o.sched, now) {
 			e.tellClass(o.sched.Class)
 		}
 		e.leaveQueue(o)
@@ -94,79 +95,40 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 }
 
 // ask returns what is to start next as far as the scheduler knows. mu is held.
-func (e *engine) ask(now int64, barred *bars) *Operation {
-	if barred == nil && e.scheduler.only != nil {
-		return e.scheduler.only.head
+func (e *engine) ask(now int64, barred *sched.Bars) *Operation {
+	if barred == nil && e.scheduler.Simple() {
+		return operationOf(e.scheduler.Next(now, nil))
 	}
 	return e.askBoard(now, barred)
 }
 
 // askBoard is ask with lanes, keys or classes. It sets the alarm for what waits for tokens:
 // nobody else would look again when they come. mu is held.
-func (e *engine) askBoard(now int64, barred *bars) *Operation {
-	b := &e.scheduler
+func (e *engine) askBoard(now int64, barred *sched.Bars) *Operation {
 	if e.tries {
 		e.limitTrials(now)
 	}
-	b.advance(now)
-	o := b.next(now, barred)
-	if o == nil {
-		e.awaitTokens()
-		for i := 1; i < len(b.classes); i++ {
-			e.noteThrottled(uint8(i), b.asked.dry)
+	item := e.scheduler.Next(now, barred)
+	if item == nil {
+		if at := e.scheduler.Soonest(); at != clock.Never {
+			e.alarm.Set(e.clock, at, e.wake)
+		}
+		for class := 1; class < len(e.classes); class++ {
+			if e.scheduler.Throttle(uint8(class)) {
+				e.tellClass(uint8(class))
+			}
 		}
 	}
-	return o
-}
-
-// awaitTokens sets the alarm for operations that lacked tokens when the scheduler was last
-// asked. mu is held.
-func (e *engine) awaitTokens() {
-	at := e.scheduler.asked.soonest
-	if keys := e.scheduler.rated; keys != nil {
-		at = min(at, keys.nextSweep())
-	}
-	if at != clock.Never {
-		e.alarm.Set(e.clock, at, e.wake)
-	}
-}
-
-// noteThrottled records that a class is throttled if it is in dry, and that it no longer is
-// if no item of it waits. mu is held.
-func (e *engine) noteThrottled(class uint8, dry classSet) {
-	c := &e.scheduler.classes[class]
-	lacks := dry&setOf(class) != 0
-	if c.rates == nil || c.rates.throttled && c.n > 0 || c.rates.throttled == lacks {
-		return
-	}
-	c.rates.throttled = lacks
-	e.tellClass(class)
+	return operationOf(item)
 }
 
 // tellClass makes a signal say whether a class is throttled. mu is held.
 func (e *engine) tellClass(class uint8) {
-	c := &e.scheduler.classes[class]
 	told := classTold{Free, ClassChange{Coordinator: e.name, Class: e.classes[class].Name}}
-	if c.rates != nil && c.rates.throttled {
-		told.kind, told.change.Next = Throttled, e.clock.Wall(e.nextTokens(class))
+	if e.scheduler.Throttled(class) {
+		told.kind, told.change.Next = Throttled, e.clock.Wall(e.scheduler.NextTokens(class, e.clock.Now()))
 	}
 	e.out.classes = append(e.out.classes, told)
-}
-
-// nextTokens returns when the next operation of a class has its tokens, or 0 if it does not
-// wait for tokens. mu is held.
-func (e *engine) nextTokens(class uint8) int64 {
-	b := &e.scheduler
-	c, now := &b.classes[class], e.clock.Now()
-	for i := range b.lanes {
-		if o := b.lanes[i].lines[class].head; o != nil && c.rates != nil {
-			if due := c.rates.due(&c.rates.buckets, o.takes(), o.asOf(now)); due > now {
-				return due
-			}
-			return 0
-		}
-	}
-	return 0
 }
 
 // limitTrials sets the limits of classes with TrialOn, and sets the alarm for the end of a trial. mu is
@@ -186,7 +148,7 @@ func (e *engine) limitTrials(now int64) {
 				e.alarm.Set(e.clock, v.expires, e.wake)
 			}
 		}
-		e.scheduler.classes[i].limit = limit
+		e.scheduler.SetLimit(uint8(i), limit)
 	}
 }
 
@@ -194,7 +156,7 @@ func (e *engine) limitTrials(now int64) {
 func (e *engine) stopped() bool { return e.full() || e.paused || e.closing }
 
 // full reports whether there is no slot for pending operations. mu is held.
-func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
+func (e *engine) full() bool { return e.running.Len()+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
@@ -269,25 +231,25 @@ func (e *engine) defers(lane, class uint8) bool {
 // the earliest operation of the lane, and overdue is true. If only the class was deferred for so
 // long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
 // lane, or the class in the lane, and returns nil. mu is held.
-func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation, overdue bool) {
+func (e *engine) undeferred(o *Operation, barred *sched.Bars, now int64) (_ *Operation, overdue bool) {
 	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
 	lane := o.sched.Lane
-	first := e.scheduler.earliest(o, false)
+	first := operationOf(e.scheduler.Earliest(&o.sched, false))
 	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {
 		switch e.deferred(r, first, now, resumed) {
 		case deferred:
-			barred.lanes = barred.lanes.with(lane)
+			barred.Lane(lane)
 			return nil, false
 		case deferredTooLong:
 			overdue = true
 		}
 	}
 	if !overdue {
-		first = e.scheduler.earliest(o, true)
+		first = operationOf(e.scheduler.Earliest(&o.sched, true))
 	}
 	switch e.deferred(&e.classes[first.sched.Class].rule, first, now, resumed) {
 	case deferred:
-		barred.bar(lane, first.sched.Class, len(e.lanes))
+		barred.Class(lane, first.sched.Class)
 		return nil, false
 	case deferredTooLong:
 		return first, true
@@ -316,7 +278,7 @@ func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) defe
 	case due <= now:
 		return deferredTooLong
 	}
-	if wakeAt := min(v.expires, due, e.scheduler.asked.soonest); wakeAt != clock.Never {
+	if wakeAt := min(v.expires, due, e.scheduler.Soonest()); wakeAt != clock.Never {
 		e.alarm.Set(e.clock, wakeAt, e.wake)
 	}
 	return deferred
@@ -326,7 +288,7 @@ func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) defe
 func (e *engine) begin(o *Operation, now int64) {
 	o.setStatus(StatusRunning)
 	o.started = now
-	e.running.push(o)
+	e.running.Push(&o.sched)
 	e.watch(o, runs)
 	e.grant() // o may have been the last pending operation that can start
 }
@@ -344,12 +306,12 @@ func (w *worker) next(now int64) *Operation {
 			case w.searches:
 				w.searches = false
 				e.passToken(now)
-			case e.scheduler.only == nil && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
+			case !e.scheduler.Simple() && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
 				e.wakeLocked() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
 		}
-		if e.suspended.n > 0 {
+		if e.suspended.Len() > 0 {
 			e.breakCircle(now)
 		}
 		if blocked {
@@ -411,11 +373,11 @@ func (e *engine) startable(now int64) bool {
 	if e.ask(now, nil) != nil {
 		return true
 	}
-	if e.scheduler.backs == 0 {
+	if e.scheduler.Wanting() == 0 {
 		return false
 	}
-	o, _ := e.scheduler.back(now, maxLanes)
-	return o != nil
+	item, _ := e.scheduler.Back(now, sched.MaxLanes)
+	return item != nil
 }
 
 // startAll starts all operations that can start now, each on a new worker. mu is held.

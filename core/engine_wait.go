@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // start begins a wait like w, unless the operation has ended.
@@ -89,20 +90,20 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	e.lend(d)
 	if d.giving == 1 {
 		if o.status() == StatusRunning {
-			e.running.remove(o)
-			e.scheduler.suspend(o)
+			e.running.Remove(&o.sched)
+			e.scheduler.Suspend(&o.sched)
 			o.setStatus(StatusSuspended)
 		} else { // it is resuming: the goroutine that waits for the slot goes on without a slot
 			e.unsuspend(o)
 		}
-		e.suspended.push(o)
+		e.suspended.Push(&o.sched)
 		e.watch(o, suspended)
 		e.grant()
 	}
 	if e.full() {
 		return // a resuming operation has got the slot, or MaxSuspended is reached
 	}
-	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.scheduler.backs == 0 {
+	if e.scheduler.Len() > 0 || w.number > 0 && e.running.Len()+e.scheduler.Wanting() == 0 {
 		e.wakeLocked()
 		return
 	}
@@ -139,27 +140,26 @@ func (e *engine) endWait(w *bodyWait) {
 	if e.tries {
 		e.limitTrials(e.clock.Now())
 	}
-	free := e.running.n < e.limit && e.scheduler.fits(o)
+	free := e.running.Len() < e.limit && e.scheduler.Fits(&o.sched)
 	if free && o.sched.Lane <= e.undisputed() {
-		e.regain(o)
+		e.regain(o, false)
 		return
 	}
-	e.suspended.remove(o)
+	e.suspended.Remove(&o.sched)
 	d.ready = make(chan struct{})
 	w.ready = d.ready
-	d.wanted = e.clock.Now()
 	e.watch(o, wants)
-	e.scheduler.want(o)
+	e.scheduler.Want(&o.sched, e.clock.Now())
 	if free { // pending operations of higher lanes may not be able to start
 		e.wakeLocked()
 	}
 }
 
-// regain gives an operation its slot back. mu is held.
-func (e *engine) regain(o *Operation) {
-	e.scheduler.resume(o)
+// regain gives an operation its slot back. Aged is what the scheduler has said. mu is held.
+func (e *engine) regain(o *Operation, aged bool) {
+	e.scheduler.Resume(&o.sched, aged)
 	e.unsuspend(o)
-	e.running.push(o)
+	e.running.Push(&o.sched)
 	o.setStatus(StatusRunning)
 	e.watch(o, runs)
 }
@@ -168,9 +168,9 @@ func (e *engine) regain(o *Operation) {
 func (e *engine) unsuspend(o *Operation) {
 	d := o.rare.Load()
 	if d.ready == nil {
-		e.suspended.remove(o)
+		e.suspended.Remove(&o.sched)
 	} else {
-		e.scheduler.unwant(o)
+		e.scheduler.Unwant(&o.sched)
 		e.out.close(d.ready)
 		d.ready = nil
 	}
@@ -182,7 +182,7 @@ func (e *engine) unsuspend(o *Operation) {
 // operations, next decides. So while mu is free, none of them waits for a slot that it
 // could have, unless a worker is about to call next. mu is held.
 func (e *engine) grant() {
-	if e.scheduler.backs > 0 {
+	if e.scheduler.Wanting() > 0 {
 		e.grantSome()
 	}
 }
@@ -192,18 +192,16 @@ func (e *engine) grantSome() { e.giveBack(0, e.undisputed()) }
 // giveBack gives free slots back to resuming operations, as long as such a one goes before
 // what is pending in that lane. It reports whether there was one. mu is held.
 func (e *engine) giveBack(now int64, before uint8) (given bool) {
-	if e.scheduler.backs > 0 && e.tries {
+	if e.scheduler.Wanting() > 0 && e.tries {
 		e.limitTrials(e.clock.Now())
 	}
-	for e.scheduler.backs > 0 && e.running.n < e.limit {
-		o, aged := e.scheduler.back(now, before)
-		if o == nil {
+	for e.scheduler.Wanting() > 0 && e.running.Len() < e.limit {
+		item, aged := e.scheduler.Back(now, before)
+		if item == nil {
 			break
 		}
-		if given = true; aged {
-			e.scheduler.sinceAge = 0
-		}
-		e.regain(o)
+		given = true
+		e.regain(operationOf(item), aged)
 	}
 	return given
 }
@@ -216,7 +214,7 @@ func (e *engine) undisputed() uint8 {
 		return last
 	}
 	e.collect()
-	return e.scheduler.highest()
+	return e.scheduler.Highest()
 }
 
 // lend counts an operation without its slot against MaxSuspended, until it has a slot
@@ -274,7 +272,7 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	}
 	if by != nil && by.status()&StatusAlive != 0 {
 		e.collect()
-		if o == by || o.status() == StatusPending && o.sched.turn != nil && e.keeps(by, o.sched.turn.key.text) {
+		if o == by || o.status() == StatusPending && e.keeps(by, o.sched.Key()) {
 			e.mu.Unlock()
 			return ErrWouldDeadlock
 		}
@@ -346,7 +344,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, cancel
 // keeps reports whether items of that key cannot start before the end of by. mu is
 // held.
 func (e *engine) keeps(by *Operation, key string) bool {
-	return e.opts.MaxPerKey == 1 && by.sched.turn != nil && by.sched.turn.key.text == key
+	return e.opts.MaxPerKey == 1 && key != "" && by.sched.Key() == key
 }
 
 // refuse ends a wait, unless what it is for has ended. mu is held.
@@ -399,10 +397,10 @@ func (e *engine) endWaits(list []*bodyWait) {
 // nothing runs, nothing can start even with tokens, and all suspended operations wait for operations of this
 // engine. That happens with keys. mu is held.
 func (e *engine) breakCircle(now int64) {
-	for e.suspended.n > 0 && e.running.n+e.scheduler.backs+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.stuck(now) {
+	for e.suspended.Len() > 0 && e.running.Len()+e.scheduler.Wanting()+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.Stuck(now) {
 		var newest *bodyWait
-		for o := e.suspended.head; o != nil; o = o.sched.next {
-			d := o.rare.Load()
+		for item := e.suspended.First(); item != nil; item = item.Next() {
+			d := operationOf(item).rare.Load()
 			if d.own == 0 {
 				return
 			}
@@ -413,7 +411,7 @@ func (e *engine) breakCircle(now int64) {
 			}
 		}
 		e.refuse(newest, ErrWouldDeadlock)
-		e.giveBack(now, maxLanes) // nothing else can start
+		e.giveBack(now, sched.MaxLanes) // nothing else can start
 	}
 }
 
@@ -433,11 +431,11 @@ var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no
 // wait waits for an operation by id. The operation then keeps its result.
 func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	e.lockFresh()
-	o := e.index.get(id)
+	o := e.index.Get(id)
 	if o != nil {
 		o.sched.Flags |= watched
 	}
-	newest := e.index.newest
+	newest := e.index.Newest()
 	e.mu.Unlock()
 	if o == nil {
 		return nil, e.unknown(id, newest)

@@ -247,7 +247,7 @@ func (e *engine) findStuck() {
 	}
 	raises := make([]func(), len(ids))
 	for i, id := range ids {
-		o, b := e.index.get(id), e.stuck.bodies[id]
+		o, b := e.index.Get(id), e.stuck.bodies[id]
 		raises[i] = func() {
 			Stuck.Raise(o, "", StuckOperation{b.why(), e.clock.Wall(b.stuckSince), stacks[b.goroutine]})
 		}

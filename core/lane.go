@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // A Lane is a priority of the items of one coordinator. It says which items go first, how
@@ -52,10 +54,6 @@ func (s LaneStats) LogValue() slog.Value { return StatsValue(s) }
 // String is the JSON form.
 func (s LaneStats) String() string { return StatsString(s) }
 
-// maxLanes is how many lanes a coordinator can have, and how many classes: a laneSet has a
-// bit for each lane.
-const maxLanes = 64
-
 // ParseLanes reads lanes from text such as "hot:4, normal, slow:2": names, highest lane
 // first, separated by commas. A colon and a limit may follow a name. Blanks around names
 // and limits do not matter.
@@ -63,7 +61,7 @@ const maxLanes = 64
 //ephemeral:defines lane {spec}
 func ParseLanes(spec string) ([]Lane, error) {
 	where := strconv.Quote(spec)
-	if n := 1 + strings.Count(spec, ","); n > maxLanes {
+	if n := 1 + strings.Count(spec, ","); n > sched.MaxLanes {
 		return nil, tooMany(n, where)
 	}
 	var (
@@ -90,7 +88,7 @@ func ParseLanes(spec string) ([]Lane, error) {
 }
 
 func tooMany(n int, where string) error {
-	return fmt.Errorf("core: %s has %d entries, but there can be %d", where, n, maxLanes)
+	return fmt.Errorf("core: %s has %d entries, but there can be %d", where, n, sched.MaxLanes)
 }
 
 // bounded is a [Lane] or a [Class].
@@ -108,7 +106,7 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	wrong := func(i int, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("core: %s %d of %s: %s", kind, i+1, where, fmt.Sprintf(format, args...)))
 	}
-	if len(list) > maxLanes {
+	if len(list) > sched.MaxLanes {
 		return []error{tooMany(len(list), where)}
 	}
 	places := make(map[string]int, len(list))
@@ -144,42 +142,4 @@ func find[N bounded](list []N, name string, unknown error, coordinator string) (
 		return i, fmt.Errorf("%w: %q, as %s has none", unknown, name, coordinator)
 	}
 	return i, fmt.Errorf("%w: %q is none of %q", unknown, name, names)
-}
-
-// laneSet is a set of lanes, by number.
-type laneSet uint64
-
-func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
-
-func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
-
-// classSet is a set of classes, by number. The class 0, of operations without a class, is
-// in no set.
-type classSet uint64
-
-func setOf(class uint8) classSet { return 1 << (class - 1) }
-
-// bars are the lanes, and the classes in a lane, whose operations may not start for now. Nil
-// bars nothing.
-type bars struct {
-	lanes   laneSet
-	classes []classSet // by lane
-}
-
-func (s *bars) has(lane int) bool { return s != nil && s.lanes.has(uint8(lane)) }
-
-// in returns the classes that are barred in a lane that is not barred as a whole.
-func (s *bars) in(lane int) classSet {
-	if s == nil || s.classes == nil {
-		return 0
-	}
-	return s.classes[lane]
-}
-
-// bar adds a class in a lane.
-func (s *bars) bar(lane, class uint8, lanes int) {
-	if s.classes == nil {
-		s.classes = make([]classSet, lanes)
-	}
-	s.classes[lane] |= setOf(class)
 }

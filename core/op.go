@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+	"unsafe"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
 // An Operation is one item and one run of the body for it. The body gets it from its
@@ -16,7 +19,7 @@ import (
 // called from anywhere. The methods also do nothing after the operation has left the
 // window.
 type Operation struct {
-	sched item // guarded by engine.mu; the first field: see operationOf
+	sched sched.Item // guarded by engine.mu; the first field: see operationOf
 
 	owner  Owner // its signals; the key is guarded by Sink.mu
 	engine *engine
@@ -31,31 +34,21 @@ type Operation struct {
 	rare atomic.Pointer[details] // what few operations need; changed with engine.mu held
 }
 
-// An item is what the scheduler and the window know of an operation.
-type item struct {
-	next, prev *Operation // neighbours in the list it is in
-	Enqueued   int64
-	Value      int64  // what it costs, in tokens; after its end, when it ended
-	turn       *turn  // with a key, while it is pending, running or suspended: see board
-	number     uint32 // with lanes, keys or classes: its place in the order of its lane
-	State      uint8  // a Status
-	Flags      marks
-	Lane       uint8
-	Class      uint8 // 0: none
+// operationOf returns the operation that an item is the first field of, or nil.
+func operationOf(item *sched.Item) *Operation { return (*Operation)(unsafe.Pointer(item)) }
+
+// operationsOf returns the operations of items.
+func operationsOf(items []*sched.Item) []*Operation {
+	operations := make([]*Operation, len(items))
+	for i, item := range items {
+		operations[i] = operationOf(item)
+	}
+	return operations
 }
 
 func (o *Operation) status() Status { return Status(o.sched.State) }
 
 func (o *Operation) setStatus(s Status) { o.sched.State = uint8(s) }
-
-// cost is what the operation costs, in tokens. It has not ended.
-func (o *Operation) cost() int64 { return o.sched.Value }
-
-// takes is what an operation takes when it starts.
-func (o *Operation) takes() tokens { return tokens{1, o.cost()} }
-
-// asOf is the time from which tokens that come are for o: o could have started with them.
-func (o *Operation) asOf(now int64) int64 { return max(now-maxLate, o.sched.Enqueued) }
 
 // body is the item and the function to run; implemented by task.
 type body interface {
@@ -66,26 +59,25 @@ type body interface {
 }
 
 // marks are flags of the engine about an operation.
-type marks uint8
+type marks = sched.Flags
+
+const roomless = sched.Roomless // has not been accepted: its Enqueue waits for room
 
 const (
-	watched    marks = 1 << iota // some code waits for its end, or will ask for its result
+	watched    marks = 2 << iota // some code waits for its end, or will ask for its result
 	forced                       // started in spite of a deferral
-	aside                        // moved aside by the window because it is pinned
 	holding                      // may have held facts
 	awaitedOwn                   // an operation of the same engine waits for its end, or has waited
 	untold                       // has ended, and OnDone is being called
 	grouped                      // belongs to a Group
-	roomless                     // has not been accepted: its Enqueue waits for room
 )
 
-// details are made for an operation that has a real context, has stored something, has waited, or
-// was pinned. Guarded by engine.mu, but for the context.
+// details are made for an operation that has a real context, has stored something, or has waited.
+// Guarded by engine.mu, but for the context.
 type details struct {
 	context atomic.Pointer[cancellation] // the real context; nil: none; see asked and ended
 	real    cancellation                 // the memory of a real context
 	values  map[string]any
-	pins    int
 	cause   error // cause of its cancellation, if it was cancelled while running
 	*suspension
 }
@@ -123,99 +115,10 @@ func (o *Operation) cause() error {
 	return nil
 }
 
-func (o *Operation) pinned() bool {
-	d := o.rare.Load()
-	return d != nil && d.pins > 0
-}
-
 // cancellation is the real context behind an operationContext.
 type cancellation struct {
 	context.Context
 	cancel context.CancelCauseFunc
-}
-
-// opList is a list that links the operations themselves. So an operation is in one list at
-// a time.
-type opList struct {
-	head, tail *Operation
-	n          int
-}
-
-func (l *opList) push(o *Operation) { l.insert(o, nil) }
-
-// insert puts o before another operation, or, if that is nil, at the end.
-func (l *opList) insert(o, before *Operation) {
-	last := l.tail
-	if before != nil {
-		last = before.sched.prev
-	}
-	l.link(last, o)
-	l.link(o, before)
-	l.n++
-}
-
-func (l *opList) remove(o *Operation) {
-	l.link(o.sched.prev, o.sched.next)
-	o.sched.prev, o.sched.next = nil, nil
-	l.n--
-}
-
-// link makes neighbours of two operations; nil stands for the end of the list.
-func (l *opList) link(o, next *Operation) {
-	if o == nil {
-		l.head = next
-	} else {
-		o.sched.next = next
-	}
-	if next == nil {
-		l.tail = o
-	} else {
-		next.sched.prev = o
-	}
-}
-
-func (l *opList) appendTo(all []*Operation) []*Operation {
-	for o := l.head; o != nil; o = o.sched.next {
-		all = append(all, o)
-	}
-	return all
-}
-
-// line is a list in which the operations that wait for room come last.
-type line struct {
-	opList
-	waits *Operation // the first that waits for room, or nil
-}
-
-func (l *line) push(o *Operation) {
-	switch {
-	case o.sched.Flags&roomless == 0:
-		l.insert(o, l.waits)
-		return
-	case l.waits == nil:
-		l.waits = o
-	}
-	l.opList.push(o)
-}
-
-func (l *line) remove(o *Operation) {
-	if l.waits == o {
-		l.waits = o.sched.next
-	}
-	l.opList.remove(o)
-}
-
-// unshift puts o in front of all others; none of them may come before it.
-func (l *line) unshift(o *Operation) {
-	if o.sched.Flags&roomless != 0 {
-		l.waits = o
-	}
-	l.insert(o, l.head)
-}
-
-// before reports whether the turn of o comes before the turn of other, in the same lane.
-func (o *Operation) before(other *Operation) bool {
-	return int32(o.sched.number-other.sched.number) < 0
 }
 
 // suspension has the waits of an operation's body. Guarded by engine.mu.
@@ -231,7 +134,6 @@ type suspension struct {
 	own    int           // how many of the giving waits are for operations of the same engine
 	lends  bool          // counts in engine.lent; does not change while the operation is resuming
 	ready  chan struct{} // while resuming: closed when it has its slot
-	wanted int64         // while resuming: since when it needs its slot
 }
 
 // bodyWait is a wait of an operation's body: for something that the body names, or for

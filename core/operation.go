@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
 // ID is the operation's id, or 0 for a nil Operation.
@@ -58,7 +59,7 @@ func (o *Operation) Set(name string, v any) {
 	e := o.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.index.get(o.owner.ID) == o {
+	if e.index.Get(o.owner.ID) == o {
 		lists.Put(&o.details().values, name, v)
 	}
 }
@@ -232,8 +233,8 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
-	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
-	if e.scheduler.n > 0 && min(calls, cost) < 0 {
+	e.scheduler.Charge(&o.sched, meters.Tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
+	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}
 }

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
 	"runtime/trace"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
@@ -183,7 +184,7 @@ func TestWatchersLeaveOtherRoutesAlone(t *testing.T) {
 // first or last first, also while others are raised. The bound is generous, because many do not fit into the caches
 // of a processor; if each cost as much as there are others, it would be a hundred times.
 func TestManyWatchersCostNoMoreEach(t *testing.T) {
-	if races() {
+	if long.Race() {
 		t.Skip("the race detector makes many cost more")
 	}
 	idle := func(ctx context.Context, n int) error { return nil }

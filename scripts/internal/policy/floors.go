@@ -15,7 +15,7 @@ var Floors = []Floor{
 	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_index", "sink_routes", "sink_answers", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
 	{"sink", []string{"sink_lookup", "sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink_relay", "sink"}, "how facts come and go"},
 	{"senses", []string{"sink_sense", "sink_retract", "sink_watch", "kind"}, "what users ask a sink"},
-	{"data", []string{"lane", "class", "stats", "op_snapshot", "options", "explanation", "op_rates", "op_stuck", "op_rated_keys", "op", "op_window", "op_keys", "op_board", "op_tokens", "engine_intake"}, "operations and what is next, without goroutines"},
+	{"data", []string{"lane", "class", "stats", "op_snapshot", "options", "explanation", "op_stuck", "op", "echoes", "engine_intake"}, "operations and what is next, without goroutines"},
 	{"ledger", []string{"engine_ledger", "engine_condition"}, "the facts of operations, and the rules that facts decide"},
 	{"loop", []string{"engine_group", "engine", "engine_effects", "engine_end", "engine_next", "engine_worker", "engine_flush", "engine_wait", "engine_ends", "engine_enqueue", "operation_context"}, "the machine that runs operations: one state machine over several files"},
 	{"inspection", []string{"operation", "control", "control_inspect", "control_times", "control_explain"}, "what bodies and users ask while operations run"},

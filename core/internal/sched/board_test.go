@@ -1,26 +1,43 @@
-package core
+package sched
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"unsafe"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
 )
 
-func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
-	return int(o.sched.Lane), int(o.sched.Class), o.owner.Key, o.sched.Enqueued
+// placed is an item as the model needs it.
+type placed struct {
+	Item
+	id        int
+	key       string
+	cost      int64
+	suspended bool
 }
 
-func (o *Operation) Cost() int64 { return o.cost() }
+func (o *placed) Place() (lane, class int, key string, enqueued int64) {
+	return int(o.Lane), int(o.Class), o.key, o.Enqueued
+}
+
+func (o *placed) Cost() int64 { return o.cost }
+
+// placedOf returns what an item is the first field of, or nil.
+func placedOf(item *Item) *placed { return (*placed)(unsafe.Pointer(item)) }
+
+func byNumber(a, b *placed) int { return cmp.Compare(a.id, b.id) }
 
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	for seed := range uint64(Often(200, 25)) {
+	for seed := range uint64(long.Often(200, 25)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
@@ -39,11 +56,11 @@ type boardDriver struct {
 	about  string
 	log    []string
 
-	b     board
-	model *BoardModel[*Operation]
+	b     Board
+	model *schedtest.BoardModel[*placed]
 
 	now     int64
-	ids     OperationID
+	ids     int
 	keys    int // the number of different keys
 	backlog int // the approximate number of pending operations
 	limit   int // how many run
@@ -55,51 +72,41 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		t: t, seed: seed, random: r, now: 1,
 		keys: 1 + r.IntN(12), backlog: 1 + r.IntN(25), limit: 1 + r.IntN(8),
 	}
-	opts := Options{MaxPerKey: 1 + r.IntN(3)}
-	lanes := r.IntN(6) // 0: options without lanes
-	limits := make([]int, max(1, lanes))
-	for i := range lanes {
+	config := Config{Lanes: make([]int, max(1, r.IntN(6)))}
+	for i := range config.Lanes {
 		if r.IntN(2) == 0 {
-			limits[i] = 1 + r.IntN(4)
+			config.Lanes[i] = 1 + r.IntN(4)
 		}
-		opts.Lanes = append(opts.Lanes, Lane{Name: fmt.Sprint(i), Limit: limits[i]})
 	}
 	if r.IntN(2) == 0 {
-		opts.Ageing = time.Duration(1 + r.IntN(60))
+		config.Ageing = int64(1 + r.IntN(60))
 	}
-	if lanes == 0 {
-		opts.Lanes = make([]Lane, 1)
-	}
-	classes, places := []int{0}, make([]Class, 1)
+	classes := []int{0}
+	config.Classes = make([]Limits, 1)
 	if r.IntN(2) == 0 {
 		for i := range 1 + r.IntN(4) {
 			classes = append(classes, r.IntN(4))
-			places = append(places, Class{Name: fmt.Sprint(i), Limit: classes[i+1], Rate: d.someRate(3), CostRate: d.someRate(3)})
+			config.Classes = append(config.Classes, Limits{classes[i+1], d.someRate(3), d.someRate(3)})
 		}
 	}
-	keyed := r.IntN(2) == 0
-	if keyed {
-		opts.KeyRate, opts.KeyCostRate = d.someRate(4), d.someRate(4)
+	if r.IntN(2) == 0 {
+		config.PerKey, config.KeyRate, config.KeyCostRate = 1+r.IntN(3), d.someRate(4), d.someRate(4)
 	}
-	d.about = fmt.Sprintf("keyed %t, options %+v, classes %+v", keyed, opts, places)
-	perKey := 0
-	if keyed {
-		perKey = opts.MaxPerKey
-	}
-	d.model = NewBoardModel[*Operation](limits, classes, perKey, int64(opts.Ageing))
-	for class, c := range places {
+	d.about = fmt.Sprintf("%+v", config)
+	d.model = schedtest.NewBoardModel[*placed](config.Lanes, classes, config.PerKey, config.Ageing)
+	for class, c := range config.Classes {
 		d.model.SetRates(class, d.now, c.Rate, c.CostRate)
 	}
-	d.model.SetKeyRates(d.now, opts.KeyRate, opts.KeyCostRate)
-	d.b = newBoard(opts.Lanes, places, &opts, keyed, d.now)
+	d.model.SetKeyRates(d.now, config.KeyRate, config.KeyCostRate)
+	d.b = New(config, d.now)
 	return d
 }
 
 // someRate is a rate once in oneIn calls, and otherwise none. Steps of the test take about
 // 15 nanoseconds.
-func (d *boardDriver) someRate(oneIn int) (r Rate) {
+func (d *boardDriver) someRate(oneIn int) (r meters.Rate) {
 	if d.random.IntN(oneIn) == 0 {
-		r = Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
+		r = meters.Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
 	}
 	return r
 }
@@ -114,33 +121,33 @@ func (d *boardDriver) fatalf(format string, args ...any) {
 		strings.Join(d.log[max(0, len(d.log)-60):], "\n  "))
 }
 
-func described(o *Operation) string {
+func described(o *placed) string {
 	if o == nil {
 		return "none"
 	}
-	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.owner.ID, o.sched.Lane, o.sched.Class, o.owner.Key, o.sched.Enqueued)
+	return fmt.Sprintf("#%d (lane %d, class %d, cost %d, key %q, enqueued at %d)", o.id, o.Lane, o.Class, o.cost, o.key, o.Enqueued)
 }
 
-func (d *boardDriver) same(what string, got, want *Operation) {
-	if got != want {
+func (d *boardDriver) same(what string, got *Item, want *placed) {
+	if placedOf(got) != want {
 		d.t.Helper()
-		d.fatalf("%s: got %s, want %s", what, described(got), described(want))
+		d.fatalf("%s: got %s, want %s", what, described(placedOf(got)), described(want))
 	}
 }
 
 // someBars is a random set of barred lanes, mostly empty.
-func (d *boardDriver) someBars() *bars {
+func (d *boardDriver) someBars() *Bars {
 	if d.random.IntN(3) > 0 {
 		return nil
 	}
-	set := new(bars)
+	set := new(Bars)
 	for lane := range uint8(len(d.model.Limits)) {
 		if d.random.IntN(3) == 0 {
-			set.lanes = set.lanes.with(lane)
+			set.Lane(lane)
 		}
 		for class := 1; class < len(d.model.Classes); class++ {
 			if d.random.IntN(4) == 0 {
-				set.bar(lane, uint8(class), len(d.model.Limits))
+				set.Class(lane, uint8(class))
 			}
 		}
 	}
@@ -148,13 +155,13 @@ func (d *boardDriver) someBars() *bars {
 }
 
 // isBarred is the same set for the model.
-func (s *bars) isBarred(lane, class int) bool {
+func (s *Bars) isBarred(lane, class int) bool {
 	return s.has(lane) || s.in(lane)&setOf(uint8(class)) != 0
 }
 
 // next asks the board and the model for the next operation, before and after another
 // question.
-func (d *boardDriver) next() (o *Operation, aged bool, barred *bars) {
+func (d *boardDriver) next() (o *placed, aged bool, barred *Bars) {
 	barred = d.someBars()
 	d.advance()
 	o, _ = d.model.Next(d.now, barred.isBarred)
@@ -165,8 +172,10 @@ func (d *boardDriver) next() (o *Operation, aged bool, barred *bars) {
 		d.same(fmt.Sprintf("next at %d with %+v barred", later, others), d.b.next(later, others), want)
 	}
 	again, aged := d.model.Next(d.now, barred.isBarred)
-	d.same("the model's second answer", again, o)
-	d.same(fmt.Sprintf("next with %+v barred", barred), d.b.next(d.now, barred), o)
+	if again != o {
+		d.fatalf("the model's second answer: got %s, want %s", described(again), described(o))
+	}
+	d.same(fmt.Sprintf("next with %+v barred", barred), d.b.Next(d.now, barred), o)
 	if soonest := d.b.asked.soonest; o == nil && soonest <= d.now {
 		d.fatalf("nothing can start, but tokens come at %d", soonest)
 	}
@@ -199,22 +208,22 @@ func (d *boardDriver) step() {
 			if r.IntN(5) == 0 { // as for one that has been deferred long enough
 				next, sameClass := o, r.IntN(2) == 0
 				o = m.Earliest(next, sameClass, d.now, barred.isBarred)
-				d.same("earliest", d.b.earliest(next, sameClass), o)
+				d.same("earliest", d.b.Earliest(&next.Item, sameClass), o)
 			}
 			d.start(o, aged)
 		}
 	case n < 75:
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
-			o, n := alive[r.IntN(len(alive))], tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
+			o, n := alive[r.IntN(len(alive))], meters.Tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
 			d.logf("charge %s %v", described(o), n)
-			d.b.charge(o, n, d.now)
+			d.b.Charge(&o.Item, n, d.now)
 			m.Charge(o, n, d.now)
 		}
 	case n < 76:
 		if class := r.IntN(len(m.Classes)); class > 0 {
-			c := Class{Limit: m.Classes[class], Rate: d.someRate(2), CostRate: d.someRate(2)}
+			c := Limits{m.Classes[class], d.someRate(2), d.someRate(2)}
 			d.logf("set class %d to %+v", class, c)
-			d.b.setClass(class, d.now, &c)
+			d.b.SetClass(uint8(class), c, d.now)
 			m.SetRates(class, d.now, c.Rate, c.CostRate)
 		}
 	case n < 85:
@@ -226,16 +235,15 @@ func (d *boardDriver) step() {
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
-			d.b.suspend(o)
-			o.setStatus(StatusSuspended)
+			d.b.Suspend(&o.Item)
+			o.suspended = true
 			m.Suspend(o)
 		}
 	case n < 88:
 		if len(m.Suspended) > 0 {
 			if o := m.Suspended[r.IntN(len(m.Suspended))]; !slices.Contains(m.Back, o) {
 				d.logf("%s wants to go on", described(o))
-				o.suspending().wanted = d.now
-				d.b.want(o)
+				d.b.Want(&o.Item, d.now)
 				m.Want(o, d.now)
 			}
 		}
@@ -244,7 +252,7 @@ func (d *boardDriver) step() {
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
 			if r.IntN(2) == 0 {
-				o = m.Oldest(int(o.sched.Lane), int(o.sched.Class))
+				o = m.Oldest(int(o.Lane), int(o.Class))
 			}
 			d.remove(o)
 		}
@@ -252,10 +260,9 @@ func (d *boardDriver) step() {
 		if len(m.Waiting) > 0 {
 			o := m.Waiting[r.IntN(len(m.Waiting))]
 			d.remove(o)
-			if o.sched.Flags = 0; r.IntN(3) > 0 { // there is room
-				o.setStatus(StatusPending)
+			if o.Flags = 0; r.IntN(3) > 0 { // there is room
 				d.logf("let in %s", described(o))
-				d.b.push(o)
+				d.b.Push(&o.Item, o.key)
 				m.Push(o)
 			}
 		}
@@ -270,7 +277,7 @@ func (d *boardDriver) step() {
 func (d *boardDriver) goOn() {
 	before := d.random.IntN(len(d.model.Limits) + 1)
 	o, aged := d.model.First(d.now, before)
-	got, gotAged := d.b.back(d.now, uint8(before))
+	got, gotAged := d.b.Back(d.now, uint8(before))
 	d.same(fmt.Sprint("back before lane ", before), got, o)
 	if aged != gotAged {
 		d.fatalf("back before lane %d: got aged %t, want %t", before, gotAged, aged)
@@ -279,117 +286,113 @@ func (d *boardDriver) goOn() {
 		return
 	}
 	d.logf("%s goes on, aged %t", described(o), aged)
-	if aged {
-		d.b.sinceAge = 0
-	}
-	d.b.unwant(o)
-	d.b.resume(o)
-	o.setStatus(StatusRunning)
+	d.b.Unwant(&o.Item)
+	d.b.Resume(&o.Item, aged)
+	o.suspended = false
 	d.model.Resume(o, aged)
 }
 
-func (d *boardDriver) finishOne(o *Operation) {
+func (d *boardDriver) finishOne(o *placed) {
 	d.logf("finish %s", described(o))
 	if slices.Contains(d.model.Back, o) {
-		d.b.unwant(o)
+		d.b.Unwant(&o.Item)
 	}
-	d.b.finish(o, d.now)
-	o.setStatus(StatusSucceeded)
+	d.b.Finish(&o.Item, o.suspended, d.now)
 	d.model.Finish(o, d.now)
 }
 
 func (d *boardDriver) push() {
 	d.ids++
-	o := &Operation{
-		owner: Owner{ID: d.ids},
-		sched: item{
-			State: uint8(StatusPending), Enqueued: d.now,
-			Lane: uint8(d.random.IntN(len(d.model.Limits))), Class: uint8(d.random.IntN(len(d.model.Classes))),
-			Value: max(0, d.random.Int64N(12)-4), // its cost; some cost more than any burst
-		},
-	}
+	o := &placed{id: d.ids, cost: max(0, d.random.Int64N(12)-4)} // some cost more than any burst
+	o.Enqueued, o.Value = d.now, o.cost
+	o.Lane, o.Class = uint8(d.random.IntN(len(d.model.Limits))), uint8(d.random.IntN(len(d.model.Classes)))
 	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
-		o.owner.Key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
+		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some keys are hot, and "0" is the hottest
 	}
 	if d.random.IntN(4) == 0 { // it has waited for room, or another operation came first
-		o.sched.Enqueued = max(1, o.sched.Enqueued-d.random.Int64N(20))
+		o.Enqueued = max(1, o.Enqueued-d.random.Int64N(20))
 	}
 	push := d.model.Push
 	if d.random.IntN(3) == 0 {
-		o.sched.Flags, push = roomless, d.model.Wait
-		o.setStatus(0)
+		o.Flags, push = Roomless, d.model.Wait
 	}
-	d.logf("push %s, without room %t", described(o), o.status() == 0)
-	d.b.push(o)
+	d.logf("push %s, without room %t", described(o), o.Flags&Roomless != 0)
+	d.b.Push(&o.Item, o.key)
 	push(o)
 }
 
-func (d *boardDriver) start(o *Operation, aged bool) {
+func (d *boardDriver) start(o *placed, aged bool) {
 	d.logf("start %s, aged %t", described(o), aged)
-	d.b.start(o, d.now)
-	o.sched.Flags = 0
-	o.setStatus(StatusRunning)
+	d.b.Start(&o.Item, d.now)
+	o.Flags = 0
 	d.model.Start(o, aged, d.now)
 }
 
-func (d *boardDriver) remove(o *Operation) {
+func (d *boardDriver) remove(o *placed) {
 	d.logf("remove %s", described(o))
-	d.b.remove(o, d.now)
-	o.setStatus(StatusCancelled)
+	d.b.Remove(&o.Item, d.now)
 	d.model.Remove(o, d.now)
 }
 
 func (d *boardDriver) compare() {
 	m := d.model
-	if got := d.b.pending(); got != len(m.Pending) {
+	if got := d.b.Pending(); got != len(m.Pending) {
 		d.fatalf("pending: got %d, want %d", got, len(m.Pending))
 	}
 	if d.random.IntN(8) == 0 {
-		all := d.b.all()
-		slices.SortFunc(all, byID)
-		want := slices.SortedFunc(slices.Values(d.waitingToo()), byID)
+		var all []*placed
+		for _, item := range d.b.All() {
+			all = append(all, placedOf(item))
+		}
+		slices.SortFunc(all, byNumber)
+		want := slices.SortedFunc(slices.Values(d.waitingToo()), byNumber)
 		if !slices.Equal(all, want) {
 			d.fatalf("all: got %d operations, want the %d that have not started", len(all), len(want))
 		}
 	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
-		if pending, running := m.InLane(d.waitingToo(), i), m.InLane(m.Running, i); l.n != pending || l.running != running {
-			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.running, pending, running)
+		if pending, running := m.InLane(d.waitingToo(), i), m.InLane(m.Running, i); l.n != pending || l.Running != running {
+			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.Running, pending, running)
 		}
 	}
 	for i, c := range d.b.classes {
-		if pending, running := m.InClass(d.waitingToo(), i), m.InClass(m.Running, i); c.n != pending || c.running != running {
-			d.fatalf("class %d: got %d pending and %d running, want %d and %d", i, c.n, c.running, pending, running)
+		if pending, running := m.InClass(d.waitingToo(), i), m.InClass(m.Running, i); c.n != pending || c.Running != running {
+			d.fatalf("class %d: got %d pending and %d running, want %d and %d", i, c.n, c.Running, pending, running)
 		}
 	}
 	for i, c := range d.b.classes {
-		if got, want := c.rates, d.model.Rates[i]; got != nil && got.buckets != want.buckets {
-			d.fatalf("class %d: got buckets %v, want %v", i, got.buckets, want.buckets)
+		if got, want := c.rates, d.model.Rates[i]; got != nil && got.Buckets != want.Buckets {
+			d.fatalf("class %d: got buckets %v, want %v", i, got.Buckets, want.Buckets)
 		}
 	}
 	d.compareKeys()
 }
 
 // waitingToo are the pending operations, and the operations that wait for room.
-func (d *boardDriver) waitingToo() []*Operation {
+func (d *boardDriver) waitingToo() []*placed {
 	return slices.Concat(d.model.Pending, d.model.Waiting)
 }
 
 // compareKeys checks that the keys of pending and running operations are known, and
 // no others.
 func (d *boardDriver) compareKeys() {
-	if !d.b.keyed {
+	if d.b.perKey == 0 {
 		if d.b.keys.chains != nil {
 			d.fatalf("keys are kept without there being keys")
 		}
 		return
 	}
-	known := count(d.waitingToo(), func(o *Operation) bool { return o.owner.Key == "" })
+	known := 0
+	for _, o := range d.waitingToo() {
+		if o.key == "" {
+			known++
+		}
+	}
 	for k := range d.b.keys.all() {
 		text, running, pending := k.text, 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
-			if o.owner.Key == text {
+			if o.key == text {
 				running++
 			}
 		}
@@ -411,9 +414,9 @@ func (d *boardDriver) finish() {
 			d.finishOne(o)
 		}
 		d.advance()
-		o, aged := m.Next(d.now, new(bars).isBarred)
+		o, aged := m.Next(d.now, new(Bars).isBarred)
 		d.same("next of those that are left", d.b.next(d.now, nil), o)
-		if soonest := d.b.asked.soonest; o == nil && soonest < clock.Never {
+		if soonest := d.b.asked.soonest; o == nil && soonest < never {
 			d.now = soonest
 			continue
 		}
@@ -434,11 +437,11 @@ func (d *boardDriver) finish() {
 
 // checkEmpty checks that nothing remembers any operation or key.
 func (d *boardDriver) checkEmpty() {
-	if all := d.b.all(); len(all) > 0 || d.b.next(d.now, nil) != nil {
+	if all := d.b.All(); len(all) > 0 || d.b.next(d.now, nil) != nil {
 		d.fatalf("all: got %d operations, want none", len(all))
 	}
 	if r := d.b.rated; r != nil {
-		for d.now += 1e12; r.nextSweep() < clock.Never; d.now += sweepEvery {
+		for d.now += 1e12; r.nextSweep() < never; d.now += sweepEvery {
 			d.b.advance(d.now)
 		}
 		if n := len(r.known) + len(r.parked.keys) + len(r.idle.keys) + len(r.fresh); n > 0 {
@@ -451,7 +454,7 @@ func (d *boardDriver) checkEmpty() {
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		for _, of := range l.lines {
-			if of.opList != (opList{}) || of.waits != nil || l.bound != (bound{limit: l.limit}) || l.back.n+d.b.backs > 0 {
+			if of.List != (List{}) || of.waits != nil || l.Bound != (Bound{Limit: l.Limit}) || l.wanting.n+d.b.wanting > 0 {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

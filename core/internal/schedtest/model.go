@@ -1,14 +1,17 @@
-package core
+// Package schedtest has a simple model of what a scheduler promises. The tests of the board and of the
+// engine compare with it.
+package schedtest
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
 // A BoardModel does what a scheduler promises in the simplest way: pending
-// operations are a slice, and every question searches it. The tests of the
-// board and of the engine compare with it.
+// operations are a slice, and every question searches it.
 type BoardModel[T Placed] struct {
 	Limits  []int // limit of each lane; 0: none
 	Classes []int // limit of each class; the first is for items without a class
@@ -18,12 +21,12 @@ type BoardModel[T Placed] struct {
 	Pending, Running []T
 	Suspended        []T // keep their key
 	Back             []T // suspended operations that want their slots back, in order
-	Waiting          []T // operations that wait operations that wait for room: they come last in their key, and in their lane and class
+	Waiting          []T // operations that wait for room: they come last in their key, and in their lane and class
 
 	wanted   map[T]int64    // since when each operation in Back waits
 	Rates    []ModelRate[T] // by class
-	KeyRates *meters        // nil: none
-	keys     map[string]*buckets
+	KeyRates *meters.Meters // nil: none
+	keys     map[string]*meters.Buckets
 	parked   map[string]int64 // keys that lack tokens, with the time at which they get them
 	changed  []string         // keys that Advance has to look at
 
@@ -33,8 +36,8 @@ type BoardModel[T Placed] struct {
 
 // ModelRate is the rates of a class.
 type ModelRate[T Placed] struct {
-	meters
-	buckets
+	meters.Meters
+	meters.Buckets
 	older    T   // the operation that is next because of its age
 	sinceAge int // starts since an operation was chosen for its age
 }
@@ -59,34 +62,34 @@ func NewBoardModel[T Placed](limits, classes []int, perKey int, ageing int64) *B
 	for range classes {
 		m.Rates = append(m.Rates, ModelRate[T]{sinceAge: 4})
 	}
-	m.keys, m.parked = make(map[string]*buckets), make(map[string]int64)
+	m.keys, m.parked = make(map[string]*meters.Buckets), make(map[string]int64)
 	return m
 }
 
 // SetRates sets the rates of a class.
-func (m *BoardModel[T]) SetRates(class int, now int64, calls, cost Rate) {
+func (m *BoardModel[T]) SetRates(class int, now int64, calls, cost meters.Rate) {
 	r := &m.Rates[class]
-	if !r.limited() {
+	if !r.Limited() {
 		r.sinceAge = 4
 	}
-	r.set(&r.buckets, now, calls, cost)
+	r.Set(&r.Buckets, now, calls, cost)
 }
 
 // SetKeyRates sets the rates of keys.
-func (m *BoardModel[T]) SetKeyRates(now int64, calls, cost Rate) {
-	if rates := startMeters(now, calls, cost); rates.limited() && m.PerKey > 0 {
+func (m *BoardModel[T]) SetKeyRates(now int64, calls, cost meters.Rate) {
+	if rates := meters.Start(now, calls, cost); rates.Limited() && m.PerKey > 0 {
 		m.KeyRates = &rates
 	}
 }
 
-func takes[T Placed](o T) tokens { return tokens{1, o.Cost()} }
+func takes[T Placed](o T) meters.Tokens { return meters.Tokens{1, o.Cost()} }
 
 func asOf[T Placed](o T, now int64) int64 { return max(now-int64(20*time.Millisecond), enqueuedOf(o)) }
 
 // Due is the time at which the class of o has tokens for o.
 func (m *BoardModel[T]) Due(o T, now int64) int64 {
 	r := &m.Rates[classOf(o)]
-	return r.due(&r.buckets, takes(o), asOf(o, now))
+	return r.Due(&r.Buckets, takes(o), asOf(o, now))
 }
 
 // has reports whether the class of o has tokens for o.
@@ -100,23 +103,23 @@ func (m *BoardModel[T]) KeyDue(o T, now int64) int64 {
 	if !m.rated(o) {
 		return now
 	}
-	return m.KeyRates.due(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now))
+	return m.KeyRates.Due(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now))
 }
 
-func (m *BoardModel[T]) bucketsOf(key string) *buckets {
+func (m *BoardModel[T]) bucketsOf(key string) *meters.Buckets {
 	if m.keys[key] == nil {
-		m.keys[key] = new(buckets)
+		m.keys[key] = new(meters.Buckets)
 	}
 	return m.keys[key]
 }
 
 // Charge takes or gives back tokens of the class and the key of o.
-func (m *BoardModel[T]) Charge(o T, n tokens, now int64) {
+func (m *BoardModel[T]) Charge(o T, n meters.Tokens, now int64) {
 	m.Advance(now)
 	defer m.Advance(now)
 	r := &m.Rates[classOf(o)]
-	if r.charge(&r.buckets, n, now); m.rated(o) {
-		m.KeyRates.charge(m.bucketsOf(keyOf(o)), n, now)
+	if r.Charge(&r.Buckets, n, now); m.rated(o) {
+		m.KeyRates.Charge(m.bucketsOf(keyOf(o)), n, now)
 		m.change(keyOf(o))
 	}
 }
@@ -150,7 +153,7 @@ func (m *BoardModel[T]) settle(key string, now int64) {
 	var none T
 	delete(m.parked, key)
 	if !slices.ContainsFunc(slices.Concat(m.Pending, m.Waiting, m.Running, m.Suspended), func(o T) bool { return keyOf(o) == key }) {
-		if m.KeyRates.full(m.bucketsOf(key), now) <= now {
+		if m.KeyRates.Full(m.bucketsOf(key), now) <= now {
 			delete(m.keys, key)
 		}
 		return
@@ -300,7 +303,7 @@ func (m *BoardModel[T]) allowed(class int, now int64, barred func(lane, class in
 	}
 	r := &m.Rates[class]
 	r.older = none
-	if len(heads) > 0 && m.Ageing > 0 && r.sinceAge >= 3 && r.limited() {
+	if len(heads) > 0 && m.Ageing > 0 && r.sinceAge >= 3 && r.Limited() {
 		oldest := heads[0]
 		for _, o := range heads[1:] {
 			if now-enqueuedOf(o) >= m.Ageing && enqueuedOf(o) < enqueuedOf(oldest) {
@@ -398,9 +401,9 @@ func (m *BoardModel[T]) Start(o T, aged bool, now int64) {
 	r, at := &m.Rates[classOf(o)], m.Due(o, now)
 	if m.rated(o) {
 		at = max(at, m.KeyDue(o, now))
-		m.KeyRates.book(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now), at)
+		m.KeyRates.Book(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now), at)
 	}
-	r.book(&r.buckets, takes(o), asOf(o, now), at)
+	r.Book(&r.Buckets, takes(o), asOf(o, now), at)
 	if r.sinceAge++; aged || r.older == o {
 		r.sinceAge = 0
 	}

@@ -1,28 +1,27 @@
-package core
+package sched
 
 import (
+	"cmp"
 	"maps"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
 )
 
-// ratedKeys are the buckets of keys. A key is here while it has operations, and after that
-// until its buckets are full. The order of keys stays in the keyTable.
+// ratedKeys decide when a key with rates gets its turns: they have the buckets of keys. A key is here
+// while it has items, and after that until its buckets are full. Its items stay in the keyTable.
 type ratedKeys struct {
-	meters
+	meters.Meters
 	known  map[string]*ratedKey
 	peak   int         // highest len(known) since the map was made
 	fresh  []*ratedKey // keys that have changed since they were settled
-	parked keyHeap     // keys that have operations and lack tokens
-	idle   keyHeap     // keys without operations whose buckets are not full
+	parked keyHeap     // keys that have items and lack tokens
+	idle   keyHeap     // keys without items whose buckets are not full
 	swept  int64       // when the idle keys were last checked
 }
 
 // ratedKey has the buckets of a key.
 type ratedKey struct {
-	buckets
+	meters.Buckets
 	text  string
 	at    int64    // when the key is to be settled, if it is in a heap
 	in    *keyHeap // nil: none
@@ -34,7 +33,10 @@ func (r *ratedKeys) obtain(text string) *ratedKey {
 	k := r.known[text]
 	if k == nil {
 		k = &ratedKey{text: text}
-		lists.Put(&r.known, text, k)
+		if r.known == nil {
+			r.known = map[string]*ratedKey{}
+		}
+		r.known[text] = k
 		r.peak = max(r.peak, len(r.known))
 	}
 	return k
@@ -105,7 +107,7 @@ type keyHeap struct{ keys []*ratedKey }
 
 func (h *keyHeap) first() int64 {
 	if len(h.keys) == 0 {
-		return clock.Never
+		return never
 	}
 	return h.keys[0].at
 }
@@ -165,4 +167,82 @@ func (h *keyHeap) down(i int, k *ratedKey) {
 // shrink gives back the memory of a heap that was much larger.
 func (h *keyHeap) shrink() {
 	h.keys = append(make([]*ratedKey, 0, 2*len(h.keys)), h.keys...)
+}
+
+// keyChanged records that other items of a key may be able to start, if keys have rates.
+// Every change of the board calls advance before and after it. So keys get their turns in the
+// order of time, and not when next is called.
+func (b *Board) keyChanged(k *keyState) {
+	if b.rated != nil {
+		b.ratedChanged(k)
+	}
+}
+
+func (b *Board) ratedChanged(k *keyState) { b.rated.change(k.text) }
+
+// advance settles the keys that have got their tokens by now, in this order, and those for which
+// something has changed.
+func (b *Board) advance(now int64) {
+	if b.rated != nil {
+		b.advanceKeys(b.rated, now)
+	}
+}
+
+func (b *Board) advanceKeys(r *ratedKeys, now int64) {
+	for r.parked.first() <= now {
+		k := r.parked.keys[0]
+		k.leave()
+		b.settle(k, now)
+	}
+	for i := 0; i < len(r.fresh); i++ {
+		k := r.fresh[i]
+		r.fresh[i], k.fresh = nil, false
+		b.settle(k, now)
+	}
+	if r.fresh = r.fresh[:0]; cap(r.fresh) > 1024 {
+		r.fresh = nil
+	}
+	if r.nextSweep() <= now {
+		r.sweep(now)
+	}
+}
+
+// settle gives the turns of a key to the lanes in which its next item has tokens of the
+// key. An item that lacks them keeps the key's lower lanes waiting.
+func (b *Board) settle(rated *ratedKey, now int64) {
+	r := b.rated
+	var k *keyState
+	if b.keys.n > 0 {
+		k = *b.keys.link(rated.text)
+	}
+	if k == nil {
+		rated.leave()
+		if at := r.Full(&rated.Buckets, now); at > now {
+			rated.wait(&r.idle, at)
+		} else {
+			r.forget(rated)
+		}
+		return
+	}
+	free, at := k.running < b.perKey, int64(never)
+	for i := range k.turns {
+		t, l := &k.turns[i], &b.lanes[i]
+		item := cmp.Or(t.up, t.queue.head)
+		if item != nil && free {
+			if due := r.Due(&rated.Buckets, item.takes(), item.asOf(now)); due > now {
+				free, at = false, due
+			}
+		}
+		switch {
+		case !free:
+			l.put(t)
+		case item != t.up:
+			l.take(t)
+		}
+	}
+	if at == never {
+		rated.leave()
+	} else {
+		rated.wait(&r.parked, at)
+	}
 }

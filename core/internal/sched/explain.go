@@ -1,0 +1,95 @@
+package sched
+
+// This file decides nothing: it tells others how things are, for statistics and explanations.
+
+// Lane says how many items of a lane run and may run.
+func (b *Board) Lane(lane uint8) Bound { return b.lanes[lane].Bound }
+
+// Class says how many items of a class run and may run.
+func (b *Board) Class(class uint8) Bound { return b.classes[class].Bound }
+
+// A RateUse is the state of a rate. Without that rate it is zero.
+type RateUse struct {
+	PerSecond float64
+	Burst     int
+	Used      int64   // tokens taken since the rate was set, without those given back
+	Debt      float64 // tokens that were taken before they came
+}
+
+// Rates are the states of the Rate and the CostRate of a class.
+func (b *Board) Rates(class uint8, now int64) (uses [2]RateUse) {
+	r := b.classes[class].rates
+	for i := range uses {
+		if r == nil || r.Meters[i].Burst() == 0 {
+			continue
+		}
+		m := &r.Meters[i]
+		uses[i] = RateUse{m.Rate(), int(m.Burst()), r.used[i], max(0, -m.Level(r.Buckets[i], now))}
+	}
+	return uses
+}
+
+// NextTokens is when the next item of a class has the tokens of the class, or 0 if none waits for
+// them.
+func (b *Board) NextTokens(class uint8, now int64) int64 {
+	r := b.classes[class].rates
+	if r == nil {
+		return 0
+	}
+	for i := range b.lanes {
+		if item := b.lanes[i].lines[class].head; item != nil {
+			if due := r.Due(&r.Buckets, item.takes(), item.asOf(now)); due > now {
+				return due
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// KeyTokens is when the key of an item has tokens for its next item, or 0 if it does not lack them.
+func (b *Board) KeyTokens(item *Item, now int64) int64 {
+	if b.rated == nil || item.turn == nil {
+		return 0
+	}
+	if k := b.rated.known[item.turn.key.text]; k.in == &b.rated.parked && k.at > now {
+		return k.at
+	}
+	return 0
+}
+
+// RatesKeys reports whether keys have rates. Then items take their places as they are pushed.
+func (b *Board) RatesKeys() bool { return b.rated != nil }
+
+// KeyFits reports whether one more item may run of the key of an item.
+func (b *Board) KeyFits(item *Item) bool { return item.turn == nil || item.turn.key.running < b.perKey }
+
+// FirstAbove is an item that has not started in a lane above that one, or nil.
+func (b *Board) FirstAbove(lane uint8) *Item {
+	for i := range b.lanes[:lane] {
+		for class := range b.classes {
+			if first := b.lanes[i].lines[class].head; first != nil {
+				return first
+			}
+		}
+	}
+	return nil
+}
+
+// Ahead is how many items go before an item that has not started, and the first of them: those of
+// its key, if the key says that it is not the next one of it, or else those of its lane and class.
+func (b *Board) Ahead(item *Item) (n int, first *Item, ofKey bool) {
+	t := item.turn
+	if t != nil && t.up == item { // other keys take their turns first
+		return 0, nil, false
+	}
+	for other := item.prev; other != nil; other = other.prev {
+		n++
+		first = other
+	}
+	if t != nil && t.up != nil {
+		n++
+		first = t.up
+	}
+	return n, first, t != nil
+}
