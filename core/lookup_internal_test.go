@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // listedSink is a sink and a list of all that was raised on it. The Seq of a fact is its place in the list, plus one.
@@ -61,7 +63,7 @@ func (m *listedSink) present() map[string][]uint64 {
 // Counts and exact queries, which use the index, beside a list. In some windows the oldest and the newest fact share
 // a segment. The long form has windows of a million facts, which are full.
 func TestIndexAgainstAList(t *testing.T) {
-	for seed := range uint64(Often(41, 8)) {
+	for seed := range uint64(long.Often(41, 8)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
 			steps, burst, capacities, ages := 40, 3000, []int{100, 2000, 2048, 3000, 4000, 9000}, []time.Duration{0, time.Second}
@@ -216,36 +218,6 @@ func TestHasSeesTheEndOfALateSignal(t *testing.T) {
 	})
 }
 
-// Yields pay until two in a row are long, and again after four times as long.
-func TestYieldsPayWhileTheyAreShort(t *testing.T) {
-	const long = int64(longYield) + 1
-	for _, test := range []struct {
-		name  string
-		took  []int64
-		queue uint64
-		rests int64
-	}{
-		{"none", nil, 1, 0},
-		{"short ones", []int64{1, long - 1, 1}, 1, 0},
-		{"a long one", []int64{1, long}, 1, 0},
-		{"long ones between short ones", []int64{long, 1, long, 1}, 1, 0},
-		{"two long ones", []int64{1, long, long + 10}, 1, 4 * (long + 10)},
-		{"three long ones", []int64{long, long, 2 * long}, 1, 8 * long},
-		{"not long for a longer queue", []int64{long, long}, 2, 0},
-		{"no queue", []int64{long - 1, long - 1}, 0, 0},
-	} {
-		var y yields
-		now := int64(100)
-		for _, took := range test.took {
-			y.note(now, now+took, test.queue)
-			now += took
-		}
-		if y.pay(now+test.rests-1) != (test.rests == 0) || !y.pay(now+test.rests) {
-			t.Errorf("%s: got until %d, want %d", test.name, y.until.Load(), now+test.rests)
-		}
-	}
-}
-
 // A name is compared with the handlers that it may match, and not with a thousand others.
 func TestHandlersAreFoundByTheirPrefixes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
@@ -329,19 +301,17 @@ func TestNewCountersLeaveOthersAlone(t *testing.T) {
 func TestSparesKeepNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		payload := NewKind[*int]("spare")
-		c := Must(NewCoordinator(func(ctx context.Context, n int) error {
-			for range n {
-				payload.Raise(OperationFrom(ctx), "key", new(int))
-			}
-			return nil
-		}, Options{MaxTracked: 1, EchoCapacity: 1}))
+		sc, last := NewScope(NewSink(SinkOptions{}), "", ScopeOptions{}), Past{}
 		for i := range 200 {
-			if err := c.Do(t.Context(), i%4); err != nil {
-				t.Fatal(err)
+			o := &Owner{ID: OperationID(i)}
+			for range i % 4 {
+				payload.Raise(sc.Raiser(o), "key", new(int))
+			}
+			if i%4 > 0 {
+				sc.Engine().Evict(o, false, &last, new(hook.Effects))
 			}
 		}
-		c.Close()
-		spares := &c.engine.scope.spares
+		spares := &sc.spares
 		if kept := len(spares.singles) + len(spares.lists); kept == 0 || kept > 2*maxSpares {
 			t.Errorf("got %d single facts and %d lists", len(spares.singles), len(spares.lists))
 		}

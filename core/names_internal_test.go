@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // liveNames is how many names all maps of the sink know.
@@ -167,47 +167,51 @@ func TestRoutesAreFoundOnce(t *testing.T) {
 	}
 }
 
-// Many names, each raised once, directly, by operations and on a sink that they are forwarded to: no table keeps
+// Many names, each raised once, directly, by owners and on a sink that they are forwarded to: no table keeps
 // one.
 func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
-	n := Often(1_000_000, 200_000)
+	n := long.Often(1_000_000, 200_000)
 	s, to := NewSink(SinkOptions{Capacity: 1000}), NewSink(SinkOptions{Capacity: 1000})
 	s.Forward(to, "file.*")
 	m := s.Monitor("file.*", time.Nanosecond)
-	c, err := NewCoordinator(func(ctx context.Context, first int) error {
-		for i := range 10 {
-			OperationFrom(ctx).Raise(fmt.Sprint("file.read:", first+i))
-		}
-		return nil
-	}, Options{Sink: s, MaxTracked: 10, CancelOn: "stop", DeferOn: "wait"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := NewScope(s, "", ScopeOptions{})
+	gates := []*Gate{sc.Gate("stop", nil), sc.Gate("wait", nil)}
+	var owners []*Owner
 	for i := 0; i < n; i += 100 {
 		for j := range 90 {
 			s.Raise(fmt.Sprint("file.saved:", i+j))
 		}
-		if err := c.Do(t.Context(), i); err != nil {
-			t.Fatal(err)
+		o := &Owner{ID: OperationID(i)}
+		for j := range 10 {
+			sc.Raise(o, Note{Name: fmt.Sprint("file.read:", i+j)})
+		}
+		if owners = append(owners, o); len(owners) > 10 {
+			sc.Evict(owners[0])
+			owners = owners[1:]
 		}
 		s.Has(fmt.Sprintf("file.*:%d", i))
 	}
 	m.Count()
-	for i, got := range []int{liveNames(s), liveNames(to), len(c.scope.present.names)} {
+	for i, got := range []int{liveNames(s), liveNames(to), len(sc.present.names)} {
 		if got > 1001 {
 			t.Errorf("table %d: got %d live names in a window of 1000", i, got)
 		}
 	}
-	c.Close()
+	for _, o := range owners {
+		sc.Evict(o)
+	}
+	for _, g := range gates {
+		g.Stop()
+	}
 	s.ForgetAll()
 	to.ForgetAll()
 	m.Count()
-	for i, names := range []*names{&s.names, &to.names, &c.scope.names} {
+	for i, names := range []*names{&s.names, &to.names, &sc.names} {
 		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.Len() != 0 {
 			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), names.gates.Len())
 		}
 	}
-	if live := liveNames(s) + liveNames(to) + len(c.scope.present.names); live != 0 {
+	if live := liveNames(s) + liveNames(to) + len(sc.present.names); live != 0 {
 		t.Errorf("got %d live names", live)
 	}
 	if m.stamps.N > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {

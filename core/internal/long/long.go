@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Often returns how often a random test tries. EPHEMERAL_LONG=1 in the environment selects the long form, as CI does
@@ -25,4 +26,28 @@ func Often(long, short int) int {
 func Race() bool {
 	info, _ := debug.ReadBuildInfo()
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// Linear fails if work for large things costs much more for each than for a tenth of them. The bound is generous,
+// because many do not fit into the caches of a processor; if each cost as much as there are others, it would be a
+// hundred times.
+func Linear(t *testing.T, large int, run func(n int)) {
+	t.Helper()
+	large = large * Often(3, 1) / 3
+	took := func(n int) (shortest time.Duration) {
+		for i := range 3 {
+			began := time.Now()
+			run(n)
+			if d := time.Since(began); i == 0 || d < shortest {
+				shortest = d
+			}
+		}
+		return shortest
+	}
+	few := took(large / 10)
+	many := took(large)
+	t.Logf("%d: %v, %d: %v", large/10, few, large, many)
+	if many > 50*few {
+		t.Errorf("%d take %v, %d take %v: they cost more the more there are", large/10, few, large, many)
+	}
 }
