@@ -94,7 +94,7 @@ func sensed[P any](on Sensor, q Query, from func(Signal) (P, bool)) iter.Seq2[Si
 
 // subscribed calls fn for the signals that match pattern and from accepts.
 func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn func(Signal, P)) (cancel func()) {
-	need(fn != nil, "Subscribe needs a function")
+	demand(fn != nil, "Subscribe needs a function")
 	return on.Subscribe(pattern, func(s Signal) {
 		if p, ok := from(s); ok {
 			fn(s, p)

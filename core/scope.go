@@ -53,7 +53,7 @@ type ScopeOptions struct {
 // NewScope makes a Scope without owners. Source becomes the [Signal].Source of its signals. It
 // panics if the sink is nil.
 func NewScope(on *Sink, source string, opts ScopeOptions) *Scope {
-	need(on != nil, "NewScope needs a sink")
+	demand(on != nil, "NewScope needs a sink")
 	sc := new(Scope)
 	sc.Engine().Init(on, source, opts)
 	sc.asked = true

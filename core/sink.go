@@ -118,7 +118,7 @@ func (s *Sink) prepareZero() {
 // resolved returns the options with defaults, and panics if they are wrong.
 func (o SinkOptions) resolved() SinkOptions {
 	o.Capacity = cmp.Or(o.Capacity, defaultSinkCapacity)
-	orNone(&o.MaxAge, defaultSinkAge)
+	o.MaxAge = max(0, cmp.Or(o.MaxAge, defaultSinkAge))
 	checkSinkSize("NewSink", o.Capacity, o.MaxAge)
 	return o
 }

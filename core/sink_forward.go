@@ -41,7 +41,7 @@ import (
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
-	need(to != nil && to != s, "Forward needs another sink to forward to")
+	demand(to != nil && to != s, "Forward needs another sink to forward to")
 	s.mu.Lock()
 	cancel = s.connect(pattern, func(f *forward, p passage) { s.carry(f, to, p) })
 	s.mu.Unlock()

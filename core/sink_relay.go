@@ -26,7 +26,7 @@ import (
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration) (ended func())) (cancel func()) {
-	need(out != nil, "Relay needs a function")
+	demand(out != nil, "Relay needs a function")
 	relay := func(f *forward, p passage) {
 		if p.signal.Node != "" {
 			return
@@ -91,7 +91,7 @@ func (r *relayed) Tell() {
 //
 //ephemeral:raises *
 func (s *Sink) Import(signal Signal, node string) (release func(), ok bool) {
-	need(node != "", "Import needs the name of a node")
+	demand(node != "", "Import needs the name of a node")
 	signal.Node, signal.Operation = node, 0
 	h, ok := s.receive(passage{signal: signal}, 0, nil)
 	if h == nil {

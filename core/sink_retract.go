@@ -26,7 +26,7 @@ func (s *Sink) Retract(pattern string) int {
 // returns how many signals it has removed. It panics if q selects everything: use
 // ForgetAll.
 func (s *Sink) Forget(q Query) int {
-	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
+	demand(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
 	return s.take(q, "", false)
 }
 
@@ -66,7 +66,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 //
 //ephemeral:raises *
 func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
-	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
+	demand(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	for signal := range signals {
 		if s.restore(&signal) {
 			restored++

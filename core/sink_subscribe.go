@@ -42,7 +42,7 @@ type Retraction struct {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
-	need(fn != nil, "Subscribe needs a function")
+	demand(fn != nil, "Subscribe needs a function")
 	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 }
 
@@ -59,7 +59,7 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
-	need(fn != nil, "SubscribeRetracted needs a function")
+	demand(fn != nil, "SubscribeRetracted needs a function")
 	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, &s.retractions)
 }
 

@@ -28,7 +28,7 @@ const watchBuffer = 256
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
-	needContext(ctx, "Watch")
+	demandContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
 		w := watch{news: make(chanWaker, 1)}
 		defer s.Subscribe(pattern, w.add)()
@@ -85,7 +85,7 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
-	needContext(ctx, "WaitFor")
+	demandContext(ctx, "WaitFor")
 	w := watch{news: make(chanWaker, 1)}
 	defer s.Subscribe(pattern, w.add)()
 	var newest Signal
@@ -112,7 +112,7 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
-	needContext(ctx, "WaitGone")
+	demandContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
 	s.prepareZero()
 	s.mu.Lock()
@@ -161,7 +161,7 @@ func (c chanWaker) Wake() {
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
-	need(fn != nil, "Follow needs a function")
+	demand(fn != nil, "Follow needs a function")
 	p := glob.Compile(pattern)
 	var (
 		present []Signal
