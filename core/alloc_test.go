@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -24,7 +26,7 @@ func TestSignalsAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, capacity := range []int{1000, 1 << 16} {
-		s := core.NewSink(core.SinkOptions{Capacity: capacity})
+		s := signals.NewSink(signals.SinkOptions{Capacity: capacity})
 		names := []string{"a", "a.b", "file.saved", "cache.hit", "error.timeout"}
 		for i := range 2 * capacity {
 			s.Raise(names[i%len(names)])
@@ -41,9 +43,9 @@ func TestSignalsAllocateNothing(t *testing.T) {
 		wantAllocs(t, "raise with monitors", 0, raise)
 
 		heard := 0
-		s.Subscribe("file.saved", func(core.Signal) { heard++ })
+		s.Subscribe("file.saved", func(signals.Signal) { heard++ })
 		for i := range 100 {
-			s.Subscribe(fmt.Sprintf("other.%d.*", i), func(core.Signal) { t.Error("called") })
+			s.Subscribe(fmt.Sprintf("other.%d.*", i), func(signals.Signal) { t.Error("called") })
 		}
 		raise()
 		wantAllocs(t, "raise with an exact subscriber and 100 others", 0, raise)
@@ -65,7 +67,7 @@ func TestSignalsAllocateNothing(t *testing.T) {
 		wantAllocs(t, "Stats", 0, func() { s.Stats() })
 	}
 
-	aged := core.NewSink(core.SinkOptions{MaxAge: time.Hour})
+	aged := signals.NewSink(signals.SinkOptions{MaxAge: time.Hour})
 	aged.Raise("a")
 	wantAllocs(t, "Has with an age", 0, func() { aged.Has("a") })
 	wantAllocs(t, "raise with an age", 0, func() { aged.Raise("a") })
@@ -87,7 +89,7 @@ func TestFirstSignalOfASinkIsCheap(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range n {
-		core.NewSink(core.SinkOptions{}).Raise("a")
+		signals.NewSink(signals.SinkOptions{}).Raise("a")
 	}
 	runtime.ReadMemStats(&after)
 	if got := (after.TotalAlloc - before.TotalAlloc) / n; got > 6<<10 {
@@ -104,9 +106,9 @@ func TestRunAllocatesOnce(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	const n = 50_000
-	for signals, want := range []float64{1, 1, 2, 2} {
+	for sigs, want := range []float64{1, 1, 2, 2} {
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
-			for range signals {
+			for range sigs {
 				core.OperationFrom(ctx).Raise(allocNames[i%len(allocNames)])
 			}
 			return nil
@@ -130,9 +132,9 @@ func TestRunAllocatesOnce(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		got := float64(after.Mallocs-before.Mallocs) / n
 		if got > want+0.25 { // plus the occasional cost of starting a worker or waiting for room
-			t.Errorf("got %.3f allocations per operation with %d signals, want %v", got, signals, want)
+			t.Errorf("got %.3f allocations per operation with %d signals, want %v", got, sigs, want)
 		}
-		t.Logf("%.3f allocations per operation with %d signals", got, signals)
+		t.Logf("%.3f allocations per operation with %d signals", got, sigs)
 	}
 }
 

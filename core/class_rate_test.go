@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -247,9 +249,9 @@ func TestThrottledAndFree(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var c *core.Coordinator[coretest.Body]
 		var got []string
-		sink, begun := new(core.Sink), time.Now()
-		for _, kind := range []core.Kind[core.ClassChange]{core.Throttled, core.Free} {
-			kind.Subscribe(sink, func(s core.Signal, change core.ClassChange) {
+		sink, begun := new(signals.Sink), time.Now()
+		for _, kind := range []signals.Kind[core.ClassChange]{core.Throttled, core.Free} {
+			kind.Subscribe(sink, func(s signals.Signal, change core.ClassChange) {
 				c.Stats()
 				next := ""
 				if !change.Next.IsZero() {
@@ -279,7 +281,7 @@ func TestThrottledAndFree(t *testing.T) {
 // After the trial, all may run.
 func TestTrials(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink, g := new(core.Sink), newGate()
+		sink, g := new(signals.Sink), newGate()
 		c := bodies(t, core.Options{MaxConcurrency: 9, Sink: sink,
 			Classes: []core.Class{{Name: "gpt", Limit: 8, DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3}}})
 		gpt := c.Class("gpt")
@@ -310,7 +312,7 @@ func TestTrials(t *testing.T) {
 // CancelOn refuses items of the class, and MaxDefer bounds their DeferOn, as for a lane.
 func TestGatesOfAClass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink, s := new(core.Sink), newStarts()
+		sink, s := new(signals.Sink), newStarts()
 		c := jobs(t, core.Options{MaxConcurrency: 1, Sink: sink, Classes: []core.Class{
 			{Name: "a", DeferOn: "slow", MaxDefer: time.Second}, {Name: "b", CancelOn: "down"}, {Name: "c", DeferOn: "held", MaxDefer: time.Second}}})
 		sink.Raise("slow")

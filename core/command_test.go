@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -45,7 +46,7 @@ func TestParseCommand(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s in %s", tt.command, tt.name), func(t *testing.T) {
-			got, ok := core.ParseCommand(tt.name, tt.command)
+			got, ok := signals.ParseCommand(tt.name, tt.command)
 			coretest.Check(t, got == tt.want && ok == tt.ok, "got %q, %v, want %q, %v", got, ok, tt.want, tt.ok)
 		})
 	}
@@ -55,13 +56,13 @@ func TestParseCommand(t *testing.T) {
 func TestParseCommandOfLongNames(t *testing.T) {
 	const n = 1 << 20
 	name, command := strings.Repeat("a", 2*n), strings.Repeat("a", n)
-	if _, ok := core.ParseCommand(name, command); ok {
+	if _, ok := signals.ParseCommand(name, command); ok {
 		t.Error("found a command without a colon")
 	}
-	if _, ok := core.ParseCommand(name+":x", command); ok {
+	if _, ok := signals.ParseCommand(name+":x", command); ok {
 		t.Error("found a command without a boundary")
 	}
-	if got, ok := core.ParseCommand(name+"."+command+":x", command); got != "x" || !ok {
+	if got, ok := signals.ParseCommand(name+"."+command+":x", command); got != "x" || !ok {
 		t.Errorf("got %q, %v, want x, true", got, ok)
 	}
 }
@@ -99,7 +100,7 @@ func TestParseRetryAfter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := core.ParseRetryAfter(tt.name)
+			got, ok := signals.ParseRetryAfter(tt.name)
 			coretest.Check(t, got == tt.want && ok == tt.ok, "got %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
 		})
 	}
@@ -107,10 +108,10 @@ func TestParseRetryAfter(t *testing.T) {
 
 // An atom obeys two commands on its sink.
 func ExampleFindCommand() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	commands := []string{"volume.set", "volume.mute"}
-	cancel := sink.Subscribe(core.CommandPattern(commands...), func(s core.Signal) {
-		if command, payload := core.FindCommand(s.Name, commands...); command != "" {
+	cancel := sink.Subscribe(signals.CommandPattern(commands...), func(s signals.Signal) {
+		if command, payload := signals.FindCommand(s.Name, commands...); command != "" {
 			fmt.Printf("%s %q\n", command, payload)
 		}
 	})
@@ -141,14 +142,14 @@ func TestFindCommand(t *testing.T) {
 			"":                  {},
 			"a.set:1.a.set:b:c": {"a.set", "1.a.set:b:c"},
 		} {
-			command, payload := core.FindCommand(name, commands...)
+			command, payload := signals.FindCommand(name, commands...)
 			if got := [2]string{command, payload}; got != want {
 				t.Errorf("%q: %q, want %q", name, got, want)
 			}
-			coretest.Check(t, command == "" || core.Match(core.CommandPattern(commands...), name), "the pattern does not match %q", name)
+			coretest.Check(t, command == "" || signals.Match(signals.CommandPattern(commands...), name), "the pattern does not match %q", name)
 		}
 	}
-	if command, _ := core.FindCommand("a.set:1"); command != "" || core.CommandPattern() != "" {
-		t.Errorf("no commands: found %q, pattern %q", command, core.CommandPattern())
+	if command, _ := signals.FindCommand("a.set:1"); command != "" || signals.CommandPattern() != "" {
+		t.Errorf("no commands: found %q, pattern %q", command, signals.CommandPattern())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -13,7 +15,7 @@ import (
 // bodyCoordinator is any coordinator whose items are bodies.
 type bodyCoordinator interface {
 	core.Inspector
-	core.Sensor
+	signals.Sensor
 	core.Enqueuer[coretest.Body]
 	Do(ctx context.Context, body coretest.Body) error
 	Wait(ctx context.Context, id core.OperationID) error
@@ -25,7 +27,7 @@ type bodyCoordinator interface {
 	Resume()
 	SetMaxConcurrency(n int) error
 	WaitIdle(ctx context.Context) error
-	Sink() *core.Sink
+	Sink() *signals.Sink
 }
 
 // resultBodies lets a coordinator with results pass for one without.

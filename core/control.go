@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"iter"
+
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Inspector is any coordinator, or a type that is built on one, whatever its items are.
@@ -27,9 +29,9 @@ type Inspector interface {
 type Control struct{ *engine }
 
 var (
-	_ Inspector = Control{}
-	_ Sensor    = Control{}
-	_ Sensor    = (*Sink)(nil)
+	_ Inspector      = Control{}
+	_ signals.Sensor = Control{}
+	_ signals.Sensor = (*signals.Sink)(nil)
 )
 
 // Inside reports whether the caller is an operation of this coordinator. It recognises the
@@ -38,10 +40,10 @@ func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
 // Raised reports whether s was raised by an operation of this coordinator that is in the
 // window.
-func (c Control) Raised(s Signal) bool { return c.made().raised(s) }
+func (c Control) Raised(s signals.Signal) bool { return c.made().raised(s) }
 
 // raised reports whether an operation of this engine has raised s.
-func (e *engine) raised(s Signal) bool {
+func (e *engine) raised(s signals.Signal) bool {
 	if s.Operation == 0 || s.Source != e.name {
 		return false
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 // Explain says why an operation waits. If it waits for another operation, Explain also
 // says why that one waits, and so on, across coordinators. It returns false if the id is
@@ -169,7 +173,7 @@ func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Opera
 	}
 }
 
-func (e *engine) heldUp(kind ReasonKind, s Signal, until int64) Reason {
+func (e *engine) heldUp(kind ReasonKind, s signals.Signal, until int64) Reason {
 	return Reason{Kind: kind, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}
 }
 

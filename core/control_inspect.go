@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -32,12 +34,12 @@ func (e *engine) classStats() (stats []ClassStats) {
 // A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. Each pattern
 // of a lane or of a class is a separate gate.
 type GateStatus struct {
-	Kind    ReasonKind `json:"kind"`            // ReasonRefused for CancelOn, ReasonDeferred for DeferOn, ReasonTrial for TrialOn
-	Lane    string     `json:"lane,omitempty"`  // the gate is for items of this lane only; "": for all lanes
-	Class   string     `json:"class,omitempty"` // the gate is for items of this class only; "": for all classes
-	Pattern string     `json:"pattern"`
-	Closed  bool       `json:"closed"`          // a matching signal is present; for DeferOn, no newer signal matches ResumeOn
-	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
+	Kind    ReasonKind     `json:"kind"`            // ReasonRefused for CancelOn, ReasonDeferred for DeferOn, ReasonTrial for TrialOn
+	Lane    string         `json:"lane,omitempty"`  // the gate is for items of this lane only; "": for all lanes
+	Class   string         `json:"class,omitempty"` // the gate is for items of this class only; "": for all classes
+	Pattern string         `json:"pattern"`
+	Closed  bool           `json:"closed"`          // a matching signal is present; for DeferOn, no newer signal matches ResumeOn
+	Signal  signals.Signal `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
 
 	// Matches is how many signals have ever matched the pattern: signals that were present
 	// when the coordinator was made, and signals that were raised or held since. Signals that
@@ -56,7 +58,7 @@ func (c Control) Gates() []GateStatus {
 	now := e.clock.Now()
 	resumed := look(e.resumeOn, now, 0).signal.Seq
 	var gates []GateStatus
-	add := func(kind ReasonKind, lane, class, pattern string, on *Gate, beyond uint64) {
+	add := func(kind ReasonKind, lane, class, pattern string, on *signals.Gate, beyond uint64) {
 		if on == nil {
 			return
 		}
@@ -87,7 +89,7 @@ func (c Control) Name() string { return c.made().name }
 
 // Sink is the sink that the operations raise their signals on: [Options.Sink], or
 // the coordinator's own.
-func (c Control) Sink() *Sink { return c.made().sink }
+func (c Control) Sink() *signals.Sink { return c.made().sink }
 
 // Stats returns the coordinator's counters.
 func (c Control) Stats() Stats {
@@ -270,7 +272,7 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 // Operation, Key and Source of q are compared with the operation. Pattern selects
 // operations that have a matching signal. Within is the longest time since the
 // operation left.
-func (c Control) Echoes(q Query) iter.Seq[Echo] {
+func (c Control) Echoes(q signals.Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {
 		e.mu.Lock()
@@ -284,7 +286,7 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 				continue
 			}
 			sigs := e.scope.SignalsOf(x.Past)
-			if q.Pattern == "" || slices.ContainsFunc(sigs, func(s Signal) bool { return Match(q.Pattern, s.Name) }) {
+			if q.Pattern == "" || slices.ContainsFunc(sigs, func(s signals.Signal) bool { return signals.Match(q.Pattern, s.Name) }) {
 				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: sigs, Time: e.clock.Wall(x.at)})
 			}
 		}
@@ -313,7 +315,7 @@ func (c Control) Count(pattern string) int {
 }
 
 // indexed yields the owners of all operations of the index. mu is held.
-func (e *engine) indexed(yield func(*Owner) bool) {
+func (e *engine) indexed(yield func(*signals.Owner) bool) {
 	for _, o := range e.index.From(1) {
 		if !yield(&o.owner) {
 			return
@@ -323,15 +325,15 @@ func (e *engine) indexed(yield func(*Owner) bool) {
 
 // Sense yields the signals of the operations in the window that q selects, in the order
 // in which they were raised; see [Sensor].
-func (c Control) Sense(q Query) iter.Seq[Signal] {
+func (c Control) Sense(q signals.Query) iter.Seq[signals.Signal] {
 	e := c.made()
-	return func(yield func(Signal) bool) {
-		found := e.scope.Engine().Sense(q, func() []*Owner {
+	return func(yield func(signals.Signal) bool) {
+		found := e.scope.Engine().Sense(q, func() []*signals.Owner {
 			if q.Operation == 0 {
 				return e.owners()
 			}
 			if o := e.find(q.Operation); o != nil {
-				return []*Owner{&o.owner}
+				return []*signals.Owner{&o.owner}
 			}
 			return nil
 		})
@@ -343,13 +345,13 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 // span. It begins with the signals of the operations in the window.
 //
 //ephemeral:pattern {pattern}
-func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
+func (c Control) Monitor(pattern string, span time.Duration) *signals.Monitor {
 	e := c.made()
 	return e.scope.Engine().Monitor(pattern, span, e.owners)
 }
 
 // owners lists the owners of the operations that exist.
-func (e *engine) owners() (all []*Owner) {
+func (e *engine) owners() (all []*signals.Owner) {
 	for o := range e.walk(0, false) {
 		all = append(all, &o.owner)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -90,7 +92,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
+				sink := signals.NewSink(signals.SinkOptions{})
 				w := coretest.Watch(t, sink, core.SignalPanicked)
 				c := bodies(t, core.Options{MaxConcurrency: 1, Sink: sink})
 				id := enqueue(t, c, test.body)
@@ -214,7 +216,7 @@ func TestWait(t *testing.T) {
 // Pause and Resume raise a signal when they change something, and nothing starts in between.
 func TestPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 10})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 10})
 		w := coretest.Watch(t, sink, "coordinator.*")
 		c := bodies(t, core.Options{Sink: sink, Name: "orders"})
 		for range 1000 {
@@ -254,7 +256,7 @@ func TestSetMaxConcurrencyRefusesNoSlots(t *testing.T) {
 // coordinator.
 func TestIdleWindowAges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Sink: sink, MaxAge: time.Minute})
 		var finalized atomic.Value
 		c.OnFinalized(func(core.Snapshot) { finalized.Store(time.Now()) })
@@ -290,7 +292,7 @@ func TestOnFinalized(t *testing.T) {
 				unpin()
 			}
 			// The echo exists already.
-			checkEqual(t, "echoes", len(slices.Collect(c.Echoes(core.Query{Operation: s.ID}))), 1)
+			checkEqual(t, "echoes", len(slices.Collect(c.Echoes(signals.Query{Operation: s.ID}))), 1)
 			j.note(s.Values["name"].(string))
 		})
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -428,7 +430,7 @@ func TestPageOfOperationsCostsItsSize(t *testing.T) {
 // A coordinator shows what its operations raised, as long as they are in its window, even if the sink loses them.
 func TestCoordinatorIsSensor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 1})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 1})
 		c := bodies(t, core.Options{Sink: sink, Name: "orders", MaxConcurrency: 1, MaxTracked: 3})
 		m := c.Monitor("say.*", time.Minute)
 		defer m.Stop()
@@ -443,7 +445,7 @@ func TestCoordinatorIsSensor(t *testing.T) {
 				c.Has("say.a"), c.Has("say.elsewhere"), c.Count("say.*"), c.Count("say.b"), c.Count(""))
 		}
 		var got []core.OperationID
-		for s := range c.Sense(core.Query{Pattern: "say.*"}) {
+		for s := range c.Sense(signals.Query{Pattern: "say.*"}) {
 			checkEqual(t, "Source", s.Source, "orders")
 			got = append(got, s.Operation)
 		}
@@ -454,7 +456,7 @@ func TestCoordinatorIsSensor(t *testing.T) {
 		checkEqual(t, "monitored after an eviction", m.Count(), 3) // standing
 		time.Sleep(time.Minute + 1)
 		checkEqual(t, "monitored later", m.Count(), 0)
-		for range c.Sense(core.Query{Operation: ids[1]}) {
+		for range c.Sense(signals.Query{Operation: ids[1]}) {
 			t.Error("an evicted operation was sensed")
 		}
 	})
@@ -474,7 +476,7 @@ func TestSenseGoesByTimeOfSignal(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		var got []string
-		for s := range c.Sense(core.Query{Within: time.Minute}) {
+		for s := range c.Sense(signals.Query{Within: time.Minute}) {
 			got = append(got, s.Name)
 		}
 		checkSlice(t, "within a minute", got, []string{"late"})

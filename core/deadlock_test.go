@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -18,9 +20,9 @@ import (
 // A handler that runs on the goroutine of a body may enqueue on the full coordinator of that body.
 func TestHandlerEnqueuesOnFullCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Sink: sink, MaxConcurrency: 1, MaxQueued: 1})
-		defer sink.Subscribe("again", func(core.Signal) {
+		defer sink.Subscribe("again", func(signals.Signal) {
 			_, err := c.Enqueue(context.Background(), quick)
 			checkError(t, "Enqueue", err, nil)
 		})()
@@ -144,11 +146,11 @@ func TestBlockedHandlerHoldsUpItsWorkerOnly(t *testing.T) {
 			c.OnFinalized(func(core.Snapshot) { handle() })
 		},
 		"retraction": func(c bodyCoordinator, handle func()) {
-			c.Sink().SubscribeRetracted("held", func(core.Retraction) { handle() })
+			c.Sink().SubscribeRetracted("held", func(signals.Retraction) { handle() })
 		},
 		"retraction on another sink": func(c bodyCoordinator, handle func()) {
-			other := core.NewSink(core.SinkOptions{})
-			other.SubscribeRetracted("held", func(core.Retraction) { handle() })
+			other := signals.NewSink(signals.SinkOptions{})
+			other.SubscribeRetracted("held", func(signals.Retraction) { handle() })
 			c.Sink().Forward(other, "held")
 		},
 	}
@@ -282,16 +284,16 @@ func TestEnqueueFromBodyOfEveryKind(t *testing.T) {
 }
 
 // callEverything calls everything that a handler may call, except Close.
-func callEverything(t testing.TB, c bodyCoordinator, s core.Signal) {
+func callEverything(t testing.TB, c bodyCoordinator, s signals.Signal) {
 	sink := c.Sink()
 	sink.Raise("called")
 	sink.Hold("called", "", 0)()
 	sink.Retract("called")
-	sink.Subscribe("other", func(core.Signal) {})()
+	sink.Subscribe("other", func(signals.Signal) {})()
 	sink.Monitor("called", time.Hour).Stop()
 	sink.Resize(500, time.Hour)
 	sink.Stats()
-	for range sink.Sense(core.Query{Pattern: "called"}) {
+	for range sink.Sense(signals.Query{Pattern: "called"}) {
 		break
 	}
 	if _, err := c.TryEnqueue(context.Background(), quick); err != nil {
@@ -313,7 +315,7 @@ func callEverything(t testing.TB, c bodyCoordinator, s core.Signal) {
 	for range c.Operations(core.OperationQuery{}) {
 		break
 	}
-	for range c.Sense(core.Query{}) {
+	for range c.Sense(signals.Query{}) {
 		break
 	}
 	c.OnFinalized(func(core.Snapshot) {})()
@@ -336,7 +338,7 @@ func TestDeadlockHandlersOfEveryKind(t *testing.T) {
 			)
 			once := make(map[string]bool) // handlers here run on one goroutine after the other
 			var mu sync.Mutex
-			handle := func(where string, s core.Signal) {
+			handle := func(where string, s signals.Signal) {
 				mu.Lock()
 				again := once[where]
 				once[where] = true
@@ -353,15 +355,15 @@ func TestDeadlockHandlersOfEveryKind(t *testing.T) {
 				}
 				j.note(where)
 			}
-			sink := core.NewSink(core.SinkOptions{})
-			cancel = sink.Subscribe("go", func(s core.Signal) { handle("subscriber", s) })
-			sink.SubscribeRetracted("go", func(r core.Retraction) { handle("retraction subscriber", r.Signal) })
+			sink := signals.NewSink(signals.SinkOptions{})
+			cancel = sink.Subscribe("go", func(s signals.Signal) { handle("subscriber", s) })
+			sink.SubscribeRetracted("go", func(r signals.Retraction) { handle("retraction subscriber", r.Signal) })
 			c = kind.make(t, core.Options{
 				MaxConcurrency: 2, Sink: sink, DeferOn: "wait", CancelOn: "stop",
-				OnSignal:  func(s core.Signal) { handle("OnSignal", s) },
-				OnRetract: func(r core.Retraction) { handle("OnRetract", r.Signal) },
+				OnSignal:  func(s signals.Signal) { handle("OnSignal", s) },
+				OnRetract: func(r signals.Retraction) { handle("OnRetract", r.Signal) },
 			})
-			c.OnFinalized(func(s core.Snapshot) { handle("OnFinalized", core.Signal{Operation: s.ID}) })
+			c.OnFinalized(func(s core.Snapshot) { handle("OnFinalized", signals.Signal{Operation: s.ID}) })
 			err := c.Do(t.Context(), func(ctx context.Context) error {
 				op := core.OperationFrom(ctx)
 				op.Raise("go")

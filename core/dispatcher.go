@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
@@ -31,7 +33,7 @@ import (
 // value panic: make one with [NewDispatcher].
 type Dispatcher struct {
 	Control
-	signals *Coordinator[Signal]
+	signals *Coordinator[signals.Signal]
 
 	mu        sync.Mutex
 	reactions lists.List[*reaction]       // guarded by mu
@@ -43,7 +45,7 @@ var _ Inspector = (*Dispatcher)(nil)
 // reaction is a handler of a dispatcher. It uses only the pattern and the barrier of the hook,
 // because a dispatcher does not call it in a delivery.
 type reaction struct {
-	*hook.Hook[Signal]
+	*hook.Hook[signals.Signal]
 	handler Handler
 }
 
@@ -89,7 +91,7 @@ func (d *Dispatcher) all() []*reaction {
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
 	d.made()
-	r := &reaction{hook.New[Signal](glob.Compile(pattern), nil), h}
+	r := &reaction{hook.New[signals.Signal](glob.Compile(pattern), nil), h}
 	d.mu.Lock()
 	number := d.reactions.Add(r)
 	d.known.Store(nil)
@@ -111,7 +113,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // with each pattern. After Complete, Drain or
 // Close, and while [Options.CancelOn] refuses items, Dispatch only counts the signal as
 // rejected.
-func (d *Dispatcher) Dispatch(s Signal) {
+func (d *Dispatcher) Dispatch(s signals.Signal) {
 	d.made()
 	if slices.ContainsFunc(d.all(), func(r *reaction) bool { return r.Pattern.Matches(s.Name) }) {
 		react(d.signals, s)
@@ -119,7 +121,7 @@ func (d *Dispatcher) Dispatch(s Signal) {
 }
 
 // react is the body of a dispatcher's operations.
-func (d *Dispatcher) react(ctx context.Context, s Signal) error {
+func (d *Dispatcher) react(ctx context.Context, s signals.Signal) error {
 	var errs []error
 	for _, r := range d.all() {
 		if !r.Pattern.Matches(s.Name) {
@@ -139,7 +141,7 @@ func (d *Dispatcher) react(ctx context.Context, s Signal) error {
 	return errors.Join(errs...)
 }
 
-func (r *reaction) call(ctx context.Context, s Signal) error {
+func (r *reaction) call(ctx context.Context, s signals.Signal) error {
 	r.Late.Add(1)
 	defer r.Leave()
 	if r.Cancelled.Load() != 0 {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -28,13 +30,13 @@ func dispatcher(t testing.TB, opts core.Options) *core.Dispatcher {
 
 // noted is a handler that notes the names of its signals.
 func (j *journal) noted(prefix string) core.Handler {
-	return func(_ context.Context, s core.Signal) error {
+	return func(_ context.Context, s signals.Signal) error {
 		j.note(prefix + s.Name)
 		return nil
 	}
 }
 
-func named(name string) core.Signal { return core.Signal{Name: name} }
+func named(name string) signals.Signal { return signals.Signal{Name: name} }
 
 // flushed waits until all that was dispatched or processed is handled.
 func flushed(t testing.TB, l core.Lifecycle) {
@@ -71,7 +73,7 @@ func TestDispatcherQueuesOnlyWhatIsHandled(t *testing.T) {
 		defer d.Close()
 		d.Pause()
 		d.Dispatch(named("a"))
-		remove := d.Handle("a", func(context.Context, core.Signal) error { return nil })
+		remove := d.Handle("a", func(context.Context, signals.Signal) error { return nil })
 		for range 3 {
 			d.Dispatch(named("b"))
 		}
@@ -91,7 +93,7 @@ func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
 	d := dispatcher(t, core.Options{})
 	defer d.Close()
 	for i := range 20 {
-		d.Handle(fmt.Sprintf("other.%d.*, another", i), func(context.Context, core.Signal) error { return nil })
+		d.Handle(fmt.Sprintf("other.%d.*, another", i), func(context.Context, signals.Signal) error { return nil })
 	}
 	s := named("cache.hit")
 	wantAllocs(t, "Dispatch", 0, func() { d.Dispatch(s) })
@@ -105,14 +107,14 @@ func TestDispatcherRunsNamesSideBySide(t *testing.T) {
 		let := make(chan struct{})
 		d := dispatcher(t, core.Options{MaxConcurrency: 8, MaxPerKey: 2})
 		defer d.Close()
-		d.Handle("*", func(_ context.Context, s core.Signal) error {
+		d.Handle("*", func(_ context.Context, s signals.Signal) error {
 			j.note(s.Name + s.Key)
 			<-let
 			return nil
 		})
 		for _, key := range []string{"1", "2", "3"} {
 			for _, name := range []string{"a", "b"} {
-				d.Dispatch(core.Signal{Name: name, Key: key})
+				d.Dispatch(signals.Signal{Name: name, Key: key})
 			}
 		}
 		for _, want := range [][]string{{"a1", "a2", "b1", "b2"}, {"a3", "b3"}} {
@@ -147,7 +149,7 @@ func TestDispatcherDefaults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := dispatcher(t, core.Options{})
 		defer d.Close()
-		d.Handle("*", func(context.Context, core.Signal) error { return nil })
+		d.Handle("*", func(context.Context, signals.Signal) error { return nil })
 		d.Pause()
 		for range 1025 {
 			d.Dispatch(named("a"))
@@ -162,16 +164,16 @@ func TestDispatcherDefaults(t *testing.T) {
 func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, core.SignalPanicked)
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, core.SignalPanicked)
 		d := dispatcher(t, core.Options{Sink: sink})
 		defer d.Close()
 		errTwo := errors.New("another failure")
-		d.Handle("a", func(context.Context, core.Signal) error { return errOnPurpose })
+		d.Handle("a", func(context.Context, signals.Signal) error { return errOnPurpose })
 		d.Handle("a", j.noted("after a failure "))
-		d.Handle("a", func(context.Context, core.Signal) error { panic(errTwo) })
+		d.Handle("a", func(context.Context, signals.Signal) error { panic(errTwo) })
 		d.Handle("a", j.noted("after a panic "))
-		d.Handle("b", func(context.Context, core.Signal) error { return errOnPurpose })
+		d.Handle("b", func(context.Context, signals.Signal) error { return errOnPurpose })
 		d.Dispatch(named("a"))
 		flushed(t, d)
 		j.check(t, "after a failure a", "after a panic a")
@@ -186,7 +188,7 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 				t.Errorf("got %v, want a PanicError with the stack of the handler", op.Err)
 			}
 		}
-		found := signals.ExpectExactly(core.SignalPanicked)
+		found := sigs.ExpectExactly(core.SignalPanicked)
 		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanicked})
 
 		d.Dispatch(named("b"))
@@ -202,7 +204,7 @@ func TestDispatcherHandlerEndingItsGoroutineHindersNoOtherSignal(t *testing.T) {
 		var j journal
 		d := dispatcher(t, core.Options{MaxConcurrency: 1})
 		defer d.Close()
-		remove := d.Handle("*", func(_ context.Context, s core.Signal) error {
+		remove := d.Handle("*", func(_ context.Context, s signals.Signal) error {
 			if s.Name == "a" {
 				runtime.Goexit()
 			}
@@ -222,9 +224,9 @@ func TestDispatcherHandlerEndingItsGoroutineHindersNoOtherSignal(t *testing.T) {
 
 func TestDispatcherHandlersGetTheContextOfTheirOperation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		d := dispatcher(t, core.Options{Name: "alerts", Sink: sink})
-		d.Handle("error.*", func(ctx context.Context, s core.Signal) error {
+		d.Handle("error.*", func(ctx context.Context, s signals.Signal) error {
 			op := core.OperationFrom(ctx)
 			checkEqual(t, "operation's key", op.Key(), "error.db")
 			op.Set("about", s.Key)
@@ -233,15 +235,15 @@ func TestDispatcherHandlersGetTheContextOfTheirOperation(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		second := 0
-		d.Handle("error.*", func(context.Context, core.Signal) error { second++; return nil })
-		d.Dispatch(core.Signal{Name: "error.db", Key: "orders"})
+		d.Handle("error.*", func(context.Context, signals.Signal) error { second++; return nil })
+		d.Dispatch(signals.Signal{Name: "error.db", Key: "orders"})
 		synctest.Wait()
 		for op := range d.Operations(core.OperationQuery{Status: core.StatusRunning}) {
 			if about, _ := core.Value[string](op, "about"); about != "orders" || op.Key != "error.db" {
 				t.Errorf("got %v, want the operation to be about the signal", op)
 			}
 		}
-		for s := range sink.Sense(core.Query{Pattern: "alert.*"}) {
+		for s := range sink.Sense(signals.Query{Pattern: "alert.*"}) {
 			checkEqual(t, "source", s.Source, "alerts")
 			checkEqual(t, "key", s.Key, "error.db")
 		}
@@ -258,12 +260,12 @@ func TestDispatcherHandlerCanBeRemoved(t *testing.T) {
 		defer d.Close()
 		let := make(chan struct{})
 		calls := 0
-		remove := d.Handle("a", func(context.Context, core.Signal) error {
+		remove := d.Handle("a", func(context.Context, signals.Signal) error {
 			calls++
 			<-let
 			return nil
 		})
-		d.Handle("*", func(context.Context, core.Signal) error { return nil })
+		d.Handle("*", func(context.Context, signals.Signal) error { return nil })
 		d.Dispatch(named("a"))
 		d.Dispatch(named("a"))
 		synctest.Wait()
@@ -290,15 +292,15 @@ func TestDispatcherHandlerMayRemoveItselfAndOthers(t *testing.T) {
 		d := dispatcher(t, core.Options{})
 		defer d.Close()
 		var first, second func()
-		first = d.Handle("*", func(ctx context.Context, s core.Signal) error {
+		first = d.Handle("*", func(ctx context.Context, s signals.Signal) error {
 			j.note("first")
 			core.OperationFrom(ctx).Raise("removing") // and from inside a delivery
 			first()
 			return nil
 		})
 		second = d.Handle("*", j.noted("second "))
-		d.Sink().Subscribe("removing", func(core.Signal) { second() })
-		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+		d.Sink().Subscribe("removing", func(signals.Signal) { second() })
+		d.Handle("*", func(ctx context.Context, s signals.Signal) error {
 			j.note("third")
 			d.Handle(s.Name, j.noted("fourth "))
 			return nil
@@ -315,13 +317,13 @@ func TestDispatcherHandlerMayRemoveItselfAndOthers(t *testing.T) {
 func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		watched := coretest.Watch(t, sink, "*, operation.*") // makes operations raise operation.started
-		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(core.Signal) {}})
+		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(signals.Signal) {}})
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
 		d.Handle("*", j.noted(""))
-		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+		d.Handle("*", func(ctx context.Context, s signals.Signal) error {
 			core.OperationFrom(ctx).Raise("audited")
 			core.OperationFrom(ctx).Because(s).Raise("audited.too")
 			if s.Name == "b" {
@@ -351,11 +353,11 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 func TestDispatcherThatKeepsNoOperationsDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		d := dispatcher(t, core.Options{Sink: sink, MaxTracked: -1, EchoCapacity: -1})
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
-		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+		d.Handle("*", func(ctx context.Context, s signals.Signal) error {
 			if calls.Add(1) > 100 {
 				d.Complete()
 			}
@@ -374,9 +376,9 @@ func TestDispatchersAndProcessorsOnOneSinkDoNotLoop(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		t.Run(fmt.Sprint("panics: ", panics), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
+				sink := signals.NewSink(signals.SinkOptions{})
 				var calls atomic.Int64
-				h := func(context.Context, core.Signal) error {
+				h := func(context.Context, signals.Signal) error {
 					if calls.Add(1) > 1000 {
 						return nil
 					}
@@ -415,12 +417,12 @@ func TestDispatchersAndProcessorsOnOneSinkDoNotLoop(t *testing.T) {
 func TestSignalsThatHandlersRaiseOnPurposeAreDispatchedWithinPropagation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		d := dispatcher(t, core.Options{Sink: sink})
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
 		answer := func(name string) core.Handler {
-			return func(_ context.Context, s core.Signal) error {
+			return func(_ context.Context, s signals.Signal) error {
 				j.note(s.Name)
 				sink.Because(s).Raise(name)
 				return nil
@@ -441,12 +443,12 @@ func TestSignalsThatHandlersRaiseOnPurposeAreDispatchedWithinPropagation(t *test
 func TestDispatchersThatSetEachOtherOffEndAtThePropagationLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
-		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
+		sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true}})
 		for on, name := range map[string]string{"ping": "pong", "pong": "ping"} {
 			d := dispatcher(t, core.Options{Sink: sink})
 			defer d.Close()
 			defer sink.Subscribe(on, d.Dispatch)()
-			d.Handle(on, func(ctx context.Context, s core.Signal) error {
+			d.Handle(on, func(ctx context.Context, s signals.Signal) error {
 				if calls.Add(1) < 100 {
 					core.OperationFrom(ctx).Raise(name)
 				}
@@ -463,7 +465,7 @@ func TestDispatchersThatSetEachOtherOffEndAtThePropagationLimit(t *testing.T) {
 func TestDispatchAfterTheEndIsRejected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := dispatcher(t, core.Options{})
-		h := func(context.Context, core.Signal) error { return nil }
+		h := func(context.Context, signals.Signal) error { return nil }
 		d.Handle("a", h)
 		d.Dispatch(named("a"))
 		d.Complete()
@@ -483,7 +485,7 @@ func TestDispatchAfterTheEndIsRejected(t *testing.T) {
 func TestDispatcherIsGatedBySignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		d := dispatcher(t, core.Options{Sink: sink, CancelOn: "stop", DeferOn: "wait", DrainOn: "drain"})
 		defer d.Close()
 		d.Handle("*", j.noted(""))
@@ -517,14 +519,14 @@ func TestHandleNeedsAFunction(t *testing.T) {
 // signals name the bodies.
 type reactorSubject struct {
 	core.Inspector
-	Give          func(core.Signal)
+	Give          func(signals.Signal)
 	Pause, Resume func()
-	Sink          *core.Sink
+	Sink          *signals.Sink
 	bodies        *sync.Map
 }
 
 func runCarried(bodies *sync.Map) core.Handler {
-	return func(ctx context.Context, s core.Signal) error {
+	return func(ctx context.Context, s signals.Signal) error {
 		body, _ := bodies.LoadAndDelete(s.Key)
 		return body.(coretest.Body)(ctx)
 	}
@@ -542,7 +544,7 @@ func (r reactorSubject) subject(names uint64) coretest.Subject {
 			i := n.Add(1)
 			key := strconv.FormatUint(i, 10)
 			r.bodies.Store(key, body)
-			r.Give(core.Signal{Name: "job." + strconv.FormatUint(i%names, 10), Key: key})
+			r.Give(signals.Signal{Name: "job." + strconv.FormatUint(i%names, 10), Key: key})
 			return nil
 		},
 		Pause:  r.Pause,
@@ -583,7 +585,7 @@ func processor(t testing.TB, h core.Handler, opts core.Options) *core.Processor 
 func TestProcessorDefaults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newGate()
-		p := processor(t, func(ctx context.Context, _ core.Signal) error { return g.body(ctx) }, core.Options{})
+		p := processor(t, func(ctx context.Context, _ signals.Signal) error { return g.body(ctx) }, core.Options{})
 		defer p.Close()
 		for range 4 + 1000 + 3 {
 			p.Process(named("a"))
@@ -599,16 +601,16 @@ func TestProcessorDefaults(t *testing.T) {
 
 func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
 	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
-		_, err := core.NewProcessor(func(context.Context, core.Signal) error { return nil }, opts)
+		_, err := core.NewProcessor(func(context.Context, signals.Signal) error { return nil }, opts)
 		coretest.Check(t, err != nil && strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators"), "got error %v for %+v", err, opts)
 	}
 }
 
 func TestProcessorCountsFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, core.SignalPanicked)
-		p := processor(t, func(_ context.Context, s core.Signal) error {
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, core.SignalPanicked)
+		p := processor(t, func(_ context.Context, s signals.Signal) error {
 			switch s.Name {
 			case "fail":
 				return errOnPurpose
@@ -633,7 +635,7 @@ func TestProcessorCountsFailures(t *testing.T) {
 				t.Errorf("got error %v, want a PanicError", op.Err)
 			}
 		}
-		found := signals.ExpectExactly(core.SignalPanicked)
+		found := sigs.ExpectExactly(core.SignalPanicked)
 		checkSlice(t, "causes", found[0].Path(), []string{"panic", core.SignalPanicked})
 	})
 }
@@ -641,9 +643,9 @@ func TestProcessorCountsFailures(t *testing.T) {
 func TestProcessorOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		watched := coretest.Watch(t, sink, "*, operation.*")
-		p := processor(t, func(ctx context.Context, s core.Signal) error {
+		p := processor(t, func(ctx context.Context, s signals.Signal) error {
 			j.note(s.Name)
 			core.OperationFrom(ctx).Raise("audited")
 			if s.Name == "a" {

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -370,7 +372,7 @@ func TestWaitBeginsWhileOnDoneIsTold(t *testing.T) {
 // which signals are forwarded.
 func TestSlowOnDoneDelaysNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		slow, far := newGate(), core.NewSink(core.SinkOptions{})
+		slow, far := newGate(), signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{MaxConcurrency: 2, DeferOn: "busy", OnDone: func(core.Snapshot) { <-slow.opened }})
 		defer c.Sink().Forward(far, "busy")()
 		other := bodies(t, core.Options{Sink: far, DeferOn: "busy"})
@@ -407,11 +409,11 @@ func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
 			mu.Unlock()
 			runtime.Goexit()
 		}
-		c := bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(core.Snapshot) { exits("done") }, OnRetract: func(core.Retraction) { exits("retracted") }})
+		c := bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(core.Snapshot) { exits("done") }, OnRetract: func(signals.Retraction) { exits("retracted") }})
 		for _, name := range []string{"first", "second"} {
 			c.OnFinalized(func(core.Snapshot) { exits("final, " + name) })
 		}
-		c.Sink().SubscribeRetracted("*", func(core.Retraction) { exits("retracted on the sink") })
+		c.Sink().SubscribeRetracted("*", func(signals.Retraction) { exits("retracted on the sink") })
 		defer c.Sink().Monitor("h.*", 0).OnCount(2, 1, func(bool) { exits("count") })()
 		enqueue(t, c, func(ctx context.Context) error {
 			o := core.OperationFrom(ctx)

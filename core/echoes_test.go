@@ -8,11 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func echoed(c *core.Coordinator[coretest.Body], q core.Query) []core.OperationID {
+func echoed(c *core.Coordinator[coretest.Body], q signals.Query) []core.OperationID {
 	var ids []core.OperationID
 	for e := range c.Echoes(q) {
 		ids = append(ids, e.Operation)
@@ -23,7 +25,7 @@ func echoed(c *core.Coordinator[coretest.Body], q core.Query) []core.OperationID
 // Echoes takes a pattern, also a comma list, and each echo has a time.
 func TestEchoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Name: "orders", MaxTracked: -1, MaxConcurrency: 1, Sink: sink})
 		do := func(key, signal string) core.OperationID {
 			t.Helper()
@@ -47,22 +49,22 @@ func TestEchoes(t *testing.T) {
 		n := do("alice", "")
 		for _, test := range []struct {
 			name string
-			q    core.Query
+			q    signals.Query
 			want []core.OperationID
 		}{
-			{"all, oldest first", core.Query{}, []core.OperationID{a, b, n}},
-			{"pattern", core.Query{Pattern: "error.*"}, []core.OperationID{a}},
-			{"comma list", core.Query{Pattern: "error.*, file.saved"}, []core.OperationID{a, b}},
-			{"key", core.Query{Key: "alice"}, []core.OperationID{a, n}},
-			{"operation", core.Query{Operation: b}, []core.OperationID{b}},
-			{"source", core.Query{Source: "orders"}, []core.OperationID{a, b, n}},
-			{"another source", core.Query{Source: "payments"}, nil},
-			{"within", core.Query{Within: 500 * time.Millisecond}, []core.OperationID{b, n}},
-			{"key and pattern", core.Query{Key: "alice", Pattern: "file.*"}, nil},
+			{"all, oldest first", signals.Query{}, []core.OperationID{a, b, n}},
+			{"pattern", signals.Query{Pattern: "error.*"}, []core.OperationID{a}},
+			{"comma list", signals.Query{Pattern: "error.*, file.saved"}, []core.OperationID{a, b}},
+			{"key", signals.Query{Key: "alice"}, []core.OperationID{a, n}},
+			{"operation", signals.Query{Operation: b}, []core.OperationID{b}},
+			{"source", signals.Query{Source: "orders"}, []core.OperationID{a, b, n}},
+			{"another source", signals.Query{Source: "payments"}, nil},
+			{"within", signals.Query{Within: 500 * time.Millisecond}, []core.OperationID{b, n}},
+			{"key and pattern", signals.Query{Key: "alice", Pattern: "file.*"}, nil},
 		} {
 			checkSlice(t, test.name, echoed(c, test.q), test.want)
 		}
-		for e := range c.Echoes(core.Query{}) { // leaving early is fine
+		for e := range c.Echoes(signals.Query{}) { // leaving early is fine
 			if e.Operation != a || e.Key != "alice" || e.Status != core.StatusFailed || e.Err != errOnPurpose ||
 				len(e.Signals) != 1 || e.Signals[0].Name != "error.disk" || time.Since(e.Time) != time.Second {
 				t.Errorf("got %+v, want the last words of operation %d", e, a)
@@ -80,14 +82,14 @@ func TestEchoesAreBounded(t *testing.T) {
 		for i := range 50 {
 			ids = append(ids, enqueue(t, c, raise(fmt.Sprint("s", i))))
 			synctest.Wait()
-			if got, want := echoed(c, core.Query{}), ids[max(0, len(ids)-20):]; !slices.Equal(got, want) {
+			if got, want := echoed(c, signals.Query{}), ids[max(0, len(ids)-20):]; !slices.Equal(got, want) {
 				t.Fatalf("got echoes %v, want %v", got, want)
 			}
 		}
 		time.Sleep(time.Minute - 1)
-		checkEqual(t, "just before", len(echoed(c, core.Query{})), 20)
+		checkEqual(t, "just before", len(echoed(c, signals.Query{})), 20)
 		time.Sleep(time.Nanosecond)
-		checkEqual(t, "just after", len(echoed(c, core.Query{})), 0)
+		checkEqual(t, "just after", len(echoed(c, signals.Query{})), 0)
 	})
 }
 
@@ -105,10 +107,10 @@ func TestEchoWithoutWhatWasRetracted(t *testing.T) {
 		})
 		synctest.Wait()
 		c.Evict(id)
-		for e := range c.Echoes(core.Query{}) {
+		for e := range c.Echoes(signals.Query{}) {
 			coretest.Check(t, len(e.Signals) == 1 && e.Signals[0].Name == "kept", "got %v, want only what was kept", e.Signals)
 		}
-		checkEqual(t, "echoes", len(echoed(c, core.Query{})), 1)
+		checkEqual(t, "echoes", len(echoed(c, signals.Query{})), 1)
 	})
 }
 
@@ -121,7 +123,7 @@ func TestEchoesOfClosedCoordinator(t *testing.T) {
 		pending := enqueue(t, c, quick)
 		synctest.Wait()
 		closeDown(t, c)
-		got := echoed(c, core.Query{})
+		got := echoed(c, signals.Query{})
 		slices.Sort(got)
 		checkSlice(t, "echoes", got, []core.OperationID{done, running, pending})
 	})
@@ -137,7 +139,7 @@ func TestNoEchoes(t *testing.T) {
 				c := bodies(t, opts)
 				checkError(t, "Do", c.Do(t.Context(), raise("x")), nil)
 				synctest.Wait()
-				checkEqual(t, "echoes", len(echoed(c, core.Query{})), 0)
+				checkEqual(t, "echoes", len(echoed(c, signals.Query{})), 0)
 			})
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
@@ -42,7 +44,7 @@ import (
 type engine struct {
 	number         uint64 // number of this engine in the process: see runningOn
 	name           string
-	sink           *Sink
+	sink           *signals.Sink
 	clock          clock.Clock
 	opts           Options                // resolved
 	onDone         []*hook.Hook[Snapshot] // Options.OnDone, or nil
@@ -52,7 +54,7 @@ type engine struct {
 	ruled          bool                   // there are rules
 	partRuled      bool                   // a lane or a class has a rule
 	tries          bool                   // a class has TrialOn
-	resumeOn       *Gate                  // nil: none
+	resumeOn       *signals.Gate          // nil: none
 	quiet          bool                   // operations do not raise lifecycle signals
 	ofRun          bool                   // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
 	undrain        func()                 // stops watching DrainOn; may be nil
@@ -101,7 +103,7 @@ type engine struct {
 	sweeper      clock.Alarm // evicts operations that are too old
 	stuck        stuckWatch
 	stuckAlarm   clock.Alarm // looks for bodies that are stuck
-	scope        Scope
+	scope        signals.Scope
 	tabulated    bool          // the scope counts names
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
 }
@@ -126,7 +128,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	sink := opts.Sink
 	if sink == nil {
-		sink = new(Sink)
+		sink = new(signals.Sink)
 	}
 	e := &engine{
 		number:    engines.Add(1),
@@ -141,7 +143,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		limit:     opts.MaxConcurrency,
 		stuck:     newStuckWatch(&opts),
 	}
-	e.scope.Engine().Init(sink, opts.Name, ScopeOptions{opts.OnSignal, opts.OnRetract})
+	e.scope.Engine().Init(sink, opts.Name, signals.ScopeOptions{OnSignal: opts.OnSignal, OnRetract: opts.OnRetract})
 	e.clock = e.scope.Engine().Clock()
 	lanes := opts.Lanes
 	if len(lanes) == 0 {
@@ -175,8 +177,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.ruled = e.partRuled || !e.rules.empty()
 	e.resumeOn = e.gate(opts.ResumeOn, true)
 	if opts.DrainOn != "" {
-		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
-			if s.Key == "" || Match(s.Key, e.name) {
+		e.undrain = sink.Subscribe(opts.DrainOn, func(s signals.Signal) {
+			if s.Key == "" || signals.Match(s.Key, e.name) {
 				e.complete()
 			}
 		})
@@ -223,7 +225,7 @@ type laneState struct {
 type classState struct {
 	Class // resolved; its limit and rates are guarded by mu
 	rule
-	trialOn *Gate // nil: none
+	trialOn *signals.Gate // nil: none
 }
 
 // started lists the operations that have started and not ended. mu is held.

@@ -1,19 +1,22 @@
 package core
 
-import "github.com/ephemeralgo/ephemeral/core/internal/clock"
+import (
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 // verdict is the state of a gate at one moment.
 type verdict struct {
 	holds   bool
-	signal  Signal // the newest
-	held    bool   // a held signal matches
-	since   int64  // if held is false: since when the gate is shut
-	expires int64  // the next time at which the state may change without a new event; the constant never if there is none
+	signal  signals.Signal // the newest
+	held    bool           // a held signal matches
+	since   int64          // if held is false: since when the gate is shut
+	expires int64          // the next time at which the state may change without a new event; the constant never if there is none
 }
 
 // look returns the state of a gate, which may be nil. Fields held and since count only signals
 // newer than beyond.
-func look(g *Gate, now int64, beyond uint64) (v verdict) {
+func look(g *signals.Gate, now int64, beyond uint64) (v verdict) {
 	if g.Shut() {
 		v.holds, v.signal, v.held, v.since, v.expires = g.Engine().Look(now, beyond)
 	}
@@ -22,9 +25,9 @@ func look(g *Gate, now int64, beyond uint64) (v verdict) {
 
 // rule says which signals hold up the items of a lane or class, or all items.
 type rule struct {
-	cancelOn *Gate // nil: none
-	deferOn  *Gate // nil: none
-	maxDefer int64 // < 0: no limit
+	cancelOn *signals.Gate // nil: none
+	deferOn  *signals.Gate // nil: none
+	maxDefer int64         // < 0: no limit
 }
 
 func (r *rule) empty() bool { return r.cancelOn == nil && r.deferOn == nil }

@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
@@ -45,7 +47,7 @@ type cancelled struct {
 
 // classTold is a class for which a signal is to say that it is throttled, or no longer is.
 type classTold struct {
-	kind   Kind[ClassChange]
+	kind   signals.Kind[ClassChange]
 	change ClassChange
 }
 

@@ -7,6 +7,8 @@ import (
 	"runtime/trace"
 	"slices"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
@@ -178,7 +180,7 @@ func (e *engine) forget(o *Operation, now int64) {
 	}
 	last := e.echoes.makeRoom(now)
 	if scope := e.scope.Engine(); scope.Leave(&o.owner) {
-		last = Past{ID: o.owner.ID, Key: o.owner.Key}
+		last = signals.Past{ID: o.owner.ID, Key: o.owner.Key}
 	} else {
 		scope.Evict(&o.owner, e.ofRun && e.finalized, &last, &e.out.after)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -19,21 +21,21 @@ import (
 func TestHandlerEndsItsGoroutineWhileWorking(t *testing.T) {
 	for name, listen := range map[string]func(opts *core.Options, handle func()){
 		core.SignalStarted: func(opts *core.Options, handle func()) {
-			opts.Sink.Subscribe(core.SignalStarted, func(core.Signal) { handle() })
+			opts.Sink.Subscribe(core.SignalStarted, func(signals.Signal) { handle() })
 		},
 		core.SignalStopped: func(opts *core.Options, handle func()) {
-			opts.Sink.Subscribe(core.SignalStopped, func(core.Signal) { handle() })
+			opts.Sink.Subscribe(core.SignalStopped, func(signals.Signal) { handle() })
 		},
-		"OnSignal":  func(opts *core.Options, handle func()) { opts.OnSignal = func(core.Signal) { handle() } },
-		"OnRetract": func(opts *core.Options, handle func()) { opts.OnRetract = func(core.Retraction) { handle() } },
+		"OnSignal":  func(opts *core.Options, handle func()) { opts.OnSignal = func(signals.Signal) { handle() } },
+		"OnRetract": func(opts *core.Options, handle func()) { opts.OnRetract = func(signals.Retraction) { handle() } },
 		"retraction subscriber": func(opts *core.Options, handle func()) {
-			opts.Sink.SubscribeRetracted("*", func(core.Retraction) { handle() })
+			opts.Sink.SubscribeRetracted("*", func(signals.Retraction) { handle() })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyConstructor(t, func(t *testing.T, kind constructor) {
 				var handled atomic.Int64
-				opts := core.Options{MaxConcurrency: 2, Sink: core.NewSink(core.SinkOptions{}), MaxTracked: -1}
+				opts := core.Options{MaxConcurrency: 2, Sink: signals.NewSink(signals.SinkOptions{}), MaxTracked: -1}
 				listen(&opts, func() {
 					handled.Add(1)
 					runtime.Goexit()
@@ -72,8 +74,8 @@ func TestHandlerEndsItsGoroutineWhileWorking(t *testing.T) {
 // forwarded, nor from other operations that are stuck at the same time.
 func TestHandlerThatEndsItsGoroutineEndsNoOtherCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		first, next, last := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
-		exit := func(core.Signal) { runtime.Goexit() }
+		first, next, last := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
+		exit := func(signals.Signal) { runtime.Goexit() }
 		next.Subscribe("*", exit)
 		first.Forward(next, "*")
 		next.Forward(last, "*")
@@ -102,7 +104,7 @@ func TestHandlerThatEndsItsGoroutineEndsNoOtherCall(t *testing.T) {
 func TestHandlerOfStoppedEndsItsGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{})
-		c.Sink().Subscribe(core.SignalStopped, func(core.Signal) { runtime.Goexit() })
+		c.Sink().Subscribe(core.SignalStopped, func(signals.Signal) { runtime.Goexit() })
 		checkError(t, "success", c.Do(t.Context(), quick), nil)
 		checkError(t, "failure", c.Do(t.Context(), func(context.Context) error { return errOnPurpose }), errOnPurpose)
 		err := c.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
@@ -115,9 +117,9 @@ func TestHandlerOfStoppedEndsItsGoroutine(t *testing.T) {
 // A handler that ends its goroutine before the body has begun does not keep the body from running.
 func TestHandlerEndsItsGoroutineBeforeTheBody(t *testing.T) {
 	everyConstructor(t, func(t *testing.T, kind constructor) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		var ended []string
-		handle := func(s core.Signal) {
+		handle := func(s signals.Signal) {
 			ended = append(ended, s.Name)
 			runtime.Goexit()
 		}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
@@ -118,7 +120,7 @@ type modelDriver struct {
 	names   []string // of signals that gates react to
 	narrow  bool     // many items wait for room
 	sinkAge time.Duration
-	sink    *core.Sink
+	sink    *signals.Sink
 	c       *core.Coordinator[*modelOp]
 	items   int
 	calls   []*modelCall
@@ -184,7 +186,7 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 	if d.opts.MaxAge > 0 {
 		d.sinkAge = time.Duration(pick(0, 3, 20)) * time.Second
 	}
-	d.sink = core.NewSink(core.SinkOptions{MaxAge: cmp.Or(d.sinkAge, -1), Capacity: pick(1, 4, 1000)})
+	d.sink = signals.NewSink(signals.SinkOptions{MaxAge: cmp.Or(d.sinkAge, -1), Capacity: pick(1, 4, 1000)})
 	d.opts.Sink = d.sink
 	d.opts.OnDone = d.onDone
 	d.shape(pick)
@@ -1016,7 +1018,7 @@ func (d *modelDriver) raise(name string) {
 func (d *modelDriver) retract(pattern string) {
 	d.logf("retract %s", pattern)
 	d.sink.Retract(pattern)
-	d.dropFacts(func(f *modelFact) bool { return f.owner == nil && !f.held && core.Match(pattern, f.name) })
+	d.dropFacts(func(f *modelFact) bool { return f.owner == nil && !f.held && signals.Match(pattern, f.name) })
 }
 
 func (d *modelDriver) release() {

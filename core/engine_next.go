@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
@@ -183,7 +185,7 @@ func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule 
 }
 
 // gate makes a gate that wakes the engine, or returns nil.
-func (e *engine) gate(pattern string, eager bool) *Gate {
+func (e *engine) gate(pattern string, eager bool) *signals.Gate {
 	return e.scope.Engine().Gate(pattern, engineWaker{e}, eager)
 }
 

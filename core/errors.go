@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The errors of coordinators. Compare them with [errors.Is]: a returned error may wrap
@@ -97,7 +99,7 @@ func Must[V any](v V, err error) V {
 
 // A RefusedError has the signal that kept an item from being accepted or started. The
 // signal matches [Options.CancelOn].
-type RefusedError struct{ Signal Signal }
+type RefusedError struct{ Signal signals.Signal }
 
 func (e *RefusedError) Error() string {
 	if e.Signal.Key != "" {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -81,7 +83,7 @@ func ExampleCoordinator_TryEnqueue() {
 func ExampleCoordinator_Lookup() {
 	type File struct{ Path, By string }
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	files := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
 		op := core.OperationFrom(ctx)
@@ -105,7 +107,7 @@ func ExampleCoordinator_Lookup() {
 	}, core.Options{Name: "thumbs", Sink: sink}))
 	defer thumbs.Close()
 
-	cancel := sink.Subscribe("file.saved", func(s core.Signal) {
+	cancel := sink.Subscribe("file.saved", func(s signals.Signal) {
 		if _, err := thumbs.Enqueue(ctx, s.Operation); err != nil {
 			sink.Raise("error.thumbnail_refused")
 		}
@@ -208,7 +210,7 @@ func ExampleCoordinator_SetMaxConcurrency() {
 
 // Items wait while a signal matches DeferOn.
 func ExampleOptions_deferOn() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(_ context.Context, row int) error {
 		fmt.Println("read row", row)
 		return nil
@@ -234,7 +236,7 @@ func ExampleOptions_deferOn() {
 
 // A signal that matches CancelOn refuses items, and the error says which.
 func ExampleRefusedError() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
 		core.Options{Sink: sink, CancelOn: "maintenance.*, shutting-down"}))
 	defer c.Close()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -218,7 +220,7 @@ func ExampleResultCoordinator_Results() {
 // Ask why an operation waits. An Explanation as a whole prints as one line; here
 // are its reasons, one by one.
 func ExampleCoordinator_Explain() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Sink: sink, DeferOn: "update.*", MaxDefer: -1}))
 	defer c.Close()

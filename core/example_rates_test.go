@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -26,7 +28,7 @@ func ExampleClass() {
 			DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3}},
 		KeyRate: core.Rate{PerSecond: 1, Burst: 5}, // each tenant
 	}))
-	core.Throttled.Subscribe(calls.Sink(), func(_ core.Signal, change core.ClassChange) {
+	core.Throttled.Subscribe(calls.Sink(), func(_ signals.Signal, change core.ClassChange) {
 		fmt.Println(change.Class, "waits until", change.Next)
 	})
 	urgent := calls.Lane("interactive").Class("gpt") // a view, kept

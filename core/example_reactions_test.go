@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -13,11 +15,11 @@ import (
 func ExampleDispatcher() {
 	d := core.Must(core.NewDispatcher(core.Options{MaxConcurrency: 8}))
 	defer d.Close()
-	d.Handle("error.*", func(ctx context.Context, s core.Signal) error {
+	d.Handle("error.*", func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("alert:", s.Name, "of", s.Key)
 		return nil
 	})
-	d.Handle("error.payment", func(ctx context.Context, s core.Signal) error {
+	d.Handle("error.payment", func(ctx context.Context, s signals.Signal) error {
 		return errors.New("the mail server is down")
 	})
 
@@ -46,12 +48,12 @@ func ExampleDispatcher() {
 // A handler that is not needed any more is removed.
 func ExampleDispatcher_Handle() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	d := core.Must(core.NewDispatcher(core.Options{}))
 	defer d.Close()
 	defer sink.Subscribe("*", d.Dispatch)()
 
-	remove := d.Handle("progress:*", func(ctx context.Context, s core.Signal) error {
+	remove := d.Handle("progress:*", func(ctx context.Context, s signals.Signal) error {
 		percent, _ := s.Arg()
 		fmt.Println(percent, "percent")
 		return nil
@@ -70,8 +72,8 @@ func ExampleDispatcher_Handle() {
 
 // Send every signal of a sink somewhere else, in the background.
 func ExampleProcessor() {
-	sink := core.NewSink(core.SinkOptions{})
-	send := func(ctx context.Context, s core.Signal) error {
+	sink := signals.NewSink(signals.SinkOptions{})
+	send := func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("sent", s.Name)
 		return nil
 	}

@@ -3,25 +3,25 @@ package core_test
 import (
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // connection is an owner without a coordinator.
 type connection struct {
-	owner core.Owner
+	owner signals.Owner
 }
 
 // Connections raise signals, and what one has raised leaves with it.
 func ExampleScope() {
-	sink := core.NewSink(core.SinkOptions{})
-	pool := core.NewScope(sink, "pool", core.ScopeOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
+	pool := signals.NewScope(sink, "pool", signals.ScopeOptions{})
 	slow := pool.Gate("connection.slow", nil)
 
-	a := &connection{core.Owner{ID: 1, Key: "10.0.0.1"}}
-	b := &connection{core.Owner{ID: 2, Key: "10.0.0.2"}}
-	pool.Raise(&a.owner, core.Note{Name: "connection.open"})
-	pool.Raise(&b.owner, core.Note{Name: "connection.open"})
-	release := pool.Hold(&b.owner, core.Note{Name: "connection.slow"}, 0)
+	a := &connection{signals.Owner{ID: 1, Key: "10.0.0.1"}}
+	b := &connection{signals.Owner{ID: 2, Key: "10.0.0.2"}}
+	pool.Raise(&a.owner, signals.Note{Name: "connection.open"})
+	pool.Raise(&b.owner, signals.Note{Name: "connection.open"})
+	release := pool.Hold(&b.owner, signals.Note{Name: "connection.slow"}, 0)
 
 	signal, _, shut := slow.Look()
 	fmt.Println("slow:", shut, signal.Key)

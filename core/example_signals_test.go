@@ -6,21 +6,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // One part of a program leaves a fact on a sink. Another part reads it when it needs it.
 // The parts do not know each other.
 func ExampleSink() {
-	facts := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
+	facts := signals.NewSink(signals.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
 
 	facts.RaiseKey("rate-limit:5000ms", "payments-api")
 	facts.RaiseKey("http.error:503", "search-api")
 
 	fmt.Println("any rate limit:", facts.Has("rate-limit:*"))
 	fmt.Println("server errors:", facts.Count("http.error:5??"))
-	for s := range facts.Sense(core.Query{Key: "payments-api"}) {
-		delay, _ := core.ParseRetryAfter(s.Name)
+	for s := range facts.Sense(signals.Query{Key: "payments-api"}) {
+		delay, _ := signals.ParseRetryAfter(s.Name)
 		fmt.Println(s.Key, "wants", delay)
 	}
 	// Output:
@@ -31,7 +33,7 @@ func ExampleSink() {
 
 // A held fact is a condition: it stays until it is released. Use it to gate work.
 func ExampleSink_Hold() {
-	facts := core.NewSink(core.SinkOptions{Capacity: 10})
+	facts := signals.NewSink(signals.SinkOptions{Capacity: 10})
 
 	release := facts.Hold("update.in-progress", "prices", time.Minute)
 	for range 1000 {
@@ -47,8 +49,8 @@ func ExampleSink_Hold() {
 
 // Handlers run where the signal is raised, before Raise returns.
 func ExampleSink_Subscribe() {
-	facts := core.NewSink(core.SinkOptions{})
-	cancel := facts.Subscribe("error.*, timeout", func(s core.Signal) {
+	facts := signals.NewSink(signals.SinkOptions{})
+	cancel := facts.Subscribe("error.*, timeout", func(s signals.Signal) {
 		fmt.Println("alert:", s.Name, s.Key)
 	})
 	facts.RaiseKey("error.payment", "order-7")
@@ -62,7 +64,7 @@ func ExampleSink_Subscribe() {
 // Signals that matter to all parts are forwarded to a shared sink. A held fact is held
 // there until it is released at its origin.
 func ExampleSink_Forward() {
-	orders, everybody := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	orders, everybody := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	cancel := orders.Forward(everybody, "order.failed, stock.*")
 	defer cancel()
 
@@ -70,7 +72,7 @@ func ExampleSink_Forward() {
 	orders.RaiseKey("order.failed", "order-7")
 	release := orders.Hold("stock.counting", "warehouse-1", time.Hour)
 
-	for s := range everybody.Sense(core.Query{}) {
+	for s := range everybody.Sense(signals.Query{}) {
 		fmt.Println(s.Name, s.Key)
 	}
 	release()
@@ -83,7 +85,7 @@ func ExampleSink_Forward() {
 
 // WaitFor returns at once if the fact is there, and waits for it if not.
 func ExampleSink_WaitFor() {
-	facts := core.NewSink(core.SinkOptions{})
+	facts := signals.NewSink(signals.SinkOptions{})
 	go facts.RaiseKey("cache.warm", "prices")
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -96,13 +98,13 @@ func ExampleSink_WaitFor() {
 
 // A chain of causes can be seen, and cannot become a circle.
 func ExampleSink_Because() {
-	facts := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
-		OnBlocked: func(s core.Signal, why core.BlockReason) {
+	facts := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{
+		OnBlocked: func(s signals.Signal, why signals.BlockReason) {
 			fmt.Println("blocked:", strings.Join(s.Path(), " -> "), "because of a", why)
 		},
 	}})
-	facts.Subscribe("order.placed", func(s core.Signal) { facts.Because(s).Raise("stock.reserved") })
-	facts.Subscribe("stock.reserved", func(s core.Signal) {
+	facts.Subscribe("order.placed", func(s signals.Signal) { facts.Because(s).Raise("stock.reserved") })
+	facts.Subscribe("stock.reserved", func(s signals.Signal) {
 		fmt.Println(strings.Join(s.Path(), " -> "))
 		facts.Because(s).Raise("order.placed")
 	})
@@ -114,12 +116,12 @@ func ExampleSink_Because() {
 
 // A scope puts the raiser into the name; "*" stands for all of a part.
 func ExampleSink_Scoped() {
-	facts := core.NewSink(core.SinkOptions{})
+	facts := signals.NewSink(signals.SinkOptions{})
 	facts.Scoped("request", "gateway", "ResizeImage").Raise("started")
 	facts.Scoped("request", "gateway", "*").Raise("batch.completed")
 	facts.Scoped("request", "search", "Query").Raise("started")
 
-	for s := range facts.Sense(core.Query{Pattern: "request.gateway.*"}) {
+	for s := range facts.Sense(signals.Query{Pattern: "request.gateway.*"}) {
 		fmt.Println(s.Name)
 	}
 	// Output:
@@ -132,7 +134,7 @@ func ExampleSink_Scoped() {
 func ExampleSink_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	facts := core.NewSink(core.SinkOptions{})
+	facts := signals.NewSink(signals.SinkOptions{})
 	go func() {
 		for ctx.Err() == nil {
 			facts.Raise("heartbeat")
@@ -158,15 +160,15 @@ func ExampleKind() {
 		Path string
 		Size int
 	}
-	FileSaved := core.NewKind[File]("file.saved")
+	FileSaved := signals.NewKind[File]("file.saved")
 
-	facts := core.NewSink(core.SinkOptions{})
-	FileSaved.Subscribe(facts, func(_ core.Signal, f File) {
+	facts := signals.NewSink(signals.SinkOptions{})
+	FileSaved.Subscribe(facts, func(_ signals.Signal, f File) {
 		fmt.Printf("%s has %d bytes\n", f.Path, f.Size)
 	})
 	FileSaved.Raise(facts, "user-7", File{"a.txt", 512})
 
-	for s, f := range FileSaved.Sense(facts, core.Query{}) {
+	for s, f := range FileSaved.Sense(facts, signals.Query{}) {
 		fmt.Println(s.Name, s.Key, f.Path)
 	}
 	// Output:
@@ -176,7 +178,7 @@ func ExampleKind() {
 
 // A monitor counts matching signals in a sliding span. A circuit breaker can decide by it.
 func ExampleMonitor() {
-	facts := core.NewSink(core.SinkOptions{Capacity: 10})
+	facts := signals.NewSink(signals.SinkOptions{Capacity: 10})
 	failures := facts.Monitor("payment.failed", time.Minute)
 	defer failures.Stop()
 
@@ -196,9 +198,9 @@ func ExampleMonitor() {
 
 // Match is the pattern language, for use of your own.
 func ExampleMatch() {
-	fmt.Println(core.Match("error.*", "error.payment.declined"))
-	fmt.Println(core.Match("http.error:5??, timeout", "http.error:503"))
-	fmt.Println(core.Match("error", "error.payment"))
+	fmt.Println(signals.Match("error.*", "error.payment.declined"))
+	fmt.Println(signals.Match("http.error:5??, timeout", "http.error:503"))
+	fmt.Println(signals.Match("error", "error.payment"))
 	// Output:
 	// true
 	// true
@@ -207,12 +209,12 @@ func ExampleMatch() {
 
 // An item is deferred while a signal is present, but not for longer than MaxDefer.
 func ExampleForcedStart() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	work := func(_ context.Context, item string) error { return nil }
 	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, work,
 		core.Options{Sink: sink, DeferOn: "api.slow", MaxDefer: time.Millisecond}))
 	defer c.Close()
-	defer core.Forced.Subscribe(sink, func(s core.Signal, f core.ForcedStart) { fmt.Println(s.Name, s.Key, f.Reason) })()
+	defer core.Forced.Subscribe(sink, func(s signals.Signal, f core.ForcedStart) { fmt.Println(s.Name, s.Key, f.Reason) })()
 
 	sink.Raise("api.slow")
 	fmt.Println(c.Do(context.Background(), "a.csv"))

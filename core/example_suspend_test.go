@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -104,7 +106,7 @@ func ExampleStuckOperation() {
 		panic(err)
 	}
 	defer mails.Close()
-	defer core.Stuck.Subscribe(mails.Sink(), func(s core.Signal, stuck core.StuckOperation) {
+	defer core.Stuck.Subscribe(mails.Sink(), func(s signals.Signal, stuck core.StuckOperation) {
 		fmt.Println(s.Source+":", stuck.Reason)
 		fmt.Println("the stack names the function that blocks:", strings.Contains(stuck.Stack, "ExampleStuckOperation"))
 		fmt.Println("stuck:", mails.Stats().Stuck)

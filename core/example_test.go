@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -53,7 +55,7 @@ func Example() {
 // One part of a program holds a signal; another part refuses work while it is held.
 // They share a sink and nothing else.
 func Example_signals() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	orders, err := core.NewCoordinator(func(ctx context.Context, id string) error {
 		fmt.Println("shipping", id)
@@ -84,7 +86,7 @@ func Example_explain() {
 		customer string
 		number   int
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	started, finish := make(chan bool), make(chan bool)
 	orders, err := core.NewKeyedCoordinator(
 		func(o order) string { return o.customer },

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
@@ -25,7 +27,7 @@ func ExampleControl() {
 		}
 	}
 	button := func(c inspect.Actions) error { return c.SetMaxConcurrency(8) }
-	ready := func(s core.Sensor) bool { return s.Has("warm") }
+	ready := func(s signals.Sensor) bool { return s.Has("warm") }
 	finish := func(ctx context.Context, part core.Lifecycle) error { return part.Drain(ctx) }
 
 	jobs := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
@@ -113,7 +115,7 @@ func ExampleEcho() {
 		}
 	}
 	print := func(e core.Echo) { fmt.Println(e.Status, e.Signals[0].Name) }
-	for e := range c.Echoes(core.Query{}) {
+	for e := range c.Echoes(signals.Query{}) {
 		print(e)
 	}
 	// Output: succeeded done.0
@@ -121,8 +123,8 @@ func ExampleEcho() {
 
 // The release of a held signal is a retraction.
 func ExampleSink_SubscribeRetracted() {
-	sink := core.NewSink(core.SinkOptions{})
-	cancel := sink.SubscribeRetracted("update.*", func(r core.Retraction) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	cancel := sink.SubscribeRetracted("update.*", func(r signals.Retraction) {
 		fmt.Println(r.Signal.Name, r.Signal.Key, "has ended")
 	})
 	defer cancel()
@@ -158,18 +160,18 @@ func ExampleReasonKind() {
 func ExampleHandler() {
 	counted := 0
 	count := func(next core.Handler) core.Handler {
-		return func(ctx context.Context, s core.Signal) error {
+		return func(ctx context.Context, s signals.Signal) error {
 			counted++
 			return next(ctx, s)
 		}
 	}
-	p := core.Must(core.NewProcessor(count(func(_ context.Context, s core.Signal) error {
+	p := core.Must(core.NewProcessor(count(func(_ context.Context, s signals.Signal) error {
 		fmt.Println(s.Name)
 		return nil
 	}), core.Options{MaxConcurrency: 1}))
 	defer p.Close()
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	defer sink.Subscribe("*", p.Process)()
 	sink.Raise("file.saved")
 	if err := p.Drain(context.Background()); err != nil {
@@ -210,11 +212,11 @@ func ExampleCoordinator_Group() {
 
 func ExampleFamily() {
 	type download struct{ Path string }
-	var moved = core.NewFamily[download]("file.*") // file.copied, file.renamed, ...
-	sink := core.NewSink(core.SinkOptions{})
+	var moved = signals.NewFamily[download]("file.*") // file.copied, file.renamed, ...
+	sink := signals.NewSink(signals.SinkOptions{})
 	moved.Named("file.copied").Raise(sink, "", download{"a.txt"})
 	moved.Named("file.renamed").Raise(sink, "", download{"b.txt"})
-	for s, f := range moved.Sense(sink, core.Query{}) {
+	for s, f := range moved.Sense(sink, signals.Query{}) {
 		fmt.Println(s.Name, f.Path)
 	}
 	// Output:
@@ -276,19 +278,19 @@ func ExampleShutdown() {
 }
 
 func ExampleCausedBy() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	mails := core.Must(core.NewCoordinator(func(ctx context.Context, to string) error {
 		core.OperationFrom(ctx).Raise("mail.sent")
 		return nil
 	}, core.Options{Sink: sink}))
-	defer sink.Subscribe("order.placed", func(s core.Signal) {
-		core.Must(mails.TryEnqueue(core.CausedBy(context.Background(), s), s.Key))
+	defer sink.Subscribe("order.placed", func(s signals.Signal) {
+		core.Must(mails.TryEnqueue(signals.CausedBy(context.Background(), s), s.Key))
 	})()
 	sink.RaiseKey("order.placed", "ada@example.com")
 	if err := mails.Drain(context.Background()); err != nil {
 		panic(err)
 	}
-	for s := range sink.Sense(core.Query{Pattern: "mail.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "mail.*"}) {
 		fmt.Println(s.Path())
 	}
 	// Output: [order.placed mail.sent]
@@ -296,17 +298,17 @@ func ExampleCausedBy() {
 
 // A signal leads to the operations that raised its causes.
 func ExampleCause() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		core.OperationFrom(ctx).Raise("order.placed")
 		return nil
 	}, core.Options{Sink: sink}))
 	defer orders.Close()
-	defer sink.Subscribe("order.placed", func(s core.Signal) { sink.Because(s).Raise("invoice.due") })()
+	defer sink.Subscribe("order.placed", func(s signals.Signal) { sink.Because(s).Raise("invoice.due") })()
 	if err := orders.Do(context.Background(), "A-17"); err != nil {
 		panic(err)
 	}
-	for s := range sink.Sense(core.Query{Pattern: "invoice.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "invoice.*"}) {
 		for _, cause := range s.Causes() {
 			op, ok := orders.Lookup(cause.Operation)
 			fmt.Println(s.Name, "because of", cause.Name, "by an operation that has", op.Status, ok)
@@ -318,7 +320,7 @@ func ExampleCause() {
 // The gates of a coordinator say which signals hold up its items now, and how many signals
 // have ever matched. A gate that nothing has ever matched may have a misspelt pattern.
 func ExampleControl_Gates() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	uploads, err := core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"}) //ephemeral:ignore
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -114,7 +116,7 @@ func TestExplainLanes(t *testing.T) {
 // Signals, with what is left of their leases and ages.
 func TestExplainSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: time.Minute})
 		opts := core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1, DeferOn: "wait.*", ResumeOn: "go", CancelOn: "stop", MaxDefer: 10 * time.Second, MaxAge: -1}
 		c := bodies(t, opts)
 		c.Pause()
@@ -152,7 +154,7 @@ func TestExplainSignals(t *testing.T) {
 // has forgotten it. A signal of another coordinator is shown with its name.
 func TestExplainOwnAndOthersSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: time.Minute})
 		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour, MaxConcurrency: 2})
 		other := bodies(t, core.Options{Name: "deploys", Sink: sink})
 		holding := newGate()
@@ -367,7 +369,7 @@ func TestExplainFinishedAndUnknown(t *testing.T) {
 // Each kind of reason as JSON, in which times are those of the bubble.
 func TestExplanationJSON(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: time.Minute})
 		c := core.Must(core.NewKeyedCoordinator(func(b keyedBody) string { return b.key },
 			func(ctx context.Context, b keyedBody) error { return b.body(ctx) },
 			core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1, DeferOn: "wait", CancelOn: "stop",
@@ -393,11 +395,11 @@ func TestExplanationJSON(t *testing.T) {
 			text, _ := json.Marshal(begin.Add(d).Local())
 			return string(text)
 		}
-		var stop, wait core.Signal
-		for s := range sink.Sense(core.Query{Pattern: "stop, wait"}) {
+		var stop, wait signals.Signal
+		for s := range sink.Sense(signals.Query{Pattern: "stop, wait"}) {
 			stop, wait = wait, s
 		}
-		signal := func(s core.Signal) string {
+		signal := func(s signals.Signal) string {
 			text, _ := json.Marshal(s)
 			return string(text)
 		}

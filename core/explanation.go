@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 )
 
@@ -25,19 +27,19 @@ type Reason struct {
 	Kind      ReasonKind  `json:"kind"`
 	Operation OperationID `json:"operation"` // the operation that waits
 
-	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; if there are several, the first that started; for ReasonPriority and ReasonOrder, the first of those that go first
-	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
-	Key     string      `json:"key,omitempty"`     // the busy key; for ReasonOrder, the key within which others go first
-	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority the lane of the operation, for ReasonNested the lane without room
-	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the class without tokens, for ReasonNested the class without room
-	Running int         `json:"running,omitempty"` // how many run
-	Limit   int         `json:"limit,omitempty"`   // how many may run
-	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first; for ReasonNested, how many it waits for
-	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend, or why it is stuck
-	Signal  Signal      `json:"signal,omitzero"`   // the signal that refuses or defers it
-	Since   time.Time   `json:"since,omitzero"`    // the start of this state
-	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
-	Forced  time.Time   `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held
+	Holder  OperationID    `json:"holder,omitempty"`  // the operation that it waits for; if there are several, the first that started; for ReasonPriority and ReasonOrder, the first of those that go first
+	Of      string         `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
+	Key     string         `json:"key,omitempty"`     // the busy key; for ReasonOrder, the key within which others go first
+	Lane    string         `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority the lane of the operation, for ReasonNested the lane without room
+	Class   string         `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the class without tokens, for ReasonNested the class without room
+	Running int            `json:"running,omitempty"` // how many run
+	Limit   int            `json:"limit,omitempty"`   // how many may run
+	Ahead   int            `json:"ahead,omitempty"`   // how many operations go first; for ReasonNested, how many it waits for
+	What    string         `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend, or why it is stuck
+	Signal  signals.Signal `json:"signal,omitzero"`   // the signal that refuses or defers it
+	Since   time.Time      `json:"since,omitzero"`    // the start of this state
+	Expires time.Time      `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
+	Forced  time.Time      `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held
 }
 
 // A ReasonKind says what a [Reason] is about.

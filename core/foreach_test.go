@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -219,7 +221,7 @@ func TestForEachOfPanickingSource(t *testing.T) {
 // The signals of a loop are on the sink, and the loop is deferred and refused by signals.
 func TestForEachIsGatedAndRaisesSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		opts := core.Options{Sink: sink, CancelOn: "stop", DeferOn: "wait", MaxDefer: -1, MaxConcurrency: 1, MaxTracked: 100, Name: "loop"}
 		sink.Hold("wait", "", time.Minute)
 		begun := time.Now()
@@ -276,7 +278,7 @@ func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 // them.
 func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	ctx := t.Context()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	gated := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink, CancelOn: "resize.failed"}))
 	monitor := sink.Monitor("resize.*", 0)
 	var failed core.OperationID
@@ -299,8 +301,8 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	if got := sink.Count("resize.*"); got != 3 || monitor.Count() != 3 {
 		t.Errorf("%d signals on the sink, %d counted by a monitor, want 3", got, monitor.Count())
 	}
-	signals := slices.Collect(sink.Sense(core.Query{Operation: failed, Source: "resize"}))
-	coretest.Check(t, len(signals) == 1 && signals[0].Name == "resize.failed" && signals[0].Key == "b", "signals of operation %d: %v", failed, signals)
+	sigs := slices.Collect(sink.Sense(signals.Query{Operation: failed, Source: "resize"}))
+	coretest.Check(t, len(sigs) == 1 && sigs[0].Name == "resize.failed" && sigs[0].Key == "b", "signals of operation %d: %v", failed, sigs)
 	if err := gated.Do(ctx, 0); err != nil {
 		t.Errorf("held up by a loop that is over: %v", err)
 	}
@@ -407,7 +409,7 @@ func TestForEachKeyedMaxPerKey(t *testing.T) {
 // When DrainOn ends the intake, no more items are taken.
 func TestForEachEndsWithItsIntake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		taken := 0
 		endless := func(yield func(int) bool) {
 			for yield(taken) {

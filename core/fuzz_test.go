@@ -9,7 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -55,7 +56,7 @@ func FuzzMatch(f *testing.F) {
 				t.Skip("too long for the simple matcher")
 			}
 		}
-		got := core.Match(pattern, name)
+		got := signals.Match(pattern, name)
 		if utf8.ValidString(pattern) && utf8.ValidString(name) { // in other texts each byte is a character
 			if want := simpleMatch(pattern, name); got != want {
 				t.Errorf("Match(%q, %q) = %v, want %v", pattern, name, got, want)
@@ -87,7 +88,7 @@ func FuzzParseCommand(f *testing.F) {
 				break
 			}
 		}
-		got, ok := core.ParseCommand(name, command)
+		got, ok := signals.ParseCommand(name, command)
 		coretest.Check(t, got == want && ok == wantOK, "ParseCommand(%q, %q) = %q, %v, want %q, %v", name, command, got, ok, want, wantOK)
 	})
 }
@@ -100,14 +101,14 @@ func FuzzParseRetryAfter(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		d, ok := core.ParseRetryAfter(name)
+		d, ok := signals.ParseRetryAfter(name)
 		if d < 0 || d%time.Millisecond != 0 || !ok && d != 0 {
 			t.Fatalf("ParseRetryAfter(%q) = %v, %v", name, d, ok)
 		}
 		if !ok {
 			return
 		}
-		arg, _ := core.Signal{Name: name}.Arg()
+		arg, _ := signals.Signal{Name: name}.Arg()
 		digits := strings.TrimLeft(strings.ToLower(strings.TrimSpace(arg)), "0")
 		want := ""
 		if d > 0 {
@@ -129,7 +130,7 @@ func FuzzSignalJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var s core.Signal
+		var s signals.Signal
 		if err := json.Unmarshal(data, &s); err != nil {
 			coretest.Check(t, s.Name == "" && s.Depth() == 0, "%q: refused with %v, but gave %+v", data, err, s)
 			return
@@ -138,22 +139,22 @@ func FuzzSignalJSON(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: understood as %+v, which cannot be written: %v", data, s, err)
 		}
-		same := func(what string, got core.Signal) {
+		same := func(what string, got signals.Signal) {
 			if got.Name != s.Name || got.Key != s.Key || got.Operation != s.Operation || got.Source != s.Source || !slices.Equal(got.Path(), s.Path()) {
 				t.Errorf("%q: %s gave %+v, want %+v", data, what, got, s)
 			}
 		}
-		var again core.Signal
+		var again signals.Signal
 		if err := json.Unmarshal(text, &again); err != nil {
 			t.Fatalf("%q: written as %q, which is refused: %v", data, text, err)
 		}
 		same("reading it again", again)
 		coretest.Check(t, again.Time.Equal(s.Time) && again.Seq == s.Seq && again.Held == s.Held, "%q: reading it again gave %+v, want %+v", data, again, s)
-		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
-		if got := sink.Restore(slices.Values([]core.Signal{s})); got != 1 && s.Name != "" || got != 0 && s.Name == "" {
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: -1})
+		if got := sink.Restore(slices.Values([]signals.Signal{s})); got != 1 && s.Name != "" || got != 0 && s.Name == "" {
 			t.Errorf("%q: restored %d", data, got)
 		}
-		for got := range sink.Sense(core.Query{}) {
+		for got := range sink.Sense(signals.Query{}) {
 			same("restoring it", got)
 		}
 	})

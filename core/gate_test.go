@@ -12,15 +12,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // gated makes a coordinator on a sink whose items do nothing.
-func gated(t *testing.T, opts core.Options) (*core.Coordinator[int], *core.Sink) {
+func gated(t *testing.T, opts core.Options) (*core.Coordinator[int], *signals.Sink) {
 	t.Helper()
 	if opts.Sink == nil {
-		opts.Sink = core.NewSink(core.SinkOptions{Capacity: 10})
+		opts.Sink = signals.NewSink(signals.SinkOptions{Capacity: 10})
 	}
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
 	t.Cleanup(func() { c.Close() })
@@ -43,54 +45,54 @@ func TestDeferOn(t *testing.T) {
 	type test struct {
 		name  string
 		opts  core.Options
-		setup func(s *core.Sink)
+		setup func(s *signals.Sink)
 		want  time.Duration
 	}
 	tests := []test{
-		{"no signal", core.Options{}, func(s *core.Sink) {}, 0},
-		{"another signal", core.Options{}, func(s *core.Sink) { s.Raise("busy") }, 0},
-		{"at most MaxDefer", core.Options{}, func(s *core.Sink) { s.Raise("busy.a") }, 5 * time.Second},
-		{"at most MaxDefer, another", core.Options{MaxDefer: time.Minute}, func(s *core.Sink) { s.Raise("busy.a") }, time.Minute},
-		{"age of the newest", core.Options{MaxDefer: -1}, func(s *core.Sink) {
+		{"no signal", core.Options{}, func(s *signals.Sink) {}, 0},
+		{"another signal", core.Options{}, func(s *signals.Sink) { s.Raise("busy") }, 0},
+		{"at most MaxDefer", core.Options{}, func(s *signals.Sink) { s.Raise("busy.a") }, 5 * time.Second},
+		{"at most MaxDefer, another", core.Options{MaxDefer: time.Minute}, func(s *signals.Sink) { s.Raise("busy.a") }, time.Minute},
+		{"age of the newest", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
 			s.Resize(10, 3*time.Second)
 			s.Raise("busy.a")
 			time.AfterFunc(2*time.Second, func() { s.Raise("busy.a") })
 		}, 5 * time.Second},
-		{"held longer than the age", core.Options{MaxDefer: -1}, func(s *core.Sink) {
+		{"held longer than the age", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
 			s.Resize(10, 3*time.Second)
 			time.AfterFunc(time.Hour, s.Hold("busy.a", "", 0))
 		}, time.Hour},
-		{"pushed out, then too old", core.Options{MaxDefer: -1}, func(s *core.Sink) {
+		{"pushed out, then too old", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
 			s.Resize(10, 3*time.Second)
 			s.Raise("busy.a")
 			for range 100 {
 				s.Raise("chatter")
 			}
 		}, 3 * time.Second},
-		{"resumed", core.Options{ResumeOn: "done"}, func(s *core.Sink) {
+		{"resumed", core.Options{ResumeOn: "done"}, func(s *signals.Sink) {
 			s.Raise("busy.a")
 			time.AfterFunc(time.Second, func() { s.Raise("done") })
 		}, time.Second},
-		{"resumed before", core.Options{ResumeOn: "done"}, func(s *core.Sink) {
+		{"resumed before", core.Options{ResumeOn: "done"}, func(s *signals.Sink) {
 			s.Raise("busy.a")
 			s.Raise("done")
 		}, 0},
-		{"resumed, and busy again", core.Options{ResumeOn: "done"}, func(s *core.Sink) {
+		{"resumed, and busy again", core.Options{ResumeOn: "done"}, func(s *signals.Sink) {
 			s.Raise("busy.a")
 			s.Raise("done")
 			s.Raise("busy.a")
 		}, 5 * time.Second},
-		{"restored", core.Options{}, func(s *core.Sink) {
-			s.Restore(slices.Values([]core.Signal{{Name: "busy.a", Time: time.Now()}}))
+		{"restored", core.Options{}, func(s *signals.Sink) {
+			s.Restore(slices.Values([]signals.Signal{{Name: "busy.a", Time: time.Now()}}))
 			time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
 		}, time.Second},
-		{"resumed between two, of which the newer goes", core.Options{ResumeOn: "done", MaxDefer: -1}, func(s *core.Sink) {
+		{"resumed between two, of which the newer goes", core.Options{ResumeOn: "done", MaxDefer: -1}, func(s *signals.Sink) {
 			s.Raise("busy.old")
 			s.Raise("done")
 			s.Raise("busy.new")
 			time.AfterFunc(time.Second, func() { s.Retract("busy.new") })
 		}, time.Second},
-		{"longest MaxDefer", core.Options{MaxDefer: math.MaxInt64}, func(s *core.Sink) {
+		{"longest MaxDefer", core.Options{MaxDefer: math.MaxInt64}, func(s *signals.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy.a", "", 0))
 		}, time.Minute},
 	}
@@ -121,7 +123,7 @@ func TestDeferOn(t *testing.T) {
 // A gate stays closed by the oldest signal of the coordinator's own operations when many newer ones have left.
 func TestGateStaysShutWhenManyNewerOperationsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, after time.Duration) error {
 			time.Sleep(after)
 			core.OperationFrom(ctx).RaiseKey("full", after.String())
@@ -133,7 +135,7 @@ func TestGateStaysShutWhenManyNewerOperationsGo(t *testing.T) {
 		}
 		c.Flush(t.Context())
 		s.ForgetAll() // the operations show them still
-		for signal := range c.Sense(core.Query{}) {
+		for signal := range c.Sense(signals.Query{}) {
 			if signal.Key != "1ns" {
 				c.Evict(signal.Operation)
 			}
@@ -147,11 +149,11 @@ func TestGateStaysShutWhenManyNewerOperationsGo(t *testing.T) {
 
 // A new gate sees what is in the window already.
 func TestGateStartsWithTheWindow(t *testing.T) {
-	for what, setup := range map[string]func(s *core.Sink){
-		"raised": func(s *core.Sink) { s.Raise("other"); s.Raise("stop") },
-		"held":   func(s *core.Sink) { s.Hold("stop", "", 0); s.Raise("other") },
+	for what, setup := range map[string]func(s *signals.Sink){
+		"raised": func(s *signals.Sink) { s.Raise("other"); s.Raise("stop") },
+		"held":   func(s *signals.Sink) { s.Hold("stop", "", 0); s.Raise("other") },
 	} {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		setup(s)
 		c, _ := gated(t, core.Options{Sink: s, CancelOn: "stop"})
 		if _, err := c.Enqueue(t.Context(), 0); err == nil {
@@ -164,7 +166,7 @@ func TestGateStartsWithTheWindow(t *testing.T) {
 // whatever the capacity of the sink.
 func TestGateOnOwnSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 2})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 2})
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
 			o := core.OperationFrom(ctx)
 			o.Raise("full")
@@ -195,7 +197,7 @@ func TestGateOnOwnSignals(t *testing.T) {
 
 // A fact beyond the thousand that an operation shows leaves with the operation, too.
 func TestGateOpensWhenOperationOfManySignalsLeaves(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	c, _ := gated(t, core.Options{Sink: s, CancelOn: "full"})
 	inBody(t, core.Options{Sink: s}, func(ctx context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		o.Raise("full")
@@ -211,7 +213,7 @@ func TestGateOpensWhenOperationOfManySignalsLeaves(t *testing.T) {
 // deferral.
 func TestMaxDeferOfASecondDeferral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		start := time.Now()
 		var ran time.Duration
 		c := core.Must(core.NewCoordinator(func(_ context.Context, first bool) error {
@@ -236,8 +238,8 @@ func TestMaxDeferOfASecondDeferral(t *testing.T) {
 
 // Lifecycle signals close no gate, so "*" does not lock a coordinator out by its own work.
 func TestGateIgnoresLifecycleSignals(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	s.Subscribe("operation.*", func(core.Signal) {})
+	s := signals.NewSink(signals.SinkOptions{})
+	s.Subscribe("operation.*", func(signals.Signal) {})
 	c, _ := gated(t, core.Options{Sink: s, CancelOn: "*"})
 	for range 3 {
 		if err := c.Do(t.Context(), 0); err != nil {
@@ -267,7 +269,7 @@ func TestGateOfClosedCoordinator(t *testing.T) {
 // An operation that raises many signals still holds what it held before, and gates that it closed stay closed.
 func TestOperationOfManySignalsKeepsWhatOthersDependOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		step := make(chan bool)
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
 			o := core.OperationFrom(ctx)
@@ -288,7 +290,7 @@ func TestOperationOfManySignalsKeepsWhatOthersDependOn(t *testing.T) {
 		defer c.Close()
 		onHeld, _ := gated(t, core.Options{Sink: s, CancelOn: "held"})
 		onRaised, _ := gated(t, core.Options{Sink: s, CancelOn: "raised"})
-		monitors := []*core.Monitor{s.Monitor("held, raised", 0), c.Monitor("held, raised", 0)}
+		monitors := []*signals.Monitor{s.Monitor("held, raised", 0), c.Monitor("held, raised", 0)}
 		check := func(what string, present bool) {
 			t.Helper()
 			refused := onHeld.Do(t.Context(), 0) != nil
@@ -317,9 +319,9 @@ func TestOperationOfManySignalsKeepsWhatOthersDependOn(t *testing.T) {
 func TestEndOfManyHeldFactsIsLinear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 4000
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		told := 0
-		s.SubscribeRetracted("held", func(core.Retraction) { told++ })
+		s.SubscribeRetracted("held", func(signals.Retraction) { told++ })
 		m := s.Monitor("held", 0)
 		var before, after runtime.MemStats
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
@@ -416,7 +418,7 @@ func TestGates(t *testing.T) {
 // raised on the sink, raised by an operation, held, copied and restored. A gate that nothing matches has none.
 func TestGatesCountWhatEverMatched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 4})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 4})
 		sink.Raise("stop.early")
 		sink.Raise("busy")
 		sink.Raise("busy")
@@ -449,10 +451,10 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 		sink.Hold("stop.held", "", time.Second)
 		time.Sleep(time.Hour) // all have gone
 		check(" stop.*: 11;  night: 2; hot stpo: 0; slow busy, stop.*: 14; ")
-		other := core.NewSink(core.SinkOptions{})
+		other := signals.NewSink(signals.SinkOptions{})
 		defer other.Forward(sink, "night")()
 		other.Raise("night")
-		sink.Restore(other.Sense(core.Query{}))
+		sink.Restore(other.Sense(signals.Query{}))
 		sink.ForgetAll()
 		checkError(t, "Close", c.Close(), nil)
 		sink.Raise("night") // the gate does not count any more
@@ -466,11 +468,11 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 // Lifecycle signals cost more than the start and the end of an operation, so a subscription to everything does not
 // switch them on.
 func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
-	watchers := map[string]func(s *core.Sink, pattern string) (cancel func()){
-		"Subscribe": func(s *core.Sink, pattern string) func() { return s.Subscribe(pattern, func(core.Signal) {}) },
-		"Monitor":   func(s *core.Sink, pattern string) func() { return s.Monitor(pattern, 0).Stop },
-		"Forward": func(s *core.Sink, pattern string) func() {
-			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
+	watchers := map[string]func(s *signals.Sink, pattern string) (cancel func()){
+		"Subscribe": func(s *signals.Sink, pattern string) func() { return s.Subscribe(pattern, func(signals.Signal) {}) },
+		"Monitor":   func(s *signals.Sink, pattern string) func() { return s.Monitor(pattern, 0).Stop },
+		"Forward": func(s *signals.Sink, pattern string) func() {
+			return s.Forward(signals.NewSink(signals.SinkOptions{}), pattern)
 		},
 	}
 	const off, on = "body after", "operation.started body operation.stopped after" // as a watcher of all signals sees it
@@ -481,7 +483,7 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 	for name, watch := range watchers {
 		for pattern, want := range patterns {
 			bubble(t, func(t *testing.T) {
-				s := core.NewSink(core.SinkOptions{})
+				s := signals.NewSink(signals.SinkOptions{})
 				c := bodies(t, core.Options{Sink: s})
 				all := coretest.Watch(t, s, "*")
 				cancel := watch(s, pattern)
@@ -500,28 +502,28 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 // keep their own time.
 func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
 	for name, c := range map[string]struct {
-		signals func(s *core.Sink)
+		signals func(s *signals.Sink)
 		want    time.Duration
 		forced  uint64
 	}{
-		"leased, then raised": {func(s *core.Sink) {
+		"leased, then raised": {func(s *signals.Sink) {
 			s.Hold("busy", "", time.Minute)
 			s.Raise("busy")
 		}, time.Minute, 1},
-		"raised, then held": {func(s *core.Sink) {
+		"raised, then held": {func(s *signals.Sink) {
 			s.Raise("busy")
 			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
 		}, 64 * time.Second, 1},
-		"held twice, then raised": {func(s *core.Sink) {
+		"held twice, then raised": {func(s *signals.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
 			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
 			s.Raise("busy")
 		}, time.Minute, 1},
-		"raised shortly before the release": {func(s *core.Sink) {
+		"raised shortly before the release": {func(s *signals.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
 			time.AfterFunc(59*time.Second, func() { s.Raise("busy") })
 		}, 64 * time.Second, 1},
-		"held before it was resumed": {func(s *core.Sink) {
+		"held before it was resumed": {func(s *signals.Sink) {
 			s.Hold("busy", "", 0)
 			s.Raise("go")
 			s.Raise("busy")
@@ -529,7 +531,7 @@ func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s := core.NewSink(core.SinkOptions{})
+				s := signals.NewSink(signals.SinkOptions{})
 				gated := bodies(t, core.Options{Sink: s, DeferOn: "busy", ResumeOn: "go"})
 				c.signals(s)
 				begun := time.Now()
@@ -555,7 +557,7 @@ func TestDrainOn(t *testing.T) {
 	} {
 		t.Run(test.name+" "+test.key, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
+				sink := signals.NewSink(signals.SinkOptions{})
 				c := bodies(t, core.Options{Sink: sink, Name: "orders", DrainOn: "drain.*"})
 				id := enqueue(t, c, func(ctx context.Context) error { time.Sleep(time.Second); return nil })
 				synctest.Wait()
@@ -574,12 +576,12 @@ func TestDrainOn(t *testing.T) {
 func TestHowLongASignalBlocks(t *testing.T) {
 	const age = 5 * time.Minute
 	for by, want := range map[string]struct {
-		opts                 *core.SinkOptions // nil: the sink is the coordinator's own
+		opts                 *signals.SinkOptions // nil: the sink is the coordinator's own
 		has, refuses, defers time.Duration
 	}{
-		"sink":          {&core.SinkOptions{}, age, age, 5 * time.Second},
+		"sink":          {&signals.SinkOptions{}, age, age, 5 * time.Second},
 		"own sink":      {nil, age, age, 5 * time.Second},
-		"without limit": {&core.SinkOptions{MaxAge: -1}, 9 * age, 9 * age, 5 * time.Second},
+		"without limit": {&signals.SinkOptions{MaxAge: -1}, 9 * age, 9 * age, 5 * time.Second},
 		"own":           {nil, age, 3 * age, 5 * time.Second}, // the operation runs for twice the age, and then is shown for once
 		"other":         {nil, age, age, 5 * time.Second},
 		"held":          {nil, 4 * age, 4 * age, 4 * age},
@@ -595,7 +597,7 @@ func TestHowLongASignalBlocks(t *testing.T) {
 			}
 			opts := core.Options{CancelOn: "stop"}
 			if want.opts != nil {
-				opts.Sink = core.NewSink(*want.opts)
+				opts.Sink = signals.NewSink(*want.opts)
 			}
 			own := core.Must(core.NewCoordinator(body, opts))
 			sink := own.Sink()
@@ -636,7 +638,7 @@ func TestHowLongASignalBlocks(t *testing.T) {
 // A holder renews a lease: it holds the signal again, and then releases the older one. The gate does not open in between.
 func TestLeaseIsRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink, start := core.NewSink(core.SinkOptions{}), time.Now()
+		sink, start := signals.NewSink(signals.SinkOptions{}), time.Now()
 		c := coordinator(t, func(context.Context, string) error { return nil }, core.Options{Sink: sink, DeferOn: "busy"})
 		release := sink.Hold("busy", "", 2*time.Second)
 		id := core.Must(c.Enqueue(t.Context(), "waits"))
@@ -675,7 +677,7 @@ func TestCancelOnRefusesWhatWaits(t *testing.T) {
 }
 
 func cancelOnRefuses(t *testing.T, opts core.Options, paused bool) {
-	opts.MaxConcurrency, opts.Sink = 1, core.NewSink(core.SinkOptions{})
+	opts.MaxConcurrency, opts.Sink = 1, signals.NewSink(signals.SinkOptions{})
 	make := core.NewCoordinator[coretest.Body]
 	if opts.MaxPerKey > 0 {
 		make = func(work core.Work[coretest.Body], opts core.Options) (*core.Coordinator[coretest.Body], error) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -16,13 +18,13 @@ type file struct {
 	Size int
 }
 
-var fileSaved = core.NewKind[file]("file.saved")
+var fileSaved = signals.NewKind[file]("file.saved")
 
 func TestKind(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	checkEqual(t, "Name", fileSaved.Name(), "file.saved")
 	var heard []string
-	cancel := fileSaved.Subscribe(s, func(sig core.Signal, f file) { heard = append(heard, sig.Key+" "+f.Path) })
+	cancel := fileSaved.Subscribe(s, func(sig signals.Signal, f file) { heard = append(heard, sig.Key+" "+f.Path) })
 	if !fileSaved.Raise(s, "k", file{"a.txt", 5}) {
 		t.Fatal("not raised")
 	}
@@ -36,14 +38,14 @@ func TestKind(t *testing.T) {
 
 	// From compares name and type.
 	s.Raise("file.saved")
-	core.NewKind[string]("file.saved").Raise(s, "", "text")
-	core.NewKind[file]("file.deleted").Raise(s, "", file{"c.txt", 7})
+	signals.NewKind[string]("file.saved").Raise(s, "", "text")
+	signals.NewKind[file]("file.deleted").Raise(s, "", file{"c.txt", 7})
 	var got []string
-	for sig, f := range fileSaved.Sense(s, core.Query{}) {
+	for sig, f := range fileSaved.Sense(s, signals.Query{}) {
 		got = append(got, fmt.Sprint(sig.Key, f))
 	}
 	wantNames(t, "sensed", got, "k{a.txt 5}", "k2{b.txt 6}")
-	for sig := range fileSaved.Sense(s, core.Query{Key: "k2"}) {
+	for sig := range fileSaved.Sense(s, signals.Query{Key: "k2"}) {
 		checkEqual(t, "Key", sig.Key, "k2")
 	}
 	if _, ok := fileSaved.From(newest(t, s, "file.deleted")); ok {
@@ -52,12 +54,12 @@ func TestKind(t *testing.T) {
 }
 
 func TestKindSenseStops(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	for i := range 3 {
 		fileSaved.Raise(s, "", file{Size: i})
 	}
 	n := 0
-	for range fileSaved.Sense(s, core.Query{}) {
+	for range fileSaved.Sense(s, signals.Query{}) {
 		n++
 		break
 	}
@@ -66,8 +68,8 @@ func TestKindSenseStops(t *testing.T) {
 
 // A payload of an interface type may be nil.
 func TestKindOfInterface(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	failed := core.NewKind[error]("failed")
+	s := signals.NewSink(signals.SinkOptions{})
+	failed := signals.NewKind[error]("failed")
 	failed.Raise(s, "", context.Canceled)
 	if err, ok := failed.From(newest(t, s, "failed")); !ok || err != context.Canceled {
 		t.Errorf("got %v, %v, want %v, true", err, ok, context.Canceled)
@@ -75,7 +77,7 @@ func TestKindOfInterface(t *testing.T) {
 }
 
 func TestKindOnViews(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("cause")
 	cause := newest(t, s, "cause")
 	fileSaved.Raise(s.Because(cause), "", file{"caused", 1})
@@ -89,12 +91,12 @@ func TestKindOnViews(t *testing.T) {
 		t.Errorf("from a scoped signal: got %v, %v", f, ok)
 	}
 	var paths []string
-	for _, f := range fileSaved.Sense(s, core.Query{Pattern: "*file.saved"}) {
+	for _, f := range fileSaved.Sense(s, signals.Query{Pattern: "*file.saved"}) {
 		paths = append(paths, f.Path)
 	}
 	wantNames(t, "sensed", paths, "caused", "scoped")
 
-	core.NewKind[file]("tempfile.saved").Raise(s, "", file{"other", 3})
+	signals.NewKind[file]("tempfile.saved").Raise(s, "", file{"other", 3})
 	if _, ok := fileSaved.From(newest(t, s, "tempfile.saved")); ok {
 		t.Error("took the end of a part for the name")
 	}
@@ -105,7 +107,7 @@ func TestKindOnViews(t *testing.T) {
 	}, core.Options{}))
 	defer c.Close()
 	checkError(t, "Do", c.Do(t.Context(), file{"op", 4}), nil)
-	for sig, f := range fileSaved.Sense(c, core.Query{}) {
+	for sig, f := range fileSaved.Sense(c, signals.Query{}) {
 		coretest.Check(t, f.Path == "op" && sig.Key == "key" && sig.Operation != 0, "got %v of %v", f, sig)
 	}
 	coretest.Check(t, !fileSaved.Raise(core.OperationFrom(t.Context()), "", file{}), "raised on no operation")
@@ -113,47 +115,47 @@ func TestKindOnViews(t *testing.T) {
 
 // A typed handler that panics does not keep other handlers from being called.
 func TestKindPanickingHandler(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	fileSaved.Subscribe(s, func(core.Signal, file) { panic("typed") })
+	s := signals.NewSink(signals.SinkOptions{})
+	fileSaved.Subscribe(s, func(signals.Signal, file) { panic("typed") })
 	heard := 0
-	s.Subscribe("file.saved", func(core.Signal) { heard++ })
+	s.Subscribe("file.saved", func(signals.Signal) { heard++ })
 	fileSaved.Raise(s, "", file{})
 	coretest.Check(t, heard == 1 && s.Count("file.saved") == 1 && s.Stats().Panics == 1, "heard %d, stored %d, panics %d, want 1 each", heard, s.Count("file.saved"), s.Stats().Panics)
 }
 
 func TestNewKindRefusesPatterns(t *testing.T) {
 	for _, name := range []string{"", "*", "a.*", "a?", "a,b", " a", "a ", "\ta", "a\u00a0"} {
-		wantPanic(t, "core: NewKind", func() { core.NewKind[int](name) })
+		wantPanic(t, "core: NewKind", func() { signals.NewKind[int](name) })
 	}
-	core.NewKind[int]("a b:c.é")
+	signals.NewKind[int]("a b:c.é")
 }
 
 func TestNilHandlersPanic(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	wantPanic(t, "core: Subscribe needs a function", func() { s.Subscribe("*", nil) })
 	wantPanic(t, "core: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
 	wantPanic(t, "core: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
 }
 
 func TestFamily(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	moved := core.NewFamily[file]("file.*, dir.*")
+	s := signals.NewSink(signals.SinkOptions{})
+	moved := signals.NewFamily[file]("file.*, dir.*")
 	var heard []string
-	cancel := moved.Subscribe(s, func(sig core.Signal, f file) { heard = append(heard, sig.Name+" "+f.Path) })
+	cancel := moved.Subscribe(s, func(sig signals.Signal, f file) { heard = append(heard, sig.Name+" "+f.Path) })
 	moved.Named("file.copied").Raise(s, "", file{Path: "a"})
 	moved.Named("dir.copied").Raise(s, "", file{Path: "b"})
-	core.NewKind[file]("disk.copied").Raise(s, "", file{Path: "c"}) // another name
-	core.NewKind[int]("file.copied").Raise(s, "", 1)                // another type
+	signals.NewKind[file]("disk.copied").Raise(s, "", file{Path: "c"}) // another name
+	signals.NewKind[int]("file.copied").Raise(s, "", 1)                // another type
 	wantNames(t, "heard", heard, "file.copied a", "dir.copied b")
 	cancel()
 	var sensed []string
-	for sig := range moved.Sense(s, core.Query{Pattern: "*.copied"}) {
+	for sig := range moved.Sense(s, signals.Query{Pattern: "*.copied"}) {
 		sensed = append(sensed, sig.Name)
 	}
 	coretest.Check(t, slices.Equal(sensed, []string{"file.copied", "dir.copied"}), "sensed %v", sensed)
 	checkEqual(t, "Pattern", moved.Pattern(), "file.*, dir.*")
 	checkPanics(t, func() { moved.Named("disk.copied") })
 	checkPanics(t, func() { moved.Named("file.*") })
-	checkPanics(t, func() { core.NewFamily[file](" , ") })
+	checkPanics(t, func() { signals.NewFamily[file](" , ") })
 	checkPanics(t, func() { moved.Subscribe(s, nil) })
 }

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -23,7 +25,7 @@ import (
 // Nothing runs because a signal was raised.
 func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		ran := 0
 		c := core.Must(core.NewCoordinator(func(context.Context, int) error { ran++; return nil },
 			core.Options{Sink: s, CancelOn: "stop", DeferOn: "wait"}))
@@ -46,10 +48,10 @@ func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
 // Law 2: a handler is explicit, local and optional. It runs synchronously when a signal is
 // raised. The raiser does not know the handler.
 func TestLaw02HandlersAreExplicitLocalAndOptional(t *testing.T) {
-	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	var order []string
-	cancel := s.Subscribe("a", func(core.Signal) { order = append(order, "handler") })
-	other.Subscribe("a", func(core.Signal) { order = append(order, "another sink's handler") })
+	cancel := s.Subscribe("a", func(signals.Signal) { order = append(order, "handler") })
+	other.Subscribe("a", func(signals.Signal) { order = append(order, "another sink's handler") })
 	raise := func() {
 		order = append(order, fmt.Sprint("raised ", s.Raise("a")))
 	}
@@ -59,7 +61,7 @@ func TestLaw02HandlersAreExplicitLocalAndOptional(t *testing.T) {
 	wantNames(t, "order", order, "handler", "raised true", "raised true")
 
 	onSignal := func(opts core.Options) (heard []string) {
-		opts.OnSignal = func(s core.Signal) { heard = append(heard, s.Name) }
+		opts.OnSignal = func(s signals.Signal) { heard = append(heard, s.Name) }
 		inBody(t, opts, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 			o.Raise("mine")
 			opts.Sink.Raise("everybody's")
@@ -92,14 +94,14 @@ func TestLaw03SignalsAreLocalToTheOperation(t *testing.T) {
 // Law 4: raising appends a fact. Signals are never updated or overwritten, and a
 // retraction removes only the raiser's own.
 func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.RaiseKey("a", "first")
 	first := newest(t, s, "a")
 	s.RaiseKey("a", "second")
-	all := slices.Collect(s.Sense(core.Query{}))
+	all := slices.Collect(s.Sense(signals.Query{}))
 	coretest.Check(t, len(all) == 2 && all[0] == first && all[1].Key == "second", "got %v, want the first as it was, and the second", all)
 	all[0].Name, all[0].Key = "changed", "changed"
-	checkEqual(t, "the first, after its copy was changed", slices.Collect(s.Sense(core.Query{}))[0], first)
+	checkEqual(t, "the first, after its copy was changed", slices.Collect(s.Sense(signals.Query{}))[0], first)
 
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
 		o := core.OperationFrom(ctx)
@@ -118,7 +120,7 @@ func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
 // expire by themselves; nothing is kept.
 func TestLaw05TheSurfaceIsBoundedAndTimeLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 10, MaxAge: time.Minute})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 10, MaxAge: time.Minute})
 		c := bodies(t, core.Options{Sink: s, MaxTracked: 5, MaxAge: time.Minute})
 		defer c.Close()
 		for range 100 {
@@ -135,7 +137,7 @@ func TestLaw05TheSurfaceIsBoundedAndTimeLimited(t *testing.T) {
 
 // Law 6: observers read, they do not write.
 func TestLaw06ObserversReadAndDoNotWrite(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
 		o := core.OperationFrom(ctx)
 		o.Raise("a")
@@ -145,7 +147,7 @@ func TestLaw06ObserversReadAndDoNotWrite(t *testing.T) {
 	defer c.Close()
 	id, _ := c.Enqueue(t.Context(), 0)
 	c.Flush(t.Context())
-	before, beforeStats := slices.Collect(s.Sense(core.Query{})), s.Stats()
+	before, beforeStats := slices.Collect(s.Sense(signals.Query{})), s.Stats()
 	for range 3 {
 		s.Has("a*")
 		s.Count("*")
@@ -156,7 +158,7 @@ func TestLaw06ObserversReadAndDoNotWrite(t *testing.T) {
 		snapshot.Signals = snapshot.Signals[:0]
 		snapshot.Values["k"] = "changed"
 	}
-	if after := slices.Collect(s.Sense(core.Query{})); !slices.Equal(after, before) || s.Stats() != beforeStats {
+	if after := slices.Collect(s.Sense(signals.Query{})); !slices.Equal(after, before) || s.Stats() != beforeStats {
 		t.Errorf("got %v, want %v", after, before)
 	}
 	snapshot, _ := c.Lookup(id)
@@ -168,13 +170,13 @@ func TestLaw06ObserversReadAndDoNotWrite(t *testing.T) {
 // Law 7: event-like behaviour is a layer, not a primitive. Delivery is made of public parts: a handler that
 // enqueues turns signals into work.
 func TestLaw07EventsAreALayer(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var handled []string
-	c := core.Must(core.NewCoordinator(func(_ context.Context, s core.Signal) error {
+	c := core.Must(core.NewCoordinator(func(_ context.Context, s signals.Signal) error {
 		handled = append(handled, s.Name)
 		return nil
 	}, core.Options{MaxConcurrency: 1}))
-	defer s.Subscribe("error.*", func(s core.Signal) { c.TryEnqueue(context.Background(), s) })()
+	defer s.Subscribe("error.*", func(s signals.Signal) { c.TryEnqueue(context.Background(), s) })()
 	for _, name := range []string{"error.a", "fine", "error.b"} {
 		s.Raise(name)
 	}
@@ -210,7 +212,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 	}
 
 	// What a program can get of other operations has no method that changes anything.
-	for _, shown := range []any{core.Snapshot{}, core.Signal{}, core.Echo{}} {
+	for _, shown := range []any{core.Snapshot{}, signals.Signal{}, core.Echo{}} {
 		typ := reflect.TypeOf(shown)
 		for i := range typ.NumMethod() {
 			name := typ.Method(i).Name
@@ -224,7 +226,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 // Law 9: global views are derived, never authoritative: a change of the sink's view changes
 // no operation.
 func TestLaw09GlobalViewsAreDerived(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Capacity: 10})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 10})
 	var coordinators []*core.Coordinator[coretest.Body]
 	for i := range 3 {
 		c := bodies(t, core.Options{Name: fmt.Sprintf("c%d", i), Sink: s})
@@ -233,7 +235,7 @@ func TestLaw09GlobalViewsAreDerived(t *testing.T) {
 		coordinators = append(coordinators, c)
 	}
 	checkEqual(t, `Count("a")`, s.Count("a"), 3)
-	s.Forget(core.Query{Source: "c0"})
+	s.Forget(signals.Query{Source: "c0"})
 	s.Retract("a")
 	for range 100 {
 		s.Raise("chatter")
@@ -289,28 +291,28 @@ type lawHandlers struct {
 
 // attach subscribes observers that do what observers may do: look, fail, come and
 // go, and pass on to another sink.
-func (h *lawHandlers) attach(s *core.Sink) {
+func (h *lawHandlers) attach(s *signals.Sink) {
 	hear := func() {
 		if h.heard.Add(1)%3 == 0 {
 			panic("observer")
 		}
 	}
-	elsewhere := core.NewSink(core.SinkOptions{})
-	s.Subscribe(h.pattern, func(a core.Signal) {
-		for range s.Sense(core.Query{Pattern: a.Name}) {
+	elsewhere := signals.NewSink(signals.SinkOptions{})
+	s.Subscribe(h.pattern, func(a signals.Signal) {
+		for range s.Sense(signals.Query{Pattern: a.Name}) {
 			break
 		}
-		s.Subscribe(h.pattern, func(core.Signal) {})()
+		s.Subscribe(h.pattern, func(signals.Signal) {})()
 		s.Monitor("none", 0).Stop()
 		s.Stats()
 		elsewhere.Raise("noticed")
 		hear()
 	})
-	s.Subscribe("stop, wait", func(core.Signal) { hear() })
-	s.SubscribeRetracted("*", func(core.Retraction) { hear() })
+	s.Subscribe("stop, wait", func(signals.Signal) { hear() })
+	s.SubscribeRetracted("*", func(signals.Retraction) { hear() })
 	s.Forward(elsewhere, h.pattern)
-	elsewhere.Forward(core.NewSink(core.SinkOptions{}), "*")
-	elsewhere.SubscribeRetracted("*", func(core.Retraction) { hear() })
+	elsewhere.Forward(signals.NewSink(signals.SinkOptions{}), "*")
+	elsewhere.SubscribeRetracted("*", func(signals.Retraction) { hear() })
 }
 
 // lawScript is a run of random steps, and what was seen after each. It takes no step
@@ -319,9 +321,9 @@ type lawScript struct {
 	rand     *rand.Rand
 	handlers *lawHandlers
 	start    time.Time
-	sink     *core.Sink
+	sink     *signals.Sink
 	work     *core.Coordinator[int]
-	monitors []*core.Monitor
+	monitors []*signals.Monitor
 	firstID  core.OperationID
 	seen     []string
 }
@@ -337,11 +339,11 @@ func runLawScript(t *testing.T, seed uint64, handlers *lawHandlers) (seen []stri
 
 func (l *lawScript) run(ctx context.Context) {
 	r := l.rand
-	opts := core.SinkOptions{MaxAge: cmp.Or(time.Duration(r.IntN(3))*50*time.Millisecond, -1)}
+	opts := signals.SinkOptions{MaxAge: cmp.Or(time.Duration(r.IntN(3))*50*time.Millisecond, -1)}
 	if l.handlers == nil || !l.handlers.lifecycle {
 		opts.Capacity = 10 + r.IntN(100)
 	}
-	l.sink = core.NewSink(opts)
+	l.sink = signals.NewSink(opts)
 	work := core.Options{
 		Name: "work", Sink: l.sink, MaxConcurrency: 1, MaxQueued: 5, MaxTracked: 1 + r.IntN(5), EchoCapacity: 5,
 		CancelOn: "stop", DeferOn: "wait, held.gate", ResumeOn: "resume", MaxDefer: time.Duration(20+r.IntN(50)) * time.Millisecond,
@@ -350,14 +352,14 @@ func (l *lawScript) run(ctx context.Context) {
 	attach := l.handlers != nil && l.handlers.pattern != ""
 	if attach {
 		l.handlers.attach(l.sink)
-		work.OnSignal = func(core.Signal) { l.handlers.heard.Add(1) }
-		work.OnRetract = func(core.Retraction) { l.handlers.heard.Add(1); panic("observer") }
+		work.OnSignal = func(signals.Signal) { l.handlers.heard.Add(1) }
+		work.OnRetract = func(signals.Retraction) { l.handlers.heard.Add(1); panic("observer") }
 	}
 	l.work = core.Must(core.NewCoordinator(l.body, work))
 	if attach {
 		l.work.OnFinalized(func(core.Snapshot) { l.handlers.heard.Add(1); panic("observer") })
 	}
-	l.monitors = []*core.Monitor{
+	l.monitors = []*signals.Monitor{
 		l.sink.Monitor("work.*", 10*time.Millisecond), l.sink.Monitor("s.*, held*", 0),
 		l.work.Monitor("work.*", 0), l.work.Monitor("work.1", time.Second),
 	}
@@ -369,7 +371,7 @@ func (l *lawScript) run(ctx context.Context) {
 		case n < 4:
 			l.note("raise %s: %v", name, l.sink.RaiseKey(name, fmt.Sprint(n)))
 		case n < 5:
-			if all := slices.Collect(l.sink.Sense(core.Query{Pattern: "s.*"})); len(all) > 0 {
+			if all := slices.Collect(l.sink.Sense(signals.Query{Pattern: "s.*"})); len(all) > 0 {
 				l.note("because: %v", l.sink.Because(all[len(all)-1]).Raise(name))
 			}
 		case n < 6:
@@ -379,7 +381,7 @@ func (l *lawScript) run(ctx context.Context) {
 		case n < 9:
 			l.note("retract %s: %d", name, l.sink.Retract(name))
 		case n < 10:
-			l.note("forget: %d", l.sink.Forget(core.Query{Pattern: name}))
+			l.note("forget: %d", l.sink.Forget(signals.Query{Pattern: name}))
 		case n < 14:
 			id, err := l.work.TryEnqueue(context.Background(), r.IntN(1000))
 			if l.firstID == 0 {
@@ -459,10 +461,10 @@ func (l *lawScript) look() {
 	stats.Panics = 0
 	stats.Expired = 0 // counts what somebody notices before it leaves for another reason
 	if lifecycle {
-		stats = core.SinkStats{Held: stats.Held, Blocked: stats.Blocked}
+		stats = signals.SinkStats{Held: stats.Held, Blocked: stats.Blocked}
 	}
 	l.note("sink: %+v", stats)
-	l.note("sink: %v", l.signals(slices.Collect(l.sink.Sense(core.Query{}))))
+	l.note("sink: %v", l.signals(slices.Collect(l.sink.Sense(signals.Query{}))))
 	for _, pattern := range []string{"stop", "work.*", "s.?", "held*", "none"} {
 		l.note("%s: %v %d, %v %d", pattern, l.sink.Has(pattern), l.sink.Count(pattern), l.work.Has(pattern), l.work.Count(pattern))
 	}
@@ -476,9 +478,9 @@ func (l *lawScript) look() {
 	for o := range l.work.Operations(core.OperationQuery{}) {
 		l.note("operation %v %q %v, %v to %v to %v, %v, %v, %v", l.id(o.ID), o.Key, o.Status, l.ago(o.Enqueued), l.ago(o.Started),
 			l.ago(o.Finished), errorText(o.Err), l.signals(o.Signals), slices.Sorted(maps.Keys(o.Values)))
-		l.note("on the sink: %v", l.signals(slices.Collect(l.sink.Sense(core.Query{Operation: o.ID}))))
+		l.note("on the sink: %v", l.signals(slices.Collect(l.sink.Sense(signals.Query{Operation: o.ID}))))
 	}
-	for e := range l.work.Echoes(core.Query{}) {
+	for e := range l.work.Echoes(signals.Query{}) {
 		l.note("echo %v %q %v, %v, %v, %v", l.id(e.Operation), e.Key, e.Status, l.ago(e.Time), errorText(e.Err), l.signals(e.Signals))
 	}
 }
@@ -495,9 +497,9 @@ func (l *lawScript) ago(t time.Time) time.Duration {
 	return t.Sub(l.start)
 }
 
-func (l *lawScript) signals(signals []core.Signal) (seen []string) {
+func (l *lawScript) signals(sigs []signals.Signal) (seen []string) {
 	lifecycle := l.handlers != nil && l.handlers.lifecycle
-	for _, s := range signals {
+	for _, s := range sigs {
 		seq := s.Seq
 		if lifecycle {
 			if s.Name == core.SignalStarted || s.Name == core.SignalStopped {

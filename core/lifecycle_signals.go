@@ -1,10 +1,19 @@
 package core
 
-import "time"
+import (
+	"time"
 
-// Lifecycle signals of coordinators and their operations, besides [SignalStarted] and
-// [SignalStopped].
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
+
+// OperationID is [signals.OperationID].
+type OperationID = signals.OperationID
+
+// Lifecycle signals of coordinators and their operations. Those of the start and the end of a body are
+// raised on demand: see [signals.SignalStarted].
 const (
+	SignalStarted = signals.SignalStarted
+	SignalStopped = signals.SignalStopped
 	// SignalPanicked is raised by an operation whose body panicked.
 	SignalPanicked = "operation.panicked"
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
@@ -27,7 +36,7 @@ const (
 )
 
 // Forced is the kind of [SignalForced].
-var Forced = NewKind[ForcedStart](SignalForced)
+var Forced = signals.NewKind[ForcedStart](SignalForced)
 
 // A ForcedStart says why an operation started although a signal matched DeferOn.
 type ForcedStart struct {
@@ -35,7 +44,7 @@ type ForcedStart struct {
 }
 
 // Stuck is the kind of [SignalStuck].
-var Stuck = NewKind[StuckOperation](SignalStuck)
+var Stuck = signals.NewKind[StuckOperation](SignalStuck)
 
 // A StuckOperation says why an operation is stuck, and where its body is.
 type StuckOperation struct {
@@ -54,6 +63,6 @@ type ClassChange struct {
 
 // Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
 var (
-	Throttled = NewKind[ClassChange](SignalThrottled)
-	Free      = NewKind[ClassChange](SignalFree)
+	Throttled = signals.NewKind[ClassChange](SignalThrottled)
+	Free      = signals.NewKind[ClassChange](SignalFree)
 )

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -18,9 +20,9 @@ import (
 // raise, and signals are delivered as before. A loop may branch: if only the deepest raise of each branch were refused, there
 // would be 2 to the power of 64 calls. Its handlers may be new each time, so that no handler is in many deliveries at once.
 func TestLoopsEnd(t *testing.T) {
-	type sink = *core.Sink
+	type sink = *signals.Sink
 	type listen = func(s sink, pattern string, do func()) (cancel func())
-	operation := func(s sink, onSignal func(core.Signal)) (o *core.Operation) {
+	operation := func(s sink, onSignal func(signals.Signal)) (o *core.Operation) {
 		c := bodies(t, core.Options{Sink: s, OnSignal: onSignal})
 		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error { o = core.OperationFrom(ctx); return nil }), nil)
 		return o
@@ -43,7 +45,7 @@ func TestLoopsEnd(t *testing.T) {
 		},
 		"one: through OnSignal": func(s sink, on listen) {
 			var o *core.Operation
-			o = operation(s, func(core.Signal) { o.Raise("b") })
+			o = operation(s, func(signals.Signal) { o.Raise("b") })
 			on(s, "a", func() { o.Raise("b") })
 		},
 		"one: through a scope": func(s sink, on listen) {
@@ -61,7 +63,7 @@ func TestLoopsEnd(t *testing.T) {
 			}
 		},
 		"over forwards in circles": func(s sink, on listen) {
-			other := core.NewSink(core.SinkOptions{})
+			other := signals.NewSink(signals.SinkOptions{})
 			for _, from := range []sink{s, other} {
 				on(from, "a", func() { from.Raise("a") })
 			}
@@ -69,14 +71,14 @@ func TestLoopsEnd(t *testing.T) {
 			other.Forward(s, "a")
 		},
 		"over two sinks": func(s sink, on listen) {
-			other := core.NewSink(core.SinkOptions{})
+			other := signals.NewSink(signals.SinkOptions{})
 			for range 2 {
 				on(s, "a", func() { other.Raise("a") })
 				on(other, "a", func() { s.Raise("a") })
 			}
 		},
 		"over a forward": func(s sink, on listen) {
-			other := core.NewSink(core.SinkOptions{})
+			other := signals.NewSink(signals.SinkOptions{})
 			s.Forward(other, "a")
 			for range 2 {
 				on(other, "a", func() { s.Raise("a") })
@@ -95,7 +97,7 @@ func TestLoopsEnd(t *testing.T) {
 		},
 		"of retractions": func(s sink, on listen) {
 			for range 2 {
-				s.SubscribeRetracted("b", func(core.Retraction) { s.Raise("b"); s.Retract("b") })
+				s.SubscribeRetracted("b", func(signals.Retraction) { s.Raise("b"); s.Retract("b") })
 			}
 			on(s, "a", func() { s.Raise("b"); s.Retract("b") })
 			on(s, "b", func() {})
@@ -106,8 +108,8 @@ func TestLoopsEnd(t *testing.T) {
 			on(s, "a", handle)
 		},
 		"slow: of handlers of retractions that add handlers": func(s sink, on listen) {
-			var handle func(core.Retraction)
-			handle = func(core.Retraction) {
+			var handle func(signals.Retraction)
+			handle = func(signals.Retraction) {
 				defer s.SubscribeRetracted("b", handle)()
 				s.Raise("b")
 				s.Retract("b")
@@ -129,8 +131,8 @@ func TestLoopsEnd(t *testing.T) {
 		"of a handler on another sink each time": func(s sink, on listen) {
 			var handle func()
 			handle = func() {
-				next := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
-					OnBlocked: func(core.Signal, core.BlockReason) { s.Because(core.Signal{Name: "blocked"}).Raise("blocked") },
+				next := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{
+					OnBlocked: func(signals.Signal, signals.BlockReason) { s.Because(signals.Signal{Name: "blocked"}).Raise("blocked") },
 				}})
 				on(next, "a", handle)
 				next.Raise("a")
@@ -138,14 +140,14 @@ func TestLoopsEnd(t *testing.T) {
 			on(s, "a", handle)
 		},
 		"of a handler behind another forward each time": func(s sink, on listen) {
-			to := core.NewSink(core.SinkOptions{})
+			to := signals.NewSink(signals.SinkOptions{})
 			var cancel, cancelForward, handle func()
 			handle = func() {
 				cancel()
 				cancelForward()
 				cancel, cancelForward = on(to, "a", handle), s.Forward(to, "a")
 				if !s.Raise("a") || to.Stats().Blocked > 0 {
-					s.Because(core.Signal{Name: "blocked"}).Raise("blocked")
+					s.Because(signals.Signal{Name: "blocked"}).Raise("blocked")
 				}
 			}
 			cancel, cancelForward = on(to, "a", handle), s.Forward(to, "a")
@@ -156,12 +158,12 @@ func TestLoopsEnd(t *testing.T) {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			calls, refused := 0, 0
-			s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Terminal: "blocked", OnBlocked: func(s core.Signal, why core.BlockReason) {
+			s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Terminal: "blocked", OnBlocked: func(s signals.Signal, why signals.BlockReason) {
 				refused++
-				coretest.Check(t, why == core.BlockedDepth || s.Name == "blocked", "%s was blocked: %v", s.Name, why)
+				coretest.Check(t, why == signals.BlockedDepth || s.Name == "blocked", "%s was blocked: %v", s.Name, why)
 			}}})
 			setup(s, func(s sink, pattern string, do func()) func() {
-				return s.Subscribe(pattern, func(core.Signal) {
+				return s.Subscribe(pattern, func(signals.Signal) {
 					if calls++; calls > endless {
 						t.FailNow()
 					}
@@ -176,7 +178,7 @@ func TestLoopsEnd(t *testing.T) {
 			}
 			coretest.Check(t, stats.Blocked > 0 || strings.Contains(name, "over"), "nothing was counted as blocked")
 			heard := false
-			s.Subscribe("unrelated", func(core.Signal) { heard = true })
+			s.Subscribe("unrelated", func(signals.Signal) { heard = true })
 			coretest.Check(t, s.Raise("unrelated") && heard, "after a loop nothing is delivered any more")
 		})
 	}
@@ -185,10 +187,10 @@ func TestLoopsEnd(t *testing.T) {
 // After a loop, nesting is legal again, on the same goroutine and on others, and while others are in the handler.
 func TestAfterALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		loop, depth := true, 0
 		for range 2 {
-			s.Subscribe("a", func(core.Signal) {
+			s.Subscribe("a", func(signals.Signal) {
 				if loop || depth > 0 {
 					depth--
 					s.Raise("a")
@@ -196,12 +198,12 @@ func TestAfterALoop(t *testing.T) {
 			})
 		}
 		door := make(chan struct{})
-		s.Subscribe("a", func(a core.Signal) {
+		s.Subscribe("a", func(a signals.Signal) {
 			if a.Key == "stay" {
 				<-door
 			}
 		})
-		other.Subscribe("a", func(core.Signal) { s.Raise("a") })
+		other.Subscribe("a", func(signals.Signal) { s.Raise("a") })
 
 		s.Raise("a")
 		blocked := s.Stats().Blocked
@@ -241,10 +243,10 @@ func TestAfterALoop(t *testing.T) {
 // While one goroutine leaves a loop, others can raise the same signal, also inside deliveries.
 func TestLoopConcernsOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		door, refused := make(chan struct{}), 0
 		for range 2 {
-			s.Subscribe("a", func(a core.Signal) {
+			s.Subscribe("a", func(a signals.Signal) {
 				if a.Key == "loop" && !s.RaiseKey("a", "loop") {
 					if refused++; refused == 10 {
 						<-door // half-way out
@@ -252,7 +254,7 @@ func TestLoopConcernsOneGoroutine(t *testing.T) {
 				}
 			})
 		}
-		other.Subscribe("a", func(core.Signal) {
+		other.Subscribe("a", func(signals.Signal) {
 			coretest.Check(t, s.RaiseKey("a", "innocent"), "refused for somebody else's loop")
 		})
 		go s.RaiseKey("a", "loop")
@@ -277,13 +279,13 @@ func TestLoopConcernsOneGoroutine(t *testing.T) {
 // A handler that was subscribed deep inside of deliveries is a handler like others.
 func TestSubscribeDeepInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		const deep = 100
 		var heard atomic.Int64
 		for i := range deep {
-			s.Subscribe(fmt.Sprint("n", i), func(core.Signal) {
+			s.Subscribe(fmt.Sprint("n", i), func(signals.Signal) {
 				if i == deep-1 {
-					s.Subscribe("a", func(core.Signal) {
+					s.Subscribe("a", func(signals.Signal) {
 						heard.Add(1)
 						time.Sleep(time.Second)
 					})

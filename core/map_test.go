@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -158,7 +160,7 @@ func TestMapCancelled(t *testing.T) {
 // A refused item has its place among the results.
 func TestMapRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		sink.Raise("stop")
 		got := collect(core.Map(t.Context(), upTo(2), square, core.Options{Sink: sink, CancelOn: "stop"}))
 		want := `error: core: refused because of signal "stop"`

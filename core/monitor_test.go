@@ -11,13 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 2})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 2})
 		m := s.Monitor("error.*", 10*time.Second)
 		defer m.Stop()
 		check := func(count int, last string) {
@@ -48,7 +50,7 @@ func TestMonitor(t *testing.T) {
 }
 
 func TestMonitorRetraction(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	for _, span := range []time.Duration{0, time.Minute} {
 		m := s.Monitor("a", span)
 		for i := range 5 {
@@ -70,7 +72,7 @@ func TestMonitorRetraction(t *testing.T) {
 
 func TestMonitorOfOperationSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
 			o := core.OperationFrom(ctx)
 			o.Raise("a")
@@ -106,7 +108,7 @@ func TestMonitorOfOperationSignals(t *testing.T) {
 func TestMonitorBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const never = time.Duration(math.MaxInt64)
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		m := s.Monitor("a", 10*time.Second)
 		check := func(n int, want time.Duration) {
 			t.Helper()
@@ -135,7 +137,7 @@ func TestMonitorBelow(t *testing.T) {
 }
 
 func TestMonitorStop(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	m := s.Monitor("a", time.Hour)
 	other := s.Monitor("a", time.Hour)
 	s.Raise("a")
@@ -153,17 +155,17 @@ func TestMonitorStop(t *testing.T) {
 
 func TestMonitorCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 10})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 10})
 		m := s.Monitor("a", time.Minute)
-		for range core.MonitorCap {
+		for range signals.MonitorCap {
 			s.Raise("a")
 		}
 		time.Sleep(time.Second)
-		checkEqual(t, "Count", m.Count(), core.MonitorCap)
+		checkEqual(t, "Count", m.Count(), signals.MonitorCap)
 		for range 100 {
 			s.Raise("a")
 		}
-		checkEqual(t, "Count", m.Count(), core.MonitorCap)
+		checkEqual(t, "Count", m.Count(), signals.MonitorCap)
 		time.Sleep(time.Minute - time.Second + 1)
 		if got := m.Count(); got != 100 { // the newest signals count
 			t.Errorf("got %d, want 100", got)
@@ -176,7 +178,7 @@ func TestOnCount(t *testing.T) {
 	for seed := range core.Often(500, 50) {
 		bubble(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			s := core.NewSink(core.SinkOptions{Capacity: 2}) // a monitor does not look at the window
+			s := signals.NewSink(signals.SinkOptions{Capacity: 2}) // a monitor does not look at the window
 			high, low := 3+rnd.IntN(3), rnd.IntN(3)
 			span := []time.Duration{0, time.Second}[rnd.IntN(2)]
 			m := s.Monitor("x", span)
@@ -222,7 +224,7 @@ func TestOnCount(t *testing.T) {
 // value.
 func TestOnCountCalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		m := s.Monitor("x", time.Minute)
 		for range 2 {
 			s.Raise("x")

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
@@ -21,7 +23,7 @@ import (
 type Operation struct {
 	sched sched.Item // guarded by engine.mu; the first field: see operationOf
 
-	owner  Owner // its signals; the key is guarded by Sink.mu
+	owner  signals.Owner // its signals; the key is guarded by Sink.mu
 	engine *engine
 	body   body
 	base   context.Context // context of the Enqueue: values only

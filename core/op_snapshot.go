@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
@@ -82,21 +84,21 @@ func (s *Status) UnmarshalText(text []byte) error {
 
 // A Snapshot is the state of an operation at one moment. It does not change afterwards.
 type Snapshot struct {
-	ID       OperationID    `json:"id"`
-	Parent   OperationID    `json:"parent,omitempty"` // the operation whose body enqueued it; 0 if none
-	Item     any            `json:"-"`                // nil after success, except in OnDone; not in JSON and logs
-	Key      string         `json:"key,omitempty"`
-	Lane     string         `json:"lane,omitempty"`  // "" if the coordinator has no lanes
-	Class    string         `json:"class,omitempty"` // "" if the operation has no class
-	Status   Status         `json:"status"`
-	Enqueued time.Time      `json:"enqueued"`
-	Started  time.Time      `json:"started,omitzero"`  // zero while pending
-	Finished time.Time      `json:"finished,omitzero"` // zero until it has ended
-	Err      error          `json:"-"`                 // the body's error, or why the body did not run; in JSON "error", as text
-	Pins     int            `json:"pins,omitempty"`
-	WaitsFor []string       `json:"waitsFor,omitempty"` // texts of [Operation.Suspend] and WaitsFor
-	Signals  []Signal       `json:"signals,omitempty"`  // oldest first
-	Values   map[string]any `json:"-"`                  // stored with Set; see [Value]; in JSON "values"
+	ID       OperationID      `json:"id"`
+	Parent   OperationID      `json:"parent,omitempty"` // the operation whose body enqueued it; 0 if none
+	Item     any              `json:"-"`                // nil after success, except in OnDone; not in JSON and logs
+	Key      string           `json:"key,omitempty"`
+	Lane     string           `json:"lane,omitempty"`  // "" if the coordinator has no lanes
+	Class    string           `json:"class,omitempty"` // "" if the operation has no class
+	Status   Status           `json:"status"`
+	Enqueued time.Time        `json:"enqueued"`
+	Started  time.Time        `json:"started,omitzero"`  // zero while pending
+	Finished time.Time        `json:"finished,omitzero"` // zero until it has ended
+	Err      error            `json:"-"`                 // the body's error, or why the body did not run; in JSON "error", as text
+	Pins     int              `json:"pins,omitempty"`
+	WaitsFor []string         `json:"waitsFor,omitempty"` // texts of [Operation.Suspend] and WaitsFor
+	Signals  []signals.Signal `json:"signals,omitempty"`  // oldest first
+	Values   map[string]any   `json:"-"`                  // stored with Set; see [Value]; in JSON "values"
 }
 
 // Duration is how long the body ran; 0 if it has not started or has not ended.
@@ -112,7 +114,7 @@ func (s Snapshot) Duration() time.Duration {
 //ephemeral:pattern {pattern}
 func (s Snapshot) Has(pattern string) bool {
 	p := glob.Compile(pattern)
-	return slices.ContainsFunc(s.Signals, func(s Signal) bool { return p.Matches(s.Name) })
+	return slices.ContainsFunc(s.Signals, func(s signals.Signal) bool { return p.Matches(s.Name) })
 }
 
 // Value returns a value that the operation stored under name, if it is of type V.
@@ -184,6 +186,6 @@ type Echo struct {
 	Key       string
 	Status    Status
 	Err       error
-	Signals   []Signal  // the signals that the operation showed when it left
-	Time      time.Time // when it left
+	Signals   []signals.Signal // the signals that the operation showed when it left
+	Time      time.Time        // when it left
 }

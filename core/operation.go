@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -20,7 +22,7 @@ func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).owner.ID }
 func (o *Operation) Source() string { return cmp.Or(o, nobody).engine.name }
 
 // Sink is the sink that the operation raises its signals on, or nil.
-func (o *Operation) Sink() *Sink { return cmp.Or(o, nobody).engine.sink }
+func (o *Operation) Sink() *signals.Sink { return cmp.Or(o, nobody).engine.sink }
 
 // Key says what the operation is about.
 func (o *Operation) Key() string {
@@ -72,33 +74,35 @@ func (o *Operation) Set(name string, v any) {
 // window.
 //
 //ephemeral:raises {name}
-func (o *Operation) Raise(name string) bool { return o.raise(&Note{Name: name}) }
+func (o *Operation) Raise(name string) bool { return o.raise(&signals.Note{Name: name}) }
 
 // RaiseKey is Raise with a key in place of the operation's key.
 //
 //ephemeral:raises {name}
-func (o *Operation) RaiseKey(name, key string) bool { return o.raise(&Note{Name: name, Key: key}) }
+func (o *Operation) RaiseKey(name, key string) bool {
+	return o.raise(&signals.Note{Name: name, Key: key})
+}
 
 // Because returns a view of the operation. The signals that are raised on the view have
 // the given cause.
 //
 //ephemeral:is
-func (o *Operation) Because(cause Signal) Raiser { return Because(o, cause) }
+func (o *Operation) Because(cause signals.Signal) signals.Raiser { return signals.Because(o, cause) }
 
 // Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
 // every name that it raises.
 //
 //ephemeral:is {sink}.{coordinator}.{atom}.
-func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
-	return Scoped(o, sink, coordinator, atom)
+func (o *Operation) Scoped(sink, coordinator, atom string) signals.Raiser {
+	return signals.Scoped(o, sink, coordinator, atom)
 }
 
 // RaiseNote is Raise with all that a raiser says.
 //
 //ephemeral:raises {n.Name}
-func (o *Operation) RaiseNote(n Note) bool { return o.raise(&n) }
+func (o *Operation) RaiseNote(n signals.Note) bool { return o.raise(&n) }
 
-func (o *Operation) raise(n *Note) bool {
+func (o *Operation) raise(n *signals.Note) bool {
 	if o == nil {
 		return false
 	}
@@ -123,7 +127,7 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	if !holds {
 		return func() {}
 	}
-	return e.scope.Engine().Hold(&o.owner, &Note{Name: name}, lease, o.base)
+	return e.scope.Engine().Hold(&o.owner, &signals.Note{Name: name}, lease, o.base)
 }
 
 // Retract takes back the newest signal with exactly that name that the operation raised.
@@ -155,12 +159,12 @@ func (o *Operation) RetractMatching(pattern string) int {
 //ephemeral:pattern {pattern}
 func (o *Operation) Has(pattern string) bool {
 	p := glob.Compile(pattern)
-	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.Matches(s.Name) })
+	return slices.ContainsFunc(o.Signals(), func(s signals.Signal) bool { return p.Matches(s.Name) })
 }
 
 // Signals lists the signals the operation has raised and not taken back, oldest
 // first.
-func (o *Operation) Signals() []Signal {
+func (o *Operation) Signals() []signals.Signal {
 	if o == nil {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -77,7 +79,7 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 		checkFreed(t, "stored", item, true)
 		checkFreed(t, "carried by the context", value, true)
 		coretest.Check(t, waited.Value() == nil, "the operation is kept")
-		for e := range c.Echoes(core.Query{}) {
+		for e := range c.Echoes(signals.Query{}) {
 			coretest.Check(t, e.Key == "key" && e.Status == core.StatusFailed && e.Err == errOnPurpose && len(e.Signals) == 1 && e.Operation != 0, "got %+v, want the last words", e)
 		}
 		runtime.KeepAlive(c)
@@ -135,7 +137,7 @@ func TestFloodLeavesNoMemory(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector keeps memory of its own")
 	}
-	s := core.NewSink(core.SinkOptions{Capacity: 1000})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 1000})
 	m := s.Monitor("file.*", time.Nanosecond)
 	for i := range 5000 { // what a full window needs is there
 		s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
@@ -164,9 +166,9 @@ func TestLongNamesLeaveNothingBehind(t *testing.T) {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
 		core.OperationFrom(ctx).Raise(name)
 		return nil
-	}, core.Options{Sink: core.NewSink(core.SinkOptions{Capacity: 4000}), MaxTracked: 10, EchoCapacity: -1}))
+	}, core.Options{Sink: signals.NewSink(signals.SinkOptions{Capacity: 4000}), MaxTracked: 10, EchoCapacity: -1}))
 	s := c.Sink()
-	s.Subscribe("*0", func(core.Signal) {})
+	s.Subscribe("*0", func(signals.Signal) {})
 	kept := coordinator(t, func(context.Context, int) error { return nil }, core.Options{Sink: s, DeferOn: "*9"})
 	for range 4000 { // what a full window needs is there
 		s.Raise("first")
@@ -186,7 +188,7 @@ func TestLongNamesLeaveNothingBehind(t *testing.T) {
 				}
 				s.Hold(name+"held", "", time.Nanosecond)
 				for n := 0; asked && n < 3; n++ {
-					if !s.Has(name) || s.Count(name) != 2 || !c.Has(name) || len(sensed(s, core.Query{Pattern: name})) != 2 {
+					if !s.Has(name) || s.Count(name) != 2 || !c.Has(name) || len(sensed(s, signals.Query{Pattern: name})) != 2 {
 						t.Fatal("a name is absent")
 					}
 				}

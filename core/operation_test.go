@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -41,8 +43,8 @@ func TestOutsideOfAnOperation(t *testing.T) {
 		op.Has("*") || op.Signals() != nil || op.ID() != 0 || op.Parent() != 0 || op.Key() != "" {
 		t.Error("a method of a nil operation did something")
 	}
-	coretest.Check(t, !op.Because(core.Signal{Name: "x"}).Raise("y") && !op.Scoped("a", "b", "c").Raise("y"), "a view of a nil operation recorded something")
-	coretest.Check(t, !core.NewKind[int]("x").Raise(op, "", 1), "a Kind recorded something on a nil operation")
+	coretest.Check(t, !op.Because(signals.Signal{Name: "x"}).Raise("y") && !op.Scoped("a", "b", "c").Raise("y"), "a view of a nil operation recorded something")
+	coretest.Check(t, !signals.NewKind[int]("x").Raise(op, "", 1), "a Kind recorded something on a nil operation")
 }
 
 func TestSetAndValue(t *testing.T) {
@@ -79,7 +81,7 @@ func TestSetAndValue(t *testing.T) {
 
 func TestOperationRetract(t *testing.T) {
 	var taken []string
-	opts := core.Options{Sink: core.NewSink(core.SinkOptions{}), OnRetract: func(r core.Retraction) {
+	opts := core.Options{Sink: signals.NewSink(signals.SinkOptions{}), OnRetract: func(r signals.Retraction) {
 		taken = append(taken, fmt.Sprintf("%s by %q", r.Signal.Name, r.Pattern))
 	}}
 	inBody(t, opts, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
@@ -93,7 +95,7 @@ func TestOperationRetract(t *testing.T) {
 			checkSlice(t, "signals of the operation", got, want)
 			// The sink shows the same.
 			got = nil
-			for s := range sink.Sense(core.Query{Operation: op.ID()}) {
+			for s := range sink.Sense(signals.Query{Operation: op.ID()}) {
 				got = append(got, s.Name)
 			}
 			checkSlice(t, "signals on the sink", got, want)
@@ -123,7 +125,7 @@ func TestOperationRetract(t *testing.T) {
 
 func TestOperationHold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 2})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 2})
 		c := bodies(t, core.Options{Sink: sink, MaxConcurrency: 1})
 		check := func(what string, want bool) {
 			t.Helper()
@@ -181,7 +183,7 @@ func TestOperationHold(t *testing.T) {
 // A finished operation in the window can still raise. One that has left the window cannot.
 func TestOperationAfterItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Sink: sink})
 		var op *core.Operation
 		id := enqueue(t, c, func(ctx context.Context) error {
@@ -204,7 +206,7 @@ func TestOperationAfterItsEnd(t *testing.T) {
 		coretest.Check(t, !op.Retract("early") && op.RetractMatching("*") == 0 && !op.Has("*") && len(op.Signals()) == 0, "an operation that has left still shows signals")
 		checkEqual(t, "ID", op.ID(), id)
 		checkEqual(t, "Key", op.Key(), "")
-		for e := range c.Echoes(core.Query{}) {
+		for e := range c.Echoes(signals.Query{}) {
 			checkEqual(t, "key of the echo", e.Key, "")
 		}
 	})
@@ -213,16 +215,16 @@ func TestOperationAfterItsEnd(t *testing.T) {
 // An operation shows its newest thousand signals, and so does its echo. The others leave the sink with it too.
 func TestSignalsOfOneOperationAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 5000})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 5000})
 		c := bodies(t, core.Options{Sink: sink})
 		const n, kept = 2500, 1000
 		id := enqueue(t, c, func(ctx context.Context) error {
 			for i := range n {
 				core.OperationFrom(ctx).Raise(fmt.Sprint("s", i))
 			}
-			signals := core.OperationFrom(ctx).Signals()
-			if len(signals) != kept || signals[kept-1].Name != fmt.Sprint("s", n-1) {
-				t.Errorf("got %d signals, the last is %q; want the newest %d", len(signals), signals[len(signals)-1].Name, kept)
+			sigs := core.OperationFrom(ctx).Signals()
+			if len(sigs) != kept || sigs[kept-1].Name != fmt.Sprint("s", n-1) {
+				t.Errorf("got %d signals, the last is %q; want the newest %d", len(sigs), sigs[len(sigs)-1].Name, kept)
 			}
 			return nil
 		})
@@ -231,7 +233,7 @@ func TestSignalsOfOneOperationAreBounded(t *testing.T) {
 		checkEqual(t, "Count", c.Count("*"), kept)
 		c.Evict(id)
 		checkEqual(t, "on the sink when it has left", sink.Count("*"), 0)
-		for e := range c.Echoes(core.Query{}) {
+		for e := range c.Echoes(signals.Query{}) {
 			checkEqual(t, "signals in the echo", len(e.Signals), kept)
 		}
 	})
@@ -264,7 +266,7 @@ func TestOperationConcurrentSafe(t *testing.T) {
 		for range 100 {
 			c.Lookup(id)
 			c.Count("signal.*")
-			for range c.Sense(core.Query{}) {
+			for range c.Sense(signals.Query{}) {
 			}
 		}
 		checkError(t, "Wait", c.Wait(t.Context(), id), nil)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a coordinator. For numbers and durations, 0 means the stated default.
@@ -111,7 +113,7 @@ type Options struct {
 
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
 	// DrainOn look at its signals. Nil means a new sink.
-	Sink *Sink
+	Sink *signals.Sink
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
 	// coordinator, new items are not accepted ([RefusedError]). When the signal comes, what waits
 	// is refused at once: an Enqueue that waits for room returns a RefusedError, and pending items
@@ -152,9 +154,9 @@ type Options struct {
 	// sink's subscribers, on the goroutine that raises it; see
 	// [Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
 	// handler, a forward or a monitor for them.
-	OnSignal func(Signal)
+	OnSignal func(signals.Signal)
 	// OnRetract is called for every signal that an operation takes back.
-	OnRetract func(Retraction)
+	OnRetract func(signals.Retraction)
 
 	// StopOnError lets ForEach and Map stop at the first error. Coordinators
 	// do not accept it.

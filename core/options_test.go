@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -85,7 +87,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func ignoring(context.Context, core.Signal) error { return nil }
+func ignoring(context.Context, signals.Signal) error { return nil }
 
 func TestOptionDefaults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -106,9 +108,9 @@ func TestOptionDefaults(t *testing.T) {
 		g.open()
 		checkError(t, "Flush", c.Flush(t.Context()), nil)
 		checkEqual(t, "MaxTracked", c.Stats().Tracked, 200)
-		checkEqual(t, "EchoCapacity", len(echoed(c, core.Query{})), 256)
+		checkEqual(t, "EchoCapacity", len(echoed(c, signals.Query{})), 256)
 		time.Sleep(time.Minute)
-		checkEqual(t, "EchoAge", len(echoed(c, core.Query{})), 0)
+		checkEqual(t, "EchoAge", len(echoed(c, signals.Query{})), 0)
 		time.Sleep(4*time.Minute - 1)
 		checkEqual(t, "MaxAge, just before", c.Stats().Tracked, 200)
 		time.Sleep(time.Nanosecond)
@@ -128,9 +130,9 @@ func TestOptionDefaults(t *testing.T) {
 func TestOptionOnSignal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		sink := core.NewSink(core.SinkOptions{})
-		sink.Subscribe("*", func(s core.Signal) { j.note("sink " + s.Name) })
-		c := bodies(t, core.Options{Sink: sink, OnSignal: func(s core.Signal) {
+		sink := signals.NewSink(signals.SinkOptions{})
+		sink.Subscribe("*", func(s signals.Signal) { j.note("sink " + s.Name) })
+		c := bodies(t, core.Options{Sink: sink, OnSignal: func(s signals.Signal) {
 			j.note("OnSignal " + s.Name)
 			if s.Name == "bad" {
 				panic("on purpose")
@@ -160,7 +162,7 @@ func TestOptionOnSignal(t *testing.T) {
 func TestOptionOnRetract(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		c := bodies(t, core.Options{OnRetract: func(r core.Retraction) {
+		c := bodies(t, core.Options{OnRetract: func(r signals.Retraction) {
 			j.note(r.Signal.Name)
 			panic("on purpose")
 		}})

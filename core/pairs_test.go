@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -262,7 +264,7 @@ var pairsOptions = []pairsOption{
 // newPairsProgram draws a program. The draws do not depend on which elements are kept.
 func newPairsProgram(seed uint64, kept []int) *pairsProgram {
 	p := &pairsProgram{random: rand.New(rand.NewPCG(seed, 24)), kept: kept, kinds: []string{"Enqueue", "Enqueue", "TryEnqueue", "Sleep"}}
-	p.opts = core.Options{Name: "pairs", MaxConcurrency: 2, Sink: core.NewSink(core.SinkOptions{})}
+	p.opts = core.Options{Name: "pairs", MaxConcurrency: 2, Sink: signals.NewSink(signals.SinkOptions{})}
 	p.futures = p.random.IntN(2) == 0
 	for _, i := range p.random.Perm(len(pairsOptions))[:p.random.IntN(7)] {
 		before, keyed := p.opts, p.keyed

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -77,8 +78,8 @@ func TestMatch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%q against %q", tt.pattern, tt.name), func(t *testing.T) {
-			checkEqual(t, "Match", core.Match(tt.pattern, tt.name), tt.want)
-			if got := (core.Signal{Name: tt.name}).Matches(tt.pattern); got != tt.want {
+			checkEqual(t, "Match", signals.Match(tt.pattern, tt.name), tt.want)
+			if got := (signals.Signal{Name: tt.name}).Matches(tt.pattern); got != tt.want {
 				t.Errorf("Signal.Matches = %v, want %v", got, tt.want)
 			}
 			if got := askSink(tt.pattern, tt.name); got != tt.want && tt.name != "" {
@@ -91,9 +92,9 @@ func TestMatch(t *testing.T) {
 // askSink answers the question of Match in all the ways a sink can be asked, several
 // times, before and after the name is raised, and panics if they differ.
 func askSink(pattern, name string) bool {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	heard := false
-	s.Subscribe(pattern, func(core.Signal) { heard = true })
+	s.Subscribe(pattern, func(signals.Signal) { heard = true })
 	m := s.Monitor(pattern, 0)
 	s.Raise(name)
 	has, count := s.Has(pattern), s.Count(pattern)
@@ -106,7 +107,7 @@ func askSink(pattern, name string) bool {
 		panic(fmt.Sprintf("pattern %q, name %q: Has %v, Count %d, handler called %v, monitor %d",
 			pattern, name, has, count, heard, m.Count()))
 	}
-	early := core.NewSink(core.SinkOptions{})
+	early := signals.NewSink(signals.SinkOptions{})
 	for range 2 {
 		for range 3 {
 			if early.Has(pattern) || early.Count(pattern) != 0 {
@@ -121,7 +122,7 @@ func askSink(pattern, name string) bool {
 	}
 	if pattern != "" { // as Query.Pattern that would be "any"
 		sensed := 0
-		for range s.Sense(core.Query{Pattern: pattern}) {
+		for range s.Sense(signals.Query{Pattern: pattern}) {
 			sensed++
 		}
 		if has != (sensed == 1) {
@@ -143,7 +144,7 @@ func TestMatchStarsInNames(t *testing.T) {
 		{"a?", "a?"},
 		{"*", "*"},
 	} {
-		coretest.Check(t, core.Match(tt.pattern, tt.name), "Match(%q, %q) = false, want true", tt.pattern, tt.name)
+		coretest.Check(t, signals.Match(tt.pattern, tt.name), "Match(%q, %q) = false, want true", tt.pattern, tt.name)
 		coretest.Check(t, askSink(tt.pattern, tt.name), "Sink.Has(%q) with %q = false, want true", tt.pattern, tt.name)
 	}
 }
@@ -164,7 +165,7 @@ func TestMatchWholeCharacters(t *testing.T) {
 		{"*\u00a9", "\u00e9", false}, // é and © have the same second byte
 		{"*世", "你好世", true},
 	} {
-		if got := core.Match(tt.pattern, tt.name); got != tt.want {
+		if got := signals.Match(tt.pattern, tt.name); got != tt.want {
 			t.Errorf("Match(%q, %q) = %v, want %v", tt.pattern, tt.name, got, tt.want)
 		}
 	}
@@ -180,7 +181,7 @@ func TestMatchSpecialsAtEveryPlace(t *testing.T) {
 				for _, c := range []string{"**", "*+", "+*", "?>", "@?", ",-", "+,", "*,", ",*", "?*", "*é"} {
 					pattern := filler[:i] + c[:1] + filler[i:j] + c[1:] + filler[j:n]
 					for _, name := range []string{filler[:n], pattern, filler[:i], filler[:i] + "x" + filler[i:j] + "é" + filler[j:n]} {
-						if got, want := core.Match(pattern, name), simpleMatch(pattern, name); got != want {
+						if got, want := signals.Match(pattern, name), simpleMatch(pattern, name); got != want {
 							t.Fatalf("Match(%q, %q) = %v, want %v", pattern, name, got, want)
 						}
 					}
@@ -194,8 +195,8 @@ func TestMatchSpecialsAtEveryPlace(t *testing.T) {
 func TestMatchManyStars(t *testing.T) {
 	pattern := strings.Repeat("*a", 200) + "*b"
 	name := strings.Repeat("a", 2000)
-	coretest.Check(t, !core.Match(pattern, name), "matches, want not")
-	coretest.Check(t, core.Match(pattern, name+"b"), "does not match, want match")
+	coretest.Check(t, !signals.Match(pattern, name), "matches, want not")
+	coretest.Check(t, signals.Match(pattern, name+"b"), "does not match, want match")
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
@@ -203,7 +204,7 @@ func TestMatchAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	got := testing.AllocsPerRun(100, func() {
-		core.Match(" a , *.b.* ,user-???-failed", "user-123-failed")
+		signals.Match(" a , *.b.* ,user-???-failed", "user-123-failed")
 	})
 	checkEqual(t, "allocations of Match", got, 0)
 }

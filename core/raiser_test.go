@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -18,13 +20,13 @@ import (
 const endless = 10_000
 
 func TestScoped(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	job := s.Scoped("request", "gateway", "ResizeImageJob")
 	job.Raise("started")
 	s.Scoped("request", "gateway", "*").Raise("batch.completed")
 	s.Scoped("request", "*", "*").RaiseKey("health.failed", "db")
 	s.Scoped("a", "b", "c").Scoped("d", "e", "f").Raise("x")
-	wantNames(t, "sink", sensed(s, core.Query{}),
+	wantNames(t, "sink", sensed(s, signals.Query{}),
 		"request.gateway.ResizeImageJob.started", "request.gateway.*.batch.completed", "request.*.*.health.failed", "a.b.c.d.e.f.x")
 	if got := newest(t, s, "request.*.health.failed"); got.Key != "db" {
 		t.Errorf("key: got %q, want db", got.Key)
@@ -35,10 +37,10 @@ func TestScoped(t *testing.T) {
 
 // A scope keeps the cause, so the limits of propagation apply.
 func TestScopedKeepsCause(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("a")
 	a := newest(t, s, "a")
-	for i, r := range []core.Raiser{
+	for i, r := range []signals.Raiser{
 		s.Because(a).Scoped("s", "c", "t"),
 		s.Scoped("s", "c", "t").Because(a),
 	} {
@@ -55,27 +57,27 @@ func TestScopedKeepsCause(t *testing.T) {
 
 // A signal knows which operations raised the signals that led to it, whichever way these were named.
 func TestCauses(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("a")
 	var of core.OperationID
-	var causes []core.Cause
+	var causes []signals.Cause
 	inBody(t, core.Options{Sink: s}, func(ctx context.Context, o *core.Operation, c *core.Coordinator[coretest.Body]) {
 		of = o.ID()
 		o.Because(newest(t, s, "a")).Raise("b")
-		_, err := c.Enqueue(core.CausedBy(ctx, newest(t, s, "b")), func(ctx context.Context) error {
+		_, err := c.Enqueue(signals.CausedBy(ctx, newest(t, s, "b")), func(ctx context.Context) error {
 			core.OperationFrom(ctx).Raise("c")
 			causes = newest(t, s, "c").Causes()
 			return nil
 		})
 		checkError(t, "Enqueue", err, nil)
 	})
-	checkSlice(t, "causes of c", causes, []core.Cause{{Name: "a"}, {Name: "b", Operation: of}})
+	checkSlice(t, "causes of c", causes, []signals.Cause{{Name: "a"}, {Name: "b", Operation: of}})
 	checkSlice(t, "causes of a", newest(t, s, "a").Causes(), nil)
 }
 
 // What is raised through a scope of an operation belongs to the operation.
 func TestScopedOfOperation(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	inBody(t, core.Options{Sink: sink}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		o.Scoped("s", "c", "t").Raise("x")
 		o.Scoped("s", "c", "t").Raise("y")
@@ -95,19 +97,19 @@ func TestScopedPartsAreText(t *testing.T) {
 		{"*", "?", "a,b", "*.?.a,b.x"},
 		{" a ", "b", "c", " a .b.c.x"},
 	} {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		coretest.Check(t, s.Scoped(tt.sink, tt.coordinator, tt.atom).Raise("x"), "%q: not raised", tt.want)
-		wantNames(t, "sensed", sensed(s, core.Query{}), tt.want)
+		wantNames(t, "sensed", sensed(s, signals.Query{}), tt.want)
 		coretest.Check(t, s.Has("*.x") && !s.Has("x"), "%q: not found by its last part", tt.want)
 	}
 }
 
 func TestRaiseNothing(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
-		OnBlocked: func(s core.Signal, why core.BlockReason) { t.Errorf("blocked %q: %v", s.Name, why) },
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{
+		OnBlocked: func(s signals.Signal, why signals.BlockReason) { t.Errorf("blocked %q: %v", s.Name, why) },
 	}})
-	s.Subscribe("*", func(s core.Signal) { t.Errorf("heard %q", s.Name) })
-	coretest.Check(t, !s.Raise("") && !s.RaiseKey("", "k") && !s.Because(core.Signal{Name: "a"}).Raise(""), "raised an empty name")
+	s.Subscribe("*", func(s signals.Signal) { t.Errorf("heard %q", s.Name) })
+	coretest.Check(t, !s.Raise("") && !s.RaiseKey("", "k") && !s.Because(signals.Signal{Name: "a"}).Raise(""), "raised an empty name")
 	s.Hold("", "k", 0)()
 	if got := s.Stats(); got.Raised != 0 || got.Blocked != 0 || got.Stored != 0 || got.Held != 0 {
 		t.Errorf("got %+v, want nothing raised", got)
@@ -120,13 +122,13 @@ type blocks struct {
 	log []string
 }
 
-func (b *blocks) add(s core.Signal, why core.BlockReason) {
+func (b *blocks) add(s signals.Signal, why signals.BlockReason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.log = append(b.log, fmt.Sprintf("%s: %v", s.Name, why))
 }
 
-func (b *blocks) want(t *testing.T, s *core.Sink, want ...string) {
+func (b *blocks) want(t *testing.T, s *signals.Sink, want ...string) {
 	t.Helper()
 	coretest.Check(t, slices.Equal(b.log, want), "blocked: got %q, want %q", b.log, want)
 	checkEqual(t, "Stats().Blocked", s.Stats().Blocked, uint64(len(want)))
@@ -136,7 +138,7 @@ func TestPropagationDepth(t *testing.T) {
 	for _, tt := range []struct{ given, want int }{{0, 10}, {1, 1}, {3, 3}, {-1, 50}} {
 		t.Run(fmt.Sprint(tt.given), func(t *testing.T) {
 			var b blocks
-			s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{MaxDepth: tt.given, OnBlocked: b.add}})
+			s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{MaxDepth: tt.given, OnBlocked: b.add}})
 			s.Raise("n0")
 			deepest := newest(t, s, "n0")
 			for i := 1; i <= 50; i++ {
@@ -158,7 +160,7 @@ func TestPropagationDepth(t *testing.T) {
 
 func TestPropagationCycle(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: b.add}})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: b.add}})
 	s.Raise("a")
 	s.Because(newest(t, s, "a")).Raise("b")
 	s.Because(newest(t, s, "b")).Raise("c")
@@ -167,7 +169,7 @@ func TestPropagationCycle(t *testing.T) {
 	coretest.Check(t, s.Raise("a") && s.Because(newest(t, s, "b")).Raise("d"), "blocked what is no cycle")
 	b.want(t, s, "a: cycle", "a: cycle")
 
-	free := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
+	free := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true}})
 	free.Raise("a")
 	for range 10 {
 		if !free.Because(newest(t, free, "a")).Raise("a") {
@@ -180,7 +182,7 @@ func TestPropagationCycle(t *testing.T) {
 // A terminal signal is recorded, and causes no other. Terminal is a pattern.
 func TestPropagationTerminal(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Terminal: "completed, failed.*", OnBlocked: b.add}})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Terminal: "completed, failed.*", OnBlocked: b.add}})
 	s.Raise("a")
 	a := newest(t, s, "a")
 	if !s.Because(a).Raise("completed") || !s.Because(a).Raise("failed.x") || !s.Because(a).Raise("failed") {
@@ -194,7 +196,7 @@ func TestPropagationTerminal(t *testing.T) {
 // A leaf has the chain of its cause, so a loop through it is detected.
 func TestPropagationLeaf(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Leaf: "logged", OnBlocked: b.add}})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Leaf: "logged", OnBlocked: b.add}})
 	s.Raise("a")
 	if !s.Because(newest(t, s, "a")).Raise("logged") {
 		t.Fatal("a leaf was blocked")
@@ -208,11 +210,11 @@ func TestPropagationLeaf(t *testing.T) {
 // A depth refusal comes before a cycle, and a cycle before a terminal cause.
 func TestPropagationOrderOfReasons(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{MaxDepth: 1, Terminal: "*", OnBlocked: b.add}})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{MaxDepth: 1, Terminal: "*", OnBlocked: b.add}})
 	s.Raise("a")
 	s.Raise("b")
 	a := newest(t, s, "a")
-	free := core.NewSink(core.SinkOptions{})
+	free := signals.NewSink(signals.SinkOptions{})
 	free.Raise("a")
 	free.Because(newest(t, free, "a")).Raise("b")
 	deep := newest(t, free, "b")
@@ -224,11 +226,11 @@ func TestPropagationOrderOfReasons(t *testing.T) {
 
 // The limits of propagation apply to operations, and OnBlocked gets the whole signal.
 func TestPropagationOfOperations(t *testing.T) {
-	var blocked core.Signal
+	var blocked signals.Signal
 	var onRaiser bool
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{MaxDepth: 1, OnBlocked: func(s core.Signal, why core.BlockReason) {
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{MaxDepth: 1, OnBlocked: func(s signals.Signal, why signals.BlockReason) {
 		blocked, onRaiser = s, true
-		checkEqual(t, "reason", why, core.BlockedDepth)
+		checkEqual(t, "reason", why, signals.BlockedDepth)
 	}}})
 	s.Raise("a")
 	s.Because(newest(t, s, "a")).Raise("b")
@@ -248,8 +250,8 @@ func TestPropagationOfOperations(t *testing.T) {
 // The limits of propagation apply to every way to raise a caused signal.
 func TestPropagationBoundsEveryRaiser(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Terminal: "end", AllowCycles: true, OnBlocked: b.add}})
-	from := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Terminal: "end", AllowCycles: true, OnBlocked: b.add}})
+	from := signals.NewSink(signals.SinkOptions{})
 	from.Raise("end")
 	s.Raise("end")
 	end := newest(t, s, "end")
@@ -281,7 +283,7 @@ func TestPropagationBoundsEveryRaiser(t *testing.T) {
 
 // A panic of OnBlocked is counted.
 func TestPropagationOnBlockedPanics(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(core.Signal, core.BlockReason) { panic("observer") }}})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: func(signals.Signal, signals.BlockReason) { panic("observer") }}})
 	s.Raise("a")
 	coretest.Check(t, !s.Because(newest(t, s, "a")).Raise("a"), "raised a cycle")
 	if got := s.Stats(); got.Panics != 1 || got.Blocked != 1 {
@@ -290,8 +292,8 @@ func TestPropagationOnBlockedPanics(t *testing.T) {
 }
 
 func TestBlockReasonString(t *testing.T) {
-	for why, want := range map[core.BlockReason]string{
-		core.BlockedDepth: "chain too deep", core.BlockedCycle: "cycle", core.BlockedTerminal: "terminal cause",
+	for why, want := range map[signals.BlockReason]string{
+		signals.BlockedDepth: "chain too deep", signals.BlockedCycle: "cycle", signals.BlockedTerminal: "terminal cause",
 		0: "BlockReason(0)", 9: "BlockReason(9)",
 	} {
 		checkEqual(t, "text", why.String(), want)
@@ -301,25 +303,25 @@ func TestBlockReasonString(t *testing.T) {
 // A raises B raises A, and passes the cause on: the cycle is blocked at once.
 func TestLoopWithCause(t *testing.T) {
 	var b blocks
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: b.add}})
-	s.Subscribe("a", func(a core.Signal) { s.Because(a).Raise("b") })
-	s.Subscribe("b", func(b core.Signal) { s.Because(b).Raise("a") })
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: b.add}})
+	s.Subscribe("a", func(a signals.Signal) { s.Because(a).Raise("b") })
+	s.Subscribe("b", func(b signals.Signal) { s.Because(b).Raise("a") })
 	s.Raise("a")
-	wantNames(t, "sink", sensed(s, core.Query{}), "a", "b")
+	wantNames(t, "sink", sensed(s, signals.Query{}), "a", "b")
 	b.want(t, s, "a: cycle")
 }
 
 // OnBlocked may raise a signal about what was blocked, also while a handler of all signals loops.
 func TestLoopThroughOnBlocked(t *testing.T) {
-	var s *core.Sink
+	var s *signals.Sink
 	calls := 0
-	s = core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(core.Signal, core.BlockReason) {
+	s = signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: func(signals.Signal, signals.BlockReason) {
 		if calls++; calls > endless {
 			panic("endless")
 		}
 		s.Raise("loop.refused")
 	}}})
-	s.Subscribe("*", func(core.Signal) { s.Raise("again") })
+	s.Subscribe("*", func(signals.Signal) { s.Raise("again") })
 	s.Raise("a")
 	coretest.Check(t, calls <= endless, "OnBlocked was called %d times", calls)
 }
@@ -327,9 +329,9 @@ func TestLoopThroughOnBlocked(t *testing.T) {
 // Many raisers in one slow handler at the same time are no loop.
 func TestManyRaisersAreNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		door := make(chan struct{})
-		s.Subscribe("a", func(core.Signal) { <-door })
+		s.Subscribe("a", func(signals.Signal) { <-door })
 		const crowd = 300
 		var wg sync.WaitGroup
 		for range crowd {
@@ -350,7 +352,7 @@ func TestManyRaisersAreNoLoop(t *testing.T) {
 // item, and all items that it enqueues, raise signals caused by that signal.
 func TestCausedBy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Name: "work", Sink: sink, MaxConcurrency: 1})
 		parents := map[string]core.OperationID{}
 		body := func(name string, next func(context.Context)) func(context.Context) error {
@@ -360,7 +362,7 @@ func TestCausedBy(t *testing.T) {
 				op.Hold(name+".held", 0)
 				parents[name] = op.Parent()
 				checkEqual(t, "source", op.Source(), "work")
-				if cause, ok := core.CauseFrom(ctx); ok != (name != "first") || ok && cause.Name != "first" {
+				if cause, ok := signals.CauseFrom(ctx); ok != (name != "first") || ok && cause.Name != "first" {
 					t.Errorf("%s: got cause %v, %v", name, cause, ok)
 				}
 				if next != nil {
@@ -379,15 +381,15 @@ func TestCausedBy(t *testing.T) {
 			defer cancel()
 			add(ctx, grandchild)
 		})
-		defer sink.Subscribe("first", func(s core.Signal) {
-			ctx, cancel := context.WithCancel(core.CausedBy(t.Context(), s))
+		defer sink.Subscribe("first", func(s signals.Signal) {
+			ctx, cancel := context.WithCancel(signals.CausedBy(t.Context(), s))
 			defer cancel()
 			add(ctx, body("second", func(ctx context.Context) { add(ctx, child) }))
 		})()
 		add(t.Context(), body("first", nil))
 		synctest.Wait()
 		byName := map[string]core.OperationID{"first": 0}
-		for s := range sink.Sense(core.Query{Pattern: "first, second, child, grandchild, *.held"}) {
+		for s := range sink.Sense(signals.Query{Pattern: "first, second, child, grandchild, *.held"}) {
 			want := []string{"first", s.Name}
 			if s.Name == "first" || s.Name == "first.held" {
 				want = want[1:]

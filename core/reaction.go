@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Handler reacts to a signal in the background, as an operation of a [Dispatcher] or a
@@ -18,10 +20,10 @@ import (
 // unless the handler names it ([Sink.Because]). If such signals lead back to the handler,
 // directly or through other handlers, the loop does not end: the bound of 64 nested calls
 // is only for handlers of [Sink.Subscribe].
-type Handler func(ctx context.Context, s Signal) error
+type Handler func(ctx context.Context, s signals.Signal) error
 
 // call calls the handler.
-func (h Handler) call(ctx context.Context, s Signal) (err error) {
+func (h Handler) call(ctx context.Context, s signals.Signal) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: stackTrace()}
@@ -32,7 +34,7 @@ func (h Handler) call(ctx context.Context, s Signal) (err error) {
 }
 
 // newReactor makes the coordinator of signals behind a Dispatcher or a Processor.
-func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signal], error) {
+func newReactor(keyed bool, work Work[signals.Signal], opts Options) (*Coordinator[signals.Signal], error) {
 	if len(opts.Lanes)+len(opts.Classes) > 0 {
 		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for signals that are dispatched or processed")
 	}
@@ -42,15 +44,15 @@ func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signa
 		return nil, err
 	}
 	e.quiet = true
-	name := func(s Signal) string { return s.Name }
+	name := func(s signals.Signal) string { return s.Name }
 	return coordinatorOf(e, name, work), nil
 }
 
 // react queues a signal, unless an operation of c has raised it. What is not
 // accepted is counted.
-func react(c *Coordinator[Signal], s Signal) {
+func react(c *Coordinator[signals.Signal], s signals.Signal) {
 	if !c.raised(s) {
-		c.TryEnqueue(CausedBy(context.Background(), s), s)
+		c.TryEnqueue(signals.CausedBy(context.Background(), s), s)
 	}
 }
 
@@ -71,7 +73,7 @@ func react(c *Coordinator[Signal], s Signal) {
 // value panic: make one with [NewProcessor].
 type Processor struct {
 	Control
-	signals *Coordinator[Signal]
+	signals *Coordinator[signals.Signal]
 }
 
 var _ Inspector = (*Processor)(nil)
@@ -98,7 +100,7 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 // Process queues a signal for the handler and returns at once. It does not queue a signal
 // that an operation of this processor has raised. After Complete, Drain or Close, and
 // while [Options.CancelOn] refuses items, Process only counts the signal as rejected.
-func (p *Processor) Process(s Signal) {
+func (p *Processor) Process(s signals.Signal) {
 	p.made()
 	react(p.signals, s)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -55,7 +57,7 @@ func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
 func TestResultOfWhatDidNotSucceed(t *testing.T) {
 	type subject struct {
 		*core.ResultCoordinator[answer, string]
-		sink *core.Sink
+		sink *signals.Sink
 		busy *gate // of the operation that runs before
 	}
 	for _, test := range []struct {
@@ -82,7 +84,7 @@ func TestResultOfWhatDidNotSucceed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			for _, way := range []string{"Wait", "Future.Wait", "Do"} {
 				bubble(t, func(t *testing.T) {
-					s := subject{sink: core.NewSink(core.SinkOptions{}), busy: newGate()}
+					s := subject{sink: signals.NewSink(signals.SinkOptions{}), busy: newGate()}
 					s.ResultCoordinator = answers(t, core.Options{MaxConcurrency: 1, MaxQueued: 2, DropOldest: true, Sink: s.sink, MaxTracked: -1})
 					first, _ := s.Submit(t.Context(), s.busy.after("first"))
 					synctest.Wait()

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -12,20 +13,20 @@ import (
 // that, the scope does nothing for it.
 func TestScopeEvict(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		var retracted []string
-		sc := core.NewScope(s, "sessions", core.ScopeOptions{OnRetract: func(r core.Retraction) { retracted = append(retracted, r.Signal.Name) }})
-		o, other := &core.Owner{ID: 7, Key: "alice"}, &core.Owner{ID: 8}
-		kind := core.NewKind[int]("session.size")
+		sc := signals.NewScope(s, "sessions", signals.ScopeOptions{OnRetract: func(r signals.Retraction) { retracted = append(retracted, r.Signal.Name) }})
+		o, other := &signals.Owner{ID: 7, Key: "alice"}, &signals.Owner{ID: 8}
+		kind := signals.NewKind[int]("session.size")
 		for range 2 {
-			coretest.Check(t, sc.Raise(o, core.Note{Name: "session.open"}), "not raised")
+			coretest.Check(t, sc.Raise(o, signals.Note{Name: "session.open"}), "not raised")
 		}
 		kind.Raise(sc.Raiser(o), "", 5)
-		sc.Raiser(o).Because(core.Signal{Name: "why"}).Raise("caused")
-		sc.Hold(o, core.Note{Name: "session.busy", Payload: 3}, time.Hour)
-		sc.Raise(other, core.Note{Name: "session.open"})
+		sc.Raiser(o).Because(signals.Signal{Name: "why"}).Raise("caused")
+		sc.Hold(o, signals.Note{Name: "session.busy", Payload: 3}, time.Hour)
+		sc.Raise(other, signals.Note{Name: "session.open"})
 		checkEqual(t, "signals", len(sc.Signals(o)), 5)
-		for signal, size := range kind.Sense(s, core.Query{}) {
+		for signal, size := range kind.Sense(s, signals.Query{}) {
 			coretest.Check(t, size == 5 && signal.Key == "alice" && signal.Source == "sessions" && signal.Operation == 7, "got %+v", signal)
 		}
 		checkEqual(t, "retracted by name", sc.Retract(o, "caused"), true)
@@ -39,36 +40,36 @@ func TestScopeEvict(t *testing.T) {
 		checkEqual(t, "in the scope", sc.Count("*"), 1)
 		checkEqual(t, "on the sink", s.Count("*"), 1)
 		checkEqual(t, "taken back", len(retracted), 2) // and the release
-		coretest.Check(t, !sc.Raise(o, core.Note{Name: "late"}), "an evicted owner has raised a signal")
-		sc.Hold(o, core.Note{Name: "late"}, 0)
+		coretest.Check(t, !sc.Raise(o, signals.Note{Name: "late"}), "an evicted owner has raised a signal")
+		sc.Hold(o, signals.Note{Name: "late"}, 0)
 		sc.Evict(o)
 		checkEqual(t, "late", s.Count("late"), 0)
-		checkEqual(t, "of an owner that did nothing", sc.Evict(&core.Owner{ID: 9}).ID, 9)
+		checkEqual(t, "of an owner that did nothing", sc.Evict(&signals.Owner{ID: 9}).ID, 9)
 	})
 }
 
 // After Release, an owner holds nothing, and begins to hold nothing.
 func TestScopeRelease(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	sc := core.NewScope(s, "", core.ScopeOptions{})
-	o := &core.Owner{ID: 1}
-	sc.Hold(o, core.Note{Name: "a"}, 0)
-	release := sc.Hold(o, core.Note{Name: "b"}, 0)
+	s := signals.NewSink(signals.SinkOptions{})
+	sc := signals.NewScope(s, "", signals.ScopeOptions{})
+	o := &signals.Owner{ID: 1}
+	sc.Hold(o, signals.Note{Name: "a"}, 0)
+	release := sc.Hold(o, signals.Note{Name: "b"}, 0)
 	sc.Release(o)
 	release()
-	sc.Hold(o, core.Note{Name: "c"}, 0)
+	sc.Hold(o, signals.Note{Name: "c"}, 0)
 	checkEqual(t, "held", s.Count("*"), 0)
-	coretest.Check(t, sc.Raise(o, core.Note{Name: "d"}), "not raised")
+	coretest.Check(t, sc.Raise(o, signals.Note{Name: "d"}), "not raised")
 }
 
 // A gate tells when it has shut and opened, without a lock, and after Stop it tells nothing. A panic is counted nowhere
 // else than for OnSignal.
 func TestScopeGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
-		sc := core.NewScope(s, "", core.ScopeOptions{})
-		o, woken := &core.Owner{ID: 1}, 0
-		var g *core.Gate
+		s := signals.NewSink(signals.SinkOptions{})
+		sc := signals.NewScope(s, "", signals.ScopeOptions{})
+		o, woken := &signals.Owner{ID: 1}, 0
+		var g *signals.Gate
 		g = sc.Gate("stop*", func() {
 			woken++
 			g.Look()
@@ -76,7 +77,7 @@ func TestScopeGate(t *testing.T) {
 		})
 		coretest.Check(t, !g.Shut() && sc.Gate("", nil) == nil, "it is shut, or there is a gate for nothing")
 		s.Raise("stopped")
-		sc.Raise(o, core.Note{Name: "stop"})
+		sc.Raise(o, signals.Note{Name: "stop"})
 		signal, again, shut := g.Look()
 		coretest.Check(t, shut && signal.Name == "stop" && again == 5*time.Minute, "got %v, %v, %v", signal, again, shut)
 		sc.Evict(o)

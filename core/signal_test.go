@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // sensed lists the names of the signals that q selects, in order.
-func sensed(from core.Sensor, q core.Query) []string {
+func sensed(from signals.Sensor, q signals.Query) []string {
 	var names []string
 	for s := range from.Sense(q) {
 		names = append(names, s.Name)
@@ -23,9 +25,9 @@ func sensed(from core.Sensor, q core.Query) []string {
 }
 
 // newest returns the newest signal of that name.
-func newest(t *testing.T, from core.Sensor, name string) core.Signal {
+func newest(t *testing.T, from signals.Sensor, name string) signals.Signal {
 	t.Helper()
-	all := slices.Collect(from.Sense(core.Query{Pattern: name}))
+	all := slices.Collect(from.Sense(signals.Query{Pattern: name}))
 	if len(all) == 0 {
 		t.Fatalf("no signal %q", name)
 	}
@@ -40,12 +42,12 @@ func wantNames(t *testing.T, what string, got []string, want ...string) {
 func TestSignalFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		time.Sleep(time.Second)
 		s.RaiseKey("order.placed", "order-7")
 		time.Sleep(time.Second)
 		s.Raise("order.shipped")
-		got := slices.Collect(s.Sense(core.Query{}))
+		got := slices.Collect(s.Sense(signals.Query{}))
 		if len(got) != 2 {
 			t.Fatalf("got %d signals, want 2", len(got))
 		}
@@ -65,7 +67,7 @@ func TestSignalFields(t *testing.T) {
 }
 
 func TestSignalOfOperation(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
 		o := core.OperationFrom(ctx)
 		o.Raise("begun")
@@ -93,8 +95,8 @@ func TestSignalOfOperation(t *testing.T) {
 
 // A signal without a cause has depth 0.
 func TestSignalDepthAndPath(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	check := func(name string, depth int, path ...string) core.Signal {
+	s := signals.NewSink(signals.SinkOptions{})
+	check := func(name string, depth int, path ...string) signals.Signal {
 		t.Helper()
 		got := newest(t, s, name)
 		coretest.Check(t, got.Depth() == depth && slices.Equal(got.Path(), path), "%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
@@ -135,26 +137,26 @@ func TestSignalArg(t *testing.T) {
 		{"none", "", false},
 		{"", "", false},
 	} {
-		got, ok := (core.Signal{Name: tt.name}).Arg()
+		got, ok := (signals.Signal{Name: tt.name}).Arg()
 		coretest.Check(t, got == tt.want && ok == tt.ok, "Arg of %q: got %q, %v, want %q, %v", tt.name, got, ok, tt.want, tt.ok)
 	}
 }
 
 func TestSignalJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		s.RaiseKey("plain", "k,\"é")
 		s.Because(newest(t, s, "plain")).Raise("second")
 		s.Because(newest(t, s, "second")).Raise("third")
 		s.Hold("held", "h", 0)
-		core.NewKind[int]("typed").Raise(s, "", 42)
+		signals.NewKind[int]("typed").Raise(s, "", 42)
 
-		for signal := range s.Sense(core.Query{}) {
+		for signal := range s.Sense(signals.Query{}) {
 			text, err := json.Marshal(signal)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var back core.Signal
+			var back signals.Signal
 			if err := json.Unmarshal(text, &back); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -177,7 +179,7 @@ func TestSignalJSON(t *testing.T) {
 }
 
 func TestSignalJSONRefusesBadInput(t *testing.T) {
-	kept := core.Signal{Name: "kept"}
+	kept := signals.Signal{Name: "kept"}
 	for _, text := range []string{`{"name":5}`, `[]`, `{"time":"yesterday"}`, `{"operation":-1}`} {
 		s := kept
 		if err := json.Unmarshal([]byte(text), &s); err == nil {
@@ -188,7 +190,7 @@ func TestSignalJSONRefusesBadInput(t *testing.T) {
 }
 
 func TestSignalLogValue(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.RaiseKey("a", "k")
 	s.Because(newest(t, s, "a")).Raise("b")
 	s.Hold("h", "", 0)
@@ -199,7 +201,7 @@ func TestSignalLogValue(t *testing.T) {
 
 func TestQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Name: "worker", Sink: s})
 		defer c.Close()
 
@@ -215,25 +217,25 @@ func TestQuery(t *testing.T) {
 		s.Raise("b.z") // now
 		second := newest(t, s, "a.y")
 
-		check := func(q core.Query, want ...string) {
+		check := func(q signals.Query, want ...string) {
 			t.Helper()
 			if got := sensed(s, q); !slices.Equal(got, want) {
 				t.Errorf("%+v: got %q, want %q", q, got, want)
 			}
 		}
-		check(core.Query{}, "a.x", "a.y", "a.x", "b.h", "b.z")
-		check(core.Query{Pattern: ","})
-		check(core.Query{Within: 2 * time.Second}, "a.x", "b.h", "b.z")
-		check(core.Query{Within: 2*time.Second - 1}, "b.h", "b.z")
-		check(core.Query{Within: time.Since(second.Time)}, "a.y", "a.x", "b.h", "b.z")
-		check(core.Query{Within: 1<<63 - 1}, "a.x", "a.y", "a.x", "b.h", "b.z")
+		check(signals.Query{}, "a.x", "a.y", "a.x", "b.h", "b.z")
+		check(signals.Query{Pattern: ","})
+		check(signals.Query{Within: 2 * time.Second}, "a.x", "b.h", "b.z")
+		check(signals.Query{Within: 2*time.Second - 1}, "b.h", "b.z")
+		check(signals.Query{Within: time.Since(second.Time)}, "a.y", "a.x", "b.h", "b.z")
+		check(signals.Query{Within: 1<<63 - 1}, "a.x", "a.y", "a.x", "b.h", "b.z")
 
-		wantNames(t, "coordinator", sensed(c, core.Query{}), "a.x")
-		wantNames(t, "coordinator, key", sensed(c, core.Query{Key: "k1"}))
-		wantNames(t, "coordinator, within", sensed(c, core.Query{Within: time.Second}))
-		wantNames(t, "coordinator, exactly within", sensed(c, core.Query{Within: 2 * time.Second}), "a.x")
-		wantNames(t, "coordinator, operation", sensed(c, core.Query{Operation: id}), "a.x")
-		wantNames(t, "coordinator, other operation", sensed(c, core.Query{Operation: id + 1000}))
-		wantNames(t, "coordinator, source", sensed(c, core.Query{Source: "other"}))
+		wantNames(t, "coordinator", sensed(c, signals.Query{}), "a.x")
+		wantNames(t, "coordinator, key", sensed(c, signals.Query{Key: "k1"}))
+		wantNames(t, "coordinator, within", sensed(c, signals.Query{Within: time.Second}))
+		wantNames(t, "coordinator, exactly within", sensed(c, signals.Query{Within: 2 * time.Second}), "a.x")
+		wantNames(t, "coordinator, operation", sensed(c, signals.Query{Operation: id}), "a.x")
+		wantNames(t, "coordinator, other operation", sensed(c, signals.Query{Operation: id + 1000}))
+		wantNames(t, "coordinator, source", sensed(c, signals.Query{Source: "other"}))
 	})
 }

@@ -11,22 +11,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // sinks makes n sinks.
-func sinks(n int) []*core.Sink {
-	all := make([]*core.Sink, n)
+func sinks(n int) []*signals.Sink {
+	all := make([]*signals.Sink, n)
 	for i := range all {
-		all[i] = core.NewSink(core.SinkOptions{})
+		all[i] = signals.NewSink(signals.SinkOptions{})
 	}
 	return all
 }
 
 func TestForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		s.Raise("order.old")
 		to.Raise("there.before")
 		cancel := s.Forward(to, "order.*, file.saved")
@@ -45,7 +47,7 @@ func TestForward(t *testing.T) {
 		time.Sleep(time.Minute)
 		fileSaved.Raise(s, "k2", file{"a.txt", 5})
 		s.Raise("another")
-		wantNames(t, "forwarded", sensed(to, core.Query{}), "there.before", "order.placed", "file.saved")
+		wantNames(t, "forwarded", sensed(to, signals.Query{}), "there.before", "order.placed", "file.saved")
 
 		original, placed := newest(t, s, "order.placed"), newest(t, to, "order.placed")
 		coretest.Check(t, placed.Key == "k1" && placed.Operation == original.Operation && placed.Operation != 0 && placed.Source == "shop", "got %+v, want it as %+v", placed, original)
@@ -53,7 +55,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("path: got %q, want %q", got, want)
 		}
 		coretest.Check(t, placed.Time.Equal(time.Now().Add(-time.Minute)) && placed.Seq == 2, "got time %v, Seq %d, want those of the sink it came to", placed.Time, placed.Seq)
-		if got := sensed(to, core.Query{Operation: original.Operation, Source: "shop"}); len(got) != 1 {
+		if got := sensed(to, signals.Query{Operation: original.Operation, Source: "shop"}); len(got) != 1 {
 			t.Errorf("of the operation: got %q", got)
 		}
 		saved := newest(t, to, "file.saved")
@@ -75,14 +77,14 @@ func TestForwardOrder(t *testing.T) {
 	all := sinks(3)
 	s := all[0]
 	var got []string
-	say := func(what string) func(core.Signal) {
-		return func(core.Signal) { got = append(got, what) }
+	say := func(what string) func(signals.Signal) {
+		return func(signals.Signal) { got = append(got, what) }
 	}
 	s.Forward(all[1], "a")
 	s.Subscribe("a", say("here"))
 	s.Forward(all[2], "*")
 	all[2].Subscribe("*", say("second"))
-	all[1].Subscribe("*", func(a core.Signal) {
+	all[1].Subscribe("*", func(a signals.Signal) {
 		got = append(got, fmt.Sprint("first ", s.Has("a"), all[1].Has("a"), all[2].Has("a")))
 	})
 	s.Raise("a")
@@ -94,8 +96,8 @@ func TestForwardOrder(t *testing.T) {
 // it.
 func TestForwardLosesNothingWhileBeingMade(t *testing.T) {
 	const n = 2000
-	s := core.NewSink(core.SinkOptions{Capacity: n})
-	to := core.NewSink(core.SinkOptions{Capacity: n})
+	s := signals.NewSink(signals.SinkOptions{Capacity: n})
+	to := signals.NewSink(signals.SinkOptions{Capacity: n})
 	var raising sync.WaitGroup
 	raising.Go(func() {
 		for i := range n {
@@ -115,7 +117,7 @@ func TestForwardLosesNothingWhileBeingMade(t *testing.T) {
 	if got := to.Stats().Raised; got != forwarded {
 		t.Errorf("%d forwarded after cancel had returned", got-forwarded)
 	}
-	first := slices.Collect(to.Sense(core.Query{}))
+	first := slices.Collect(to.Sense(signals.Query{}))
 	for i := 1; i < len(first); i++ {
 		var before, key int
 		fmt.Sscan(first[i-1].Key, &before)
@@ -129,7 +131,7 @@ func TestForwardLosesNothingWhileBeingMade(t *testing.T) {
 func TestForwardInSpiteOfPanics(t *testing.T) {
 	all := sinks(4)
 	for i, s := range all {
-		s.Subscribe("*", func(core.Signal) { panic("handler") })
+		s.Subscribe("*", func(signals.Signal) { panic("handler") })
 		if i > 0 {
 			all[i-1].Forward(s, "*")
 		}
@@ -146,9 +148,9 @@ func TestForwardInSpiteOfPanics(t *testing.T) {
 // A handler on the other sink that ends its goroutine has no effect on later raises.
 func TestForwardToAHandlerThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		cancel := s.Forward(to, "a")
-		stop := to.Subscribe("a", func(core.Signal) { runtime.Goexit() })
+		stop := to.Subscribe("a", func(signals.Signal) { runtime.Goexit() })
 		go s.Raise("a")
 		synctest.Wait()
 		stop()
@@ -166,10 +168,10 @@ func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				blocked = make(chan struct{})
-				s, other, third := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+				s, other, third := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 				cancel := s.Forward(other, "*")
 				s.Forward(third, "*")
-				other.SubscribeRetracted("busy", func(core.Retraction) { handle() })
+				other.SubscribeRetracted("busy", func(signals.Retraction) { handle() })
 				work := coordinator(t, func(context.Context, int) error { return nil }, core.Options{Sink: s, DeferOn: "busy.too", MaxDefer: -1})
 				release := []func(){s.Hold("busy", "", 0)}
 				holder := bodies(t, core.Options{Sink: s})
@@ -198,9 +200,9 @@ func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
 
 // The same if the forward ends.
 func TestForwardCancelReleasesAll(t *testing.T) {
-	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	cancel := s.Forward(other, "*")
-	other.SubscribeRetracted("*", func(core.Retraction) { runtime.Goexit() })
+	other.SubscribeRetracted("*", func(signals.Retraction) { runtime.Goexit() })
 	for i := range 3 {
 		s.Hold(fmt.Sprint("busy.", i), "", 0)
 	}
@@ -211,11 +213,11 @@ func TestForwardCancelReleasesAll(t *testing.T) {
 }
 
 func TestForwardRefusesBadInput(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
-	for _, to := range []*core.Sink{nil, s} {
+	s := signals.NewSink(signals.SinkOptions{})
+	for _, to := range []*signals.Sink{nil, s} {
 		wantPanic(t, "core: Forward", func() { s.Forward(to, "*") })
 	}
-	to := core.NewSink(core.SinkOptions{})
+	to := signals.NewSink(signals.SinkOptions{})
 	cancel := s.Forward(to, "")
 	s.Raise("a")
 	cancel()
@@ -224,19 +226,19 @@ func TestForwardRefusesBadInput(t *testing.T) {
 
 // Leaf signals are not forwarded, neither raised nor held ones. Terminal ones are.
 func TestForwardLeaf(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Leaf: "logged, metric.*", Terminal: "done"}})
-	to := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Leaf: "logged, metric.*", Terminal: "done"}})
+	to := signals.NewSink(signals.SinkOptions{})
 	s.Forward(to, "*")
 	heard := 0
-	s.Subscribe("logged", func(core.Signal) { heard++ })
+	s.Subscribe("logged", func(signals.Signal) { heard++ })
 	s.Raise("logged")
 	s.Hold("metric.cpu", "", 0)()
 	s.Raise("done")
-	wantNames(t, "forwarded", sensed(to, core.Query{}), "done")
+	wantNames(t, "forwarded", sensed(to, signals.Query{}), "done")
 	coretest.Check(t, heard == 1 && s.Has("logged") && s.Stats().Blocked == 0, "heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
 
 	// A signal that is a leaf on the other sink arrives, and is not forwarded further.
-	from, end := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	from, end := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	from.Forward(s, "logged")
 	s.Forward(end, "*")
 	from.Raise("logged")
@@ -247,20 +249,20 @@ func TestForwardLeaf(t *testing.T) {
 // not forward them.
 func TestForwardAppliesTheLimitsOfTheOther(t *testing.T) {
 	tests := []struct {
-		limits core.Propagation
+		limits signals.Propagation
 		want   string
 	}{
-		{core.Propagation{MaxDepth: 1}, "a: chain too deep"},
-		{core.Propagation{}, "a: cycle"},
-		{core.Propagation{AllowCycles: true, Terminal: "b"}, "a: terminal cause"},
-		{core.Propagation{AllowCycles: true, Leaf: "b"}, "a: terminal cause"},
-		{core.Propagation{AllowCycles: true}, ""},
+		{signals.Propagation{MaxDepth: 1}, "a: chain too deep"},
+		{signals.Propagation{}, "a: cycle"},
+		{signals.Propagation{AllowCycles: true, Terminal: "b"}, "a: terminal cause"},
+		{signals.Propagation{AllowCycles: true, Leaf: "b"}, "a: terminal cause"},
+		{signals.Propagation{AllowCycles: true}, ""},
 	}
 	for _, tt := range tests {
 		var b blocks
 		tt.limits.OnBlocked = b.add
-		s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
-		to, end := core.NewSink(core.SinkOptions{Propagation: tt.limits}), core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true}})
+		to, end := signals.NewSink(signals.SinkOptions{Propagation: tt.limits}), signals.NewSink(signals.SinkOptions{})
 		s.Raise("a")
 		s.Because(newest(t, s, "a")).Raise("b")
 		s.Forward(to, "*")
@@ -280,7 +282,7 @@ func TestForwardAppliesTheLimitsOfTheOther(t *testing.T) {
 // Laws 3, 4 and 8: a copy is a fact of the sink it came to. What is retracted, or
 // leaves, on one side changes nothing on the other.
 func TestForwardedIsTheOthersOwn(t *testing.T) {
-	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{Capacity: 5})
+	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{Capacity: 5})
 	s.Forward(to, "?, by.*")
 	c := bodies(t, core.Options{Sink: s})
 	defer c.Close()
@@ -289,12 +291,12 @@ func TestForwardedIsTheOthersOwn(t *testing.T) {
 	s.Raise("a")
 	s.Raise("b")
 	retracted := 0
-	s.SubscribeRetracted("*", func(core.Retraction) { retracted++ })
+	s.SubscribeRetracted("*", func(signals.Retraction) { retracted++ })
 
 	s.Retract("a")
 	c.Evict(id)
-	wantNames(t, "here", sensed(s, core.Query{}), "b")
-	wantNames(t, "there", sensed(to, core.Query{}), "by.operation", "a", "b")
+	wantNames(t, "here", sensed(s, signals.Query{}), "b")
+	wantNames(t, "there", sensed(to, signals.Query{}), "by.operation", "a", "b")
 	if got := to.Retract("*"); got != 3 || !s.Has("b") || retracted != 1 {
 		t.Errorf("got %d retracted there, %d here, b is here %v, want 3, 1, true", got, retracted, s.Has("b"))
 	}
@@ -306,9 +308,9 @@ func TestForwardedIsTheOthersOwn(t *testing.T) {
 
 // A restored signal is not raised, and not forwarded.
 func TestForwardNotWhatIsRestored(t *testing.T) {
-	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	s.Forward(to, "*")
-	s.Restore(slices.Values([]core.Signal{{Name: "a", Time: time.Now()}}))
+	s.Restore(slices.Values([]signals.Signal{{Name: "a", Time: time.Now()}}))
 	coretest.Check(t, !to.Has("a"), "forwarded")
 }
 
@@ -317,12 +319,12 @@ func TestForwardNotWhatIsRestored(t *testing.T) {
 func TestForwardHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := sinks(2)
-		s, to, end := all[0], all[1], core.NewSink(core.SinkOptions{Capacity: 3, MaxAge: time.Second})
+		s, to, end := all[0], all[1], signals.NewSink(signals.SinkOptions{Capacity: 3, MaxAge: time.Second})
 		s.Hold("update", "before", 0)
 		cancel := s.Forward(to, "update")
 		to.Forward(end, "*")
 		var retracted []string
-		end.SubscribeRetracted("*", func(r core.Retraction) { retracted = append(retracted, fmt.Sprint(r.Signal.Key, r.Signal.Held)) })
+		end.SubscribeRetracted("*", func(r signals.Retraction) { retracted = append(retracted, fmt.Sprint(r.Signal.Key, r.Signal.Held)) })
 		c, _ := gated(t, core.Options{Sink: end, DeferOn: "update", MaxDefer: -1})
 		release := s.Hold("update", "released", 0)
 		s.Hold("update", "leased", time.Minute)
@@ -351,8 +353,8 @@ func TestForwardHeld(t *testing.T) {
 // A forwarded fact has the rest of the lease at that time.
 func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to, slow := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), 0*time.Second
-		s.Subscribe("a", func(core.Signal) { time.Sleep(slow) })
+		s, to, slow := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), 0*time.Second
+		s.Subscribe("a", func(signals.Signal) { time.Sleep(slow) })
 		s.Forward(to, "a")
 		slow = time.Second
 		s.Hold("a", "", 3*time.Second)
@@ -370,7 +372,7 @@ func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 // its way.
 func TestForwardHeldByOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		s.Forward(to, "busy.*")
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
 			o := core.OperationFrom(ctx)
@@ -384,28 +386,28 @@ func TestForwardHeldByOperation(t *testing.T) {
 		}, core.Options{Name: "worker", Sink: s}))
 		defer c.Close()
 		door := make(chan struct{})
-		s.Subscribe("busy.here", func(core.Signal) { <-door })
-		to.Subscribe("busy.there", func(there core.Signal) {
+		s.Subscribe("busy.here", func(signals.Signal) { <-door })
+		to.Subscribe("busy.there", func(there signals.Signal) {
 			coretest.Check(t, there.Source == "worker" && there.Operation != 0, "got %+v", there)
 			<-door
 		})
 		checkError(t, "Do", c.Do(t.Context(), 0), nil)
 		synctest.Wait() // Do may return before the end has reached other sinks
-		coretest.Check(t, !to.Has("*"), "still held: %q", sensed(to, core.Query{}))
+		coretest.Check(t, !to.Has("*"), "still held: %q", sensed(to, signals.Query{}))
 		close(door)
 		synctest.Wait()
 		if to.Has("*") || s.Has("*") || to.Stats().Raised != 2 {
-			t.Errorf("after the delivery: %q here, %q there, %d raised", sensed(s, core.Query{}), sensed(to, core.Query{}), to.Stats().Raised)
+			t.Errorf("after the delivery: %q here, %q there, %d raised", sensed(s, signals.Query{}), sensed(to, signals.Query{}), to.Stats().Raised)
 		}
 	})
 }
 
 // A handler that cancels the forward of a held fact does not leave the fact behind.
 func TestForwardHeldCancelledOnItsWay(t *testing.T) {
-	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	var cancel func()
-	s.Subscribe("first", func(core.Signal) { cancel() })
-	to.Subscribe("second", func(core.Signal) { cancel() })
+	s.Subscribe("first", func(signals.Signal) { cancel() })
+	to.Subscribe("second", func(signals.Signal) { cancel() })
 	for _, name := range []string{"first", "second"} {
 		cancel = s.Forward(to, "*")
 		release := s.Hold(name, "", 0)
@@ -418,11 +420,11 @@ func TestForwardHeldCancelledOnItsWay(t *testing.T) {
 // inside of one.
 func TestForwardCancelWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s, to, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		door := make(chan struct{})
 		cancel := s.Forward(to, "a")
 		cancelOther := s.Forward(other, "a")
-		to.Subscribe("a", func(core.Signal) { <-door })
+		to.Subscribe("a", func(signals.Signal) { <-door })
 		go s.Raise("a")
 		synctest.Wait()
 		cancelOther() // does not wait for other deliveries
@@ -438,7 +440,7 @@ func TestForwardCancelWaits(t *testing.T) {
 		coretest.Check(t, cancelled && to.Count("a") == 1 && other.Count("a") == 0, "cancelled %v, forwarded %d and %d, want true, 1, 0", cancelled, to.Count("a"), other.Count("a"))
 
 		var inside func()
-		to.Subscribe("b", func(core.Signal) { inside(); inside() })
+		to.Subscribe("b", func(signals.Signal) { inside(); inside() })
 		inside = s.Forward(to, "b")
 		s.Raise("b")
 		s.Raise("b")
@@ -451,7 +453,7 @@ func TestForwardFromHandlers(t *testing.T) {
 	all := sinks(3)
 	s, to, third := all[0], all[1], all[2]
 	s.Forward(to, "a")
-	to.Subscribe("a", func(core.Signal) {
+	to.Subscribe("a", func(signals.Signal) {
 		to.Forward(third, "b")
 		cancel := s.Forward(third, "*")
 		s.Raise("b")
@@ -462,9 +464,9 @@ func TestForwardFromHandlers(t *testing.T) {
 		to.Hold("h", "", 0)()
 	})
 	s.Raise("a")
-	wantNames(t, "first", sensed(s, core.Query{}), "a", "b", "c")
-	wantNames(t, "second", sensed(to, core.Query{}))
-	wantNames(t, "third", sensed(third, core.Query{}), "b")
+	wantNames(t, "first", sensed(s, signals.Query{}), "a", "b", "c")
+	wantNames(t, "second", sensed(to, signals.Query{}))
+	wantNames(t, "third", sensed(third, signals.Query{}), "b")
 }
 
 // Everything at once, for the race detector; then nothing is held any more.
@@ -517,7 +519,7 @@ func TestForwardConcurrentSafe(t *testing.T) {
 // Signals that match no forward cost as much as without a forward. A sink to which signals
 // were forwarded does not keep their origin alive.
 func TestForwardCost(t *testing.T) {
-	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	cancel := s.Forward(to, "order.*")
 	if !coretest.Race {
 		wantAllocs(t, "raise beside a forward", 0, func() { s.Raise("other") })
@@ -559,7 +561,7 @@ type forwardModel struct {
 }
 
 type forwardingSink struct {
-	sink     *core.Sink
+	sink     *signals.Sink
 	forwards []*modelForward
 	facts    []*forwardedFact
 	heard    []string
@@ -585,8 +587,8 @@ type forwardedFact struct {
 func newForwardModel(seed uint64) *forwardModel {
 	m := &forwardModel{rand: rand.New(rand.NewPCG(seed, 2))}
 	for range 4 {
-		s := &forwardingSink{sink: core.NewSink(core.SinkOptions{})}
-		s.sink.Subscribe("*", func(a core.Signal) { s.heard = append(s.heard, a.Name+a.Key) })
+		s := &forwardingSink{sink: signals.NewSink(signals.SinkOptions{})}
+		s.sink.Subscribe("*", func(a signals.Signal) { s.heard = append(s.heard, a.Name+a.Key) })
 		m.sinks = append(m.sinks, s)
 	}
 	return m
@@ -636,7 +638,7 @@ func (m *forwardModel) run(t *testing.T) {
 			pattern := patterns[m.rand.IntN(len(patterns))]
 			s.sink.Retract(pattern)
 			for _, f := range s.facts {
-				f.gone = f.gone || !f.held && core.Match(pattern, f.name)
+				f.gone = f.gone || !f.held && signals.Match(pattern, f.name)
 			}
 		default:
 			time.Sleep(time.Duration(m.rand.IntN(5)) * 300 * time.Millisecond)
@@ -651,7 +653,7 @@ func (m *forwardModel) run(t *testing.T) {
 func (s *forwardingSink) arrive(f *forwardedFact, been map[*forwardingSink]bool) {
 	s.facts, s.want = append(s.facts, f), append(s.want, f.name+f.key)
 	for _, way := range s.forwards {
-		if core.Match(way.pattern, f.name) && !been[way.to] {
+		if signals.Match(way.pattern, f.name) && !been[way.to] {
 			been[way.to] = true
 			c := &forwardedFact{name: f.name, key: f.key, held: f.held, until: f.until, by: way}
 			f.copies = append(f.copies, c)
@@ -674,7 +676,7 @@ func (f *forwardedFact) end(by *modelForward) {
 func (s *forwardingSink) compare(t *testing.T, what string) {
 	t.Helper()
 	var got, want []string
-	for a := range s.sink.Sense(core.Query{}) {
+	for a := range s.sink.Sense(signals.Query{}) {
 		got = append(got, fmt.Sprint(a.Name, a.Key, a.Held))
 	}
 	held := 0

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
@@ -62,7 +64,7 @@ type sinkModelOp struct {
 }
 
 type sinkModelMonitor struct {
-	*core.Monitor
+	*signals.Monitor
 	pattern string
 	span    time.Duration
 	seen    []*sinkFact
@@ -73,7 +75,7 @@ type sinkModel struct {
 	seed     uint64
 	rand     *rand.Rand
 	log      []string
-	sink     *core.Sink
+	sink     *signals.Sink
 	owner    *core.Coordinator[chan struct{}] // of ops
 	gated    *core.Coordinator[int]
 	ops      []*sinkModelOp
@@ -105,7 +107,7 @@ const modelFloods = 25
 func newSinkModel(t *testing.T, seed uint64) *sinkModel {
 	m := &sinkModel{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), started: make(chan *core.Operation)}
 	m.capacity, m.maxAge = m.capacities(), m.ages()
-	m.sink = core.NewSink(core.SinkOptions{Capacity: m.capacity, MaxAge: cmp.Or(m.maxAge, -1)})
+	m.sink = signals.NewSink(signals.SinkOptions{Capacity: m.capacity, MaxAge: cmp.Or(m.maxAge, -1)})
 	m.owner = core.Must(core.NewCoordinator(func(ctx context.Context, finish chan struct{}) error {
 		m.started <- core.OperationFrom(ctx)
 		<-finish
@@ -116,8 +118,8 @@ func newSinkModel(t *testing.T, seed uint64) *sinkModel {
 	m.gated.Pause() // so that it refuses or is full, and runs nothing
 	m.add(&sinkFact{name: core.SignalPaused, key: "gated", seq: 1})
 	m.next = 2
-	m.sink.Subscribe("x*", func(core.Signal) { m.heard++ })
-	m.sink.SubscribeRetracted("*", func(core.Retraction) { m.told.Add(1) })
+	m.sink.Subscribe("x*", func(signals.Signal) { m.heard++ })
+	m.sink.SubscribeRetracted("*", func(signals.Retraction) { m.told.Add(1) })
 	return m
 }
 
@@ -168,11 +170,11 @@ func (m *sinkModel) add(f *sinkFact) {
 		m.others++
 		return
 	}
-	if core.Match("x*", f.name) {
+	if signals.Match("x*", f.name) {
 		m.want++
 	}
 	for _, o := range m.monitors {
-		if core.Match(o.pattern, f.name) {
+		if signals.Match(o.pattern, f.name) {
 			o.seen = append(o.seen, f)
 		}
 	}
@@ -189,7 +191,7 @@ func (m *sinkModel) evict() {
 
 // pushOut marks a fact for which there is no room.
 func (m *sinkModel) pushOut(f *sinkFact) {
-	if f.kept || !f.visible() || !core.Match(modelGate, f.name) {
+	if f.kept || !f.visible() || !signals.Match(modelGate, f.name) {
 		f.evicted = f.evicted || !f.kept
 		return
 	}
@@ -318,7 +320,7 @@ func (m *sinkModel) step() {
 	case n < 73:
 		pattern := pick(m, modelPatterns)
 		gone := m.visible(func(f *sinkFact) bool {
-			return (f.op == nil || f.restored) && !f.held && core.Match(pattern, f.name)
+			return (f.op == nil || f.restored) && !f.held && signals.Match(pattern, f.name)
 		})
 		m.did("retract %s", pattern)
 		if got := s.Retract(pattern); got != len(gone) {
@@ -331,12 +333,12 @@ func (m *sinkModel) step() {
 	case n < 78:
 		m.operationRetracts()
 	case n < 80:
-		q := core.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys), Held: m.rand.IntN(3) == 0}
+		q := signals.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys), Held: m.rand.IntN(3) == 0}
 		accepts := func(f *sinkFact) bool { return !f.held && m.accepts(q, f) }
 		gone := m.visible(accepts)
 		m.did("forget %+v", q)
 		forget := func() int { return s.Forget(q) }
-		if q == (core.Query{}) {
+		if q == (signals.Query{}) {
 			forget = s.ForgetAll
 		}
 		if got := forget(); got != len(gone) {
@@ -365,7 +367,7 @@ func (m *sinkModel) step() {
 		}
 		m.did("monitor %s over %v", o.pattern, o.span)
 		o.Monitor = s.Monitor(o.pattern, o.span)
-		o.seen = m.visible(func(f *sinkFact) bool { return core.Match(o.pattern, f.name) })
+		o.seen = m.visible(func(f *sinkFact) bool { return signals.Match(o.pattern, f.name) })
 		m.monitors = append(m.monitors, o)
 	default:
 		d := pick(m, []time.Duration{1, 500 * time.Microsecond, time.Millisecond, 7 * time.Millisecond, 50 * time.Millisecond, time.Second})
@@ -423,7 +425,7 @@ func (m *sinkModel) operationRetracts() {
 	o := m.someOp()
 	own := func(pattern string) (found []*sinkFact) {
 		for _, f := range m.facts {
-			if f.op == o && (f.own || f.dropped && f.visible()) && !f.held && !f.restored && core.Match(pattern, f.name) {
+			if f.op == o && (f.own || f.dropped && f.visible()) && !f.held && !f.restored && signals.Match(pattern, f.name) {
 				found = append(found, f)
 			}
 		}
@@ -464,14 +466,14 @@ func (m *sinkModel) operationRetracts() {
 // restore puts back a saved signal, which may be old.
 func (m *sinkModel) restore() {
 	old := pick(m, m.facts)
-	signal := core.Signal{Name: old.name, Key: old.key, Time: old.at}
+	signal := signals.Signal{Name: old.name, Key: old.key, Time: old.at}
 	if old.op != nil {
 		signal.Operation, signal.Source = old.op.ID(), "owner"
 	}
 	at := old.at
 	stored := m.maxAge == 0 || time.Since(at) < m.maxAge
 	m.did("restore %s of %v ago", signal.Name, time.Since(at))
-	if got := m.sink.Restore(slices.Values([]core.Signal{signal})); got != map[bool]int{true: 1}[stored] {
+	if got := m.sink.Restore(slices.Values([]signals.Signal{signal})); got != map[bool]int{true: 1}[stored] {
 		m.fatalf("restored %d, want %v", got, stored)
 	}
 	if !stored {
@@ -484,11 +486,11 @@ func (m *sinkModel) restore() {
 	m.add(&sinkFact{name: old.name, key: old.key, op: old.op, at: at, restored: true, seq: m.seq()})
 }
 
-func (m *sinkModel) accepts(q core.Query, f *sinkFact) bool {
+func (m *sinkModel) accepts(q signals.Query, f *sinkFact) bool {
 	if q.Operation != 0 && (f.op == nil || f.op.ID() != q.Operation) {
 		return false
 	}
-	return (q.Pattern == "" || core.Match(q.Pattern, f.name)) &&
+	return (q.Pattern == "" || signals.Match(q.Pattern, f.name)) &&
 		(q.Key == "" || q.Key == f.key) &&
 		(q.Source == "" || q.Source == "owner" && f.op != nil) &&
 		(q.Within <= 0 || time.Since(f.at) <= q.Within) &&
@@ -507,12 +509,12 @@ func (m *sinkModel) ask() {
 	switch m.rand.IntN(8) {
 	case 0, 1:
 		pattern := pick(m, modelPatterns)
-		want := len(m.visible(func(f *sinkFact) bool { return core.Match(pattern, f.name) }))
+		want := len(m.visible(func(f *sinkFact) bool { return signals.Match(pattern, f.name) }))
 		if got := s.Count(pattern); got != want || s.Has(pattern) != (want > 0) {
 			m.fatalf("%q: got Count %d, Has %v, want %d", pattern, got, s.Has(pattern), want)
 		}
 	case 2:
-		q := core.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys)}
+		q := signals.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys)}
 		switch m.rand.IntN(4) {
 		case 0:
 			q.Within = pick(m, modelSpans)
@@ -559,10 +561,10 @@ func (m *sinkModel) ask() {
 
 // gateShut says whether a fact is there that the gate reacts to.
 func (m *sinkModel) gateShut() bool {
-	return len(m.visible(func(f *sinkFact) bool { return core.Match(modelGate, f.name) })) > 0
+	return len(m.visible(func(f *sinkFact) bool { return signals.Match(modelGate, f.name) })) > 0
 }
 
-func (m *sinkModel) compareSense(q core.Query) {
+func (m *sinkModel) compareSense(q signals.Query) {
 	m.t.Helper()
 	want := m.visible(func(f *sinkFact) bool { return m.accepts(q, f) })
 	i := 0
@@ -599,7 +601,7 @@ func (m *sinkModel) law() {
 // compare compares everything that is there.
 func (m *sinkModel) compare() {
 	m.t.Helper()
-	m.compareSense(core.Query{})
+	m.compareSense(signals.Query{})
 	held, stored, kept := 0, 0, 0
 	for _, f := range m.visible(func(*sinkFact) bool { return true }) {
 		switch {

@@ -10,14 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // relayTo relays the signals of s, and returns the words of what happens.
-func relayTo(s *core.Sink, pattern string) (got *[]string, cancel func()) {
+func relayTo(s *signals.Sink, pattern string) (got *[]string, cancel func()) {
 	got = new([]string)
-	cancel = s.Relay(pattern, func(signal core.Signal, lease time.Duration) func() {
+	cancel = s.Relay(pattern, func(signal signals.Signal, lease time.Duration) func() {
 		*got = append(*got, strings.TrimSpace(fmt.Sprint(signal.Name, " ", signal.Key, " ", lease)))
 		return func() { *got = append(*got, "end "+signal.Name) }
 	})
@@ -26,7 +28,7 @@ func relayTo(s *core.Sink, pattern string) (got *[]string, cancel func()) {
 
 func TestRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Leaf: "a.leaf"}})
+		s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Leaf: "a.leaf"}})
 		s.Raise("a.before")
 		standing := s.Hold("a.standing", "k", time.Minute)
 		s.Hold("other", "", 0)
@@ -56,7 +58,7 @@ func TestRelay(t *testing.T) {
 // A held signal of an operation is relayed, and its end is told, too.
 func TestRelayOfAnOperation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		got, cancel := relayTo(s, "busy")
 		defer cancel()
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
@@ -72,38 +74,38 @@ func TestRelayOfAnOperation(t *testing.T) {
 // A signal that is released while it is relayed gets its end. Panics are counted, and have no
 // other effect.
 func TestRelayThatReleasesAndPanics(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var ended int
 	release := s.Hold("a", "", 0)
-	s.Relay("a", func(core.Signal, time.Duration) func() {
+	s.Relay("a", func(signals.Signal, time.Duration) func() {
 		release()
 		return func() { ended++; panic("ended") }
 	})
-	s.Relay("b", func(core.Signal, time.Duration) func() { panic("out") })
+	s.Relay("b", func(signals.Signal, time.Duration) func() { panic("out") })
 	s.Hold("b", "", 0)()
 	coretest.Check(t, ended == 1 && s.Stats().Panics == 2 && s.Stats().Held == 0, "ended %d times, %v", ended, s.Stats())
 }
 
 func TestImport(t *testing.T) {
-	here, second := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	here, second := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	here.Forward(second, "*")
 	got, _ := relayTo(here, "*")
 	more, _ := relayTo(second, "*")
 	m := here.Monitor("file.*", 0)
 
-	there := core.Signal{Name: "file.saved", Key: "k", Source: "shop", Operation: 7}.With(file{"a", 1}, "first", "second")
+	there := signals.Signal{Name: "file.saved", Key: "k", Source: "shop", Operation: 7}.With(file{"a", 1}, "first", "second")
 	_, ok := here.Import(there, "node-2")
 	s := newest(t, second, "file.saved")
 	f, isFile := fileSaved.From(s)
 	coretest.Check(t, ok && isFile && f.Path == "a" && s.Node == "node-2" && s.Operation == 0 && s.Source == "shop" && s.Key == "k", "got %+v", s)
 	coretest.Check(t, slices.Equal(s.Path(), []string{"first", "second", "file.saved"}) && m.Count() == 1, "path %q, count %d", s.Path(), m.Count())
 	data, err := json.Marshal(s)
-	var back core.Signal
+	var back signals.Signal
 	checkError(t, "Unmarshal", json.Unmarshal(data, &back), err)
-	core.NewSink(core.SinkOptions{}).Restore(slices.Values([]core.Signal{back}))
+	signals.NewSink(signals.SinkOptions{}).Restore(slices.Values([]signals.Signal{back}))
 	coretest.Check(t, back.Node == "node-2" && strings.Contains(s.LogValue().String(), "node-2"), "JSON has node %q", back.Node)
 
-	held := core.Signal{Name: "busy", Held: true}
+	held := signals.Signal{Name: "busy", Held: true}
 	release, ok := here.Import(held, "node-2")
 	coretest.Check(t, ok && here.Has("busy") && second.Has("busy"), "not held")
 	release()
@@ -111,9 +113,9 @@ func TestImport(t *testing.T) {
 	coretest.Check(t, !here.Has("busy") && !second.Has("busy"), "still held")
 	wantNames(t, "relayed", append(*got, *more...))
 
-	_, ok = here.Import(core.Signal{}, "node-2")
+	_, ok = here.Import(signals.Signal{}, "node-2")
 	coretest.Check(t, !ok, "imported without a name")
-	long := core.Signal{Name: "deep"}.With(nil, strings.Split(strings.Repeat("x ", 11)+"x", " ")...)
+	long := signals.Signal{Name: "deep"}.With(nil, strings.Split(strings.Repeat("x ", 11)+"x", " ")...)
 	_, ok = here.Import(long, "node-2")
 	coretest.Check(t, !ok && here.Stats().Blocked == 1, "imported beyond the depth")
 }

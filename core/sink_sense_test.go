@@ -10,13 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Any number of patterns can be asked for, and asked for again.
 func TestCountManyPatterns(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	for i := range 300 {
 		s.Raise(fmt.Sprintf("n%03d", i))
 	}
@@ -34,13 +36,13 @@ func TestCountManyPatterns(t *testing.T) {
 func TestSenseWhileChanging(t *testing.T) {
 	for _, pattern := range []string{"", "n", "n*"} {
 		t.Run(fmt.Sprintf("%q", pattern), func(t *testing.T) {
-			s := core.NewSink(core.SinkOptions{Capacity: 10000})
+			s := signals.NewSink(signals.SinkOptions{Capacity: 10000})
 			for range 10000 {
 				s.Raise("n")
 			}
 			defer s.Hold("n", "held", 0)() // pushes out the first
 			n := 0
-			for sig := range s.Sense(core.Query{Pattern: pattern}) {
+			for sig := range s.Sense(signals.Query{Pattern: pattern}) {
 				if sig.Seq > 10001 {
 					t.Fatalf("sensed Seq %d, raised after the start", sig.Seq)
 				}
@@ -52,7 +54,7 @@ func TestSenseWhileChanging(t *testing.T) {
 				n++
 			}
 			coretest.Check(t, n >= 5000 && n <= 6000, "sensed %d, want the 5000 that stayed, and at most one chunk more", n)
-			if got := len(sensed(s, core.Query{Pattern: pattern})); got != 10001-1 && got != 10001 {
+			if got := len(sensed(s, signals.Query{Pattern: pattern})); got != 10001-1 && got != 10001 {
 				t.Errorf("a new walk senses %d", got)
 			}
 		})
@@ -60,11 +62,11 @@ func TestSenseWhileChanging(t *testing.T) {
 }
 
 func TestSenseStops(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	for range 5 {
 		s.Raise("a")
 	}
-	walk := s.Sense(core.Query{})
+	walk := s.Sense(signals.Query{})
 	for round := range 2 { // and can be walked again
 		n := 0
 		for range walk {
@@ -82,9 +84,9 @@ func TestSenseStops(t *testing.T) {
 
 func TestRetract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		var told []string
-		s.SubscribeRetracted("a.*", func(r core.Retraction) {
+		s.SubscribeRetracted("a.*", func(r signals.Retraction) {
 			coretest.Check(t, !s.Has(r.Signal.Name), "the handler is called before %q is gone", r.Signal.Name)
 			told = append(told, fmt.Sprintf("%s %s by %q after %v: %v",
 				r.Signal.Name, r.Signal.Key, r.Pattern, r.Time.Sub(begin), r.Signal.Payload()))
@@ -92,13 +94,13 @@ func TestRetract(t *testing.T) {
 		s.RaiseKey("a.x", "1")
 		s.Raise("b")
 		s.RaiseKey("a.x", "2")
-		core.NewKind[int]("a.z").Raise(s, "3", 7)
+		signals.NewKind[int]("a.z").Raise(s, "3", 7)
 		time.Sleep(time.Minute)
 		checkEqual(t, `Retract("a.x")`, s.Retract("a.x"), 2)
 		checkEqual(t, "again", s.Retract("a.x"), 0)
 		s.RaiseKey("a.x", "4")
 		checkEqual(t, "by pattern", s.Retract("a.*, b"), 3)
-		wantNames(t, "left", sensed(s, core.Query{}))
+		wantNames(t, "left", sensed(s, signals.Query{}))
 		wantNames(t, "told", told, `a.x 1 by "" after 1m0s: <nil>`, `a.x 2 by "" after 1m0s: <nil>`,
 			`a.z 3 by "a.*, b" after 1m0s: 7`, `a.x 4 by "a.*, b" after 1m0s: <nil>`)
 	})
@@ -106,8 +108,8 @@ func TestRetract(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
-		s.SubscribeRetracted("*", func(r core.Retraction) { t.Errorf("%v was retracted", r.Signal) })
+		s := signals.NewSink(signals.SinkOptions{})
+		s.SubscribeRetracted("*", func(r signals.Retraction) { t.Errorf("%v was retracted", r.Signal) })
 		c := bodies(t, core.Options{Sink: s})
 		defer c.Close()
 		m := s.Monitor("?, of.*", 0)
@@ -117,36 +119,36 @@ func TestForget(t *testing.T) {
 		checkError(t, "Do", c.Do(t.Context(), raise("of.operation")), nil)
 		s.Hold("h", "", 0)
 		for _, tt := range []struct {
-			q    core.Query
+			q    signals.Query
 			want int
 		}{
-			{core.Query{Pattern: "none"}, 0},
-			{core.Query{Pattern: ","}, 0},
-			{core.Query{AfterSeq: 100}, 0},
-			{core.Query{Key: "other"}, 0},
-			{core.Query{Within: time.Millisecond, Pattern: "a"}, 0},
-			{core.Query{Within: time.Millisecond, Pattern: "b"}, 1},
-			{core.Query{Key: "k"}, 1},
-			{core.Query{Source: "coordinator"}, 1},
+			{signals.Query{Pattern: "none"}, 0},
+			{signals.Query{Pattern: ","}, 0},
+			{signals.Query{AfterSeq: 100}, 0},
+			{signals.Query{Key: "other"}, 0},
+			{signals.Query{Within: time.Millisecond, Pattern: "a"}, 0},
+			{signals.Query{Within: time.Millisecond, Pattern: "b"}, 1},
+			{signals.Query{Key: "k"}, 1},
+			{signals.Query{Source: "coordinator"}, 1},
 		} {
 			checkEqual(t, fmt.Sprintf("Forget(%+v)", tt.q), s.Forget(tt.q), tt.want)
 		}
-		wantPanic(t, "core: Forget needs a Query", func() { s.Forget(core.Query{}) })
+		wantPanic(t, "core: Forget needs a Query", func() { s.Forget(signals.Query{}) })
 		s.Raise("last")
 		checkEqual(t, "ForgetAll", s.ForgetAll(), 1)
-		wantNames(t, "sink", sensed(s, core.Query{}), "h")
-		wantNames(t, "coordinator", sensed(c, core.Query{}), "of.operation")
+		wantNames(t, "sink", sensed(s, signals.Query{}), "h")
+		wantNames(t, "coordinator", sensed(c, signals.Query{}), "of.operation")
 		checkEqual(t, "monitor", m.Count(), 4)
 	})
 }
 
 func TestSubscribeRetractedOrderAndCancel(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var got []string
-	s.SubscribeRetracted("*", func(core.Retraction) { got = append(got, "first"); panic("first") })
-	cancel := s.SubscribeRetracted("a", func(core.Retraction) { got = append(got, "cancelled") })
-	s.SubscribeRetracted("a", func(core.Retraction) { got = append(got, "last") })
-	s.SubscribeRetracted("b", func(core.Retraction) { got = append(got, "other") })
+	s.SubscribeRetracted("*", func(signals.Retraction) { got = append(got, "first"); panic("first") })
+	cancel := s.SubscribeRetracted("a", func(signals.Retraction) { got = append(got, "cancelled") })
+	s.SubscribeRetracted("a", func(signals.Retraction) { got = append(got, "last") })
+	s.SubscribeRetracted("b", func(signals.Retraction) { got = append(got, "other") })
 	cancel()
 	cancel()
 	s.Raise("a")
@@ -157,28 +159,28 @@ func TestSubscribeRetractedOrderAndCancel(t *testing.T) {
 
 func TestRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		c := bodies(t, core.Options{Name: "worker", Sink: s})
 		s.Raise("a")
 		time.Sleep(time.Second)
 		s.Because(newest(t, s, "a")).Raise("b")
 		checkError(t, "Do", c.Do(t.Context(), raise("of.operation")), nil)
 		s.Hold("h", "", 0)
-		text, err := json.Marshal(slices.Collect(s.Sense(core.Query{})))
+		text, err := json.Marshal(slices.Collect(s.Sense(signals.Query{})))
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := slices.Collect(s.Sense(core.Query{}))
+		before := slices.Collect(s.Sense(signals.Query{}))
 		c.Close()
 		time.Sleep(time.Hour)
 
-		var saved []core.Signal
+		var saved []signals.Signal
 		checkError(t, "Unmarshal", json.Unmarshal(text, &saved), nil)
-		to := core.NewSink(core.SinkOptions{MaxAge: -1})
-		to.Subscribe("*", func(s core.Signal) { t.Errorf("heard %v", s) })
+		to := signals.NewSink(signals.SinkOptions{MaxAge: -1})
+		to.Subscribe("*", func(s signals.Signal) { t.Errorf("heard %v", s) })
 		m := to.Monitor("*", 0)
 		checkEqual(t, "restored", to.Restore(slices.Values(saved)), 4)
-		after := slices.Collect(to.Sense(core.Query{}))
+		after := slices.Collect(to.Sense(signals.Query{}))
 		if len(after) != len(before) {
 			t.Fatalf("got %d signals, want %d", len(after), len(before))
 		}
@@ -190,18 +192,20 @@ func TestRestore(t *testing.T) {
 			}
 		}
 		checkEqual(t, "Count", m.Count(), 0)
-		checkEqual(t, "within a minute", len(sensed(to, core.Query{Within: time.Minute})), 0)
-		checkEqual(t, "of the operation", len(sensed(to, core.Query{Operation: before[2].Operation})), 1)
+		checkEqual(t, "within a minute", len(sensed(to, signals.Query{Within: time.Minute})), 0)
+		checkEqual(t, "of the operation", len(sensed(to, signals.Query{Operation: before[2].Operation})), 1)
 		checkEqual(t, `Retract("of.operation")`, to.Retract("of.operation"), 1)
 	})
 }
 
 func TestRestoreOrderAndAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 3, MaxAge: time.Minute})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 3, MaxAge: time.Minute})
 		now := time.Now()
-		ago := func(name string, d time.Duration) core.Signal { return core.Signal{Name: name, Time: now.Add(-d)} }
-		got := s.Restore(slices.Values([]core.Signal{
+		ago := func(name string, d time.Duration) signals.Signal {
+			return signals.Signal{Name: name, Time: now.Add(-d)}
+		}
+		got := s.Restore(slices.Values([]signals.Signal{
 			ago("too.old", time.Minute),
 			ago("pushed.out", 50*time.Second),
 			ago("a", 40*time.Second),
@@ -213,7 +217,7 @@ func TestRestoreOrderAndAge(t *testing.T) {
 		check := func(want ...string) {
 			t.Helper()
 			var got []string
-			for sig := range s.Sense(core.Query{}) {
+			for sig := range s.Sense(signals.Query{}) {
 				got = append(got, fmt.Sprint(sig.Name, " ", now.Sub(sig.Time)))
 			}
 			wantNames(t, "sensed", got, want...)
@@ -226,9 +230,9 @@ func TestRestoreOrderAndAge(t *testing.T) {
 
 // A payload survives unless it is turned into text.
 func TestRestoreKeepsPayloads(t *testing.T) {
-	from, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	from, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	fileSaved.Raise(from, "", file{Path: "a.txt"})
-	to.Restore(from.Sense(core.Query{}))
+	to.Restore(from.Sense(signals.Query{}))
 	if f, ok := fileSaved.From(newest(t, to, "file.saved")); !ok || f.Path != "a.txt" {
 		t.Errorf("got %v, %v", f, ok)
 	}
@@ -248,14 +252,14 @@ func TestCoordinatorLease(t *testing.T) {
 		id, _ := c.Enqueue(t.Context(), 0)
 		synctest.Wait()
 		o.Raise("begun")
-		for _, s := range []core.Sensor{c, c.Sink()} {
-			checkEqual(t, "held", fmt.Sprint(sensed(s, core.Query{Held: true})), "[busy]")
+		for _, s := range []signals.Sensor{c, c.Sink()} {
+			checkEqual(t, "held", fmt.Sprint(sensed(s, signals.Query{Held: true})), "[busy]")
 		}
 		o.Retract("begun")
-		coretest.Check(t, c.Has("busy") && len(sensed(c, core.Query{})) == 1 && o.Has("busy") && c.Sink().Has("busy"), "not held")
+		coretest.Check(t, c.Has("busy") && len(sensed(c, signals.Query{})) == 1 && o.Has("busy") && c.Sink().Has("busy"), "not held")
 		time.Sleep(time.Second)
 		coretest.Check(t, !c.Sink().Has("busy"), "the sink still has it after the lease")
-		if got := sensed(c, core.Query{}); len(got) != 0 {
+		if got := sensed(c, signals.Query{}); len(got) != 0 {
 			t.Errorf("the coordinator still senses %q after the lease", got)
 		}
 		coretest.Check(t, !o.Has("busy") && len(o.Signals()) == 0, "the operation still has %v after the lease", o.Signals())
@@ -268,9 +272,9 @@ func TestCoordinatorLease(t *testing.T) {
 
 // A pattern without a term matches nothing.
 func TestSubscribeRetractedToNothing(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	for _, pattern := range []string{"", ",", " "} {
-		s.SubscribeRetracted(pattern, func(r core.Retraction) { t.Errorf("pattern %q gets %q", pattern, r.Signal.Name) })
+		s.SubscribeRetracted(pattern, func(r signals.Retraction) { t.Errorf("pattern %q gets %q", pattern, r.Signal.Name) })
 	}
 	s.Raise("a")
 	s.Retract("a")

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -27,58 +29,58 @@ func TestNewSinkChecksItsOptions(t *testing.T) {
 		}()
 		call()
 	}
-	refused("negative capacity", func() { core.NewSink(core.SinkOptions{Capacity: -1}) })
-	refused("huge capacity", func() { core.NewSink(core.SinkOptions{Capacity: core.MaxSinkCapacity + 1}) })
+	refused("negative capacity", func() { signals.NewSink(signals.SinkOptions{Capacity: -1}) })
+	refused("huge capacity", func() { signals.NewSink(signals.SinkOptions{Capacity: signals.MaxSinkCapacity + 1}) })
 
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	refused("Resize to nothing", func() { s.Resize(0, 0) })
-	refused("Resize to a huge capacity", func() { s.Resize(core.MaxSinkCapacity+1, 0) })
+	refused("Resize to a huge capacity", func() { s.Resize(signals.MaxSinkCapacity+1, 0) })
 	refused("Resize to a negative age", func() { s.Resize(10, -1) })
 	if got := s.Stats(); got.Capacity != 1000 || got.MaxAge != 5*time.Minute {
 		t.Errorf("got capacity %d, age %v, want the defaults 1000, 5m", got.Capacity, got.MaxAge)
 	}
-	if got := core.NewSink(core.SinkOptions{MaxAge: -1}).Stats().MaxAge; got != 0 {
+	if got := signals.NewSink(signals.SinkOptions{MaxAge: -1}).Stats().MaxAge; got != 0 {
 		t.Errorf("got age %v for a negative one, want none", got)
 	}
-	core.NewSink(core.SinkOptions{Capacity: core.MaxSinkCapacity, MaxAge: math.MaxInt64}).Raise("fits")
+	signals.NewSink(signals.SinkOptions{Capacity: signals.MaxSinkCapacity, MaxAge: math.MaxInt64}).Raise("fits")
 }
 
 // The zero Sink is one with default options, whatever is done with it first.
 func TestZeroSink(t *testing.T) {
-	for what, first := range map[string]func(s *core.Sink){
-		"Raise":   func(s *core.Sink) { s.Raise("first") },
-		"Because": func(s *core.Sink) { s.Because(core.Signal{Name: "cause"}).Raise("first") },
-		"Hold":    func(s *core.Sink) { s.Hold("first", "", time.Second) },
-		"Has":     func(s *core.Sink) { s.Has("none"); s.Raise("first") },
-		"Subscribe": func(s *core.Sink) {
-			s.Subscribe("other", func(core.Signal) {})
-			s.SubscribeRetracted("other", func(core.Retraction) {})
+	for what, first := range map[string]func(s *signals.Sink){
+		"Raise":   func(s *signals.Sink) { s.Raise("first") },
+		"Because": func(s *signals.Sink) { s.Because(signals.Signal{Name: "cause"}).Raise("first") },
+		"Hold":    func(s *signals.Sink) { s.Hold("first", "", time.Second) },
+		"Has":     func(s *signals.Sink) { s.Has("none"); s.Raise("first") },
+		"Subscribe": func(s *signals.Sink) {
+			s.Subscribe("other", func(signals.Signal) {})
+			s.SubscribeRetracted("other", func(signals.Retraction) {})
 			s.Raise("first")
 		},
-		"Forward": func(s *core.Sink) {
-			var from core.Sink
+		"Forward": func(s *signals.Sink) {
+			var from signals.Sink
 			from.Forward(s, "first")
 			s.Forward(&from, "first")
 			from.Raise("first")
 		},
-		"Sense": func(s *core.Sink) {
-			for range s.Sense(core.Query{}) {
+		"Sense": func(s *signals.Sink) {
+			for range s.Sense(signals.Query{}) {
 				t.Error("a zero Sink has a signal")
 			}
 			s.Raise("first")
 		},
-		"Monitor":  func(s *core.Sink) { defer s.Monitor("first", 0).Stop(); s.Raise("first") },
-		"WaitGone": func(s *core.Sink) { s.WaitGone(t.Context(), "first"); s.Raise("first") },
-		"Retract":  func(s *core.Sink) { s.Retract("none"); s.Raise("first") },
-		"Restore": func(s *core.Sink) {
-			s.Restore(slices.Values([]core.Signal{{Name: "first", Time: time.Now()}}))
+		"Monitor":  func(s *signals.Sink) { defer s.Monitor("first", 0).Stop(); s.Raise("first") },
+		"WaitGone": func(s *signals.Sink) { s.WaitGone(t.Context(), "first"); s.Raise("first") },
+		"Retract":  func(s *signals.Sink) { s.Retract("none"); s.Raise("first") },
+		"Restore": func(s *signals.Sink) {
+			s.Restore(slices.Values([]signals.Signal{{Name: "first", Time: time.Now()}}))
 		},
-		"Resize": func(s *core.Sink) { s.Resize(1000, 5*time.Minute); s.Raise("first") },
-		"coordinator": func(s *core.Sink) {
+		"Resize": func(s *signals.Sink) { s.Resize(1000, 5*time.Minute); s.Raise("first") },
+		"coordinator": func(s *signals.Sink) {
 			bodies(t, core.Options{Sink: s}).Do(t.Context(), raise("first"))
 		},
 	} {
-		s, before := new(core.Sink), time.Now()
+		s, before := new(signals.Sink), time.Now()
 		first(s)
 		got := newest(t, s, "first")
 		coretest.Check(t, !got.Time.Before(before) && !got.Time.After(time.Now()) && s.Count("first") == 1, "%s: got %v at %v, %d of them", what, got, got.Time, s.Count("first"))
@@ -90,7 +92,7 @@ func TestZeroSink(t *testing.T) {
 
 // A call without something that it needs panics with a text that says so.
 func TestSinkRefusesNil(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var none context.Context
 	wantPanic(t, "core: Restore needs signals", func() { s.Restore(nil) })
 	wantPanic(t, "core: WaitFor needs a context", func() { s.WaitFor(none, "a") })
@@ -110,21 +112,21 @@ func wantPanic(t *testing.T, want string, call func()) {
 
 // The signals of a coordinator's operations leave the sink when it is closed.
 func TestClosedCoordinatorsAreNotSeen(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	c := bodies(t, core.Options{Sink: s})
 	for range 5 {
 		c.Do(t.Context(), raise("a"))
 	}
 	checkEqual(t, "before Close", s.Count("a"), 5)
 	c.Close()
-	wantNames(t, "after Close", sensed(s, core.Query{}), core.SignalClosed)
+	wantNames(t, "after Close", sensed(s, signals.Query{}), core.SignalClosed)
 	checkEqual(t, "stored after Close", s.Stats().Stored, 1)
 }
 
 // Reading is not needed to keep a sink within its age: raising is enough.
 func TestSinkAgesWhileRaising(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{Capacity: 100, MaxAge: time.Second})
+		s := signals.NewSink(signals.SinkOptions{Capacity: 100, MaxAge: time.Second})
 		for range 100 {
 			s.Raise("old")
 		}
@@ -141,7 +143,7 @@ func TestSinkAgesWhileRaising(t *testing.T) {
 // The longest age and the longest lease are as good as none.
 func TestLongestAgeAndLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{MaxAge: math.MaxInt64})
+		s := signals.NewSink(signals.SinkOptions{MaxAge: math.MaxInt64})
 		time.Sleep(time.Hour)
 		s.Raise("a")
 		s.Hold("b", "", math.MaxInt64)
@@ -151,20 +153,20 @@ func TestLongestAgeAndLease(t *testing.T) {
 }
 
 func TestSubscribeOrder(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var got []string
 	for i, pattern := range []string{"a", "*", "a.*,a", "b", "?"} {
-		s.Subscribe(pattern, func(core.Signal) { got = append(got, fmt.Sprint(i)) })
+		s.Subscribe(pattern, func(signals.Signal) { got = append(got, fmt.Sprint(i)) })
 	}
 	s.Raise("a")
 	wantNames(t, "called", got, "0", "1", "2", "4")
 }
 
 func TestSubscribeSeesLaterSignalsOnly(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("a")
 	var got []uint64
-	s.Subscribe("a", func(a core.Signal) {
+	s.Subscribe("a", func(a signals.Signal) {
 		got = append(got, a.Seq)
 		coretest.Check(t, s.Has("a") && newest(t, s, "a").Seq == a.Seq, "a handler is told before the signal is recorded")
 	})
@@ -174,10 +176,10 @@ func TestSubscribeSeesLaterSignalsOnly(t *testing.T) {
 
 // A handler that panics does not keep later ones from being called.
 func TestPanickingHandlerDoesNotStopOthers(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	heard := make([]int, 4)
 	for i := range heard {
-		s.Subscribe("a", func(core.Signal) {
+		s.Subscribe("a", func(signals.Signal) {
 			heard[i]++
 			if i%2 == 0 {
 				panic(fmt.Sprint("handler ", i))
@@ -197,10 +199,10 @@ func TestPanickingHandlerDoesNotStopOthers(t *testing.T) {
 
 // The same function can be subscribed twice, and each subscription is cancelled by itself.
 func TestSubscribeSameFunctionTwice(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var got []string
-	say := func(what string) func(core.Signal) {
-		return func(core.Signal) { got = append(got, what) }
+	say := func(what string) func(signals.Signal) {
+		return func(signals.Signal) { got = append(got, what) }
 	}
 	same := say("same")
 	s.Subscribe("a", same)
@@ -215,10 +217,10 @@ func TestSubscribeSameFunctionTwice(t *testing.T) {
 // After cancel has returned, no call of the handler runs or starts.
 func TestCancelWaitsForTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		door := make(chan struct{})
 		var ended, cancelled atomic.Bool
-		cancel := s.Subscribe("a", func(core.Signal) {
+		cancel := s.Subscribe("a", func(signals.Signal) {
 			<-door
 			ended.Store(true)
 		})
@@ -243,11 +245,11 @@ func TestCancelWaitsForTheHandler(t *testing.T) {
 // cancel waits for calls of its own handler, but not for a slow handler before it.
 func TestCancelDoesNotWaitForOtherHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		door := make(chan struct{})
-		s.Subscribe("a", func(core.Signal) { <-door })
+		s.Subscribe("a", func(signals.Signal) { <-door })
 		calls, cancelled := 0, false
-		cancel := s.Subscribe("a", func(core.Signal) { calls++ })
+		cancel := s.Subscribe("a", func(signals.Signal) { calls++ })
 		go s.Raise("a")
 		synctest.Wait()
 		go func() {
@@ -263,15 +265,15 @@ func TestCancelDoesNotWaitForOtherHandlers(t *testing.T) {
 }
 
 func TestCancelFromInsideTheHandler(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	calls, later := 0, 0
 	var cancel, cancelLater func()
-	cancel = s.Subscribe("a", func(core.Signal) {
+	cancel = s.Subscribe("a", func(signals.Signal) {
 		calls++
 		cancel()
 		cancelLater()
 	})
-	cancelLater = s.Subscribe("a", func(core.Signal) { later++ })
+	cancelLater = s.Subscribe("a", func(signals.Signal) { later++ })
 	s.Raise("a")
 	s.Raise("a")
 	coretest.Check(t, calls == 1 && later == 0, "got %d calls of the handler, %d of the one it cancelled, want 1, 0", calls, later)
@@ -279,10 +281,10 @@ func TestCancelFromInsideTheHandler(t *testing.T) {
 
 // A handler that was subscribed by a handler does not get the signal that is being delivered.
 func TestSubscribeWhileDelivering(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	inner := 0
-	s.Subscribe("a", func(core.Signal) {
-		s.Subscribe("a", func(core.Signal) { inner++ })
+	s.Subscribe("a", func(signals.Signal) {
+		s.Subscribe("a", func(signals.Signal) { inner++ })
 	})
 	s.Raise("a")
 	checkEqual(t, "calls of the inner handler", inner, 0)
@@ -293,9 +295,9 @@ func TestSubscribeWhileDelivering(t *testing.T) {
 // A handler may end its goroutine. Later handlers are called.
 func TestHandlerEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
-		cancel, after := s.Subscribe("a", func(core.Signal) { runtime.Goexit() }), 0
-		s.Subscribe("a", func(core.Signal) { after++ })
+		s := signals.NewSink(signals.SinkOptions{})
+		cancel, after := s.Subscribe("a", func(signals.Signal) { runtime.Goexit() }), 0
+		s.Subscribe("a", func(signals.Signal) { after++ })
 		go s.Raise("a")
 		synctest.Wait()
 		cancel()
@@ -305,10 +307,10 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	var got []string
-	s.Subscribe("update", func(u core.Signal) { got = append(got, fmt.Sprint("heard ", u.Key, u.Held)) })
-	s.SubscribeRetracted("*", func(r core.Retraction) {
+	s.Subscribe("update", func(u signals.Signal) { got = append(got, fmt.Sprint("heard ", u.Key, u.Held)) })
+	s.SubscribeRetracted("*", func(r signals.Retraction) {
 		got = append(got, fmt.Sprint("taken back ", r.Signal.Key, r.Signal.Held, r.Pattern))
 	})
 	release := s.Hold("update", "k", 0)
@@ -320,9 +322,9 @@ func TestHold(t *testing.T) {
 }
 
 func TestHoldWithAPayload(t *testing.T) {
-	s, lost := core.NewSink(core.SinkOptions{}), core.NewKind[error]("store.lost")
+	s, lost := signals.NewSink(signals.SinkOptions{}), signals.NewKind[error]("store.lost")
 	release := lost.Hold(s, "k", io.EOF, 0)
-	for signal, err := range lost.Sense(s, core.Query{}) {
+	for signal, err := range lost.Sense(s, signals.Query{}) {
 		checkEqual(t, "held", fmt.Sprint(signal.Key, signal.Held, err), "ktrue EOF")
 	}
 	release()
@@ -332,7 +334,7 @@ func TestHoldWithAPayload(t *testing.T) {
 // A window that moves through many sizes, larger than a segment, loses nothing
 // early.
 func TestResizeLarge(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Capacity: 3000})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 3000})
 	raised, kept := 0, 0
 	for _, capacity := range []int{5000, 1024, 1025, 4096, 100, 10000, 2047, 2048, 9000, 3000, 9000, 1000, 600, 700, 1} {
 		for range 2500 {
@@ -343,7 +345,7 @@ func TestResizeLarge(t *testing.T) {
 		s.Resize(capacity, 0)
 		kept = min(kept, capacity)
 		next := raised - kept
-		for sig := range s.Sense(core.Query{}) {
+		for sig := range s.Sense(signals.Query{}) {
 			if sig.Key != fmt.Sprint(next) {
 				t.Fatalf("capacity %d: got %s, want %d", capacity, sig.Key, next)
 			}
@@ -354,7 +356,7 @@ func TestResizeLarge(t *testing.T) {
 		}
 		n := 0
 		for i := range 7 {
-			n += len(sensed(s, core.Query{Pattern: fmt.Sprintf("n%d", i)}))
+			n += len(sensed(s, signals.Query{Pattern: fmt.Sprintf("n%d", i)}))
 		}
 		if n != kept {
 			t.Fatalf("capacity %d: by name got %d, want %d", capacity, n, kept)
@@ -363,7 +365,7 @@ func TestResizeLarge(t *testing.T) {
 }
 
 func TestSinkStatsJSON(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Capacity: 1})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 1})
 	s.Raise("a")
 	s.Raise("b")
 	got, err := json.Marshal(s.Stats())
@@ -373,10 +375,10 @@ func TestSinkStatsJSON(t *testing.T) {
 
 // Everything at once, for the race detector. Then the counts must add up.
 func TestSinkConcurrentSafe(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Capacity: 64})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 64})
 	m := s.Monitor("a.*", 0)
 	var heard atomic.Int64
-	s.Subscribe("a.*", func(core.Signal) { heard.Add(1) })
+	s.Subscribe("a.*", func(signals.Signal) { heard.Add(1) })
 	var wg sync.WaitGroup
 	const each = 300
 	for w := range 4 {
@@ -395,20 +397,20 @@ func TestSinkConcurrentSafe(t *testing.T) {
 	wg.Go(func() {
 		for i := range each {
 			s.Resize(32+i%64, time.Duration(i%2)*time.Hour)
-			s.Restore(slices.Values([]core.Signal{{Name: "restored", Time: time.Now()}}))
-			s.Forget(core.Query{Pattern: "restored"})
+			s.Restore(slices.Values([]signals.Signal{{Name: "restored", Time: time.Now()}}))
+			s.Forget(signals.Query{Pattern: "restored"})
 		}
 	})
 	wg.Go(func() {
 		for i := range each {
-			s.Subscribe("*", func(core.Signal) {})()
+			s.Subscribe("*", func(signals.Signal) {})()
 			s.Monitor(fmt.Sprintf("a.%d", i), time.Minute).Stop()
 		}
 	})
 	wg.Go(func() {
 		for i := range each {
 			last := uint64(0)
-			for sig := range s.Sense(core.Query{}) {
+			for sig := range s.Sense(signals.Query{}) {
 				coretest.Check(t, sig.Seq > last && sig.Name != "", "%q with Seq %d after %d", sig.Name, sig.Seq, last)
 				last = sig.Seq
 			}
@@ -423,7 +425,7 @@ func TestSinkConcurrentSafe(t *testing.T) {
 		t.Errorf("counted %d, heard %d, want %d", got, heard.Load(), 4*each)
 	}
 	checkEqual(t, "held", s.Stats().Held, 0)
-	n := len(sensed(s, core.Query{}))
+	n := len(sensed(s, signals.Query{}))
 	if got := s.Stats(); got.Stored != n || s.Count("*") != n {
 		t.Errorf("stored %d, counted %d, sensed %d, want the same", got.Stored, s.Count("*"), n)
 	}

@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 var errCause = errors.New("cause")
 
 func TestWaitForPresent(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.RaiseKey("ready", "1")
 	s.RaiseKey("ready", "2")
 	s.Raise("other")
@@ -35,7 +36,7 @@ func TestWaitForPresent(t *testing.T) {
 
 func TestWaitForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		s := signals.NewSink(signals.SinkOptions{MaxAge: time.Minute})
 		s.RaiseKey("ready", "expired")
 		time.Sleep(time.Hour)
 		start := time.Now()
@@ -48,7 +49,7 @@ func TestWaitForLater(t *testing.T) {
 
 func TestWaitForGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		for _, pattern := range []string{"ready", "", ","} {
 			s.Raise("other")
 			start := time.Now()
@@ -67,8 +68,8 @@ func TestWaitForGivesUp(t *testing.T) {
 // A deadline is kept although a handler of the same signal blocks.
 func TestWaitForBesideASlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{MaxAge: time.Millisecond})
-		s.Subscribe("ready", func(core.Signal) { time.Sleep(time.Hour) })
+		s := signals.NewSink(signals.SinkOptions{MaxAge: time.Millisecond})
+		s.Subscribe("ready", func(signals.Signal) { time.Sleep(time.Hour) })
 		start := time.Now()
 		time.AfterFunc(500*time.Millisecond, func() { s.Raise("ready") })
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errCause)
@@ -82,7 +83,7 @@ func TestWaitForBesideASlowHandler(t *testing.T) {
 }
 
 // gone runs WaitGone and returns how long it took, up to a limit.
-func gone(t *testing.T, s *core.Sink, pattern string, limit time.Duration) (time.Duration, error) {
+func gone(t *testing.T, s *signals.Sink, pattern string, limit time.Duration) (time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errCause)
 	defer cancel()
@@ -92,17 +93,17 @@ func gone(t *testing.T, s *core.Sink, pattern string, limit time.Duration) (time
 }
 
 // endings are ways in which "busy.*" is there for two seconds.
-var endings = map[string]func(s *core.Sink){
-	"retracted": func(s *core.Sink) {
+var endings = map[string]func(s *signals.Sink){
+	"retracted": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		s.Raise("busy.b")
 		time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
 		time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
 	},
-	"released": func(s *core.Sink) {
+	"released": func(s *signals.Sink) {
 		time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
 	},
-	"evicted": func(s *core.Sink) {
+	"evicted": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		time.AfterFunc(2*time.Second, func() {
 			for range 100 {
@@ -110,37 +111,37 @@ var endings = map[string]func(s *core.Sink){
 			}
 		})
 	},
-	"forgotten": func(s *core.Sink) {
+	"forgotten": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		time.AfterFunc(2*time.Second, func() { s.ForgetAll() })
 	},
-	"leased": func(s *core.Sink) {
+	"leased": func(s *signals.Sink) {
 		s.Hold("busy.a", "", time.Second)
 		s.Hold("busy.b", "", 2*time.Second)
 		s.Hold("other", "", 3*time.Second)
 	},
-	"aged": func(s *core.Sink) {
+	"aged": func(s *signals.Sink) {
 		s.Resize(100, 2*time.Second)
 		s.Raise("busy.a")
 	},
-	"resized": func(s *core.Sink) {
+	"resized": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
 	},
 
 	// The same, with an end that is set only while it is waited for.
-	"aged by a resize": func(s *core.Sink) {
+	"aged by a resize": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
 	},
-	"leased later": func(s *core.Sink) {
+	"leased later": func(s *signals.Sink) {
 		s.Raise("busy.a")
 		time.AfterFunc(time.Second, func() {
 			s.Hold("busy.b", "", time.Second)
 			s.Retract("busy.a")
 		})
 	},
-	"released, and then a younger one aged": func(s *core.Sink) {
+	"released, and then a younger one aged": func(s *signals.Sink) {
 		s.Resize(100, time.Second)
 		release := s.Hold("busy.a", "", 0)
 		time.AfterFunc(time.Second, func() {
@@ -154,7 +155,7 @@ func TestWaitGone(t *testing.T) {
 	for name, setup := range endings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := core.NewSink(core.SinkOptions{Capacity: 100})
+				s := signals.NewSink(signals.SinkOptions{Capacity: 100})
 				setup(s)
 				took, err := gone(t, s, "busy.*", time.Minute)
 				coretest.Check(t, err == nil && took == 2*time.Second, "got %v after %v, want nil after 2s", err, took)
@@ -164,7 +165,7 @@ func TestWaitGone(t *testing.T) {
 }
 
 func TestWaitGoneAtOnce(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("other")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -177,7 +178,7 @@ func TestWaitGoneAtOnce(t *testing.T) {
 
 func TestWaitGoneGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		s.Raise("busy")
 		if took, err := gone(t, s, "busy", time.Second); err != errCause || took != time.Second {
 			t.Errorf("got %v after %v, want the cause after 1s", err, took)
@@ -188,7 +189,7 @@ func TestWaitGoneGivesUp(t *testing.T) {
 // A signal that is replaced before it goes keeps it waiting.
 func TestWaitGoneReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		s.Raise("busy")
 		time.AfterFunc(time.Second, func() {
 			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
@@ -202,7 +203,7 @@ func TestWaitGoneReplaced(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		s.Raise("a.before")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -229,7 +230,7 @@ func TestWatch(t *testing.T) {
 // A slow loop misses the oldest signals and gets their number, and no raiser waits.
 func TestWatchMisses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		var got []string
 		total, n := 0, 0
 		go func() {
@@ -262,7 +263,7 @@ func TestWatchMisses(t *testing.T) {
 
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
@@ -286,7 +287,7 @@ func TestWatchEnds(t *testing.T) {
 // A signal that the body of the loop raises is seen by the loop.
 func TestWatchRaisesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		time.AfterFunc(time.Second, func() { s.Raise("a0") })
 		n := 0
 		for range s.Watch(t.Context(), "a*") {
@@ -301,7 +302,7 @@ func TestWatchRaisesItself(t *testing.T) {
 
 // Follow shows each signal once, present ones first and in order, while others are raised.
 func TestFollow(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{Capacity: 10000})
+	s := signals.NewSink(signals.SinkOptions{Capacity: 10000})
 	s.Raise("x.0")
 	s.Hold("x.held", "", 0)
 	s.Raise("y")
@@ -317,7 +318,7 @@ func TestFollow(t *testing.T) {
 	var mu sync.Mutex
 	var seqs []uint64
 	var names []string
-	cancel := s.Follow("x.*", func(signal core.Signal) {
+	cancel := s.Follow("x.*", func(signal signals.Signal) {
 		mu.Lock()
 		defer mu.Unlock()
 		seqs, names = append(seqs, signal.Seq), append(names, signal.Name)
@@ -350,8 +351,8 @@ func TestFollow(t *testing.T) {
 
 // A handler of Follow that raises a signal which it follows is stopped, as with Subscribe.
 func TestFollowLoop(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("x")
-	defer s.Follow("x", func(core.Signal) { s.Raise("x") })()
+	defer s.Follow("x", func(signals.Signal) { s.Raise("x") })()
 	coretest.Check(t, s.Stats().Blocked != 0, "the loop was not refused")
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -126,7 +128,7 @@ func TestStressManyProducers(t *testing.T) {
 // with a large window, the better of two takes a second at most.
 func TestStressQuestionsEnd(t *testing.T) {
 	capacity := core.Often(1<<19, 1<<15)
-	s := core.NewSink(core.SinkOptions{Capacity: capacity, MaxAge: -1})
+	s := signals.NewSink(signals.SinkOptions{Capacity: capacity, MaxAge: -1})
 	for i := range capacity {
 		s.Raise(fmt.Sprint("old", i))
 	}
@@ -144,14 +146,14 @@ func TestStressQuestionsEnd(t *testing.T) {
 		"Has of a name":    func(name string) { s.Has(name) },
 		"Has of a pattern": func(name string) { s.Has(name + "*") },
 		"Sense": func(name string) {
-			for range s.Sense(core.Query{Pattern: name}) {
+			for range s.Sense(signals.Query{Pattern: name}) {
 			}
 		},
 		"Sense of many": func(string) {
-			for range s.Sense(core.Query{Pattern: "busy"}) {
+			for range s.Sense(signals.Query{Pattern: "busy"}) {
 			}
 		},
-		"Follow":   func(string) { s.Follow("old1*, busy", func(core.Signal) {})() },
+		"Follow":   func(string) { s.Follow("old1*, busy", func(signals.Signal) {})() },
 		"Monitor":  func(string) { s.Monitor("old1*, busy", time.Minute).Stop() },
 		"WaitGone": func(name string) { checkError(t, "WaitGone", s.WaitGone(t.Context(), name), nil) },
 		"Resize":   func(string) { s.Resize(1000, 0); s.Resize(capacity, 0) },
@@ -257,9 +259,9 @@ func TestStressObservers(t *testing.T) {
 	})
 	var last core.Stats
 	observe(func(core.OperationID) {
-		for range c.Sense(core.Query{Pattern: "st*"}) {
+		for range c.Sense(signals.Query{Pattern: "st*"}) {
 		}
-		for range c.Echoes(core.Query{}) {
+		for range c.Echoes(signals.Query{}) {
 		}
 		s := c.Stats()
 		checkError(t, "the books", coretest.CheckBooks(s), nil)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -52,9 +54,9 @@ func TestStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				found := []core.Signal{}
-				c.opts.Sink = core.NewSink(core.SinkOptions{MaxAge: -1})
-				defer c.opts.Sink.Subscribe(core.SignalStuck, func(s core.Signal) { found = append(found, s) })()
+				found := []signals.Signal{}
+				c.opts.Sink = signals.NewSink(signals.SinkOptions{MaxAge: -1})
+				defer c.opts.Sink.Subscribe(core.SignalStuck, func(s signals.Signal) { found = append(found, s) })()
 				jobs := core.Must(core.NewCoordinator(c.body, c.opts))
 				start := time.Now()
 				id := core.Must(jobs.Enqueue(t.Context(), 3*time.Hour))

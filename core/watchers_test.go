@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/core/signals"
+
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
@@ -21,7 +23,7 @@ func TestManyCoordinatorsCostNoMoreEach(t *testing.T) {
 			defer d.Close()
 			ends := make([]func(), n)
 			for i := range ends {
-				a, b := d.OnClosed(func() {}), d.Handle("name", func(context.Context, core.Signal) error { return nil })
+				a, b := d.OnClosed(func() {}), d.Handle("name", func(context.Context, signals.Signal) error { return nil })
 				ends[i] = func() { a(); b() }
 			}
 			for _, end := range ends {
@@ -31,7 +33,7 @@ func TestManyCoordinatorsCostNoMoreEach(t *testing.T) {
 	})
 	t.Run("gates", func(t *testing.T) {
 		long.Linear(t, 10_000, func(n int) {
-			s := core.NewSink(core.SinkOptions{})
+			s := signals.NewSink(signals.SinkOptions{})
 			all := make([]*core.Coordinator[int], n)
 			for i := range all {
 				all[i] = core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },

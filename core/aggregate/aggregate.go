@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure an [Aggregator]. The zero value is the default.
@@ -21,7 +21,7 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	o.Capacity = cmp.Or(o.Capacity, core.MonitorCap)
+	o.Capacity = cmp.Or(o.Capacity, signals.MonitorCap)
 	return o, check.NotNegative("aggregate: Options.Capacity", o.Capacity)
 }
 
@@ -33,7 +33,7 @@ func (o Options) resolved() (Options, error) {
 // facts within the span, up to its capacity, with their payloads. It owns no goroutine.
 // Its sink keeps it alive until Stop.
 type Aggregator[P any] struct {
-	kind core.Kind[P]
+	kind signals.Kind[P]
 	span time.Duration
 	stop func()
 
@@ -45,7 +45,7 @@ type Aggregator[P any] struct {
 // on.
 //
 //ephemeral:pattern {kind}
-func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Options) (*Aggregator[P], error) {
+func New[P any](sink *signals.Sink, kind signals.Kind[P], span time.Duration, opts Options) (*Aggregator[P], error) {
 	opts, err := opts.resolved()
 	err = errors.Join(
 		check.Error(sink == nil, "aggregate: the sink is nil, but facts are signals of a sink"),
@@ -58,12 +58,12 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 	}
 	a := &Aggregator[P]{kind: kind, span: span, record: record{span: span, capacity: opts.Capacity}}
 	// Subscribe to retractions first, so that no retraction of a kept fact is missed.
-	cancelRetracted := sink.SubscribeRetracted(kind.Name(), func(r core.Retraction) {
+	cancelRetracted := sink.SubscribeRetracted(kind.Name(), func(r signals.Retraction) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.record.takeBack(r.Signal.Seq)
 	})
-	cancelRaised := kind.Subscribe(sink, func(s core.Signal, _ P) {
+	cancelRaised := kind.Subscribe(sink, func(s signals.Signal, _ P) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.record.add(s, time.Now())
@@ -89,7 +89,7 @@ func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 
 // GroupBy is [Aggregator.Summarize] for each group of facts. Group returns the group of
 // a fact. Groups without a number are left out.
-func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]Summary {
+func GroupBy[P any, K comparable](a *Aggregator[P], group func(signals.Signal, P) K, value func(P) float64) map[K]Summary {
 	check.Panic(group == nil || value == nil, "aggregate: GroupBy needs two functions")
 	facts, covered := a.facts()
 	values := make(map[K][]float64)
@@ -107,8 +107,8 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 }
 
 // All yields the facts that are within the span when the loop starts, oldest first.
-func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
-	return func(yield func(core.Signal, P) bool) {
+func (a *Aggregator[P]) All() iter.Seq2[signals.Signal, P] {
+	return func(yield func(signals.Signal, P) bool) {
 		facts, _ := a.facts()
 		facts(yield)
 	}
@@ -132,13 +132,13 @@ func (a *Aggregator[P]) Stop() {
 }
 
 // facts yields a copy of the facts within the span.
-func (a *Aggregator[P]) facts() (facts iter.Seq2[core.Signal, P], covered time.Duration) {
+func (a *Aggregator[P]) facts() (facts iter.Seq2[signals.Signal, P], covered time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
 	a.record.expire(now)
 	list := slices.Clone(a.record.facts)
-	return func(yield func(core.Signal, P) bool) {
+	return func(yield func(signals.Signal, P) bool) {
 		for _, s := range list {
 			if p, _ := a.kind.From(s); !yield(s, p) { // all signals are of the kind
 				return

@@ -11,16 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/aggregate"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-var number = core.NewKind[float64]("number")
+var number = signals.NewKind[float64]("number")
 
 func same(n float64) float64 { return n }
 
-func newAggregator(t *testing.T, sink *core.Sink, span time.Duration, opts aggregate.Options) *aggregate.Aggregator[float64] {
+func newAggregator(t *testing.T, sink *signals.Sink, span time.Duration, opts aggregate.Options) *aggregate.Aggregator[float64] {
 	t.Helper()
 	a, err := aggregate.New(sink, number, span, opts)
 	if err != nil {
@@ -45,7 +45,7 @@ func expect(t *testing.T, a *aggregate.Aggregator[float64], count int, sum float
 
 func TestSlidingSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		number.Raise(sink, "", 1000) // before the aggregator
 		a := newAggregator(t, sink, 10*time.Second, aggregate.Options{})
 		expect(t, a, 0, 0, 0, false)
@@ -53,8 +53,8 @@ func TestSlidingSpan(t *testing.T) {
 		time.Sleep(time.Second)
 		number.Raise(sink, "", 2)
 		sink.Raise("number") // without one
-		core.NewKind[string]("number").Raise(sink, "", "three")
-		core.NewKind[float64]("number.other").Raise(sink, "", 4)
+		signals.NewKind[string]("number").Raise(sink, "", "three")
+		signals.NewKind[float64]("number.other").Raise(sink, "", 4)
 		expect(t, a, 2, 3, time.Second, false)
 		time.Sleep(9*time.Second - 1)
 		expect(t, a, 2, 3, 10*time.Second-1, false)
@@ -69,7 +69,7 @@ func TestSlidingSpan(t *testing.T) {
 
 func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		a := newAggregator(t, sink, time.Minute, aggregate.Options{})
 		number.Raise(sink, "", 1)
 		sink.Retract("num*")
@@ -83,7 +83,7 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 // silently covers less.
 func TestTheWindowOfTheSinkDoesNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 5, MaxAge: time.Second})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 5, MaxAge: time.Second})
 		a := newAggregator(t, sink, 5*time.Minute, aggregate.Options{})
 		for range 600 {
 			number.Raise(sink, "", 1)
@@ -94,7 +94,7 @@ func TestTheWindowOfTheSinkDoesNotMatter(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 	if s := a.Summarize(same); s.Count != 0 || s.Mean != 0 || s.Min != 0 || s.Max != 0 || s.Quantile(0.5) != 0 {
 		t.Errorf("got %+v of nothing", s)
@@ -119,7 +119,7 @@ func TestSummary(t *testing.T) {
 // The quantile is the least number whose rank, divided by the count, is at least q. The
 // test uses every q of this form.
 func TestQuantilesAreExact(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 	for n := 1; n <= 100; n++ {
 		number.Raise(sink, "", float64(n))
@@ -133,13 +133,13 @@ func TestQuantilesAreExact(t *testing.T) {
 }
 
 func TestGroupBy(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 	for i := range 10 {
 		number.Raise(sink, fmt.Sprint("key-", i%2), float64(i))
 	}
 	number.Raise(sink, "nothing", math.NaN())
-	groups := aggregate.GroupBy(a, func(s core.Signal, _ float64) string { return s.Key }, same)
+	groups := aggregate.GroupBy(a, func(s signals.Signal, _ float64) string { return s.Key }, same)
 	if even, odd := groups["key-0"], groups["key-1"]; len(groups) != 2 || even.Sum != 20 || odd.Sum != 25 || odd.Count != 5 || odd.Quantile(0.5) != 5 {
 		t.Errorf("got %+v", groups)
 	}
@@ -147,7 +147,7 @@ func TestGroupBy(t *testing.T) {
 
 func TestAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		a := newAggregator(t, sink, time.Second, aggregate.Options{})
 		number.Raise(sink, "old", 0)
 		time.Sleep(time.Second)
@@ -171,7 +171,7 @@ func TestAll(t *testing.T) {
 // The functions may call anything, because no lock is held.
 func TestFunctionsMayCallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 		number.Raise(sink, "", 1)
 		number.Raise(sink, "", 2)
@@ -189,13 +189,13 @@ func TestFunctionsMayCallBack(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 		number.Raise(sink, "", 1)
 		time.Sleep(time.Hour)
 		number.Raise(sink, "", 1)
 		expect(t, a, 1, 1, time.Hour, true)
-		defer number.Subscribe(sink, func(core.Signal, float64) { a.Stop() })()
+		defer number.Subscribe(sink, func(signals.Signal, float64) { a.Stop() })()
 		number.Raise(sink, "", 1)
 		a.Stop()
 		number.Raise(sink, "", 1)
@@ -206,7 +206,7 @@ func TestStop(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	const raisers, each = 4, 500
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
 	var all sync.WaitGroup
 	for range raisers {
@@ -233,15 +233,15 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	for want, c := range map[string]struct {
-		sink *core.Sink
-		kind core.Kind[float64]
+		sink *signals.Sink
+		kind signals.Kind[float64]
 		span time.Duration
 		opts aggregate.Options
 	}{
 		"the sink is nil":           {nil, number, time.Second, aggregate.Options{}},
-		"the kind is the zero Kind": {sink, core.Kind[float64]{}, time.Second, aggregate.Options{}},
+		"the kind is the zero Kind": {sink, signals.Kind[float64]{}, time.Second, aggregate.Options{}},
 		"the span is 0s":            {sink, number, 0, aggregate.Options{}},
 		"Options.Capacity is -1":    {sink, number, time.Second, aggregate.Options{Capacity: -1}},
 	} {
@@ -251,11 +251,11 @@ func TestNew(t *testing.T) {
 }
 
 func TestMistakesPanic(t *testing.T) {
-	a := newAggregator(t, core.NewSink(core.SinkOptions{}), time.Second, aggregate.Options{})
+	a := newAggregator(t, signals.NewSink(signals.SinkOptions{}), time.Second, aggregate.Options{})
 	for what, call := range map[string]func(){
 		"Summarize":      func() { a.Summarize(nil) },
 		"GroupBy, group": func() { aggregate.GroupBy[float64, string](a, nil, same) },
-		"GroupBy, value": func() { aggregate.GroupBy(a, func(core.Signal, float64) int { return 0 }, nil) },
+		"GroupBy, value": func() { aggregate.GroupBy(a, func(signals.Signal, float64) int { return 0 }, nil) },
 		"Quantile, 1.1":  func() { aggregate.Summary{}.Quantile(1.1) },
 		"Quantile, -1":   func() { aggregate.Summary{}.Quantile(-1) },
 		"Quantile, NaN":  func() { aggregate.Summary{}.Quantile(math.NaN()) },

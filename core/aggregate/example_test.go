@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/aggregate"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type Response struct {
@@ -15,10 +15,10 @@ type Response struct {
 	Size int
 }
 
-var Served = core.NewKind[Response]("response.served")
+var Served = signals.NewKind[Response]("response.served")
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 2}) // a capacity of 1 is enough
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 2}) // a capacity of 1 is enough
 	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
 	if err != nil {
 		panic(err)
@@ -41,7 +41,7 @@ func Example() {
 }
 
 func ExampleGroupBy() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
 	if err != nil {
 		panic(err)
@@ -52,7 +52,7 @@ func ExampleGroupBy() {
 	Served.Raise(sink, "customer-8", Response{Size: 10})
 	Served.Raise(sink, "customer-7", Response{Size: 3000})
 
-	customer := func(s core.Signal, _ Response) string { return s.Key }
+	customer := func(s signals.Signal, _ Response) string { return s.Key }
 	size := func(r Response) float64 { return float64(r.Size) }
 	bytes := aggregate.GroupBy(served, customer, size)
 	for _, name := range slices.Sorted(maps.Keys(bytes)) {

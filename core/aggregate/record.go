@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // record keeps the newest facts, bounded by age and number. Facts and retractions come
@@ -15,9 +15,9 @@ type record struct {
 	span     time.Duration
 	capacity int
 
-	since time.Time     // no fact raised after this time is missing; zero before begin and after end
-	facts []core.Signal // ordered by Seq, and so by Time
-	gone  []uint64      // Seqs of the newest facts that were taken back, ascending
+	since time.Time        // no fact raised after this time is missing; zero before begin and after end
+	facts []signals.Signal // ordered by Seq, and so by Time
+	gone  []uint64         // Seqs of the newest facts that were taken back, ascending
 	ended bool
 }
 
@@ -26,7 +26,7 @@ const remembered = 1024
 
 func (r *record) begin(now time.Time) { r.since = now }
 
-func (r *record) add(s core.Signal, now time.Time) {
+func (r *record) add(s signals.Signal, now time.Time) {
 	if _, gone := slices.BinarySearch(r.gone, s.Seq); gone || r.ended {
 		return
 	}
@@ -75,4 +75,4 @@ func (r *record) covered(now time.Time) time.Duration {
 
 func (r *record) end() { r.since, r.facts, r.gone, r.ended = time.Time{}, nil, nil, true }
 
-func bySeq(s core.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
+func bySeq(s signals.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // model is a record that keeps, and searches, everything that it has got.
@@ -74,7 +74,7 @@ func TestRecordAgainstModel(t *testing.T) {
 					r.takeBack(e.seq)
 				} else {
 					m.add(e.seq, e.at, now)
-					r.add(core.Signal{Seq: e.seq, Time: epoch.Add(time.Duration(e.at) * time.Second)}, clock)
+					r.add(signals.Signal{Seq: e.seq, Time: epoch.Add(time.Duration(e.at) * time.Second)}, clock)
 				}
 			}
 			late = late[given:]
@@ -103,17 +103,17 @@ func TestRecordLetsGo(t *testing.T) {
 	r := record{span: 10 * time.Second, capacity: 1000}
 	r.begin(now)
 	for seq := range uint64(5) {
-		r.add(core.Signal{Seq: seq, Time: now}, now)
+		r.add(signals.Signal{Seq: seq, Time: now}, now)
 	}
 	old := r.facts
 	now = now.Add(10 * time.Second)
-	r.add(core.Signal{Seq: 5, Time: now}, now)
+	r.add(signals.Signal{Seq: 5, Time: now}, now)
 	coretest.Check(t, len(r.facts) == 1, "got %v, want one fact: the others are too old", r.facts)
 	for _, s := range old {
 		coretest.Check(t, s.Seq == 0, "still refers to %v", s)
 	}
 	r.end()
-	r.add(core.Signal{Seq: 6, Time: now}, now)
+	r.add(signals.Signal{Seq: 6, Time: now}, now)
 	coretest.Check(t, len(r.facts) == 0 && r.covered(now) == 0, "got %v, covering %v, after the end", r.facts, r.covered(now))
 }
 
@@ -122,9 +122,9 @@ func TestRecordIsBounded(t *testing.T) {
 	r := record{span: time.Hour, capacity: 10}
 	r.begin(now)
 	for seq := range uint64(10 * remembered) {
-		r.add(core.Signal{Seq: seq, Time: now}, now)
+		r.add(signals.Signal{Seq: seq, Time: now}, now)
 		r.takeBack(seq)
-		r.add(core.Signal{Seq: 1 << 32, Time: now}, now)
+		r.add(signals.Signal{Seq: 1 << 32, Time: now}, now)
 	}
 	if len(r.facts) != 10 || len(r.gone) != remembered || cap(r.facts) > 100 || cap(r.gone) > 10*remembered {
 		t.Errorf("got %d facts in %d places, %d gone in %d", len(r.facts), cap(r.facts), len(r.gone), cap(r.gone))

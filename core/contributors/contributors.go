@@ -8,7 +8,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -35,14 +35,14 @@ type Options struct {
 	// Name tells trackers apart; "" means "contributors".
 	Name string
 	// Sink is where outcomes are raised; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 }
 
 // resolved returns the options with defaults.
 func (o Options) resolved() Options {
 	o.Name = cmp.Or(o.Name, "contributors")
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	return o
 }
@@ -89,7 +89,7 @@ func New[R any](names []string, opts Options) (*Tracker[R], error) {
 func (t *Tracker[R]) Name() string { return t.opts.Name }
 
 // Sink is where outcomes are raised.
-func (t *Tracker[R]) Sink() *core.Sink { return t.opts.Sink }
+func (t *Tracker[R]) Sink() *signals.Sink { return t.opts.Sink }
 
 // Complete says that a contributor has completed, and raises [SignalCompleted]. It
 // changes nothing and returns [ErrUnknown] if there is no such contributor, or

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/contributors"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -128,9 +128,9 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 
 // Fault avoided: Complete after Fail, or the reverse, counts in both.
 func TestEachHasOneOutcome(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b", "a")
-	signals := coretest.Watch(t, sink, "*")
+	sigs := coretest.Watch(t, sink, "*")
 	check := func(got, want error) {
 		t.Helper()
 		coretest.Check(t, errors.Is(got, want), "got %v, want %v", got, want)
@@ -146,7 +146,7 @@ func TestEachHasOneOutcome(t *testing.T) {
 	if got, want := text(tracker.Snapshot()), "a=1 b:on purpose; "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	raised := signals.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
+	raised := sigs.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
 	coretest.Check(t, len(raised) != 2 || raised[0].Key == "a" && raised[1].Key == "b", "got %v", raised)
 }
 
@@ -191,7 +191,7 @@ func TestConcurrentOutcomes(t *testing.T) {
 		names = append(names, fmt.Sprint(i))
 	}
 	for seed := range uint64(20) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		tracker := newTracker(t, contributors.Options{Sink: sink}, names...)
 		var all sync.WaitGroup
 		var accepted atomic.Int64
@@ -227,9 +227,9 @@ func TestConcurrentOutcomes(t *testing.T) {
 
 // A handler of an outcome may report and wait.
 func TestHandlersMayCallBack(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b")
-	sink.Subscribe(contributors.SignalCompleted, func(s core.Signal) {
+	sink.Subscribe(contributors.SignalCompleted, func(s signals.Signal) {
 		if s.Key == "a" {
 			tracker.Fail("b", errOnPurpose)
 			if _, err := tracker.Wait(t.Context(), 1); err != nil {

@@ -3,13 +3,13 @@ package coretest
 import (
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // NothingLeft runs use, which makes something that listens to the sink and then ends it.
 // It checks that the sink has as many handlers, monitors and held facts after use as
 // before.
-func NothingLeft(t testing.TB, sink *core.Sink, use func()) {
+func NothingLeft(t testing.TB, sink *signals.Sink, use func()) {
 	t.Helper()
 	type leftovers struct{ handlers, monitors, held int }
 	count := func() leftovers {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Body is a piece of work. It is the item type for a generic subject.
@@ -35,7 +36,7 @@ type Subject struct {
 	Pause, Resume func()
 
 	// Sink is a sink whose handlers may close the subject.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Stats are the counters, for the accounting law.
 	Stats func() core.Stats
@@ -753,7 +754,7 @@ func (x *exam) receive(what string, sent <-chan error) *call {
 // handler that hangs.
 func (x *exam) closingSignal() (raise func(context.Context) error) {
 	const signal = "coretest.close"
-	x.Sink.Subscribe(signal, func(core.Signal) {
+	x.Sink.Subscribe(signal, func(signals.Signal) {
 		err := x.Close()
 		x.violatedIf(err != nil, "Close from a handler: got error %v, want nil", err)
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // recorder is a testing.TB that remembers failures instead of failing.
@@ -346,7 +347,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{
 	}},
 	{"close from a handler fails", "close from a handler", "Close from a handler: got error called twice", func(s *Subject, b *broken) {
 		b.close = once(b.Lifecycle.Close, errTwice)
-		s.Sink.Subscribe("coretest.close", func(core.Signal) { b.close() })
+		s.Sink.Subscribe("coretest.close", func(signals.Signal) { b.close() })
 	}},
 	{"close from a handler waits for bodies", "close from a handler, beside a body", "Raise: it did not return", func(s *Subject, b *broken) {
 		b.close = func() error {
@@ -499,7 +500,7 @@ func TestCheckBooks(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	var w *Watcher
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	check := func(want string, fn func()) {
 		t.Helper()
 		r := &recorder{TB: t}
@@ -541,7 +542,7 @@ func TestWatch(t *testing.T) {
 
 // The recording ends with the test.
 func TestWatchEndsWithTest(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var w *Watcher
 	record(t, func(t testing.TB) { w = Watch(t, sink, "*") })
 	sink.Raise("too late")

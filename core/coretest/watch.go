@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Watcher records signals of a sink, so that a test can say which signals it expects.
@@ -16,14 +16,14 @@ type Watcher struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	pending []core.Signal // recorded and not checked yet
+	pending []signals.Signal // recorded and not checked yet
 }
 
 // Watch records the signals matching pattern that are raised from now on, until the
 // test ends.
-func Watch(t testing.TB, sink *core.Sink, pattern string) *Watcher {
+func Watch(t testing.TB, sink *signals.Sink, pattern string) *Watcher {
 	w := &Watcher{t: t}
-	t.Cleanup(sink.Subscribe(pattern, func(s core.Signal) {
+	t.Cleanup(sink.Subscribe(pattern, func(s signals.Signal) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.pending = append(w.pending, s)
@@ -34,14 +34,14 @@ func Watch(t testing.TB, sink *core.Sink, pattern string) *Watcher {
 // Expect checks that signals of these names were raised, in this order, and returns them.
 // Other signals may come before and between them. Names may be patterns. It removes the
 // signals up to the last of these; if one is missing, it removes all.
-func (w *Watcher) Expect(names ...string) []core.Signal {
+func (w *Watcher) Expect(names ...string) []signals.Signal {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rest := w.pending
-	var found []core.Signal
+	var found []signals.Signal
 	for _, name := range names {
-		i := slices.IndexFunc(rest, func(s core.Signal) bool { return s.Matches(name) })
+		i := slices.IndexFunc(rest, func(s signals.Signal) bool { return s.Matches(name) })
 		if i < 0 {
 			w.t.Errorf("signal %q was not raised in this order\n got: %s\nwant: %s, among others", name, list(w.pending), joined(names))
 			w.pending = nil
@@ -55,13 +55,13 @@ func (w *Watcher) Expect(names ...string) []core.Signal {
 
 // ExpectExactly checks that signals of these names were raised, in this order, and no
 // others, and returns them. Names may be patterns. It removes all signals.
-func (w *Watcher) ExpectExactly(names ...string) []core.Signal {
+func (w *Watcher) ExpectExactly(names ...string) []signals.Signal {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := w.pending
 	w.pending = nil
-	if !slices.EqualFunc(found, names, func(s core.Signal, name string) bool { return s.Matches(name) }) {
+	if !slices.EqualFunc(found, names, func(s signals.Signal, name string) bool { return s.Matches(name) }) {
 		w.t.Errorf("other signals than expected\n got: %s\nwant: %s, exactly", list(found), joined(names))
 	}
 	return found
@@ -73,9 +73,9 @@ func (w *Watcher) None() {
 	w.ExpectExactly()
 }
 
-func list(signals []core.Signal) string {
-	names := make([]string, len(signals))
-	for i, s := range signals {
+func list(sigs []signals.Signal) string {
+	names := make([]string, len(sigs))
+	for i, s := range sigs {
 		names[i] = s.Name
 	}
 	return joined(names)

@@ -13,14 +13,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An Outcome has the results of a [Collector], and says how it ended.
 type Outcome[Out any] struct {
-	Exited   bool        // a signal ended it
-	Signal   core.Signal // the signal; zero if there was none
-	Results  []Out       // results of the operations that succeeded, in the order of their items
-	Combined Out         // the result of combine; zero without combine, and with an error
+	Exited   bool           // a signal ended it
+	Signal   signals.Signal // the signal; zero if there was none
+	Results  []Out          // results of the operations that succeeded, in the order of their items
+	Combined Out            // the result of combine; zero without combine, and with an error
 }
 
 // A Collector does work for items, a bounded number at once, and keeps all results,
@@ -36,7 +37,7 @@ type Collector[In, Out any] struct {
 	core.Control
 	work        core.ResultWork[In, Out]
 	coordinator *core.Coordinator[In]
-	combine     func(exit core.Signal, results []Out) (Out, error)
+	combine     func(exit signals.Signal, results []Out) (Out, error)
 	exit        *Exit
 
 	combining atomic.Bool
@@ -69,7 +70,7 @@ var (
 //
 //ephemeral:pattern {exitOn}
 func New[In, Out any](
-	work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options,
+	work core.ResultWork[In, Out], exitOn string, combine func(exit signals.Signal, results []Out) (Out, error), opts core.Options,
 ) (*Collector[In, Out], error) {
 	switch {
 	case work == nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -35,7 +36,7 @@ func raises(ctx context.Context) (int, error) {
 	return 3, nil
 }
 
-type combine = func(core.Signal, []int) (int, error)
+type combine = func(signals.Signal, []int) (int, error)
 
 // collector makes a collector and gives it items.
 func collector(t testing.TB, combine combine, opts core.Options, jobs ...job) *earlyexit.Collector[job, int] {
@@ -76,7 +77,7 @@ func TestResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *earlyexit.Collector[job, int]
 		calls := 0
-		c = collector(t, func(exit core.Signal, results []int) (int, error) {
+		c = collector(t, func(exit signals.Signal, results []int) (int, error) {
 			check(t, "signal", exit.Name, "")
 			calls++
 			c.Sink().Raise("verdict.while-combining") // this signal has no effect, and no lock is held
@@ -140,7 +141,7 @@ func TestExitAtAnyTime(t *testing.T) {
 // Work does not begin if the signal comes between the start of its operation and its body.
 func TestSignalBeforeTheBodyBegins(t *testing.T) {
 	c := collector(t, nil, core.Options{})
-	c.Sink().Subscribe(core.SignalStarted, func(core.Signal) { c.Sink().Raise("verdict.guilty") })
+	c.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { c.Sink().Raise("verdict.guilty") })
 	_, err := c.TryEnqueue(t.Context(), func(context.Context) (int, error) { t.Error("began"); return 1, nil })
 	check(t, "TryEnqueue", err, nil)
 	outcome, err := c.Results(t.Context())
@@ -154,7 +155,7 @@ func TestCloseFromTheWorkWhileAHandlerOfTheExitWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *earlyexit.Collector[job, int]
 		c = collector(t, nil, core.Options{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 1, c.Close() })
-		defer c.Sink().Subscribe(earlyexit.SignalExited, func(core.Signal) { check(t, "Flush", c.Flush(t.Context()), nil) })()
+		defer c.Sink().Subscribe(earlyexit.SignalExited, func(signals.Signal) { check(t, "Flush", c.Flush(t.Context()), nil) })()
 		synctest.Wait()
 		c.Sink().Raise("verdict.guilty")
 	})
@@ -168,7 +169,7 @@ func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 		"goexit": func() (int, error) { runtime.Goexit(); return 0, nil }, // ends the goroutine that combines
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := collector(t, func(core.Signal, []int) (int, error) { time.Sleep(2 * time.Second); return fails() }, core.Options{}, raises)
+			c := collector(t, func(signals.Signal, []int) (int, error) { time.Sleep(2 * time.Second); return fails() }, core.Options{}, raises)
 			go func() { _, _ = c.Results(context.Background()) }()
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -219,7 +220,7 @@ func TestLifecycle(t *testing.T) {
 
 // ending makes a coordinator that a verdict ends.
 func ending(work core.Work[int], opts core.Options) (*core.Coordinator[int], *earlyexit.Exit) {
-	opts.Sink = core.NewSink(core.SinkOptions{})
+	opts.Sink = signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(work, opts))
 	return c, earlyexit.On(c, "verdict, operation.*")
 }
@@ -234,7 +235,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 			}
 			return context.Cause(ctx)
 		}, core.Options{MaxConcurrency: 3})
-		signals := coretest.Watch(t, c.Sink(), earlyexit.SignalExited)
+		sigs := coretest.Watch(t, c.Sink(), earlyexit.SignalExited)
 		check(t, "Do", c.Do(t.Context(), 0), nil) // its lifecycle signals match, and do not count
 		for range 10 {
 			_, err := c.TryEnqueue(t.Context(), 1)
@@ -248,7 +249,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 		check(t, "intake", err, core.ErrClosed)
 		s, exited := exit.Signal()
 		check(t, "exit", fmt.Sprint(s.Name, s.Key, exited), "verdictthe firsttrue")
-		raised := signals.ExpectExactly(earlyexit.SignalExited)[0]
+		raised := sigs.ExpectExactly(earlyexit.SignalExited)[0]
 		check(t, "key and path", raised.Key+" "+strings.Join(raised.Path(), ">"), "the first verdict>"+earlyexit.SignalExited)
 		check(t, "Flush", c.Flush(t.Context()), nil)
 		check(t, "began", began.Load(), int64(4))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Several checks look at a comment. The first that is sure ends the others.
@@ -22,7 +23,7 @@ func Example() {
 		}
 		return 10, nil
 	}
-	highest := func(exit core.Signal, scores []int) (int, error) { return slices.Max(scores), nil }
+	highest := func(exit signals.Signal, scores []int) (int, error) { return slices.Max(scores), nil }
 
 	checks, err := earlyexit.New(check, "verdict.*", highest, core.Options{MaxConcurrency: 1})
 	if err != nil {
@@ -46,7 +47,7 @@ func Example() {
 
 // A signal from outside ends coordinators on its sink. The cause names the signal.
 func ExampleOn() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	started := make(chan struct{})
 	downloads := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
 		close(started)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // SignalExited is raised on the sink of a coordinator that an [Exit] has ended, after its
@@ -14,7 +15,7 @@ const SignalExited = "coordinator.exited"
 
 // An ExitedError names the signal that ended a coordinator. It is the cause with which the
 // operations are cancelled. It is a [core.ErrClosed].
-type ExitedError struct{ Signal core.Signal }
+type ExitedError struct{ Signal signals.Signal }
 
 func (e *ExitedError) Error() string {
 	return fmt.Sprintf("earlyexit: ended by signal %q", e.Signal.Name)
@@ -26,7 +27,7 @@ func (e *ExitedError) Unwrap() error { return core.ErrClosed }
 // A Target is what an [Exit] can end: a coordinator, or another type that embeds a
 // [core.Control].
 type Target interface {
-	Sink() *core.Sink
+	Sink() *signals.Sink
 	Complete()
 	Abort(cause error)
 	OnClosed(fn func()) (cancel func())
@@ -55,7 +56,7 @@ func On(target Target, pattern string) *Exit {
 }
 
 // take is the handler of the signals.
-func (x *Exit) take(s core.Signal) {
+func (x *Exit) take(s signals.Signal) {
 	exited := &ExitedError{s}
 	if s.Name == core.SignalStarted || s.Name == core.SignalStopped || !x.taken.CompareAndSwap(nil, exited) {
 		return
@@ -66,9 +67,9 @@ func (x *Exit) take(s core.Signal) {
 }
 
 // Signal returns the signal that ended the coordinator, and whether there was one.
-func (x *Exit) Signal() (core.Signal, bool) {
+func (x *Exit) Signal() (signals.Signal, bool) {
 	if exited := x.taken.Load(); exited != nil {
 		return exited.Signal, true
 	}
-	return core.Signal{}, false
+	return signals.Signal{}, false
 }

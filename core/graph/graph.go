@@ -11,6 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
 	"github.com/ephemeralgo/ephemeral/core/internal/runner"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a run. They are raised on [core.Options.Sink], with the name of the node as
@@ -33,9 +34,9 @@ const (
 
 var (
 	// Failures are the signals [SignalFailed], with the error.
-	Failures = core.NewKind[error](SignalFailed)
+	Failures = signals.NewKind[error](SignalFailed)
 	// Skips are the signals [SignalSkipped], with the name of the failed node.
-	Skips = core.NewKind[string](SignalSkipped)
+	Skips = signals.NewKind[string](SignalSkipped)
 )
 
 // A Graph is a set of named nodes, each with an item and the names of its dependencies.

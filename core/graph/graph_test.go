@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/graph"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -84,8 +85,8 @@ func TestAdd(t *testing.T) {
 // Fault avoided: dependents of a failed node are never started, without a report.
 func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "node.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "a", quick)
 		add(t, g, "b", fail, "a")
@@ -103,7 +104,7 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 			}
 			checkEqual(t, "has an error", n.Err != nil, n.Name == "b")
 		}
-		raised := signals.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
+		raised := sigs.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
 			graph.SignalSkipped, graph.SignalSkipped, graph.SignalStarted, graph.SignalCompleted)
 		var keys string
 		for _, s := range raised {
@@ -118,8 +119,8 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 // Fault avoided: cancellation while nodes wait for a slot looks like success.
 func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "node.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "done", quick)
 		add(t, g, "running", takes(time.Hour))
@@ -145,7 +146,7 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 			checkEqual(t, name+" has started", !n.Started.IsZero(), name == "running")
 		}
 		count := map[string]int{}
-		for _, s := range signals.Expect(graph.SignalStarted, "*", "*", "*", "*", "*", "*", "*", "*") {
+		for _, s := range sigs.Expect(graph.SignalStarted, "*", "*", "*", "*", "*", "*", "*", "*") {
 			count[s.Name]++
 		}
 		checkEqual(t, "started", count[graph.SignalStarted], 4)
@@ -153,14 +154,14 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 		checkEqual(t, "cancelled", count[graph.SignalCancelled], 1)
 		checkEqual(t, "failed", count[graph.SignalFailed], 1)
 		checkEqual(t, "skipped", count[graph.SignalSkipped], 1)
-		signals.None()
+		sigs.None()
 
 		for range 100 { // from the beginning
 			r, err = g.Run(ctx, do, core.Options{Sink: sink})
 			checkError(t, err, patience)
 			checkStatuses(t, r, "done cancelled, running cancelled, stubborn cancelled, unruly cancelled, waits for a slot cancelled, waits for another cancelled, skipped cancelled")
 		}
-		signals.None()
+		sigs.None()
 	})
 }
 
@@ -342,7 +343,7 @@ func TestGates(t *testing.T) {
 		`because of signal "maintenance"`: {CancelOn: "maintenance"},
 		"is closed":                       {DrainOn: "maintenance"},
 	} {
-		opts.Sink = core.NewSink(core.SinkOptions{})
+		opts.Sink = signals.NewSink(signals.SinkOptions{})
 		g := graph.New[job]()
 		add(t, g, "a", func(context.Context) error { opts.Sink.Raise("maintenance"); return nil })
 		add(t, g, "b", quick, "a")
@@ -356,8 +357,8 @@ func TestGates(t *testing.T) {
 // Work finds the name of its node in the operation, and its signals have that name as key.
 func TestOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "loaded")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "loaded")
 		g := graph.New[job]()
 		add(t, g, "users", func(ctx context.Context) error { core.OperationFrom(ctx).Raise("loaded"); return nil })
 		type key struct{}
@@ -367,7 +368,7 @@ func TestOperations(t *testing.T) {
 			return j(ctx)
 		}, core.Options{Sink: sink})
 		checkError(t, err, nil)
-		s := signals.ExpectExactly("loaded")[0]
+		s := sigs.ExpectExactly("loaded")[0]
 		checkEqual(t, "key", s.Key, "users")
 		checkEqual(t, "source", s.Source, "graph")
 		checkEqual(t, "still there", sink.Has("loaded"), true)
@@ -377,9 +378,9 @@ func TestOperations(t *testing.T) {
 // A handler of a node's last signal has run before dependents start.
 func TestSignalsPrecedeDependents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		var handled atomic.Bool
-		defer sink.Subscribe(graph.SignalCompleted, func(s core.Signal) {
+		defer sink.Subscribe(graph.SignalCompleted, func(s signals.Signal) {
 			if s.Key == "a" {
 				time.Sleep(time.Minute)
 				handled.Store(true)
@@ -399,8 +400,8 @@ func TestSignalsPrecedeDependents(t *testing.T) {
 func TestHandlerEndsItsGoroutine(t *testing.T) {
 	for _, signal := range []string{graph.SignalStarted, graph.SignalCompleted, graph.SignalFailed, graph.SignalSkipped} {
 		synctest.Test(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
-			defer sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
+			sink := signals.NewSink(signals.SinkOptions{})
+			defer sink.Subscribe(signal, func(signals.Signal) { runtime.Goexit() })()
 			g := graph.New[job]()
 			add(t, g, "a", quick)
 			add(t, g, "b", fail, "a")
@@ -441,7 +442,7 @@ func TestRandomGraphs(t *testing.T) {
 				}
 			}
 			g := graph.New[int]()
-			sink := core.NewSink(core.SinkOptions{})
+			sink := signals.NewSink(signals.SinkOptions{})
 			for _, i := range random.Perm(n) {
 				var names []string
 				for _, d := range deps[i] {

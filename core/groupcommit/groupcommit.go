@@ -23,6 +23,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ErrUndecided means that it is not known whether the item is committed: the context of the
@@ -35,7 +36,7 @@ type Options struct {
 	// Name is the name of the coordinator that runs the commits; "" means "groupcommit".
 	Name string
 	// Sink gets the signals of that coordinator; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 	// MaxBatch is the largest number of items in one commit; 0 means 256, negative no
 	// limit.
 	MaxBatch int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // call is the body of an item: it may call another coordinator.
@@ -106,7 +107,7 @@ func TestWaitsShowsACycle(t *testing.T) {
 // the signal that defers the operation for which it waits.
 func TestWaitsForResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		first := newCalls(t, core.Options{Name: "first", MaxConcurrency: 1})
 		full := newCalls(t, core.Options{Name: "full", MaxConcurrency: 1, MaxQueued: -1})
 		begin := make(chan bool)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func process(ctx context.Context, order string) error {
@@ -97,7 +98,7 @@ func ExampleFailure() {
 	journal := core.Must(lastwords.New(source, func(context.Context, lastwords.Note) error {
 		return errors.New("disk is full")
 	}, core.Options{}))
-	journal.Failed().Subscribe(journal.Sink(), func(_ core.Signal, f lastwords.Failure[lastwords.Note]) {
+	journal.Failed().Subscribe(journal.Sink(), func(_ signals.Signal, f lastwords.Failure[lastwords.Note]) {
 		fmt.Println(f.Value.Key, f.Err)
 	})
 

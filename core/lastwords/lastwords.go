@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Source is the part of a coordinator that a [Relay] needs. Cancel may be called many
@@ -133,7 +134,9 @@ func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core
 // Add: the queue is still full, so a value would be dropped again, and so on.
 //
 //ephemeral:is {SignalFailed}
-func (r *Relay[T]) Failed() core.Kind[Failure[T]] { return core.NewKind[Failure[T]](SignalFailed) }
+func (r *Relay[T]) Failed() signals.Kind[Failure[T]] {
+	return signals.NewKind[Failure[T]](SignalFailed)
+}
 
 func (r *Relay[T]) failed(s core.Snapshot) {
 	key := ""

@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -65,7 +66,7 @@ func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 		var ids atomic.Uint64
 		var bodies sync.Map
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		j := core.Must(lastwords.New(newOrders(0), func(ctx context.Context, n lastwords.Note) error {
 			body, _ := bodies.LoadAndDelete(n.Operation)
 			return body.(coretest.Body)(ctx)
@@ -141,7 +142,7 @@ func TestNeverHoldsUpTheWorkers(t *testing.T) {
 // Every note that is not stored is counted and raised.
 func TestFailuresAreVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink, ended := newOrders(1), core.NewSink(core.SinkOptions{}), 0
+		c, sink, ended := newOrders(1), signals.NewSink(signals.SinkOptions{}), 0
 		j := core.Must(lastwords.New(c, func(ctx context.Context, n lastwords.Note) error {
 			switch n.Key {
 			case "fails":
@@ -155,7 +156,7 @@ func TestFailuresAreVisible(t *testing.T) {
 			return nil
 		}, core.Options{Sink: sink, MaxQueued: 1, OnDone: func(core.Snapshot) { ended++ }}))
 		failures := map[string]error{}
-		defer j.Failed().Subscribe(sink, func(s core.Signal, f lastwords.Failure[lastwords.Note]) {
+		defer j.Failed().Subscribe(sink, func(s signals.Signal, f lastwords.Failure[lastwords.Note]) {
 			if s.Key != f.Value.Key || s.Name != lastwords.SignalFailed {
 				t.Errorf("got signal %q with key %q, want %q with that of the note, %q", s.Name, s.Key, lastwords.SignalFailed, f.Value.Key)
 			}
@@ -237,7 +238,7 @@ func TestHostile(t *testing.T) {
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
 	r := core.Must(lastwords.NewRelay(c, func(core.Snapshot) (any, bool) { return hostile{}, true },
 		func(context.Context, any) error { return hostile{} }, core.Options{OnDone: func(core.Snapshot) { told++ }}))
-	r.Failed().Subscribe(r.Sink(), func(core.Signal, lastwords.Failure[any]) { signalled++ })
+	r.Failed().Subscribe(r.Sink(), func(signals.Signal, lastwords.Failure[any]) { signalled++ })
 	r.Add(hostile{})
 	r.Add(nil)
 	r.Drain(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -93,7 +94,7 @@ func ExampleLRU_Peek() {
 
 // A cache raises its signals on a sink of the program.
 func ExampleOptions_sink() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	prices := core.Must(lru.New(lru.Options[int, float64]{Sink: sink, HotAfter: 3}))
 
 	prices.Get(7)
@@ -101,7 +102,7 @@ func ExampleOptions_sink() {
 	prices.Get(7)
 	prices.Get(7)
 	prices.Remove(7)
-	for s := range sink.Sense(core.Query{Pattern: "cache.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "cache.*"}) {
 		fmt.Println(s.Name, s.Key)
 	}
 	// Output:

@@ -14,6 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -203,7 +204,7 @@ func TestLoadThatAsksForItsOwnKey(t *testing.T) {
 func TestOnRemovedBeforeGetOrLoadReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		removed := ""
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		w := coretest.Watch(t, sink, "cache.*")
 		c := newCache(t, lru.Options[string, int]{Capacity: 1, Sink: sink, OnRemoved: func(key string, value int, reason lru.Reason) {
 			removed += fmt.Sprintf("%s=%d %v", key, value, reason)

@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestHotDefaults(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCapacityIsNeverExceeded(t *testing.T) {
 }
 
 func TestOnRemovedMayUseTheCache(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var c *lru.LRU[int, int]
 	use := func() {
 		c.Get(1)
@@ -143,7 +143,7 @@ func TestOnRemovedMayUseTheCache(t *testing.T) {
 		}
 	}
 	c = newCache(t, lru.Options[int, int]{Capacity: 10, Sink: sink, OnRemoved: func(int, int, lru.Reason) { use() }})
-	sink.Subscribe("cache.evicted", func(core.Signal) { use() })
+	sink.Subscribe("cache.evicted", func(signals.Signal) { use() })
 	for i := range 100 {
 		c.Set(i, i)
 	}
@@ -203,7 +203,7 @@ func TestAllWhileTheCacheChanges(t *testing.T) {
 // All that happens to entries can be observed on a sink.
 func TestSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		w := coretest.Watch(t, sink, "cache.*")
 		c := newCache(t, lru.Options[string, int]{Capacity: 2, HotAfter: 3, TTL: time.Minute, Sink: sink})
 		wantEqual(t, "sink", c.Sink(), sink)
@@ -240,7 +240,7 @@ func TestSignals(t *testing.T) {
 }
 
 func TestSampling(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := newCache(t, lru.Options[int, int]{Sink: sink, SampleEvery: 10})
 	for i := range 500 {
 		c.Get(i % 5)
@@ -253,7 +253,7 @@ func TestSampling(t *testing.T) {
 }
 
 func TestKeysInSignals(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := coretest.Watch(t, sink, "cache.miss")
 	type id string
 	c := newCache(t, lru.Options[any, int]{Sink: sink})
@@ -432,7 +432,7 @@ func TestAllocations(t *testing.T) {
 	structs := newCache(t, lru.Options[pair, [4]int]{TTL: -1})
 	structs.Set(pair{"a", 1}, [4]int{})
 	want("Get, a hit with a struct", 0, func() { structs.Get(pair{"a", 1}) })
-	signalled := newCache(t, lru.Options[string, int]{Sink: core.NewSink(core.SinkOptions{})})
+	signalled := newCache(t, lru.Options[string, int]{Sink: signals.NewSink(signals.SinkOptions{})})
 	signalled.Set("key", 1)
 	want("Get, a hit that is signalled", 0, func() { signalled.Get("key") })
 }

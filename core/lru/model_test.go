@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // model is a cache in its simplest form. It does not decide evictions: the cache tells it.
@@ -124,9 +124,9 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 	r := rand.New(rand.NewPCG(1, uint64(keys)))
 	exact := keys <= opts.Capacity
 
-	opts.Sink = core.NewSink(core.SinkOptions{Capacity: 1})
+	opts.Sink = signals.NewSink(signals.SinkOptions{Capacity: 1})
 	var signal string
-	opts.Sink.Subscribe("cache.hit, cache.hot, cache.miss", func(s core.Signal) { signal = s.Name })
+	opts.Sink.Subscribe("cache.hit, cache.hot, cache.miss", func(s signals.Signal) { signal = s.Name })
 	evicted := false
 	opts.OnRemoved = func(key, value int, reason lru.Reason) {
 		e := m.entries[key]

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure an [LRU]. The zero value is the default. For durations and HotAfter, a
@@ -35,7 +35,7 @@ type Options[K comparable, V any] struct {
 	//ephemeral:none
 	Name string
 	// Sink is where the cache raises its signals; nil means that it raises none.
-	Sink *core.Sink
+	Sink *signals.Sink
 	// SampleEvery n raises every n-th of the signals [SignalHit], [SignalHot] and
 	// [SignalMiss], counted together; 0 means 1: all of them. All other signals are raised.
 	SampleEvery int

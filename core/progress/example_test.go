@@ -8,11 +8,12 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
-	progress.Reports.Subscribe(sink, func(s core.Signal, r progress.Report) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	progress.Reports.Subscribe(sink, func(s signals.Signal, r progress.Report) {
 		fmt.Println(s.Key, r)
 	})
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Reporter]. The zero value reports every step.
@@ -35,7 +35,7 @@ func (o Options) resolved() (Options, error) {
 // another goroutine raises a report does not wait; the newest report is raised after it.
 // So a slow handler slows down one goroutine at a time, and makes reports rarer.
 type Reporter struct {
-	on   core.Raiser
+	on   signals.Raiser
 	name string
 
 	mu      sync.Mutex
@@ -49,10 +49,10 @@ type Reporter struct {
 // signals. A total of 0 means that it is not known.
 //
 //ephemeral:none
-func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, error) {
+func New(on signals.Raiser, name string, total int64, opts Options) (*Reporter, error) {
 	opts, err := opts.resolved()
 	err = errors.Join(
-		check.Error(on == nil || on == core.Raiser((*core.Sink)(nil)),
+		check.Error(on == nil || on == signals.Raiser((*signals.Sink)(nil)),
 			"progress: the raiser is nil, but reports are signals of a sink or an operation"),
 		check.Error(name == "", `progress: the name is "", but it tells reports apart`),
 		check.Error(total < 0, "progress: the total is %d, but must not be negative; 0 means unknown", total),

@@ -15,9 +15,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-func newReporter(t *testing.T, on core.Raiser, total int64, opts progress.Options) *progress.Reporter {
+func newReporter(t *testing.T, on signals.Raiser, total int64, opts progress.Options) *progress.Reporter {
 	t.Helper()
 	p, err := progress.New(on, "job", total, opts)
 	if err != nil {
@@ -27,10 +28,10 @@ func newReporter(t *testing.T, on core.Raiser, total int64, opts progress.Option
 }
 
 // expect checks the reports; the last one ends with "!".
-func expect(t *testing.T, sink *core.Sink, want ...string) {
+func expect(t *testing.T, sink *signals.Sink, want ...string) {
 	t.Helper()
 	var got []string
-	for s, r := range progress.Reports.Sense(sink, core.Query{}) {
+	for s, r := range progress.Reports.Sense(sink, signals.Query{}) {
 		text := r.String()
 		if r.Done {
 			text += "!"
@@ -42,7 +43,7 @@ func expect(t *testing.T, sink *core.Sink, want ...string) {
 }
 
 func TestEveryStep(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	p := newReporter(t, sink, 10, progress.Options{})
 	p.Add(1)
 	p.Add(0)
@@ -80,7 +81,7 @@ func TestEveryNthStepAndTheEnd(t *testing.T) {
 		{10, 100, []int64{4, done, 6}, 0.4, []string{"4/10!"}},
 		{0, 4, []int64{math.MaxInt64 - 1, math.MaxInt64, math.MinInt64, 1, done}, 1, []string{"9223372036854775807!"}},
 	} {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		p := newReporter(t, sink, c.total, progress.Options{Every: c.every})
 		for _, n := range c.steps {
 			if n == done {
@@ -98,7 +99,7 @@ func TestEveryNthStepAndTheEnd(t *testing.T) {
 
 func TestMinInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		p := newReporter(t, sink, 8, progress.Options{Every: 2, MinInterval: time.Second})
 		p.Add(1)
 		p.Add(1) // reported
@@ -116,9 +117,9 @@ func TestMinInterval(t *testing.T) {
 // Reports never go back. The last one is the end. At most one of n steps is reported.
 func TestConcurrentSteps(t *testing.T) {
 	const workers, steps, every = 8, 200, 10
-	sink := core.NewSink(core.SinkOptions{Capacity: 10000})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 10000})
 	var order []progress.Report // without a lock: handlers run one at a time, or the race detector fails
-	progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
+	progress.Reports.Subscribe(sink, func(_ signals.Signal, r progress.Report) {
 		order = append(order, r)
 		runtime.Gosched()
 	})
@@ -153,9 +154,9 @@ func TestConcurrentSteps(t *testing.T) {
 // A handler that blocks holds up the goroutine that reports, not the others.
 func TestSlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		free := make(chan struct{})
-		sink.Subscribe("progress", func(core.Signal) { <-free })
+		sink.Subscribe("progress", func(signals.Signal) { <-free })
 		p := newReporter(t, sink, 100, progress.Options{})
 		go p.Add(1)
 		synctest.Wait()
@@ -172,9 +173,9 @@ func TestSlowHandler(t *testing.T) {
 
 // A handler may go on with the work it receives, and even end its goroutine.
 func TestHandlersThatCallBack(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	p := newReporter(t, sink, 4, progress.Options{})
-	cancel := progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
+	cancel := progress.Reports.Subscribe(sink, func(_ signals.Signal, r progress.Report) {
 		p.Add(1)
 		coretest.Check(t, p.Report().Current == min(4, r.Current+1), "got %v inside of %v", p.Report(), r)
 	})
@@ -182,9 +183,9 @@ func TestHandlersThatCallBack(t *testing.T) {
 	cancel()
 	expect(t, sink, "1/4", "2/4", "3/4", "4/4!")
 
-	sink = core.NewSink(core.SinkOptions{})
+	sink = signals.NewSink(signals.SinkOptions{})
 	p = newReporter(t, sink, 2, progress.Options{})
-	cancel = sink.Subscribe("progress", func(core.Signal) { runtime.Goexit() })
+	cancel = sink.Subscribe("progress", func(signals.Signal) { runtime.Goexit() })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -199,9 +200,9 @@ func TestHandlersThatCallBack(t *testing.T) {
 // A handler that takes a step for every report does not loop for ever, and the end is still
 // reported.
 func TestEndlessHandler(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	p := newReporter(t, sink, 0, progress.Options{})
-	progress.Reports.Subscribe(sink, func(core.Signal, progress.Report) { p.Add(1) })
+	progress.Reports.Subscribe(sink, func(signals.Signal, progress.Report) { p.Add(1) })
 	p.Add(1)
 	reported := sink.Count("progress")
 	if latest, _ := progress.Latest(sink, "job"); reported < 2 || reported > 64 || latest.Done {
@@ -221,10 +222,10 @@ func TestOutsideAnOperation(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	var none *core.Sink
+	sink := signals.NewSink(signals.SinkOptions{})
+	var none *signals.Sink
 	for want, c := range map[string]struct {
-		on    core.Raiser
+		on    signals.Raiser
 		name  string
 		total int64
 		opts  progress.Options

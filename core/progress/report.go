@@ -3,7 +3,7 @@ package progress
 import (
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // SignalProgress is raised with the name of a [Reporter] as key and a [Report] as
@@ -11,7 +11,7 @@ import (
 const SignalProgress = "progress"
 
 // Reports are the signals of all reporters.
-var Reports = core.NewKind[Report](SignalProgress)
+var Reports = signals.NewKind[Report](SignalProgress)
 
 // A Report is the progress of a piece of work.
 type Report struct {
@@ -42,8 +42,8 @@ func (r Report) String() string {
 
 // Latest returns the newest report of the reporter of that name that the sink or
 // coordinator still shows, and whether there is one.
-func Latest(from core.Sensor, name string) (latest Report, ok bool) {
-	for _, report := range Reports.Sense(from, core.Query{Key: name}) {
+func Latest(from signals.Sensor, name string) (latest Report, ok bool) {
+	for _, report := range Reports.Sense(from, signals.Query{Key: name}) {
 		latest, ok = report, true
 	}
 	return latest, ok
@@ -51,9 +51,9 @@ func Latest(from core.Sensor, name string) (latest Report, ok bool) {
 
 // All returns the newest report of each reporter that the sink or coordinator still
 // shows, by the name of the reporter.
-func All(from core.Sensor) map[string]Report {
+func All(from signals.Sensor) map[string]Report {
 	all := make(map[string]Report)
-	for signal, report := range Reports.Sense(from, core.Query{}) {
+	for signal, report := range Reports.Sense(from, signals.Query{}) {
 		all[signal.Key] = report
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A voter is an operation, a name or, with neither, a single vote.
@@ -22,13 +23,13 @@ const remembered = 1024
 // Votes and retractions come on the goroutines that raise and retract them. So a vote may come
 // after its retraction. Their order does not matter, nor does a vote that comes twice.
 type ballot struct {
-	votes map[voter][]core.Signal // votes by voter, ordered by Seq; each voter has at least one
-	gone  []uint64                // Seqs of retracted votes, ascending
+	votes map[voter][]signals.Signal // votes by voter, ordered by Seq; each voter has at least one
+	gone  []uint64                   // Seqs of retracted votes, ascending
 }
 
 func (b *ballot) voters() int { return len(b.votes) }
 
-func (b *ballot) cast(v voter, s core.Signal) {
+func (b *ballot) cast(v voter, s signals.Signal) {
 	if _, gone := slices.BinarySearch(b.gone, s.Seq); gone {
 		return
 	}
@@ -38,7 +39,7 @@ func (b *ballot) cast(v voter, s core.Signal) {
 		return
 	}
 	if b.votes == nil {
-		b.votes = make(map[voter][]core.Signal)
+		b.votes = make(map[voter][]signals.Signal)
 	}
 	b.votes[v] = newest(slices.Insert(votes, i, s))
 }
@@ -59,16 +60,16 @@ func (b *ballot) takeBack(v voter, seq uint64) {
 }
 
 // list returns the newest vote of each voter, in the order in which they were cast.
-func (b *ballot) list() []core.Signal {
-	list := make([]core.Signal, 0, len(b.votes))
+func (b *ballot) list() []signals.Signal {
+	list := make([]signals.Signal, 0, len(b.votes))
 	for _, votes := range b.votes {
 		list = append(list, votes[len(votes)-1])
 	}
-	slices.SortFunc(list, func(x, y core.Signal) int { return cmp.Compare(x.Seq, y.Seq) })
+	slices.SortFunc(list, func(x, y signals.Signal) int { return cmp.Compare(x.Seq, y.Seq) })
 	return list
 }
 
-func bySeq(s core.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
+func bySeq(s signals.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
 
 // newest bounds a list. Its amortized cost is the cost of append.
 func newest[E any](ascending []E) []E {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A ballot gets votes and retractions in any order, and some votes twice. It ends up with
@@ -14,14 +15,14 @@ func TestBallotAgainstModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	type event struct {
 		by   voter
-		vote core.Signal
+		vote signals.Signal
 		back bool
 	}
 	for range 2000 {
 		var events []event
-		last := map[voter]core.Signal{}
+		last := map[voter]signals.Signal{}
 		for seq := range uint64(rnd.IntN(20)) {
-			s := core.Signal{Seq: seq + 1}
+			s := signals.Signal{Seq: seq + 1}
 			by := voter{operation: core.OperationID(1 + rnd.IntN(5))}
 			for range 1 + rnd.IntN(2) {
 				events = append(events, event{by, s, false})
@@ -62,7 +63,7 @@ func TestBallotIsBounded(t *testing.T) {
 	one := voter{name: "one"}
 	const last = 10 * remembered
 	for seq := range uint64(last) {
-		b.cast(one, core.Signal{Seq: seq})
+		b.cast(one, signals.Signal{Seq: seq})
 		if seq%2 == 0 {
 			b.takeBack(one, seq)
 		}

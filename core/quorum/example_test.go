@@ -8,11 +8,12 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/quorum"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Three replicas store a record. The record is safe when two of them have stored it.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	replicas, err := core.NewCoordinator(func(ctx context.Context, replica string) error {
 		if replica == "oslo" {
 			return errors.New("disk full")
@@ -52,7 +53,7 @@ func Example() {
 // Detectors vote on users. The name of a vote is its voter, and its key is the user. A
 // verdict on the user, from any code, ends the wait.
 func ExampleOptions() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.RaiseKey("vote.lexical", "user-123")
 	sink.RaiseKey("vote.lexical", "user-123") // again
 	sink.RaiseKey("vote.behavior", "user-999")

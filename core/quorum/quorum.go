@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Wait]. The zero value waits for votes raised from now on, until
@@ -36,7 +36,7 @@ type Options struct {
 	// as voter. Each vote for which Voter returns "" counts. It is called with no
 	// lock held, on the goroutine that raises or retracts the vote, or on the
 	// goroutine of Wait. For the same vote it must always return the same voter.
-	Voter func(vote core.Signal) string
+	Voter func(vote signals.Signal) string
 }
 
 // resolved returns the options with defaults, or says what is wrong with them.
@@ -51,8 +51,8 @@ type Result struct {
 	Cancelled bool // because of By
 	TimedOut  bool
 
-	By    core.Signal   // the signal matching [Options.CancelOn], if Cancelled
-	Votes []core.Signal // the newest vote of each voter, in the order of Seq
+	By    signals.Signal   // the signal matching [Options.CancelOn], if Cancelled
+	Votes []signals.Signal // the newest vote of each voter, in the order of Seq
 }
 
 // Wait waits until as many different voters as required have a vote: a signal matching
@@ -64,7 +64,7 @@ type Result struct {
 // newest 1024 votes of each voter; a voter counts while one of these is not retracted.
 //
 //ephemeral:pattern {pattern}
-func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts Options) (Result, error) {
+func Wait(ctx context.Context, sink *signals.Sink, pattern string, required int, opts Options) (Result, error) {
 	opts, err := opts.resolved()
 	err = errors.Join(
 		check.Error(sink == nil, "quorum: the sink is nil, but votes are signals of a sink"),
@@ -89,7 +89,7 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 		listen = sink.Follow
 	}
 	since := time.Now().Add(-opts.Within)
-	defer listen(pattern+","+opts.CancelOn, func(s core.Signal) {
+	defer listen(pattern+","+opts.CancelOn, func(s signals.Signal) {
 		if opts.Within <= 0 || !s.Time.Before(since) {
 			p.count(s)
 		}
@@ -122,8 +122,8 @@ type poll struct {
 }
 
 // count counts a signal that matches the votes, CancelOn or both.
-func (p *poll) count(s core.Signal) {
-	if core.Match(p.opts.CancelOn, s.Name) {
+func (p *poll) count(s signals.Signal) {
+	if signals.Match(p.opts.CancelOn, s.Name) {
 		if p.opts.Key == "" || s.Key == "" || s.Key == p.opts.Key {
 			p.end(Result{Cancelled: true, By: s})
 		}
@@ -144,7 +144,7 @@ func (p *poll) count(s core.Signal) {
 	}
 }
 
-func (p *poll) retract(r core.Retraction) {
+func (p *poll) retract(r signals.Retraction) {
 	v, ok := p.voter(r.Signal)
 	if !ok {
 		return
@@ -173,7 +173,7 @@ func (p *poll) settle(result Result) {
 }
 
 // voter returns the voter of a vote; it is false for a vote with another key.
-func (p *poll) voter(s core.Signal) (voter, bool) {
+func (p *poll) voter(s signals.Signal) (voter, bool) {
 	if p.opts.Key != "" && s.Key != p.opts.Key {
 		return voter{}, false
 	}

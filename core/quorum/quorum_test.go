@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/quorum"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // waiting is a Wait on its own goroutine.
@@ -26,7 +27,7 @@ type waiting struct {
 }
 
 // wait starts a Wait, and returns when this waits or is done.
-func wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts quorum.Options) *waiting {
+func wait(ctx context.Context, sink *signals.Sink, pattern string, required int, opts quorum.Options) *waiting {
 	w := &waiting{}
 	go func() {
 		result, err := quorum.Wait(ctx, sink, pattern, required, opts)
@@ -70,21 +71,21 @@ func (w *waiting) is(t *testing.T, how string, votes ...string) {
 
 // bubble runs a test in a bubble, with a sink, and a context that is cancelled at
 // the end.
-func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *core.Sink)) {
+func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *signals.Sink)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		test(t, ctx, core.NewSink(core.SinkOptions{}))
+		test(t, ctx, signals.NewSink(signals.SinkOptions{}))
 	})
 }
 
 // byKey makes keys the voters.
-func byKey(vote core.Signal) string { return vote.Key }
+func byKey(vote signals.Signal) string { return vote.Key }
 
 // Each signal raised directly on the sink is its own voter, whatever its name and key.
 func TestDirectRaisesAreAVoterEach(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		w := wait(ctx, sink, "vote.*", 4, quorum.Options{})
 		sink.RaiseKey("vote.lexical", "user-123")
 		sink.RaiseKey("vote.behavior", "user-123")
@@ -96,7 +97,7 @@ func TestDirectRaisesAreAVoterEach(t *testing.T) {
 }
 
 func TestVotersByOperation(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, votes int) error {
 			for range votes {
 				core.OperationFrom(ctx).RaiseKey("vote", "the same key")
@@ -117,7 +118,7 @@ func TestVotersByOperation(t *testing.T) {
 
 // With Options.Key, names are voters.
 func TestKey(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
 		sink.RaiseKey("vote.a", "user")
 		sink.RaiseKey("vote.a", "user")
@@ -137,8 +138,8 @@ func TestKey(t *testing.T) {
 }
 
 func TestVoter(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
-		team := func(vote core.Signal) string {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
+		team := func(vote signals.Signal) string {
 			team, _, _ := strings.Cut(vote.Key, "/")
 			return team
 		}
@@ -155,9 +156,9 @@ func TestVoter(t *testing.T) {
 
 // Voter may do whatever a handler may do, even while Wait looks back.
 func TestVoterIsCalledWithoutALock(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		var nested atomic.Bool
-		voter := func(vote core.Signal) string {
+		voter := func(vote signals.Signal) string {
 			if nested.CompareAndSwap(false, true) {
 				sink.RaiseKey("vote", "from within")
 			}
@@ -171,7 +172,7 @@ func TestVoterIsCalledWithoutALock(t *testing.T) {
 
 // A signal that matches both patterns is no vote.
 func TestCancelOn(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		w := wait(ctx, sink, "*", 2, quorum.Options{CancelOn: "stop.*, verdict"})
 		sink.RaiseKey("vote", "ann")
 		sink.RaiseKey("verdict", "guilty")
@@ -182,7 +183,7 @@ func TestCancelOn(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Minute})
 		sink.RaiseKey("vote", "ann")
 		time.Sleep(time.Minute - 1)
@@ -196,7 +197,7 @@ func TestTimeout(t *testing.T) {
 
 // Fault avoided: an ended context is reported as a time-out.
 func TestEndedContextIsAnErrorNotATimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, _ context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, _ context.Context, sink *signals.Sink) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Minute})
 		sink.RaiseKey("vote", "ann")
@@ -215,9 +216,9 @@ func TestEndedContextIsAnErrorNotATimeout(t *testing.T) {
 // Fault avoided: an invalid time-out is noticed after the handler is attached, which
 // stays attached.
 func TestNothingStaysSubscribed(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		var asked atomic.Int64
-		voter := func(core.Signal) string { asked.Add(1); return "" }
+		voter := func(signals.Signal) string { asked.Add(1); return "" }
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		for how, opts := range map[string]quorum.Options{
@@ -257,7 +258,7 @@ func TestNothingStaysSubscribed(t *testing.T) {
 
 // Fault avoided: votes raised just before the call are invisible.
 func TestVotesBeforeTheCallCountWithin(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		sink.RaiseKey("vote", "ann")
 		time.Sleep(time.Second)
 		sink.RaiseKey("vote", "bob")
@@ -300,7 +301,7 @@ func TestLookingBackKeepsTheOrder(t *testing.T) {
 		"a vote":                   {[]string{"ann"}, []string{"bob", "verdict"}, "reached", []string{"ann", "bob"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+			bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 				raise := func(keys []string) {
 					for _, key := range keys {
 						if key == "verdict" {
@@ -312,7 +313,7 @@ func TestLookingBackKeepsTheOrder(t *testing.T) {
 				}
 				raise(test.before)
 				lookingBack := true
-				voter := func(vote core.Signal) string {
+				voter := func(vote signals.Signal) string {
 					if lookingBack {
 						lookingBack = false
 						raise(test.meanwhile)
@@ -327,7 +328,7 @@ func TestLookingBackKeepsTheOrder(t *testing.T) {
 }
 
 func TestVotesThatAreTakenBackDoNotCount(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
 		w := wait(ctx, sink, "vote", 3, quorum.Options{})
 		release := sink.Hold("vote", "held", 0)
 		sink.RaiseKey("vote", "ann")
@@ -348,7 +349,7 @@ func TestVotesThatAreTakenBackDoNotCount(t *testing.T) {
 func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 	const voters, rounds = 8, 50
 	for range rounds {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		var all sync.WaitGroup
 		for i := range voters {
 			all.Go(func() {
@@ -364,9 +365,9 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	for want, c := range map[string]struct {
-		sink     *core.Sink
+		sink     *signals.Sink
 		pattern  string
 		required int
 		opts     quorum.Options

@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/registry"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // bodies is the type of coordinator of most tests.
@@ -86,7 +87,7 @@ func mustBe(t testing.TB, what string, err, want error) {
 
 func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Sink: sink}))
 		r := registry.New().Scope()
 		registerScoped(t, r, "", func(*registry.Registry) (bodies, error) { return c, nil })

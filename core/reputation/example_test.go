@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/reputation"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -34,8 +34,8 @@ func Example() {
 
 // Changes are signals that any code can subscribe to.
 func ExampleScores_Update() {
-	sink := core.NewSink(core.SinkOptions{})
-	reputation.Updates.Subscribe(sink, func(s core.Signal, score float64) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	reputation.Updates.Subscribe(sink, func(s signals.Signal, score float64) {
 		if score > 8 {
 			sink.RaiseKey("verdict.bot", s.Key)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -24,9 +25,9 @@ const (
 
 var (
 	// Updates are the signals [SignalUpdated], with the new score.
-	Updates = core.NewKind[float64](SignalUpdated)
+	Updates = signals.NewKind[float64](SignalUpdated)
 	// Invalidations are the signals [SignalInvalidated], with the former score.
-	Invalidations = core.NewKind[float64](SignalInvalidated)
+	Invalidations = signals.NewKind[float64](SignalInvalidated)
 )
 
 // Options configure [Scores]. HalfLife is required.
@@ -42,7 +43,7 @@ type Options struct {
 	Floor float64
 	// Sink is where changes are raised; nil means nowhere, so that updates stay
 	// cheap.
-	Sink *core.Sink
+	Sink *signals.Sink
 }
 
 // resolved returns the options with defaults, or says what is wrong with them.
@@ -83,7 +84,7 @@ func New[K ~string](opts Options) (*Scores[K], error) {
 func (s *Scores[K]) Name() string { return s.opts.Name }
 
 // Sink is where changes are raised, or nil.
-func (s *Scores[K]) Sink() *core.Sink { return s.opts.Sink }
+func (s *Scores[K]) Sink() *signals.Sink { return s.opts.Sink }
 
 // Update adds delta to the present score of key, raises [SignalUpdated], and returns
 // the new score. Signals of concurrent updates of a key may come in either order. A

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/reputation"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func newScores(t *testing.T, opts reputation.Options) *reputation.Scores[string] {
@@ -115,15 +115,15 @@ func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
 // Fault avoided: not-a-number is accepted.
 func TestNotANumberIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s := newScores(t, reputation.Options{Sink: sink})
 		s.Update("a", 3)
-		signals := coretest.Watch(t, sink, "*")
+		sigs := coretest.Watch(t, sink, "*")
 		for _, delta := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			check(t, fmt.Sprint(delta), s.Update("a", delta), 3)
 			check(t, fmt.Sprint(delta), s.Update("b", delta), 0)
 		}
-		signals.None()
+		sigs.None()
 		if got := s.Stats(); got.Ignored != 6 || got.Len != 1 {
 			t.Errorf("got %+v", got)
 		}
@@ -139,7 +139,7 @@ func TestNotANumberIsIgnored(t *testing.T) {
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type UserID string
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s, err := reputation.New[UserID](reputation.Options{HalfLife: time.Second, Sink: sink})
 		if err != nil {
 			t.Fatal(err)
@@ -150,8 +150,8 @@ func TestSignals(t *testing.T) {
 		coretest.Check(t, s.Invalidate("ann"), "there was nothing to invalidate")
 		s.Invalidate("bob")
 		var got []string
-		for _, kind := range []core.Kind[float64]{reputation.Updates, reputation.Invalidations} {
-			for signal, score := range kind.Sense(sink, core.Query{}) {
+		for _, kind := range []signals.Kind[float64]{reputation.Updates, reputation.Invalidations} {
+			for signal, score := range kind.Sense(sink, signals.Query{}) {
 				got = append(got, fmt.Sprint(signal.Name, " ", signal.Key, " ", score))
 			}
 		}
@@ -166,9 +166,9 @@ func TestSignals(t *testing.T) {
 
 // Handlers may update the scores that they receive.
 func TestHandlersMayCallBack(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	s := newScores(t, reputation.Options{Sink: sink, HalfLife: 1000 * time.Hour})
-	reputation.Updates.Subscribe(sink, func(signal core.Signal, score float64) {
+	reputation.Updates.Subscribe(sink, func(signal signals.Signal, score float64) {
 		if score > 2 {
 			s.Invalidate(signal.Key)
 		}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An upload keeps its operation until the indexer has seen where the file is. The two do
 // not know each other.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var keeper *responsibility.Keeper
 
 	uploads, err := core.NewCoordinator(func(ctx context.Context, file string) error {
@@ -57,7 +58,7 @@ func Example() {
 // A status page shows what is kept, and why. A Pinner can be any type with the method Pin,
 // here one that prints what it does.
 func ExampleKeeper_Active() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	reports := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Sink: sink}))
 	defer reports.Close()
@@ -93,7 +94,7 @@ func (p printing) Pin(id core.OperationID) (func(), bool) {
 // The code that made the promise can end it as well, here because the consumer has
 // failed and the work will be done again.
 func ExampleKeeper_Complete() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	reports := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Sink: sink}))
 	defer reports.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // promise is one call of Keep. Keep first enters it, so that signals can acknowledge it. It
@@ -18,10 +19,10 @@ type promise struct {
 	unpin func()
 	since time.Time
 
-	ack   *ack         // nil before the promise is entered, and after its end
-	order uint64       // order in which promises began to stand; 0 before that
-	timer *time.Timer  // ends the promise; nil if it does not expire
-	early *core.Signal // the signal that acknowledged it before it stood
+	ack   *ack            // nil before the promise is entered, and after its end
+	order uint64          // order in which promises began to stand; 0 before that
+	timer *time.Timer     // ends the promise; nil if it does not expire
+	early *signals.Signal // the signal that acknowledged it before it stood
 }
 
 // ack has the promises that wait for signals of one pattern.
@@ -55,7 +56,7 @@ func (k *Keeper) enter(p *promise) bool {
 		a = &ack{byKey: make(map[string][]*promise)}
 		k.acks[p.terms.Ack] = a
 		// With the lock held, because other promises with this pattern rely on it.
-		a.cancel = k.sink.Subscribe(p.terms.Ack, func(s core.Signal) { k.acknowledge(a, s) })
+		a.cancel = k.sink.Subscribe(p.terms.Ack, func(s signals.Signal) { k.acknowledge(a, s) })
 	}
 	a.byKey[p.terms.Key] = append(a.byKey[p.terms.Key], p)
 	p.ack = a
@@ -90,7 +91,7 @@ func (k *Keeper) stand(p *promise, unpin func()) bool {
 }
 
 // acknowledge is the handler of the signals of a.
-func (k *Keeper) acknowledge(a *ack, s core.Signal) {
+func (k *Keeper) acknowledge(a *ack, s signals.Signal) {
 	switch s.Name {
 	case SignalKept, SignalReleased, SignalExpired:
 		return
@@ -132,7 +133,7 @@ func (k *Keeper) standing() []*promise {
 
 // end ends promises. For each promise that stood, it unpins the operation, and raises the
 // signal if it has a name. It reports whether any promise stood.
-func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
+func (k *Keeper) end(on signals.Raiser, signal string, promises ...*promise) bool {
 	k.mu.Lock()
 	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.order == 0 })
 	k.mu.Unlock()

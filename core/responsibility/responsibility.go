@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The signals of a [Keeper] on its sink, with the key of the promise. They never
@@ -89,7 +90,7 @@ type Kept struct {
 // a promise: then it costs a look into a map.
 type Keeper struct {
 	pinner Pinner
-	sink   *core.Sink
+	sink   *signals.Sink
 	opts   Options
 
 	mu      sync.Mutex
@@ -103,7 +104,7 @@ type Keeper struct {
 }
 
 // New makes a Keeper of operations of c, with signals on sink.
-func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
+func New(c Pinner, sink *signals.Sink, opts Options) (*Keeper, error) {
 	opts, err := opts.resolved()
 	err = cmp.Or(
 		check.Error(core.IsNil(c), "responsibility: the coordinator is nil, but New needs one to pin operations"),
@@ -131,7 +132,7 @@ func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
 func (k *Keeper) Name() string { return k.opts.Name }
 
 // Sink is where the Keeper raises its signals, and acknowledgements are raised.
-func (k *Keeper) Sink() *core.Sink { return k.sink }
+func (k *Keeper) Sink() *signals.Sink { return k.sink }
 
 // Keep pins an operation until the promise is acknowledged, raises [SignalKept] and
 // then the announcement, and reports true. Signals from the call on acknowledge, so the

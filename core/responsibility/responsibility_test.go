@@ -15,13 +15,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // scene is a coordinator whose window shows only pinned operations, with a Keeper for them.
 type scene struct {
 	*responsibility.Keeper
 	t    *testing.T
-	sink *core.Sink
+	sink *signals.Sink
 	c    *core.Coordinator[coretest.Body]
 }
 
@@ -29,7 +30,7 @@ type scene struct {
 func stage(t *testing.T, opts responsibility.Options, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c, err := core.NewCoordinator(coretest.Run, core.Options{Sink: sink, MaxTracked: 100, MaxAge: time.Nanosecond})
 		if err != nil {
 			t.Fatal(err)
@@ -148,15 +149,15 @@ func TestWhatAcknowledges(t *testing.T) {
 // not count as acknowledgements.
 func TestReportsWhatItDoes(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
-		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		promise := responsibility.Promise{Announce: "file.ready", Ack: "*", Key: "f1"}
 		s.kept(promise)
-		got := signals.ExpectExactly(responsibility.SignalKept, "file.ready")
+		got := sigs.ExpectExactly(responsibility.SignalKept, "file.ready")
 		for _, signal := range got {
 			coretest.Check(t, signal.Key == "f1", "%s: got key %q, want that of the promise", signal.Name, signal.Key)
 		}
 		s.sink.RaiseKey("file.seen", "f1")
-		got = signals.ExpectExactly("file.seen", responsibility.SignalReleased)
+		got = sigs.ExpectExactly("file.seen", responsibility.SignalReleased)
 		if want := []string{"file.seen", responsibility.SignalReleased}; !slices.Equal(got[1].Path(), want) {
 			t.Errorf("causes of the release: got %v, want %v", got[1].Path(), want)
 		}
@@ -166,11 +167,11 @@ func TestReportsWhatItDoes(t *testing.T) {
 			responsibility.SignalExpired:  func(core.OperationID) { time.Sleep(time.Minute); synctest.Wait() },
 		} {
 			end(s.kept(promise))
-			signals.ExpectExactly(responsibility.SignalKept, "file.ready", want)
+			sigs.ExpectExactly(responsibility.SignalKept, "file.ready", want)
 		}
 		s.kept(promise)
 		s.Close()
-		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
+		sigs.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
 	})
 }
 
@@ -202,7 +203,7 @@ func TestExpiresWithoutAnySignal(t *testing.T) {
 // Fault avoided: an acknowledgement between the pin and the registration is missed.
 func TestAcknowledgedWhilePinning(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		k := core.Must(responsibility.New(pinnerFunc(func(id core.OperationID) (func(), bool) {
 			s.sink.RaiseKey("file.ready.ack", "f1")
 			return s.c.Pin(id)
@@ -212,7 +213,7 @@ func TestAcknowledgedWhilePinning(t *testing.T) {
 		coretest.Check(t, k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}), "Keep: got false, want true")
 		finish()
 		coretest.Check(t, k.Len() == 0 && !s.visible(id), "the acknowledgement was missed")
-		signals.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
+		sigs.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
 	})
 }
 
@@ -237,10 +238,10 @@ func TestPinsOfOthersStay(t *testing.T) {
 // A promise that is replaced has not ended.
 func TestKeepAgainReplaces(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		signals := coretest.Watch(t, s.sink, "responsibility.*")
+		sigs := coretest.Watch(t, s.sink, "responsibility.*")
 		id := s.kept(responsibility.Promise{Announce: "file.ready", Key: "f1"})
 		s.Keep(id, responsibility.Promise{Announce: "file.moved", Key: "f2"})
-		signals.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept)
+		sigs.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept)
 		s.sink.RaiseKey("file.ready.ack", "f1")
 		s.mustBeKept(id, "the former promise is acknowledged")
 		s.sink.RaiseKey("file.moved.ack", "f2")
@@ -267,15 +268,15 @@ func TestActive(t *testing.T) {
 
 func TestKeepOfWhatCannotBePinned(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		id, finish := s.operation()
 		finish()
 		coretest.Check(t, !s.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep of an operation that has left: got true, want false")
-		signals.None()
+		sigs.None()
 		for range 100 { // MaxTracked
 			s.kept(responsibility.Promise{})
 		}
-		signals.Expect(responsibility.SignalKept)
+		sigs.Expect(responsibility.SignalKept)
 		id, _ = s.operation()
 		coretest.Check(t, !s.Keep(id, responsibility.Promise{}), "Keep of more than may be pinned: got true, want false")
 	})
@@ -285,11 +286,11 @@ func TestKeepOfWhatCannotBePinned(t *testing.T) {
 // it.
 func TestOperationLeavesAnyway(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
-		signals := coretest.Watch(t, s.sink, responsibility.SignalReleased)
+		sigs := coretest.Watch(t, s.sink, responsibility.SignalReleased)
 		closed := s.kept(responsibility.Promise{})
 		s.c.Close()
 		s.mustBeReleased(closed, "after Close of the coordinator")
-		signals.ExpectExactly(responsibility.SignalReleased)
+		sigs.ExpectExactly(responsibility.SignalReleased)
 		coretest.Check(t, !s.Keep(closed, responsibility.Promise{}), "Keep after Close of the coordinator: got true, want false")
 	})
 }
@@ -311,12 +312,12 @@ func TestGoneWhilePinning(t *testing.T) {
 				p.pinned = func(id core.OperationID) { meanwhile(s, k, id) }
 				k = core.Must(responsibility.New(p, s.sink, responsibility.Options{}))
 				defer k.Close()
-				signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+				sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 				id, finish := s.operation()
 				unpin, _ := s.c.Pin(id)
 				finish()
 				coretest.Check(t, !k.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep: got true, want false")
-				signals.None()
+				sigs.None()
 				unpin()
 				coretest.Check(t, k.Len() == 0 && !s.visible(id), "something is left of it")
 			})
@@ -394,7 +395,7 @@ func TestHandlersMayWait(t *testing.T) {
 				time.Sleep(time.Minute)
 				second := s.kept(responsibility.Promise{Ack: "seen", Key: "b"})
 				done := make(chan struct{})
-				defer s.sink.Subscribe(responsibility.SignalReleased+","+responsibility.SignalExpired, func(signal core.Signal) {
+				defer s.sink.Subscribe(responsibility.SignalReleased+","+responsibility.SignalExpired, func(signal signals.Signal) {
 					if signal.Key == "a" {
 						<-done
 					}
@@ -415,12 +416,12 @@ func TestHandlersMayWait(t *testing.T) {
 func TestCallsFromHandlers(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
 		var again core.OperationID
-		defer s.sink.Subscribe(responsibility.SignalReleased, func(core.Signal) {
+		defer s.sink.Subscribe(responsibility.SignalReleased, func(signals.Signal) {
 			if again != 0 && s.Keep(again, responsibility.Promise{Ack: "seen", Key: "again"}) {
 				again = 0
 			}
 		})()
-		defer s.sink.Subscribe(responsibility.SignalExpired, func(core.Signal) { s.Close() })()
+		defer s.sink.Subscribe(responsibility.SignalExpired, func(signals.Signal) { s.Close() })()
 		again, _ = s.operation()
 		s.kept(responsibility.Promise{Ack: "seen", Key: "a"})
 		s.sink.RaiseKey("seen", "a") // the last promise of its pattern ends, and a new first one begins
@@ -438,7 +439,7 @@ func TestCallsFromHandlers(t *testing.T) {
 }
 
 func TestNewNeedsSomethingToWorkWith(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	if _, err := responsibility.New(nil, sink, responsibility.Options{}); err == nil {
 		t.Error("without a coordinator: got no error")
 	}
@@ -455,7 +456,7 @@ func TestNewNeedsSomethingToWorkWith(t *testing.T) {
 // has the signal's name or key, the signal costs as much with a thousand promises as
 // with none.
 func TestOtherSignalsAreNotLookedAt(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	k := core.Must(responsibility.New(pinnerFunc(func(core.OperationID) (func(), bool) {
 		return func() {}, true
 	}), sink, responsibility.Options{}))
@@ -513,11 +514,11 @@ func (m *model) signal(name, key string) {
 		case key != want, name == p.terms.Announce, strings.HasPrefix(name, "responsibility.") && !strings.HasPrefix(name, "responsibility.ack."):
 			return false
 		case p.terms.Ack != "":
-			return core.Match(p.terms.Ack, name)
+			return signals.Match(p.terms.Ack, name)
 		case p.terms.Announce != "":
 			return name == p.terms.Announce+".ack"
 		}
-		return core.Match("responsibility.ack.*", name)
+		return signals.Match("responsibility.ack.*", name)
 	})
 }
 
@@ -538,7 +539,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
 		core.Options{Sink: sink, MaxTracked: 20, MaxAge: -1}))
 	defer c.Close()
@@ -617,7 +618,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 func TestEverythingAtOnce(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
+			sink := signals.NewSink(signals.SinkOptions{})
 			c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
 				core.Options{Sink: sink, MaxTracked: 20, MaxAge: -1}))
 			defer c.Close()
@@ -625,7 +626,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			kept, ended := sink.Monitor(responsibility.SignalKept, 0), sink.Monitor("responsibility.released, responsibility.expired", 0)
 			defer kept.Stop()
 			defer ended.Stop()
-			defer sink.Subscribe("file.ready", func(s core.Signal) {
+			defer sink.Subscribe("file.ready", func(s signals.Signal) {
 				if s.Key == "at once" {
 					sink.RaiseKey("file.ready.ack", s.Key)
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/stages"
 )
 
@@ -22,7 +23,7 @@ func Example() {
 		return strings.ToUpper(text), nil
 	}
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	prices, err := stages.New([]stages.Stage[string]{
 		{Name: "parse", Work: parse},
 		{Name: "publish", Work: publish, When: "prices.approved", MaxConcurrency: 1},
@@ -32,7 +33,7 @@ func Example() {
 	}
 
 	// The prices are approved after all of them have been parsed.
-	sink.Subscribe(stages.SignalComplete, func(s core.Signal) {
+	sink.Subscribe(stages.SignalComplete, func(s signals.Signal) {
 		if s.Key == "parse" {
 			sink.Raise("prices.approved")
 		}
@@ -63,7 +64,7 @@ func ExampleStage_when() {
 	charge := func(ctx context.Context, order string) (string, error) { return order + " charged", nil }
 	orders, err := stages.New([]stages.Stage[string]{
 		{Name: "charge", Work: charge, When: "payments.open"},
-	}, core.Options{Sink: core.NewSink(core.SinkOptions{})})
+	}, core.Options{Sink: signals.NewSink(signals.SinkOptions{})})
 	if err != nil {
 		panic(err)
 	}

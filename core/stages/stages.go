@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/runner"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a run. They are raised on the sink of the pipeline, with the name of the
@@ -57,7 +58,7 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 	p := &Pipeline[T]{slices.Clone(stages), opts}
 	p.opts.Name = cmp.Or(opts.Name, "stages")
 	if opts.Sink == nil {
-		p.opts.Sink = core.NewSink(core.SinkOptions{})
+		p.opts.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	taken := make(map[string]bool)
 	for i := range p.stages {
@@ -98,7 +99,7 @@ type Result[T any] struct {
 func (p *Pipeline[T]) Name() string { return p.opts.Name }
 
 // Sink is where the signals of runs are raised, and where stages wait for theirs.
-func (p *Pipeline[T]) Sink() *core.Sink { return p.opts.Sink }
+func (p *Pipeline[T]) Sink() *signals.Sink { return p.opts.Sink }
 
 // Run takes items through the stages and returns when all work has ended. There is a
 // result for each item, in the same order. The error joins the errors of the items that

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/stages"
 )
 
@@ -69,8 +70,8 @@ func checkResults(t testing.TB, results []stages.Result[int], want ...string) {
 func TestStagesFollowOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var second atomic.Bool
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "stage.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 2},
 			stages.Stage[int]{Name: "first", Work: func(_ context.Context, i int) (int, error) {
 				time.Sleep(time.Second)
@@ -90,7 +91,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 		checkResults(t, results, "112", "212", "312")
 		checkEqual(t, "an item that was given", given[0], 1)
 		var keys []string
-		for _, s := range signals.ExpectExactly(stages.SignalStart, stages.SignalComplete, stages.SignalStart, stages.SignalComplete) {
+		for _, s := range sigs.ExpectExactly(stages.SignalStart, stages.SignalComplete, stages.SignalStart, stages.SignalComplete) {
 			keys = append(keys, s.Key)
 		}
 		checkEqual(t, "keys", strings.Join(keys, " "), "first first stage-2 stage-2")
@@ -100,7 +101,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 // TestSinkOfItsOwn waits for a signal that is there already.
 func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		p := pipeline(t, core.Options{Sink: sink}, stages.Stage[int]{When: "never, go.*", Work: pass(1)})
 		begun := time.Now()
 		time.AfterFunc(time.Minute, func() { sink.Raise("go.now") })
@@ -114,8 +115,8 @@ func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 // Fault avoided: cancellation while waiting can fall through and run the stage.
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "stage.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "first", Work: pass(1)},
 			stages.Stage[int]{Name: "waits", When: "go", Work: func(context.Context, int) (int, error) {
@@ -129,13 +130,13 @@ func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 		checkError(t, err, patience)
 		checkResults(t, results, "11 waits", "21 waits")
 		checkEqual(t, "error of an item", results[0].Err, patience)
-		signals.ExpectExactly(stages.SignalStart, stages.SignalComplete)
+		sigs.ExpectExactly(stages.SignalStart, stages.SignalComplete)
 
 		sink.Raise("go") // the signal is there, but the context has ended
 		results, err = p.Run(ctx, []int{1})
 		checkError(t, err, patience)
 		checkResults(t, results, "1 first")
-		signals.None()
+		sigs.None()
 	})
 }
 
@@ -172,8 +173,8 @@ func TestFailedItemsGoNoFurtherAndSayWhy(t *testing.T) {
 // Fault avoided: a stage reports that it is complete although all failed.
 func TestStageThatLetsNothingPassFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "stage.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "stage.*")
 		fail := func(context.Context, int) (int, error) { return 0, errOnPurpose }
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "a", Work: fail},
@@ -181,13 +182,13 @@ func TestStageThatLetsNothingPassFails(t *testing.T) {
 		results, err := p.Run(t.Context(), []int{1, 2})
 		checkError(t, err, errOnPurpose)
 		checkResults(t, results, "1 a", "2 a")
-		raised := signals.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+		raised := sigs.ExpectExactly(stages.SignalStart, stages.SignalFailed)
 		checkEqual(t, "key", raised[1].Key, "a")
 
 		results, err = p.Run(t.Context(), nil)
 		checkError(t, err, nil)
 		checkEqual(t, "results", len(results), 0)
-		signals.None()
+		sigs.None()
 	})
 }
 
@@ -210,8 +211,8 @@ func TestStagesHaveTheirOwnLimits(t *testing.T) {
 
 func TestCancelledInAStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "stage.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		sigs := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 4},
 			stages.Stage[int]{Name: "a", Work: func(ctx context.Context, i int) (int, error) {
 				switch i {
@@ -239,7 +240,7 @@ func TestCancelledInAStage(t *testing.T) {
 		for i, want := range []error{patience, patience, errOnPurpose, patience, patience, patience} {
 			checkError(t, results[i].Err, want)
 		}
-		signals.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+		sigs.ExpectExactly(stages.SignalStart, stages.SignalFailed)
 	})
 }
 

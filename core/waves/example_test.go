@@ -6,16 +6,17 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
 // Two detectors look at what a user has sent. When both have voted, a judge gives
 // the verdict, and that is the end of it.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
-	suspicious := func(context.Context, core.Signal) error { return nil }
-	judge := func(ctx context.Context, vote core.Signal) error {
+	suspicious := func(context.Context, signals.Signal) error { return nil }
+	judge := func(ctx context.Context, vote signals.Signal) error {
 		if sink.Count("vote.*") == 2 {
 			sink.Because(vote).RaiseKey("verdict.bot", vote.Key)
 		}
@@ -46,8 +47,8 @@ func Example() {
 
 // What failed, and why, is in the payload.
 func ExampleEvent() {
-	sink := core.NewSink(core.SinkOptions{})
-	sink.Subscribe(waves.SignalFailed, func(s core.Signal) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sink.Subscribe(waves.SignalFailed, func(s signals.Signal) {
 		event := s.Payload().(waves.Event)
 		fmt.Println(event.Stage, "of", s.Key+":", event.Err)
 	})
@@ -55,7 +56,7 @@ func ExampleEvent() {
 	orders, err := waves.New([]waves.Stage{{
 		Name:    "charge",
 		Trigger: "order.placed",
-		Work: func(context.Context, core.Signal) error {
+		Work: func(context.Context, signals.Signal) error {
 			return fmt.Errorf("the card has expired")
 		},
 	}}, "", core.Options{Sink: sink})

@@ -6,12 +6,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // run is one run of a stage: the item of the coordinator.
 type run struct {
 	stage   *stage
-	trigger core.Signal
+	trigger signals.Signal
 }
 
 // errPanicked stands for a panic of the work. The coordinator recovers the panic itself.
@@ -45,7 +46,7 @@ func (e *Executor) run(ctx context.Context, r run) (err error) {
 }
 
 // raise raises signals about a run.
-func (e *Executor) raise(r run, err error, kinds ...core.Kind[Event]) {
+func (e *Executor) raise(r run, err error, kinds ...signals.Kind[Event]) {
 	for _, k := range kinds {
 		k.Raise(e.Sink().Because(r.trigger), r.trigger.Key, Event{Stage: r.stage.Name, Err: err, by: r.stage})
 	}

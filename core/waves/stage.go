@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Stage is a piece of work and the signals that start it. OnStart, OnComplete and
@@ -22,7 +23,7 @@ type Stage struct {
 	Trigger string
 	// Work is called for each of these signals. Its context ends with the early exit and
 	// with Close.
-	Work core.Work[core.Signal]
+	Work core.Work[signals.Signal]
 	// OnStart is raised before the work.
 	//
 	//ephemeral:raises
@@ -50,7 +51,7 @@ type Event struct {
 // stage is a Stage, checked and prepared.
 type stage struct {
 	Stage
-	onStart, onComplete, onFailure []core.Kind[Event]
+	onStart, onComplete, onFailure []signals.Kind[Event]
 }
 
 // prepare checks stages and fills in their names.
@@ -90,8 +91,8 @@ func (s *stage) prepare() error {
 }
 
 // kinds splits a list of names.
-func (s *stage) kinds(field, list string) ([]core.Kind[Event], error) {
-	var kinds []core.Kind[Event]
+func (s *stage) kinds(field, list string) ([]signals.Kind[Event], error) {
+	var kinds []signals.Kind[Event]
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
@@ -99,7 +100,7 @@ func (s *stage) kinds(field, list string) ([]core.Kind[Event], error) {
 		if strings.ContainsAny(name, "*?") {
 			return nil, fmt.Errorf("waves: stage %q: %s is %q, but must be names, not patterns", s.Name, field, list)
 		}
-		kinds = append(kinds, core.NewKind[Event](name))
+		kinds = append(kinds, signals.NewKind[Event](name))
 	}
 	return kinds, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The signals of an executor, beside [earlyexit.SignalExited]. Their key is the key of the
@@ -25,8 +26,8 @@ const (
 
 // The kinds of the signals with a payload.
 var (
-	Failed    = core.NewKind[Event](SignalFailed)
-	Cancelled = core.NewKind[Event](SignalCancelled)
+	Failed    = signals.NewKind[Event](SignalFailed)
+	Cancelled = signals.NewKind[Event](SignalCancelled)
 )
 
 // ValueStage is the name of the value, see [core.Value], by which the operations of an
@@ -90,7 +91,7 @@ func (e *Executor) Start() {
 		// nothing.
 		e.exit.Store(earlyexit.On(e, e.exitOn))
 		for _, s := range e.stages {
-			e.OnClosed(e.Sink().Subscribe(s.Trigger, func(trigger core.Signal) {
+			e.OnClosed(e.Sink().Subscribe(s.Trigger, func(trigger signals.Signal) {
 				if e.setsOff(s, trigger) {
 					_, _ = e.coordinator.TryEnqueue(context.Background(), run{s, trigger}) // a rejected signal is counted
 				}
@@ -100,7 +101,7 @@ func (e *Executor) Start() {
 }
 
 // setsOff reports whether a signal that matches the trigger of s starts it.
-func (e *Executor) setsOff(s *stage, trigger core.Signal) bool {
+func (e *Executor) setsOff(s *stage, trigger signals.Signal) bool {
 	if trigger.Name == core.SignalStarted || trigger.Name == core.SignalStopped {
 		return false
 	}
@@ -111,9 +112,9 @@ func (e *Executor) setsOff(s *stage, trigger core.Signal) bool {
 }
 
 // Exited returns the signal that was the early exit, and whether there was one.
-func (e *Executor) Exited() (core.Signal, bool) {
+func (e *Executor) Exited() (signals.Signal, bool) {
 	if exit := e.exit.Load(); exit != nil {
 		return exit.Signal()
 	}
-	return core.Signal{}, false
+	return signals.Signal{}, false
 }

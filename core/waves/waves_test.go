@@ -14,18 +14,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
 
-func quick(context.Context, core.Signal) error { return nil }
+func quick(context.Context, signals.Signal) error { return nil }
 
-func fails(context.Context, core.Signal) error { return errOnPurpose }
+func fails(context.Context, signals.Signal) error { return errOnPurpose }
 
-func panics(context.Context, core.Signal) error { panic("on purpose") }
+func panics(context.Context, signals.Signal) error { panic("on purpose") }
 
-func hangs(ctx context.Context, _ core.Signal) error { <-ctx.Done(); return context.Cause(ctx) }
+func hangs(ctx context.Context, _ signals.Signal) error { <-ctx.Done(); return context.Cause(ctx) }
 
 // start makes an executor with a verdict as its early exit, and starts it.
 func start(opts core.Options, stages ...waves.Stage) *waves.Executor {
@@ -52,9 +53,9 @@ func drain(t testing.TB, e *waves.Executor, want core.Stats) {
 // The suite submits bodies as payloads of signals that start a stage. A body is accepted if
 // Enqueued counts it. Submits take turns, so that it is clear which body was counted.
 func TestLifecycle(t *testing.T) {
-	body := core.NewKind[coretest.Body]("coretest.body")
+	body := signals.NewKind[coretest.Body]("coretest.body")
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-		e := start(core.Options{}, waves.Stage{Trigger: "coretest.body", Work: func(ctx context.Context, s core.Signal) error {
+		e := start(core.Options{}, waves.Stage{Trigger: "coretest.body", Work: func(ctx context.Context, s signals.Signal) error {
 			run, _ := body.From(s)
 			return run(ctx)
 		}})
@@ -119,16 +120,16 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 			waves.Stage{Name: "fails", Trigger: "go", Work: fails, OnStart: "f.start", OnComplete: "f.done", OnFailure: "f.failed"},
 			waves.Stage{Name: "panics", Trigger: "go", Work: panics, OnFailure: "p.failed"},
 			waves.Stage{Name: "late", Trigger: "go", Work: hangs},
-			waves.Stage{Name: "own", Trigger: "go", Work: func(ctx context.Context, s core.Signal) error {
+			waves.Stage{Name: "own", Trigger: "go", Work: func(ctx context.Context, s signals.Signal) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, time.Millisecond, errOnPurpose)
 				defer cancel()
 				return hangs(ctx, s)
 			}})
-		signals := coretest.Watch(t, e.Sink(), "s.*,f.*,p.*,stage.*")
+		sigs := coretest.Watch(t, e.Sink(), "s.*,f.*,p.*,stage.*")
 		e.Sink().RaiseKey("go", "k")
 		drain(t, e, core.Stats{Enqueued: 5, Succeeded: 1, Failed: 4})
 		failed := waves.SignalFailed
-		raised := signals.ExpectExactly("s.start", "s.done", "s.vote", "f.start", "f.failed", failed, "p.failed", failed, failed, failed)
+		raised := sigs.ExpectExactly("s.start", "s.done", "s.vote", "f.start", "f.failed", failed, "p.failed", failed, failed, failed)
 		for i, s := range raised {
 			check(t, "key and path", s.Key+" "+strings.Join(s.Path(), ">"), "k go>"+s.Name)
 			event := s.Payload().(waves.Event)
@@ -145,9 +146,9 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 // Fault avoided: signals of the executor's own coordinator start stages with triggers like
 // "*" or "operation.*", endlessly. Lifecycle signals do not cause the early exit either.
 func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
-	for name, work := range map[string]core.Work[core.Signal]{
+	for name, work := range map[string]core.Work[signals.Signal]{
 		"quick": quick, "fails": fails, "panics": panics,
-		"raises": func(ctx context.Context, _ core.Signal) error { core.OperationFrom(ctx).Raise("noted"); return nil },
+		"raises": func(ctx context.Context, _ signals.Signal) error { core.OperationFrom(ctx).Raise("noted"); return nil },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := start(core.Options{},
@@ -169,11 +170,11 @@ func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
 func TestStagesInACircleAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := ""
-		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(s core.Signal, why core.BlockReason) {
+		sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: func(s signals.Signal, why signals.BlockReason) {
 			blocked += strings.Join(s.Path(), ">") + " " + why.String()
 		}}})
 		e := start(core.Options{Sink: sink}, waves.Stage{Trigger: "a", Work: quick, OnComplete: "b"},
-			waves.Stage{Trigger: "b", Work: func(ctx context.Context, s core.Signal) error {
+			waves.Stage{Trigger: "b", Work: func(ctx context.Context, s signals.Signal) error {
 				core.OperationFrom(ctx).Because(s).Raise("c") // a signal with another signal as its cause counts
 				return nil
 			}},
@@ -193,7 +194,7 @@ func TestEarlyExit(t *testing.T) {
 			waves.Stage{Name: "hangs", Trigger: "go", Work: hangs, OnComplete: "done", OnFailure: "failed"},
 			waves.Stage{Name: "exits", Trigger: "go", OnStart: "verdict", Work: panics}, // the work is not called
 			waves.Stage{Trigger: "verdict", Work: quick, OnStart: "late"})
-		signals := coretest.Watch(t, e.Sink(), "stage.*, "+earlyexit.SignalExited+", done, failed, late")
+		sigs := coretest.Watch(t, e.Sink(), "stage.*, "+earlyexit.SignalExited+", done, failed, late")
 		for range 3 {
 			e.Sink().RaiseKey("go", "k")
 		}
@@ -203,9 +204,9 @@ func TestEarlyExit(t *testing.T) {
 		e.Sink().Raise("go") // starts nothing any more
 		drain(t, e, core.Stats{Enqueued: 6, Cancelled: 6, Rejected: e.Stats().Rejected})
 		any := earlyexit.SignalExited + ", " + waves.SignalCancelled // the work that hangs may be the first to see the exit
-		raised := signals.ExpectExactly(any, any, any)
+		raised := sigs.ExpectExactly(any, any, any)
 		verdict, _ := e.Exited()
-		at := slices.IndexFunc(raised, func(s core.Signal) bool { return s.Name == earlyexit.SignalExited })
+		at := slices.IndexFunc(raised, func(s signals.Signal) bool { return s.Name == earlyexit.SignalExited })
 		check(t, "exit", verdict.Name+" "+strings.Join(raised[max(0, at)].Path(), ">"), "verdict go>verdict>"+earlyexit.SignalExited)
 		for _, s := range slices.Delete(raised, at, at+1) {
 			event, _ := waves.Cancelled.From(s)
@@ -217,7 +218,7 @@ func TestEarlyExit(t *testing.T) {
 // A run does not begin if the signal comes between the start of its operation and its body.
 func TestEarlyExitBeforeARunBegins(t *testing.T) {
 	e := start(core.Options{}, waves.Stage{Trigger: "go", Work: panics, OnStart: "began"})
-	e.Sink().Subscribe(core.SignalStarted, func(core.Signal) { e.Sink().Raise("verdict") })
+	e.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { e.Sink().Raise("verdict") })
 	e.Sink().Raise("go")
 	drain(t, e, core.Stats{Enqueued: 1, Cancelled: 1})
 	check(t, "began", e.Sink().Has("began"), false)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A cache whose hot entries stay longer.
 func Example_lru() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	users, err := lru.New(lru.Options[string, user]{
 		Capacity:    10_000,
 		TTL:         5 * time.Minute,
@@ -32,7 +32,7 @@ func Example_lru() {
 		}
 		fmt.Println(u.Name)
 	}
-	for s := range sink.Sense(core.Query{Pattern: "cache.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "cache.*"}) {
 		fmt.Println(s.Name, s.Key)
 	}
 	stats := users.Stats()

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The example shows the library in one function: work, a limit, a gate, and a look at the
 // outcome.
 func Example_tenSeconds() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	orders, err := core.NewCoordinator(func(ctx context.Context, o order) error {
 		if err := ship(ctx, o); err != nil {
@@ -178,7 +179,7 @@ func Example_dynamicConcurrency() {
 
 // All options.
 func Example_options() {
-	sharedSink := core.NewSink(core.SinkOptions{})
+	sharedSink := signals.NewSink(signals.SinkOptions{})
 
 	opts := core.Options{
 		Name: "orders", // the Source of its signals
@@ -196,8 +197,8 @@ func Example_options() {
 
 		// signals
 		Sink:      sharedSink,
-		OnSignal:  func(s core.Signal) { slog.Debug("raised", "signal", s) },
-		OnRetract: func(r core.Retraction) { slog.Debug("taken back", "signal", r.Signal) },
+		OnSignal:  func(s signals.Signal) { slog.Debug("raised", "signal", s) },
+		OnRetract: func(r signals.Retraction) { slog.Debug("taken back", "signal", r.Signal) },
 		CancelOn:  "circuit-open, shutting-down",
 		DeferOn:   "backpressure.*",
 		ResumeOn:  "backpressure-relieved",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A circuit breaker counts recent failures.
@@ -42,7 +43,7 @@ func Example_circuitBreaker() {
 
 // The limit follows the results.
 func Example_adaptiveConcurrency() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	work := core.Must(core.NewCoordinator(send, core.Options{MaxConcurrency: 4, Sink: sink}))
 	defer work.Close()
 
@@ -52,8 +53,8 @@ func Example_adaptiveConcurrency() {
 			panic(err) // the limit is not from 1 to 32
 		}
 	}
-	sink.Subscribe("system.load.high", func(core.Signal) { change(-2) })
-	sink.Subscribe("system.load.low", func(core.Signal) { change(+2) })
+	sink.Subscribe("system.load.high", func(signals.Signal) { change(-2) })
+	sink.Subscribe("system.load.low", func(signals.Signal) { change(+2) })
 
 	completed := sink.Monitor("processing.complete", 10*time.Second)
 	defer completed.Stop()
@@ -83,7 +84,7 @@ func Example_adaptiveConcurrency() {
 // Figures of the last minute, from signals.
 func Example_metrics() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 
 	widgets := core.Must(core.NewKeyedCoordinator(func(id string) string { return id },
 		func(ctx context.Context, id string) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/core/quorum"
 	"github.com/ephemeralgo/ephemeral/core/reputation"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
@@ -16,8 +17,8 @@ import (
 // the user is kept.
 func Example_botDetection() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	BotEvidence := core.NewKind[evidence]("bot.evidence") // usually a package variable
+	sink := signals.NewSink(signals.SinkOptions{})
+	BotEvidence := signals.NewKind[evidence]("bot.evidence") // usually a package variable
 	users, err := reputation.New[string](reputation.Options{HalfLife: 10 * time.Minute, Sink: sink})
 	if err != nil {
 		panic(err)
@@ -52,7 +53,7 @@ func Example_botDetection() {
 
 	verdict, _ := detectors.Exited()
 	fmt.Println(verdict.Name, verdict.Key)
-	for _, e := range BotEvidence.Sense(sink, core.Query{}) {
+	for _, e := range BotEvidence.Sense(sink, signals.Query{}) {
 		fmt.Printf("%s has %.0f\n", e.User, e.Score)
 	}
 	// Output:
@@ -62,7 +63,7 @@ func Example_botDetection() {
 
 // A reporter raises the progress, at every fifth step and at the end.
 func Example_progress() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	ingest, err := progress.New(sink, "ingest", 12, progress.Options{Every: 5})
 	if err != nil {
@@ -73,7 +74,7 @@ func Example_progress() {
 		ingest.Add(1)
 	}
 
-	for s, report := range progress.Reports.Sense(sink, core.Query{}) {
+	for s, report := range progress.Reports.Sense(sink, signals.Query{}) {
 		fmt.Println(s.Key, report)
 	}
 	// Output:
@@ -89,6 +90,6 @@ type evidence struct {
 	Score float64
 }
 
-func runLexical(context.Context, core.Signal) error { return nil }
+func runLexical(context.Context, signals.Signal) error { return nil }
 
-func runBehavior(context.Context, core.Signal) error { return nil }
+func runBehavior(context.Context, signals.Signal) error { return nil }

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals that keep items out, and signals that keep them waiting.
 func Example_gates() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	requests := core.Must(core.NewCoordinator(callAPI, core.Options{
 		Sink:     sink,
 		CancelOn: "circuit-open, shutting-down",
@@ -31,7 +32,7 @@ func Example_gates() {
 // One coordinator is gated by the signals of another, and neither refers to the other.
 func Example_awareness() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	translations := core.Must(core.NewCoordinator(func(_ context.Context, text string) error {
 		fmt.Println("translating", text)
@@ -58,7 +59,7 @@ func Example_awareness() {
 // If one call is told to wait, all calls wait for that time.
 func Example_adaptiveRate() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	translator := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
 		err := callAPI(ctx, text)
@@ -86,13 +87,13 @@ func Example_adaptiveRate() {
 
 // The delay of the newest "rate-limit:5000ms".
 func Example_retryAfter() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Raise("rate-limit:5000ms")
 	sink.Raise("rate-limit:250ms")
 
 	var delay time.Duration
-	for s := range sink.Sense(core.Query{Pattern: "rate-limit:*"}) { // oldest first
-		if d, ok := core.ParseRetryAfter(s.Name); ok {
+	for s := range sink.Sense(signals.Query{Pattern: "rate-limit:*"}) { // oldest first
+		if d, ok := signals.ParseRetryAfter(s.Name); ok {
 			delay = d
 		}
 	}
@@ -103,7 +104,7 @@ func Example_retryAfter() {
 // Readers pause during an update, without a lock.
 func Example_coordinatedReads() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	readers := core.Must(core.NewCoordinator(callAPI, core.Options{
 		Sink:     sink,
 		DeferOn:  "update.in-progress",

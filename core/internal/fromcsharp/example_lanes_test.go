@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Lanes: their order, their limits, and the signals that defer or refuse their items.
 func Example_lanes() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	orders := core.Must(core.NewCoordinator(deliver, core.Options{
 		Sink: sink,

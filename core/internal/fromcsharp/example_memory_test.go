@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Echoes have the signals of operations that have left the window.
@@ -24,7 +25,7 @@ func Example_echoes() {
 		fmt.Println(err)
 	}
 
-	for echo := range coordinator.Echoes(core.Query{Pattern: "error.*", Within: time.Minute}) {
+	for echo := range coordinator.Echoes(signals.Query{Pattern: "error.*", Within: time.Minute}) {
 		fmt.Println(echo.Key, echo.Status, echo.Signals[0].Name)
 	}
 	// Output:
@@ -82,7 +83,7 @@ func Example_lastWords() {
 // An operation stays in the window until its data was read.
 func Example_responsibility() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	uploads := core.Must(core.NewCoordinator(archive, core.Options{Sink: sink}))
 	defer uploads.Close()
 

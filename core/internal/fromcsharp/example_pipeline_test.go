@@ -11,12 +11,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/registry"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // One operation raises a signal. Another operation looks it up and uses its data.
 func Example_pipeline() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	// 1. Files are saved. Each operation stores its data and raises a signal.
 	files := core.Must(core.NewCoordinator(func(ctx context.Context, up upload) error {
@@ -54,7 +55,7 @@ func Example_pipeline() {
 	defer thumbnails.Close()
 
 	// 3. The signal starts a thumbnail. While the queue of thumbnails is full, saving files waits.
-	cancel := sink.Subscribe("file.saved", func(s core.Signal) {
+	cancel := sink.Subscribe("file.saved", func(s signals.Signal) {
 		if _, err := thumbnails.Enqueue(ctx, s.Operation); err != nil {
 			sink.Raise("error.thumbnail_refused")
 		}
@@ -77,8 +78,8 @@ func Example_pipeline() {
 // gone.
 func Example_pipelineTyped() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	FileSaved := core.NewKind[savedFile]("file.saved") // usually a package variable
+	sink := signals.NewSink(signals.SinkOptions{})
+	FileSaved := signals.NewKind[savedFile]("file.saved") // usually a package variable
 
 	files := core.Must(core.NewCoordinator(func(ctx context.Context, up upload) error {
 		path, err := save(ctx, up)
@@ -97,7 +98,7 @@ func Example_pipelineTyped() {
 	}, core.Options{MaxConcurrency: 4, Sink: sink}))
 	defer thumbnails.Close()
 
-	defer FileSaved.Subscribe(sink, func(_ core.Signal, file savedFile) {
+	defer FileSaved.Subscribe(sink, func(_ signals.Signal, file savedFile) {
 		if _, err := thumbnails.Enqueue(ctx, file); err != nil {
 			sink.Raise("error.thumbnail_refused")
 		}
@@ -115,10 +116,10 @@ func Example_pipelineTyped() {
 // A handler for each kind of signal.
 func Example_routes() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
-	to := func(c core.Enqueuer[core.OperationID]) func(core.Signal) {
-		return func(s core.Signal) {
+	to := func(c core.Enqueuer[core.OperationID]) func(signals.Signal) {
+		return func(s signals.Signal) {
 			if _, err := c.Enqueue(ctx, s.Operation); err != nil {
 				sink.Raise("error.refused")
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Handlers by pattern, in the background.
@@ -32,13 +33,13 @@ func Example_dispatcher() {
 // Every signal, in the background. When too many wait, the oldest are dropped.
 func Example_processor() {
 	ctx := context.Background()
-	processor := core.Must(core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	processor := core.Must(core.NewProcessor(func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("logged", s.Name, s.Key)
 		return nil
 	}, core.Options{MaxConcurrency: 4, MaxQueued: 1000}))
 	defer processor.Close()
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Subscribe("*", processor.Process) // or Options.OnSignal: processor.Process
 	sink.RaiseKey("rate-limit", "payments-api")
 
@@ -53,7 +54,7 @@ func Example_telemetry() {
 	ctx := context.Background()
 	var client telemetry
 
-	track := func(ctx context.Context, s core.Signal) error {
+	track := func(ctx context.Context, s signals.Signal) error {
 		if err := client.event(ctx, s); err != nil {
 			return err
 		}
@@ -93,23 +94,23 @@ func work(ctx context.Context, signal string) error {
 	return nil
 }
 
-func sendAlert(_ context.Context, s core.Signal) error {
+func sendAlert(_ context.Context, s signals.Signal) error {
 	fmt.Println("alert:", s.Name)
 	return nil
 }
 
-func recordMetric(context.Context, core.Signal) error { return nil }
+func recordMetric(context.Context, signals.Signal) error { return nil }
 
 type telemetry struct{}
 
-func (telemetry) event(_ context.Context, s core.Signal) error {
+func (telemetry) event(_ context.Context, s signals.Signal) error {
 	fmt.Println("event", s.Name)
 	return nil
 }
 
-func (telemetry) exception(_ context.Context, s core.Signal) error {
+func (telemetry) exception(_ context.Context, s signals.Signal) error {
 	fmt.Println("exception", s.Name)
 	return nil
 }
 
-func (telemetry) metric(context.Context, core.Signal) error { return nil }
+func (telemetry) metric(context.Context, signals.Signal) error { return nil }

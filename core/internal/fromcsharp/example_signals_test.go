@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // What a signal is.
 func Example_signal() {
-	sink := core.NewSink(core.SinkOptions{})
-	sink.Subscribe("rate-limit:*", func(s core.Signal) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sink.Subscribe("rate-limit:*", func(s signals.Signal) {
 		fmt.Println(s.Name, "about", s.Key) // also Operation, Source, Time and Seq
 
 		fmt.Println(s.Name == "rate-limit:500ms")         // Is
@@ -87,7 +88,7 @@ func Example_raiseInBody() {
 	defer requests.Close()
 
 	err := errors.Join(requests.Do(ctx, "cached.example"), requests.Do(ctx, "slow.example"))
-	for s := range requests.Sense(core.Query{}) {
+	for s := range requests.Sense(signals.Query{}) {
 		fmt.Println(s.Name)
 	}
 	fmt.Println(err)
@@ -99,7 +100,7 @@ func Example_raiseInBody() {
 
 // The example shows all that an operation can do with signals.
 func Example_emitter() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.RaiseKey("order.placed", "order-7")
 	cause, _ := sink.WaitFor(context.Background(), "order.placed")
 
@@ -146,7 +147,7 @@ func Example_deepBelow() {
 		panic(err)
 	}
 
-	for s := range c.Sense(core.Query{Pattern: "stage.*"}) {
+	for s := range c.Sense(signals.Query{Pattern: "stage.*"}) {
 		fmt.Println(s.Name)
 	}
 	fmt.Println("progress:", c.Count("progress:*"))
@@ -180,7 +181,7 @@ func Example_retract() {
 	defer c.Close()
 
 	fmt.Println(c.Do(ctx, "hello"), c.Do(ctx, "busy"))
-	for s := range c.Sense(core.Query{}) {
+	for s := range c.Sense(signals.Query{}) {
 		fmt.Println(s.Name)
 	}
 	// Output:
@@ -193,7 +194,7 @@ func Example_retract() {
 // A condition ends with its release, its lease or its operation, whichever comes first. So
 // a return or a panic leaves no condition behind.
 func Example_holdInBody() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
 		core.OperationFrom(ctx).Hold("processing", 0)
 		fmt.Println("processing:", sink.Has("processing"))
@@ -217,7 +218,7 @@ func Example_onRetract() {
 		op.Raise("processing")
 		op.RetractMatching("proc*")
 		return nil
-	}, core.Options{OnRetract: func(r core.Retraction) {
+	}, core.Options{OnRetract: func(r signals.Retraction) {
 		fmt.Println(r.Signal.Name, "of", r.Signal.Key, "is over")
 		if r.Pattern != "" {
 			fmt.Println("by the pattern", r.Pattern)
@@ -277,14 +278,14 @@ func Example_sense() {
 	if c.Count("slow-response") > 1 { // CountSignals
 		fmt.Println("many are slow")
 	}
-	for s := range c.Sense(core.Query{Pattern: "http.error:*"}) { // GetSignalsByPattern
+	for s := range c.Sense(signals.Query{Pattern: "http.error:*"}) { // GetSignalsByPattern
 		fmt.Println(s.Key, s.Name)
 	}
 	aMinuteAgo := time.Now().Add(-time.Minute)
-	for range c.Sense(core.Query{Within: time.Since(aMinuteAgo)}) { // GetSignalsSince
+	for range c.Sense(signals.Query{Within: time.Since(aMinuteAgo)}) { // GetSignalsSince
 		fmt.Print(".")
 	}
-	for range c.Sense(core.Query{Key: "user-123"}) { // GetSignalsByKey
+	for range c.Sense(signals.Query{Key: "user-123"}) { // GetSignalsByKey
 		fmt.Print("!")
 	}
 	// Output:
@@ -300,7 +301,7 @@ func Example_onSignal() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
 		core.OperationFrom(ctx).Raise("error.grammar")
 		return nil
-	}, core.Options{Name: "translator", OnSignal: func(s core.Signal) {
+	}, core.Options{Name: "translator", OnSignal: func(s signals.Signal) {
 		fmt.Println(s.Name, "from", s.Source) // and s.Operation
 	}}))
 	defer c.Close()
@@ -310,7 +311,7 @@ func Example_onSignal() {
 	}
 	hasErrors := c.Has("error.*")
 	errorCount := c.Count("error.*")
-	allErrors := slices.Collect(c.Sense(core.Query{Pattern: "error.*"}))
+	allErrors := slices.Collect(c.Sense(signals.Query{Pattern: "error.*"}))
 	fmt.Println(hasErrors, errorCount, len(allErrors))
 	// Output:
 	// error.grammar from translator
@@ -320,7 +321,7 @@ func Example_onSignal() {
 // A query selects the signals of one operation.
 func Example_byOperation() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	images := core.Must(core.NewCoordinator(func(ctx context.Context, size string) error {
 		op := core.OperationFrom(ctx)
@@ -340,9 +341,9 @@ func Example_byOperation() {
 		panic(err)
 	}
 
-	own := slices.Collect(sink.Sense(core.Query{Operation: id}))
+	own := slices.Collect(sink.Sense(signals.Query{Operation: id}))
 	fmt.Println(len(own), "signals")
-	for s := range sink.Sense(core.Query{Operation: id, Pattern: "resize.*"}) {
+	for s := range sink.Sense(signals.Query{Operation: id, Pattern: "resize.*"}) {
 		fmt.Println(s.Name)
 	}
 	// Output:
@@ -355,7 +356,7 @@ func Example_byOperation() {
 func Example_forEachSignals() {
 	ctx := context.Background()
 	sizes := slices.Values([]string{"small", "large"})
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	err := core.ForEach(ctx, sizes, func(ctx context.Context, size string) error {
 		core.OperationFrom(ctx).RaiseKey("file.saved", "/srv/"+size+".png")
@@ -380,7 +381,7 @@ func Example_names() {
 	defer c.Close()
 
 	fmt.Println(c.Do(context.Background(), "user-123"))
-	for s := range c.Sense(core.Query{Pattern: "payment.*"}) {
+	for s := range c.Sense(signals.Query{Pattern: "payment.*"}) {
 		fmt.Println(s.Key, s.Name)
 	}
 	// Output:

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Coordinators that share a sink see the signals of each other.
 func Example_sharedSink() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	opts := core.Options{Sink: sink, CancelOn: "system.busy"} // these options are for items of any type
 
 	numbers := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
@@ -31,8 +32,8 @@ func Example_sharedSink() {
 // Signals of payments decide how to process an order.
 func Example_crossAwareness() {
 	ctx := context.Background()
-	signals := core.NewSink(core.SinkOptions{Capacity: 1000})
-	opts := core.Options{Sink: signals}
+	sigs := signals.NewSink(signals.SinkOptions{Capacity: 1000})
+	opts := core.Options{Sink: sigs}
 
 	orders := core.Must(core.NewCoordinator(takeOrder, opts))
 	defer orders.Close()
@@ -43,7 +44,7 @@ func Example_crossAwareness() {
 
 	submit := func(ctx context.Context, id string) error {
 		to := orders
-		if signals.Has("gateway-error") {
+		if sigs.Has("gateway-error") {
 			to = retries
 		}
 		_, err := to.Enqueue(ctx, id)
@@ -61,7 +62,7 @@ func Example_crossAwareness() {
 
 // All code can raise signals on a sink and sense them.
 func Example_sink() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
 
 	sink.Raise("system-maintenance") // from anywhere
 	sink.RaiseKey("cache.miss", "user-7")
@@ -69,7 +70,7 @@ func Example_sink() {
 	if sink.Has("system-maintenance") { // Detect
 		fmt.Println("not now")
 	}
-	for s := range sink.Sense(core.Query{Pattern: "cache.*", Key: "user-7"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "cache.*", Key: "user-7"}) {
 		fmt.Println(s.Name)
 	}
 	sink.Resize(5000, 10*time.Minute) // UpdateWindowSize
@@ -83,7 +84,7 @@ func Example_sink() {
 
 // The pattern language, the same everywhere.
 func Example_patterns() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Raise("rate-limit")
 	sink.Raise("http.timeout")
 	sink.Raise("error.payment.critical")
@@ -95,7 +96,7 @@ func Example_patterns() {
 	fmt.Println(sink.Has("user-???-failed"))  // user-123-failed
 	fmt.Println(sink.Has("system-overload, circuit-open, error.*"))
 
-	fmt.Println(core.Match("http.error:5??", "http.error:503")) // Match also works on your own text
+	fmt.Println(signals.Match("http.error:5??", "http.error:503")) // Match also works on your own text
 	// Output:
 	// true
 	// true
@@ -107,18 +108,18 @@ func Example_patterns() {
 
 // Chains of causes are bounded.
 func Example_constraints() {
-	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
+	sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{
 		MaxDepth: 10,
 		Terminal: "completed, failed, resolved", // end a chain
 		Leaf:     "logged, metric",              // these signals report, and cause nothing
-		OnBlocked: func(s core.Signal, why core.BlockReason) {
+		OnBlocked: func(s signals.Signal, why signals.BlockReason) {
 			fmt.Println("blocked:", strings.Join(s.Path(), " -> "), "-", why)
 		},
 	}})
-	sink.Subscribe("order-placed", func(s core.Signal) {
+	sink.Subscribe("order-placed", func(s signals.Signal) {
 		sink.Because(s).Raise("inventory-reserved")
 	})
-	sink.Subscribe("inventory-reserved", func(s core.Signal) {
+	sink.Subscribe("inventory-reserved", func(s signals.Signal) {
 		sink.Because(s).Raise("order-placed")
 	})
 
@@ -128,16 +129,16 @@ func Example_constraints() {
 
 // A signal has its causes.
 func Example_because() {
-	sink := core.NewSink(core.SinkOptions{})
-	handle := func(s core.Signal, on core.Raiser) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	handle := func(s signals.Signal, on signals.Raiser) {
 		if s.Name == "order-placed" {
 			on.Because(s).RaiseKey("inventory-reserved", s.Key) // returns false if the signal was blocked
 		}
 	}
-	sink.Subscribe("*", func(s core.Signal) { handle(s, sink) })
+	sink.Subscribe("*", func(s signals.Signal) { handle(s, sink) })
 
 	sink.RaiseKey("order-placed", "order-7")
-	for s := range sink.Sense(core.Query{Pattern: "inventory-*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "inventory-*"}) {
 		fmt.Println(s.Key, strings.Join(s.Path(), " -> "))
 	}
 	// Output: order-7 order-placed -> inventory-reserved
@@ -149,16 +150,16 @@ func Example_kind() {
 		User  string
 		Score float64
 	}
-	BotEvidence := core.NewKind[evidence]("bot.evidence") // usually a package variable
+	BotEvidence := signals.NewKind[evidence]("bot.evidence") // usually a package variable
 
-	sink := core.NewSink(core.SinkOptions{})
-	BotEvidence.Subscribe(sink, func(s core.Signal, e evidence) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	BotEvidence.Subscribe(sink, func(s signals.Signal, e evidence) {
 		fmt.Println(e.User, "scores", e.Score)
 	})
 	BotEvidence.Raise(sink, "user-123", evidence{User: "user-123", Score: 0.9})
 
 	fmt.Println(sink.Count("bot.*")) // it is an ordinary signal, too
-	for _, e := range BotEvidence.Sense(sink, core.Query{Within: time.Minute}) {
+	for _, e := range BotEvidence.Sense(sink, signals.Query{Within: time.Minute}) {
 		fmt.Println(e.User)
 	}
 	// Output:
@@ -187,12 +188,12 @@ func Example_throttle() {
 
 // The scope of a raiser is part of the name.
 func Example_scopes() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	router := sink.Scoped("workflow", "coordinator", "Router")
 	router.Raise("route.assigned")
 
-	for s := range sink.Sense(core.Query{Pattern: "workflow.*.Router.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "workflow.*.Router.*"}) {
 		fmt.Println(s.Name)
 	}
 	// Output: workflow.coordinator.Router.route.assigned
@@ -208,8 +209,8 @@ func takePayment(ctx context.Context, _ string) error {
 }
 
 // busySink returns a sink on which the same signal is raised all the time.
-func busySink(ctx context.Context) *core.Sink {
-	sink := core.NewSink(core.SinkOptions{})
+func busySink(ctx context.Context) *signals.Sink {
+	sink := signals.NewSink(signals.SinkOptions{})
 	go func() {
 		for ctx.Err() == nil {
 			sink.Raise("rate-limit:500ms")
