@@ -5,12 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 	"github.com/ephemeralgo/ephemeral/core/internal/window"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // classStats returns the counters of the classes, if there are any. mu and the intake's lock are

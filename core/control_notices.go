@@ -3,9 +3,8 @@ package core
 import (
 	"context"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // OnPending calls fn(true) when the number of pending operations in all lanes reaches high,

@@ -8,13 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Dispatcher calls handlers for signals in the background, by pattern. Pass its method

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func dispatcher(t testing.TB, opts core.Options) *core.Dispatcher {

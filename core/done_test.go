@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // OnDone is called once for each end of whatever kind, with the item.
@@ -55,9 +54,10 @@ func TestOnDone(t *testing.T) {
 			}
 		}
 		c.Sink().Raise("stop")
+		synctest.Wait() // it is refused at once, on a goroutine of its own
 		g.open()
 		checkError(t, "Flush", c.Flush(t.Context()), nil)
-		want := "succeeds succeeded, fails failed, panics failed, is dropped dropped, is cancelled cancelled, blocks succeeded, is refused refused"
+		want := "succeeds succeeded, fails failed, panics failed, is dropped dropped, is cancelled cancelled, is refused refused, blocks succeeded"
 		checkEqual(t, "told", strings.Join(told, ", "), want)
 		checkEqual(t, "panics", c.Stats().Panics, 1)
 	})

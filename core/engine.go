@@ -7,21 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/spin"
-
 	"github.com/ephemeralgo/ephemeral/core/durations"
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 	"github.com/ephemeralgo/ephemeral/core/internal/window"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next, watches

@@ -3,9 +3,8 @@ package core
 import (
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // engineEffects are the effects that a change under the engine's lock has on others. They

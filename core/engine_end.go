@@ -7,9 +7,8 @@ import (
 	"runtime/trace"
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // cancelAll cancels the operations with a status: the operations of g, or all if g is nil.

@@ -9,11 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // enqueue gives an operation to the engine. It waits for room only if wait is set.

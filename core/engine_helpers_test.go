@@ -3,13 +3,17 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // bubble runs a test in a synctest bubble: time is the bubble's, and a goroutine
@@ -170,4 +174,99 @@ func checkRefusal(t testing.TB, err error, signal string) {
 func closeDown[T any](t testing.TB, c *core.Coordinator[T]) {
 	t.Helper()
 	checkError(t, "Close", c.Close(), nil)
+}
+
+// endings are ways in which "busy.*" is there for two seconds.
+var endings = map[string]func(s *signals.Sink){
+	"retracted": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		s.Raise("busy.b")
+		time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
+		time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
+	},
+	"released": func(s *signals.Sink) {
+		time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
+	},
+	"evicted": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() {
+			for range 100 {
+				s.Raise("other")
+			}
+		})
+	},
+	"forgotten": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() { s.ForgetAll() })
+	},
+	"leased": func(s *signals.Sink) {
+		s.Hold("busy.a", "", time.Second)
+		s.Hold("busy.b", "", 2*time.Second)
+		s.Hold("other", "", 3*time.Second)
+	},
+	"aged": func(s *signals.Sink) {
+		s.Resize(100, 2*time.Second)
+		s.Raise("busy.a")
+	},
+	"resized": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
+	},
+
+	// The same, with an end that is set only while it is waited for.
+	"aged by a resize": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
+	},
+	"leased later": func(s *signals.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(time.Second, func() {
+			s.Hold("busy.b", "", time.Second)
+			s.Retract("busy.a")
+		})
+	},
+	"released, and then a younger one aged": func(s *signals.Sink) {
+		s.Resize(100, time.Second)
+		release := s.Hold("busy.a", "", 0)
+		time.AfterFunc(time.Second, func() {
+			s.Raise("busy.b")
+			release()
+		})
+	},
+}
+
+var errCause = errors.New("cause")
+
+// newest returns the newest signal of that name.
+func newest(t *testing.T, from signals.Sensor, name string) signals.Signal {
+	t.Helper()
+	all := slices.Collect(from.Sense(signals.Query{Pattern: name}))
+	if len(all) == 0 {
+		t.Fatalf("no signal %q", name)
+	}
+	return all[len(all)-1]
+}
+
+// sensed lists the names of the signals that q selects, in order.
+func sensed(from signals.Sensor, q signals.Query) []string {
+	var names []string
+	for s := range from.Sense(q) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func wantNames(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	coretest.Check(t, slices.Equal(got, want), "%s: got %q, want %q", what, got, want)
+}
+
+func wantPanic(t *testing.T, want string, call func()) {
+	t.Helper()
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+			t.Errorf("got panic %q, want one that begins with %q", got, want)
+		}
+	}()
+	call()
 }

@@ -15,11 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The engine beside a simple model of it, made of slices on one goroutine. Both get the same random calls. After

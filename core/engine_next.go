@@ -4,10 +4,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // collect moves arrived operations to the scheduler. mu is held.

@@ -3,11 +3,9 @@ package core
 import (
 	"runtime/trace"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/frames"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Steps of one order run one after the other, in the order in which they came. Steps of

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An API limits calls and tokens a minute, and each tenant has a share. Items wait for tokens in their lane,

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A crawler: work that enqueues more work. Each page is visited once; WaitIdle waits

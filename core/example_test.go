@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A coordinator runs a bounded number of operations and shows what they did.

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An Explanation says why an operation waits. It has every reason. If a reason is another

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // faulty is a body with a method that panics while the engine calls it under its lock. It stands for a fault of

@@ -6,9 +6,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An Operation is one item and one run of the body for it. The body gets it from its

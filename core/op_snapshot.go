@@ -9,15 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Status is where an operation is in its life:

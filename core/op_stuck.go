@@ -3,9 +3,8 @@ package core
 import (
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
-
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 )
 
 // stuckWatch finds bodies that do not return. It has no lock and no clock. Times are offsets

@@ -7,12 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ID is the operation's id, or 0 for a nil Operation.

@@ -7,11 +7,9 @@ import (
 	"runtime/trace"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
-
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/ctxkey"
 )
 
 // operationContext is an Operation as the context of its body: the same memory with other methods.

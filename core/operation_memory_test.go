@@ -11,10 +11,9 @@ import (
 	"time"
 	"weak"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A body that enqueues the next one, and so on, keeps none of its ancestors alive. The values of the first context

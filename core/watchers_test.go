@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Ten times as many coordinators and handlers take some ten times as long, not a hundred times: to come and to go.

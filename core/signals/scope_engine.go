@@ -7,11 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // forEngine is a Scope with the methods that only coordinators need: the same memory with other

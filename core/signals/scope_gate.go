@@ -7,11 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // A Gate watches for the signals that match a pattern, in two places: on the sink, and among the

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 )
 
 // An OperationID identifies an operation within the process. Ids are positive

@@ -7,12 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
-
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 )
 

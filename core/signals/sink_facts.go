@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // keptFact is a fact that has been pushed out of the window and that gates keep.

@@ -4,11 +4,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
 // gatePart counts the facts that match a pattern in one table. It is shut while the count

@@ -5,11 +5,9 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
 // heldFact is a fact that is kept outside the window.

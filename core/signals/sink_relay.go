@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // Relay calls out for every signal of s that is to be sent to other processes. These are the

@@ -3,11 +3,9 @@ package signals
 import (
 	"iter"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // Retract takes back the signals that match pattern and were raised directly on this

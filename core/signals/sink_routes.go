@@ -6,9 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // routes find the watchers of a name by its text. Most programs have few watchers. Then most

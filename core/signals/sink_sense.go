@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // Has reports whether a signal that matches pattern is present. A held signal is present,

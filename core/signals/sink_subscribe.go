@@ -4,11 +4,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // blocking reports whether this goroutine is inside a call of OnBlocked.

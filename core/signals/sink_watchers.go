@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
+	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
 // watcher is what has a pattern of names.

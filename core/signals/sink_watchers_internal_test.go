@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
 // Watchers of all kinds come and go; after each change, the route of each name is what a search of plain lists finds.

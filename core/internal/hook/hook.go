@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 

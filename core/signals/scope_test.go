@@ -1,12 +1,11 @@
-package core_test
+package signals_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // What an owner has raised and holds leaves both the scope and the sink with it. What it was says what it had. After

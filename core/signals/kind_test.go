@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type file struct {
@@ -125,16 +124,16 @@ func TestKindPanickingHandler(t *testing.T) {
 
 func TestNewKindRefusesPatterns(t *testing.T) {
 	for _, name := range []string{"", "*", "a.*", "a?", "a,b", " a", "a ", "\ta", "a\u00a0"} {
-		wantPanic(t, "core: NewKind", func() { signals.NewKind[int](name) })
+		wantPanic(t, "signals: NewKind", func() { signals.NewKind[int](name) })
 	}
 	signals.NewKind[int]("a b:c.é")
 }
 
 func TestNilHandlersPanic(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
-	wantPanic(t, "core: Subscribe needs a function", func() { s.Subscribe("*", nil) })
-	wantPanic(t, "core: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
-	wantPanic(t, "core: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
+	wantPanic(t, "signals: Subscribe needs a function", func() { s.Subscribe("*", nil) })
+	wantPanic(t, "signals: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
+	wantPanic(t, "signals: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
 }
 
 func TestFamily(t *testing.T) {

@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"cmp"
@@ -12,16 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Random calls on a sink and on a simple model of it, an unbounded list of facts that is searched for every
 // question. Both must say the same.
 func TestSinkModel(t *testing.T) {
 	const steps = 400
-	for seed := range uint64(core.Often(2500, 200)) {
+	for seed := range uint64(long.Often(2500, 200)) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newSinkModel(t, seed)
 			defer m.end()

@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // One part of a program leaves a fact on a sink. Another part reads it when it needs it.

@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -10,10 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Any number of patterns can be asked for, and asked for again.
@@ -133,7 +132,7 @@ func TestForget(t *testing.T) {
 		} {
 			checkEqual(t, fmt.Sprintf("Forget(%+v)", tt.q), s.Forget(tt.q), tt.want)
 		}
-		wantPanic(t, "core: Forget needs a Query", func() { s.Forget(signals.Query{}) })
+		wantPanic(t, "signals: Forget needs a Query", func() { s.Forget(signals.Query{}) })
 		s.Raise("last")
 		checkEqual(t, "ForgetAll", s.ForgetAll(), 1)
 		wantNames(t, "sink", sensed(s, signals.Query{}), "h")

@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"encoding/json"
@@ -9,9 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // simpleMatch is a simple implementation of the pattern language.

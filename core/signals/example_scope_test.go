@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"fmt"

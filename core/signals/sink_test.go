@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -15,10 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestNewSinkChecksItsOptions(t *testing.T) {
@@ -94,10 +93,10 @@ func TestZeroSink(t *testing.T) {
 func TestSinkRefusesNil(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	var none context.Context
-	wantPanic(t, "core: Restore needs signals", func() { s.Restore(nil) })
-	wantPanic(t, "core: WaitFor needs a context", func() { s.WaitFor(none, "a") })
-	wantPanic(t, "core: WaitGone needs a context", func() { s.WaitGone(none, "a") })
-	wantPanic(t, "core: Watch needs a context", func() { s.Watch(none, "a") })
+	wantPanic(t, "signals: Restore needs signals", func() { s.Restore(nil) })
+	wantPanic(t, "signals: WaitFor needs a context", func() { s.WaitFor(none, "a") })
+	wantPanic(t, "signals: WaitGone needs a context", func() { s.WaitGone(none, "a") })
+	wantPanic(t, "signals: Watch needs a context", func() { s.Watch(none, "a") })
 }
 
 func wantPanic(t *testing.T, want string, call func()) {

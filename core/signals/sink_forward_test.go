@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // sinks makes n sinks.
@@ -215,7 +215,7 @@ func TestForwardCancelReleasesAll(t *testing.T) {
 func TestForwardRefusesBadInput(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	for _, to := range []*signals.Sink{nil, s} {
-		wantPanic(t, "core: Forward", func() { s.Forward(to, "*") })
+		wantPanic(t, "signals: Forward", func() { s.Forward(to, "*") })
 	}
 	to := signals.NewSink(signals.SinkOptions{})
 	cancel := s.Forward(to, "")
@@ -545,7 +545,7 @@ func TestForwardCost(t *testing.T) {
 // Random forwards between a few sinks, and random calls on them, beside a simple model: lists of facts, walked
 // depth first.
 func TestForwardModel(t *testing.T) {
-	for seed := range uint64(core.Often(500, 200)) {
+	for seed := range uint64(long.Often(500, 200)) {
 		synctest.Test(t, func(t *testing.T) { newForwardModel(seed).run(t) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

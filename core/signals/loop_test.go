@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Handlers that set themselves off, and do not pass the cause on, end soon: the propagation limit refuses and counts a
@@ -154,7 +154,7 @@ func TestLoopsEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if core.Often(1, 0) == 0 && strings.HasPrefix(name, "slow: ") {
+			if long.Often(1, 0) == 0 && strings.HasPrefix(name, "slow: ") {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			calls, refused := 0, 0

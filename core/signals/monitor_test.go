@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestMonitor(t *testing.T) {
@@ -175,7 +175,7 @@ func TestMonitorCap(t *testing.T) {
 
 // OnCount is called as in a model that reads the count at every instant.
 func TestOnCount(t *testing.T) {
-	for seed := range core.Often(500, 50) {
+	for seed := range long.Often(500, 50) {
 		bubble(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			s := signals.NewSink(signals.SinkOptions{Capacity: 2}) // a monitor does not look at the window

@@ -1,4 +1,4 @@
-package core_test
+package signals_test
 
 import (
 	"fmt"
@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestParseCommand(t *testing.T) {

@@ -1,13 +1,12 @@
-package core_test
+package signals_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
-
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestMatch(t *testing.T) {
