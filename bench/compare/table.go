@@ -3,28 +3,35 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
-// table writes one line for each side beside ours.
-type table struct{ w io.Writer }
+// table writes one line for each side beside ours. A document has only the lines with a goal
+// beside something that is not ours.
+type table struct{ all, doc io.Writer }
 
 func (t *table) head() {
-	t.line("row", "ours ns", "beside", "its ns", "ratio", "goal", "met", "allocs/op", "its allocs")
-	t.line("---", "--:", "---", "--:", "--:", "--:", "---", "--:", "--:")
+	both := io.MultiWriter(t.all, t.doc)
+	line(both, "row", "ours ns", "beside", "its ns", "ratio", "goal", "met", "allocs/op", "its allocs")
+	line(both, "---", "--:", "---", "--:", "--:", "--:", "---", "--:", "--:")
 }
 
-func (t *table) line(columns ...string) {
+func line(w io.Writer, columns ...string) {
 	for _, c := range columns {
-		fmt.Fprintf(t.w, "| %s ", c)
+		fmt.Fprintf(w, "| %s ", c)
 	}
-	fmt.Fprintln(t.w, "|")
+	fmt.Fprintln(w, "|")
 }
 
 func (t *table) row(group string, m measured) {
 	ours := m.cells[0]
 	for _, c := range m.cells[1:] {
 		ratio := ratios(ours, c)
-		t.line(
+		w := t.all
+		if c.Goal > 0 && !strings.HasPrefix(c.Name, "ours-") && !strings.HasPrefix(c.Name, "no-") {
+			w = io.MultiWriter(t.all, t.doc)
+		}
+		line(w,
 			group+"/"+m.Name,
 			spread("%.1f", ours.ns),
 			c.Name,
