@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
-// table writes one line for each side beside ours. A document has only the lines with a goal
-// beside something that is not ours.
+// table writes one line for each side beside ours. A document has only rows with a goal,
+// and only the sides that are not ours.
 type table struct{ all, doc io.Writer }
 
 func (t *table) head() {
@@ -25,10 +26,11 @@ func line(w io.Writer, columns ...string) {
 
 func (t *table) row(group string, m measured) {
 	ours := m.cells[0]
+	shown := slices.ContainsFunc(m.cells[1:], func(c *cell) bool { return c.Goal > 0 && !own(c) })
 	for _, c := range m.cells[1:] {
 		ratio := ratios(ours, c)
 		w := t.all
-		if c.Goal > 0 && !strings.HasPrefix(c.Name, "ours-") && !strings.HasPrefix(c.Name, "no-") {
+		if shown && !own(c) {
 			w = io.MultiWriter(t.all, t.doc)
 		}
 		line(w,
@@ -44,6 +46,9 @@ func (t *table) row(group string, m measured) {
 		)
 	}
 }
+
+// own reports whether a side is this library in another setting.
+func own(c *cell) bool { return strings.HasPrefix(c.Name, "ours-") || strings.HasPrefix(c.Name, "no-") }
 
 func spread(format string, list []float64) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(list), quantile(list, 0.25), quantile(list, 0.75))
