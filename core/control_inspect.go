@@ -264,7 +264,7 @@ func (c Control) Evict(id OperationID) bool {
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
-	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
+	return newHook(pattern{}, fn).attach(&e.mu, &e.final)
 }
 
 // Echoes yields the echoes of operations that have left the window, oldest first.

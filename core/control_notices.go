@@ -14,14 +14,15 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)
 	e.mu.Lock()
-	e.pendingMarks = append(e.pendingMarks, w)
+	number := e.pendingMarks.add(w)
 	e.watchesPending.Store(true)
-	e.seePending()
+	e.collect()
+	e.seeMark(w)
 	e.unlock()
 	return func() {
 		e.mu.Lock()
-		e.pendingMarks = without(e.pendingMarks, w)
-		e.watchesPending.Store(len(e.pendingMarks) > 0)
+		e.pendingMarks.remove(number)
+		e.watchesPending.Store(e.pendingMarks.len() > 0)
 		w.told.cancel()
 		e.mu.Unlock()
 		w.told.wait()
@@ -39,7 +40,7 @@ func (c Control) OnClosed(fn func()) (cancel func()) {
 	h := newHook(pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()
 	late := e.detached
-	cancel = h.join(&e.mu, &e.onClosed, func() {})
+	cancel = h.join(&e.mu, &e.onClosed)
 	e.mu.Unlock()
 	if late {
 		e.tellClosed([]*hook[struct{}]{h})

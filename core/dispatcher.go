@@ -28,7 +28,8 @@ type Dispatcher struct {
 	signals *Coordinator[Signal]
 
 	mu        sync.Mutex
-	reactions atomic.Pointer[[]*reaction] // in the order of registration; mu is held while the list is replaced; a list does not change
+	reactions list[*reaction]             // guarded by mu
+	known     atomic.Pointer[[]*reaction] // snapshot of reactions, or nil; written with mu held
 }
 
 var _ Inspector = (*Dispatcher)(nil)
@@ -53,8 +54,19 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 		return nil, err
 	}
 	d.Control, d.signals = c.Control, c
-	d.reactions.Store(new([]*reaction))
 	return d, nil
+}
+
+// all returns the handlers in the order of registration.
+func (d *Dispatcher) all() []*reaction {
+	known := d.known.Load()
+	if known == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		known = new(d.reactions.snapshot())
+		d.known.Store(known)
+	}
+	return *known
 }
 
 // Handle lets h handle the signals whose name matches pattern, until remove is called.
@@ -73,13 +85,13 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	d.made()
 	r := &reaction{newHook[Signal](compile(pattern), nil), h}
 	d.mu.Lock()
-	all := append(slices.Clone(*d.reactions.Load()), r)
-	d.reactions.Store(&all)
+	number := d.reactions.add(r)
+	d.known.Store(nil)
 	d.mu.Unlock()
 	return func() {
 		d.mu.Lock()
-		rest := without(*d.reactions.Load(), r)
-		d.reactions.Store(&rest)
+		d.reactions.remove(number)
+		d.known.Store(nil)
 		r.cancel()
 		d.mu.Unlock()
 		if runningOn() != d.number {
@@ -95,7 +107,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
-	if slices.ContainsFunc(*d.reactions.Load(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {
+	if slices.ContainsFunc(d.all(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {
 		react(d.signals, s)
 	}
 }
@@ -103,7 +115,7 @@ func (d *Dispatcher) Dispatch(s Signal) {
 // react is the body of a dispatcher's operations.
 func (d *Dispatcher) react(ctx context.Context, s Signal) error {
 	var errs []error
-	for _, r := range *d.reactions.Load() {
+	for _, r := range d.all() {
 		if !r.pattern.matches(s.Name) {
 			continue
 		}

@@ -82,9 +82,9 @@ type engine struct {
 	forced       uint64
 	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
-	final        []*hook[Snapshot] // hooks of OnFinalized; the list is replaced, not changed
-	onClosed     []*hook[struct{}] // likewise
-	pendingMarks []*watermark
+	final        list[*hook[Snapshot]] // hooks of OnFinalized
+	onClosed     list[*hook[struct{}]]
+	pendingMarks list[*watermark]
 	alarm        alarm // wakes workers when a deferral may be over
 	sweeper      alarm // evicts operations that are too old
 	stuck        stuckWatch

@@ -19,8 +19,8 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 		return nil
 	}
 	c := &condition{ledger: l}
-	c.own = gate{pattern: p, waker: engine, eager: eager, of: l}
-	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink}
+	c.own = gate{pattern: p, waker: engine, eager: eager, of: l, find: l.sink.find}
+	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink, find: l.sink.find}
 	l.sink.lockAt(l.sink.names.clock.now())
 	defer l.sink.mu.Unlock()
 	l.names.addGate(&c.own)
@@ -38,14 +38,8 @@ func (c *condition) detach() {
 	for len(c.shared.kept) > 0 {
 		s.unkeep(&c.shared)
 	}
-	c.ledger.names.gates = without(c.ledger.names.gates, &c.own)
-	c.ledger.names.changed()
-	s.names.gates = without(s.names.gates, &c.shared)
-	s.names.changed()
-	for _, g := range []*gate{&c.own, &c.shared} {
-		g.facts.Store(0)
-		g.newest, g.held = seqFact{}, nil
-	}
+	c.ledger.names.removeGate(&c.own)
+	s.names.removeGate(&c.shared)
 	s.unlock()
 }
 
@@ -80,9 +74,9 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 		if !v.holds || newest.seq > v.signal.Seq {
 			v.signal = newest.fact.signal(newest.seq, s.names.clock)
 		}
-		if last := len(g.held) - 1; last >= 0 && g.held[last] > beyond {
+		if held := g.held.last(); held > beyond {
 			v.held = true
-			v.expires = min(v.expires, s.held[g.held[last]].until)
+			v.expires = min(v.expires, s.held[held].until)
 		} else if newest.seq > beyond {
 			if since := g.begun(beyond); v.since == 0 || since < v.since {
 				v.since = since

@@ -144,7 +144,7 @@ func (e *engine) settleForeign(out *engineEffects) {
 		return
 	}
 	if tells := out.after.tells; len(tells) > 0 {
-		out.after.tells = nil
+		out.after.tells, out.after.known = nil, nil
 		each(tells, teller.tell)
 		return
 	}
@@ -198,7 +198,7 @@ func (e *engine) detachIfDone() {
 	e.mu.Lock()
 	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
 	e.detached = e.detached || detach
-	hooks := e.onClosed
+	hooks := e.onClosed.snapshot()
 	e.mu.Unlock()
 	if !detach {
 		return

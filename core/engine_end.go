@@ -165,9 +165,9 @@ func (e *engine) forget(o *Operation, now int64) {
 	if o.marks&watched == 0 {
 		o.body.forget()
 	}
-	if len(e.final) > 0 {
+	if e.final.len() > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
+		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final.snapshot()})
 	}
 	spent := e.echoes.makeRoom(now)
 	facts := ownFacts{id: o.id}

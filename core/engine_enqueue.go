@@ -350,10 +350,16 @@ func (e *engine) pendingIn(lane, class int) int {
 // seePending compares the number of pending operations with the watermarks. mu is held.
 func (e *engine) seePending() {
 	e.collect()
-	for _, w := range e.pendingMarks {
-		if w.see(e.scheduler.pending()) {
-			e.out.after.tell(w)
+	for _, w := range e.pendingMarks.all {
+		if w != nil {
+			e.seeMark(w)
 		}
+	}
+}
+
+func (e *engine) seeMark(w *watermark) {
+	if w.see(e.scheduler.pending()) {
+		e.out.after.tell(w)
 	}
 }
 

@@ -34,7 +34,6 @@ type ledger struct {
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
 	l.sink, l.source = sink, source
 	l.names.base, l.names.facts = sink.names.base, l
-	l.names.survey()
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -289,10 +288,8 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 	for _, f := range slices.Backward(s.keptOf(o, d)) {
 		if match(f.fact.name) {
 			gone = append(gone, f.fact.signal(f.seq, l.names.clock))
-			for _, m := range l.names.monitors {
-				if m.pattern.matches(f.fact.name) {
-					m.remove(f.seq, &f.fact)
-				}
+			for _, m := range l.names.of(f.fact.name).monitors {
+				m.remove(f.seq, &f.fact)
 			}
 			s.remove(f.seq, true)
 		}

@@ -206,7 +206,7 @@ func (e *engine) leaveQueue(o *Operation) {
 	if q.n > 0 {
 		e.letIn(place)
 	}
-	if len(e.pendingMarks) > 0 {
+	if e.pendingMarks.len() > 0 {
 		e.seePending()
 	}
 }

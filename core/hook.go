@@ -73,22 +73,25 @@ func (h *hook[E]) wait() {
 	<-h.idle
 }
 
-// attach appends h to a list of hooks that mu guards, and which is replaced, not changed.
-// Changed is called with mu held. Cancel takes h off the list and waits.
-func (h *hook[E]) attach(mu sync.Locker, list *[]*hook[E], changed func()) (cancel func()) {
+// hooks is a list of hooks, or what keeps one.
+type hooks[E any] interface {
+	add(h *hook[E]) (number uint64)
+	remove(number uint64) *hook[E]
+}
+
+// attach adds h to hooks that mu guards. Cancel removes it and waits.
+func (h *hook[E]) attach(mu sync.Locker, to hooks[E]) (cancel func()) {
 	mu.Lock()
 	defer mu.Unlock()
-	return h.join(mu, list, changed)
+	return h.join(mu, to)
 }
 
 // join is attach with mu held.
-func (h *hook[E]) join(mu sync.Locker, list *[]*hook[E], changed func()) (cancel func()) {
-	*list = append((*list)[:len(*list):len(*list)], h)
-	changed()
+func (h *hook[E]) join(mu sync.Locker, to hooks[E]) (cancel func()) {
+	number := to.add(h)
 	return func() {
 		mu.Lock()
-		*list = without(*list, h)
-		changed()
+		to.remove(number)
 		h.cancel()
 		mu.Unlock()
 		h.wait()

@@ -113,7 +113,7 @@ func TestWatchersAreBounded(t *testing.T) {
 	if got := len(s.names.patterns); got > maxCounters {
 		t.Errorf("got %d counters of patterns, want at most %d", got, maxCounters)
 	}
-	if c, m, u, r := len(s.names.counters), len(s.names.monitors), len(s.names.subs), len(s.retractions); c > maxCounters || m+u+r > 0 {
+	if c, m, u, r := s.names.counters.len(), s.names.monitors.len(), s.names.subs.len(), s.retractions.len(); c > maxCounters || m+u+r > 0 {
 		t.Errorf("got %d counters, %d monitors, %d handlers, %d of retractions left", c, m, u, r)
 	}
 }
@@ -201,8 +201,8 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	to.ForgetAll()
 	m.Count()
 	for i, names := range []*names{&s.names, &to.names, &c.ledger.names} {
-		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || len(names.gates) != 0 {
-			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), len(names.gates))
+		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.len() != 0 {
+			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), names.gates.len())
 		}
 	}
 	if live := liveNames(s) + liveNames(to) + len(c.ledger.present.names); live != 0 {
@@ -224,7 +224,7 @@ func TestSuspicionEnds(t *testing.T) {
 		})
 	}
 	suspected := func() bool {
-		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs, func(h *subscription) bool { return h.limit != crowd })
+		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.snapshot(), func(h *subscription) bool { return h.limit != crowd })
 	}
 	s.Raise("a")
 	if !suspected() {

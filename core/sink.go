@@ -47,7 +47,8 @@ type Sink struct {
 	standing nameCounts           // how many held facts a name has
 	held     map[uint64]*heldFact // by Seq
 	kept     []keptFact           // likewise
-	lease    int64                // when the first lease in held ends, or never
+	leases   leases               // likewise
+	lease    int64                // when the first of leases ends, or never
 	maxAge   int64                // or never
 	latest   int64                // newest time given to a fact: times ascend with Seq
 	after    effects              // effects of changes since the lock was taken
@@ -55,9 +56,8 @@ type Sink struct {
 	evicted  uint64
 	expired  uint64
 
-	retractions []*hook[Retraction] // replaced, not changed
-	forwards    []*forward          // likewise
-	runaways    runaways            // in endless loops
+	retractions watchers[*hook[Retraction]]
+	runaways    runaways // in endless loops
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -97,7 +97,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 	s.maxAge, s.lease = ageLimit(opts.MaxAge), never
 	s.names.base = base{&s.mu, s.unlock, newClock(), &s.after, &s.ring, &s.panics}
 	s.names.facts = s
-	s.names.survey()
+	s.names.send = s.forwarder
 	s.ready.Store(true)
 }
 
@@ -176,10 +176,10 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	}
 	s.ring, s.index, s.maxAge = s.ring.resized(capacity), nameIndex{}, ageLimit(maxAge)
 	s.fresh.Store(0)
-	for _, g := range s.names.gates {
+	for _, g := range s.names.gates.snapshot() {
 		s.after.wake(g.waker) // the waker may have to set its alarm again
 	}
-	for _, c := range s.names.counters {
+	for _, c := range s.names.counters.snapshot() {
 		s.after.wake(c.gone)
 	}
 	s.unlock()
@@ -226,8 +226,8 @@ func (s *Sink) Stats() SinkStats {
 		Expired:  s.expired,
 		Blocked:  s.blocked.Load(),
 		Panics:   s.panics.Load(),
-		Handlers: len(s.names.subs) + len(s.retractions),
-		Monitors: len(s.names.monitors),
+		Handlers: s.names.subs.len() + s.retractions.len(),
+		Monitors: s.names.monitors.len(),
 	}
 	if s.maxAge != never {
 		stats.MaxAge = time.Duration(s.maxAge)
@@ -250,5 +250,5 @@ func (s *Sink) enterCrowd(name string, own []*subscription) *route {
 }
 
 func (s *Sink) suspects() []suspect {
-	return appendRunning(appendRunning(nil, s.names.subs), s.retractions)
+	return appendRunning(appendRunning(nil, s.names.subs.snapshot()), s.retractions.snapshot())
 }

@@ -32,10 +32,11 @@ type tally interface {
 // counter counts the facts that match a pattern.
 type counter struct {
 	pattern
-	n    int
-	gone waker        // woken when n falls; may be nil
-	used bool         // asked for since another plain name looked for room
-	said atomic.Int32 // what it says without mu
+	number uint64 // among counters
+	n      int
+	gone   waker        // woken when n falls; may be nil
+	used   bool         // asked for since another plain name looked for room
+	said   atomic.Int32 // what it says without mu
 }
 
 const (
@@ -104,7 +105,7 @@ func (t *names) countPlain(name string) (n int, c *counter) {
 	}
 	c = &counter{pattern: compile(name), n: n}
 	put(&t.plain, name, c)
-	t.recounted(c)
+	t.changed(&c.pattern, 1)
 	return n, c
 }
 
@@ -114,6 +115,7 @@ func (t *names) makeRoom() bool {
 		if !c.used {
 			delete(t.plain, name)
 			t.forgetCounter(c)
+			t.changed(&c.pattern, -1)
 			return true
 		}
 		c.used = false
@@ -124,13 +126,12 @@ func (t *names) makeRoom() bool {
 // addCounter makes a counter that counts until removeCounter.
 func (t *names) addCounter(p pattern, gone waker) *counter {
 	c := &counter{pattern: p, n: t.facts.countMatching(p), gone: gone}
-	t.counters = append(t.counters, c)
-	t.recounted(c)
+	c.number = watching[*counter]{&t.routes, &t.counters}.add(c)
 	return c
 }
 
 func (t *names) removeCounter(c *counter) {
-	t.counters = without(t.counters, c)
+	watching[*counter]{&t.routes, &t.counters}.remove(c.number)
 	t.forgetCounter(c)
 }
 
@@ -139,7 +140,6 @@ func (t *names) forgetCounter(c *counter) {
 		t.asked = nil
 	}
 	t.unsay(c)
-	t.recounted(c)
 }
 
 // said returns, without mu, what the counter of a text says, if there is one. Since nobody may have

@@ -18,6 +18,7 @@ type effects struct {
 	wakes  []waker
 	copies []ending // copies of held facts, which end with the originals
 	tells  []teller
+	known  map[any]struct{} // of wakes and tells after the first few
 }
 
 func (a *effects) empty() bool { return len(a.wakes) == 0 && !a.foreign() }
@@ -27,14 +28,25 @@ func (a *effects) foreign() bool { return len(a.copies)+len(a.tells) > 0 }
 
 // wake records that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {
-	if w != nil && !slices.Contains(a.wakes, w) {
+	if w != nil && isNew(a.wakes, w, &a.known) {
 		a.wakes = append(a.wakes, w)
 	}
 }
 
+// isNew reports whether one is not in list yet. It may be wrong once about each of the first few. Others are
+// in known, so that many cost no more than few.
+func isNew[T comparable](list []T, one T, known *map[any]struct{}) bool {
+	if len(list) < fewWatchers {
+		return !slices.Contains(list, one)
+	}
+	n := len(*known)
+	put(known, any(one), struct{}{})
+	return len(*known) > n
+}
+
 // tell records that t has to be called.
 func (a *effects) tell(t teller) {
-	if !slices.Contains(a.tells, t) {
+	if isNew(a.tells, t, &a.known) {
 		a.tells = append(a.tells, t)
 	}
 }
@@ -71,7 +83,7 @@ func (a *effects) settleOwn() {
 		c.end(a)
 	}
 	wakes := a.wakes
-	a.wakes = nil
+	a.wakes, a.known = nil, nil
 	for _, w := range wakes {
 		w.wake()
 	}

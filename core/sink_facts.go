@@ -259,6 +259,7 @@ const chunk = 4096
 func (s *Sink) addGate(g *gate) {
 	s.names.addGate(g)
 	g.since = s.names.clock.now()
+	var held []uint64
 	s.each(g.pattern, s.ring.stored, func(seq uint64, f *fact) bool {
 		if !f.notices() {
 			return true
@@ -266,11 +267,14 @@ func (s *Sink) addGate(g *gate) {
 		g.facts.Add(1)
 		g.ever++
 		if f.holds() {
-			g.held = append(g.held, seq)
+			held = append(held, seq)
 		}
 		return true
 	})
-	slices.Sort(g.held)
+	slices.Sort(held)
+	for _, seq := range held {
+		g.held.put(seq, seq)
+	}
 	for i := len(s.kept) - 1; i >= 0 && len(g.kept) < maxKept; i-- {
 		if k := &s.kept[i]; g.pattern.matches(k.fact.name) {
 			g.kept = append(g.kept, k.seq)
@@ -296,7 +300,7 @@ func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 // directly. Those that wait for the fact to go are woken. mu is held.
 func (s *Sink) inherit(seq uint64, source string) {
 	f := s.ring.at(seq)
-	if len(s.names.gates) > 0 {
+	if s.names.gates.len() > 0 {
 		s.names.leaveGates(s.names.of(f.name), f, seq)
 	}
 	var m more

@@ -46,68 +46,35 @@ func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel func()) {
 	var f *forward
 	f = newHook(compile(pattern), func(p passage) { carry(f, p) })
-	cut := f.join(&s.mu, &s.forwards, s.setForwarder)
+	cut := f.join(&s.mu, watching[*forward]{&s.names.routes, &s.names.forwards})
 	return func() {
 		cut()
 		s.releaseCopies(f)
 	}
 }
 
-// forward is one connection from a sink to another, or to the function of a Relay.
-type forward = hook[passage]
-
-// passage is a signal on its way.
-type passage struct {
-	signal Signal
-	been   *journey // nil: the signal was raised here
+// forwarder makes the handler for the forwards of a name. There is one handler, called last, so
+// that the forwards share their knowledge about a signal. It needs no lower limit, as a handler made
+// inside deliveries does: every loop leads through handlers as well.
+func (s *Sink) forwarder(forwards []*forward) *subscription {
+	return &subscription{limit: crowd, fn: func(signal Signal) {
+		s.send(forwards, passage{signal, &journey{&s.names}})
+	}}
 }
 
-// journey is the list of sinks that a signal has passed.
-type journey []*Sink
-
-// visits adds s to the journey, and reports whether it is new there.
-func (j *journey) visits(s *Sink) bool {
-	if slices.Contains(*j, s) {
-		return false
-	}
-	*j = append(*j, s)
-	return true
-}
-
-// setForwarder makes the handler for all forwards of s. There is one handler, called last,
-// so that the forwards share their knowledge about a signal. The lock is held.
-func (s *Sink) setForwarder() {
-	forwards := s.forwards
-	s.names.forwarder = nil
-	if len(forwards) > 0 {
-		var patterns pattern
-		for _, f := range forwards {
-			patterns.terms = append(patterns.terms, f.pattern.terms...)
-		}
-		// A forwarder needs no lower limit, as a handler made inside deliveries does: every
-		// loop leads through handlers as well.
-		s.names.forwarder = &subscription{limit: crowd, pattern: patterns, fn: func(signal Signal) {
-			s.send(forwards, passage{signal, &journey{s}})
-		}}
-	}
-	s.names.changed()
-}
-
-// send passes a signal of s to the forwards that match it.
+// send passes a signal of s to forwards.
 func (s *Sink) send(forwards []*forward, p passage) {
 	if s.rules.leaf.matches(p.signal.Name) {
 		return
 	}
-	for i, f := range forwards {
-		if f.pattern.matches(p.signal.Name) {
-			deliver(forwards[i:i+1], false, &p, &s.panics)
-		}
+	for i := range forwards {
+		deliver(forwards[i:i+1], false, &p, &s.panics)
 	}
 }
 
 // carry copies a signal of s to the sink of f.
 func (s *Sink) carry(f *forward, to *Sink, p passage) {
-	if !p.been.visits(to) {
+	if !p.been.visits(&to.names) {
 		return
 	}
 	if !p.signal.Held {
@@ -147,8 +114,8 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := r.subs, []*forward(nil)
-	if last := len(subs) - 1; p.been != nil && last >= 0 && subs[last] == s.names.forwarder {
-		subs, forwards = subs[:last], s.forwards
+	if p.been != nil {
+		subs, forwards = r.handlers(), r.forwards
 	}
 	s.unlock()
 	if link != nil && !link(held) {

@@ -1,11 +1,16 @@
 package core
 
-import "time"
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
 
 // heldFact is a fact that is kept outside the window.
 type heldFact struct {
 	seqFact
 	until int64  // never: until it is released
+	rank  int    // in leases
 	owner holder // nil: none
 
 	copies []heldCopy // elsewhere
@@ -69,8 +74,11 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	*s.ring.push() = fact{at: f.at} // the Seq of a held fact is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
-		s.lease = min(s.lease, h.until)
 		s.fresh.Store(0)
+	}
+	if h.until != never {
+		heap.Push(&s.leases, h)
+		s.lease = s.leases.next()
 	}
 	put(&s.held, h.seq, h)
 	s.standing.add(f.name)
@@ -90,7 +98,7 @@ func (s *Sink) releaseLocked(h *heldFact) {
 	if s.held[h.seq] == nil {
 		return
 	}
-	if h.owner != nil || len(s.retractions) > 0 {
+	if h.owner != nil || s.retractions.len() > 0 {
 		s.after.tells = append(s.after.tells, released{s, h.owner, h.fact.signal(h.seq, s.names.clock)})
 	}
 	for _, c := range h.copies {
@@ -119,6 +127,10 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
+	if h.until != never {
+		heap.Remove(&s.leases, h.rank)
+		s.lease = s.leases.next()
+	}
 	s.standing.remove(h.fact.name)
 	if h.owner != nil {
 		h.owner.unhold(h, released)
@@ -130,18 +142,47 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 }
 
 func (s *Sink) expireLeases(now int64) {
-	if now < s.lease {
-		return
-	}
-	s.lease = never
-	for _, h := range s.held {
-		if h.until > now {
-			s.lease = min(s.lease, h.until)
-			continue
-		}
-		s.unhold(h, false) // copies have the same lease
+	for s.lease <= now {
+		s.unhold(s.leases[0], false) // copies have the same lease
 		s.expired++
 	}
+}
+
+// leases is a heap of the held facts with a lease: the first ends first.
+type leases []*heldFact
+
+// next returns when the first lease ends, or never.
+func (l leases) next() int64 {
+	if len(l) == 0 {
+		return never
+	}
+	return l[0].until
+}
+
+func (l leases) Len() int { return len(l) }
+func (l leases) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(l[i].until, l[j].until), cmp.Compare(l[i].seq, l[j].seq)) < 0
+}
+
+func (l leases) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].rank, l[j].rank = i, j
+}
+
+func (l *leases) Push(h any) {
+	one := h.(*heldFact)
+	one.rank = len(*l)
+	*l = append(*l, one)
+}
+
+func (l *leases) Pop() any {
+	last := len(*l) - 1
+	h := (*l)[last]
+	(*l)[last] = nil
+	if *l = (*l)[:last]; last == 0 {
+		*l = nil
+	}
+	return h
 }
 
 // end releases a copy.

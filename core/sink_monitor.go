@@ -29,10 +29,11 @@ type Monitor struct {
 	stamps  queue[stamp] // signals within the span, oldest first; not used without a span
 	total   int          // without a span
 	from    uint64       // without a span: signals from this Seq on are counted
+	number  uint64       // among the monitors of names
 	made    uint64       // next Seq when the monitor was made: signals restored later do not count
 	last    seqFact      // newest signal seen
 	stopped bool
-	marks   []*watermark
+	marks   list[*watermark]
 	ageing  alarm // rings when the count may have fallen to low
 }
 
@@ -155,14 +156,15 @@ func (m *Monitor) Reset() {
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, m.names.panics)
 	m.names.mu.Lock()
+	var number uint64
 	if !m.stopped {
-		m.marks = append(m.marks, w)
+		number = m.marks.add(w)
+		m.checkMark(w)
 	}
-	m.check()
 	m.names.unlock()
 	return func() {
 		m.names.mu.Lock()
-		m.marks = without(m.marks, w)
+		m.marks.remove(number)
 		w.told.cancel()
 		m.names.mu.Unlock()
 		w.told.wait()
@@ -171,15 +173,21 @@ func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 
 // check compares the count with the watermarks.
 func (m *Monitor) check() {
-	for _, w := range m.marks {
-		n := m.countLocked()
-		if w.see(n) {
-			m.names.after.tell(w)
+	for _, w := range m.marks.all {
+		if w != nil {
+			m.checkMark(w)
 		}
-		if w.over.Load() && m.span > 0 {
-			last := m.stamps.get(n - w.low - 1) // the newest signal that has to go
-			m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
-		}
+	}
+}
+
+func (m *Monitor) checkMark(w *watermark) {
+	n := m.countLocked()
+	if w.see(n) {
+		m.names.after.tell(w)
+	}
+	if w.over.Load() && m.span > 0 {
+		last := m.stamps.get(n - w.low - 1) // the newest signal that has to go
+		m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
 	}
 }
 
@@ -197,13 +205,12 @@ func (m *Monitor) Stop() {
 	defer t.mu.Unlock()
 	m.stopped = true
 	m.forget()
-	for _, w := range m.marks {
+	for _, w := range m.marks.snapshot() {
 		w.told.cancel()
 	}
-	m.marks = nil
+	m.marks = list[*watermark]{}
 	m.ageing.stop()
-	t.monitors = without(t.monitors, m)
-	t.changed()
+	watching[*Monitor]{&t.routes, &t.monitors}.remove(m.number)
 }
 
 // backfill counts facts from before the monitor was made.

@@ -65,7 +65,7 @@ func (t *names) leaveGates(r *route, f *fact, seq uint64) {
 
 // retracted removes a fact from monitors that was taken back.
 func (t *names) retracted(f *fact, seq uint64) {
-	if len(t.monitors) == 0 {
+	if t.monitors.len() == 0 {
 		return
 	}
 	for _, m := range t.of(f.name).monitors {
@@ -78,14 +78,17 @@ func (t *names) retracted(f *fact, seq uint64) {
 func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
 	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
 	m.backfill(known)
-	t.monitors = append(t.monitors, m)
-	t.changed()
+	m.number = watching[*Monitor]{&t.routes, &t.monitors}.add(m)
 	return m
 }
 
-func (t *names) addGate(g *gate) {
-	t.gates = append(t.gates[:len(t.gates):len(t.gates)], g)
-	t.changed()
+func (t *names) addGate(g *gate) { g.number = watching[*gate]{&t.routes, &t.gates}.add(g) }
+
+// removeGate detaches a gate: it is open from now on.
+func (t *names) removeGate(g *gate) {
+	watching[*gate]{&t.routes, &t.gates}.remove(g.number)
+	g.facts.Store(0)
+	g.newest, g.held = seqFact{}, list[uint64]{}
 }
 
 // notice adds a new fact to gates and monitors.

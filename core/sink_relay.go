@@ -40,15 +40,17 @@ func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration
 	}
 	s.lockFresh()
 	cancel = s.connect(pattern, relay)
-	forwards := s.forwards[len(s.forwards)-1:]
+	made := []*forward{s.names.forwards.last()}
 	var standing []seqFact
 	for _, h := range s.held {
-		standing = append(standing, h.seqFact)
+		if made[0].matches(h.fact.name) {
+			standing = append(standing, h.seqFact)
+		}
 	}
 	s.unlock()
 	slices.SortFunc(standing, bySeq)
 	for _, h := range standing {
-		s.send(forwards, passage{signal: h.fact.signal(h.seq, s.names.clock)})
+		s.send(made, passage{signal: h.fact.signal(h.seq, s.names.clock)})
 	}
 	return cancel
 }

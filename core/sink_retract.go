@@ -35,7 +35,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			if f.holds() || retract && f.operation != 0 {
 				return true
 			}
-			if retract && len(s.retractions) > 0 {
+			if retract && s.retractions.len() > 0 {
 				gone = append(gone, f.signal(seq, s.names.clock))
 			}
 			s.remove(seq, retract)

@@ -11,20 +11,26 @@ import (
 // names have the same route, and a raise finds it by a bit of the first byte, or of a hash. All
 // other routes are found once, and remembered in a table of fixed size.
 type routes struct {
-	route                   // all watchers, without counters of plain names; the lists are replaced, never changed
-	forwarder *subscription // called after subs; may be nil
-	plain     map[string]*counter
+	subs     watchers[*subscription]
+	forwards watchers[*forward]
+	gates    watchers[*gate]
+	monitors watchers[*Monitor]
+	counters watchers[*counter] // without those of plain names
+	plain    map[string]*counter
+	send     func([]*forward) *subscription // makes the handler that sends to forwards
 
-	common  *route                    // of all names without bits; nil: each name may have another
+	common  *route                    // of all names without bits; nil: not known, or each name may have another
+	varied  int                       // patterns that may match any name, but not each
+	wild    int                       // patterns with wildcards: while there are any, exact does not say enough
 	first   byteSet                   // first bytes of names that watchers name
 	exact   byteSet                   // places of names that watchers have without wildcards
-	wild    bool                      // some watchers have wildcards: exact does not say enough
+	n, gone int                       // watchers; those removed since first and exact were made
 	recent  *[recentNames]recentRoute // by place; made on first use
 	last    *route                    // newest route, shared by names with equal routes
 	scratch route
-	many    prefixes // of subs
 
-	listening atomic.Bool // somebody listens to lifecycle signals; read without mu
+	hearing   int         // patterns that ask for lifecycle signals
+	listening atomic.Bool // hearing is not 0; read without mu
 }
 
 const (
@@ -46,7 +52,8 @@ type recentRoute struct {
 
 // route lists the watchers of a name, or of all names. The route of a name is immutable.
 type route struct {
-	subs     []*subscription
+	subs     []*subscription // with the handler for forwards as the last, if there are any
+	forwards []*forward
 	gates    []*gate
 	monitors []*Monitor
 	counters []*counter
@@ -54,6 +61,27 @@ type route struct {
 
 // subscription is a handler of signals.
 type subscription = hook[Signal]
+
+// forward is one connection from a sink to another, or to the function of a Relay.
+type forward = hook[passage]
+
+// passage is a signal on its way.
+type passage struct {
+	signal Signal
+	been   *journey // nil: the signal was raised here
+}
+
+// journey lists the sinks that a signal has passed, by their names.
+type journey []*names
+
+// visits adds s to the journey, and reports whether it is new there.
+func (j *journey) visits(s *names) bool {
+	if slices.Contains(*j, s) {
+		return false
+	}
+	*j = append(*j, s)
+	return true
+}
 
 // unwatched is the route of a name that nobody watches.
 var unwatched = new(route)
@@ -64,7 +92,7 @@ func (t *routes) of(text string) *route {
 		return t.common
 	}
 	at := place(text)
-	if t.common != nil && !t.wild && !t.exact.has(at) {
+	if t.common != nil && t.wild == 0 && !t.exact.has(at) {
 		return t.common
 	}
 	if t.recent != nil {
@@ -76,7 +104,7 @@ func (t *routes) of(text string) *route {
 }
 
 // leaves reports whether anything counts facts that leave.
-func (t *routes) leaves() bool { return len(t.gates)+len(t.counters)+len(t.plain) > 0 }
+func (t *routes) leaves() bool { return t.gates.len()+t.counters.len()+len(t.plain) > 0 }
 
 // place returns the place of a name in recent: a hash of its length and its last eight
 // bytes, because names differ most at their ends.
@@ -93,23 +121,13 @@ func place(text string) uint8 {
 	return uint8((tail ^ uint64(len(text))) * 0x9E3779B97F4A7C15 >> 56)
 }
 
-// find asks all watchers.
+// find asks the watchers.
 func (t *routes) find(text string, at uint8) *route {
-	r := &t.scratch
-	r.subs, r.gates, r.monitors, r.counters = r.subs[:0], r.gates[:0], r.monitors[:0], r.counters[:0]
-	t.appendSubs(r, text)
-	if f := t.forwarder; f != nil && f.matches(text) {
-		r.subs = append(r.subs, f)
+	if t.common == nil && t.varied == 0 {
+		t.common = t.ask("") // only patterns that match each name match the empty one
+		return t.of(text)
 	}
-	if !isLifecycle(text) { // gates count signals of users, not lifecycle signals
-		appendMatching(&r.gates, t.gates, text)
-	}
-	appendMatching(&r.monitors, t.monitors, text)
-	appendMatching(&r.counters, t.counters, text)
-	if c := t.plain[text]; c != nil {
-		r.counters = append(r.counters, c)
-	}
-	found := t.shared(r)
+	found := t.ask(text)
 	if len(text) <= maxText {
 		if t.recent == nil {
 			t.recent = new([recentNames]recentRoute)
@@ -119,172 +137,160 @@ func (t *routes) find(text string, at uint8) *route {
 	return found
 }
 
-// shared returns a route equal to r that does not change.
-func (t *routes) shared(r *route) *route {
+// ask returns the route of a name, without the tables.
+func (t *routes) ask(text string) *route {
+	r := &t.scratch
+	r.subs, r.forwards = t.subs.find(r.subs[:0], text), t.forwards.find(r.forwards[:0], text)
+	r.gates, r.monitors = r.gates[:0], t.monitors.find(r.monitors[:0], text)
+	if !isLifecycle(text) { // gates count signals of users, not lifecycle signals
+		r.gates = t.gates.find(r.gates, text)
+	}
+	r.counters = t.counters.find(r.counters[:0], text)
+	if c := t.plain[text]; c != nil {
+		r.counters = append(r.counters, c)
+	}
 	switch {
-	case len(r.subs)+len(r.gates)+len(r.monitors)+len(r.counters) == 0:
+	case len(r.subs)+len(r.forwards)+len(r.gates)+len(r.monitors)+len(r.counters) == 0:
 		return unwatched
-	case t.last == nil || !t.last.equal(r):
-		t.last = &route{slices.Clone(r.subs), slices.Clone(r.gates), slices.Clone(r.monitors), slices.Clone(r.counters)}
+	case t.last == nil || !t.last.is(r):
+		t.last = &route{slices.Clone(r.subs), slices.Clone(r.forwards), slices.Clone(r.gates), slices.Clone(r.monitors), slices.Clone(r.counters)}
+		if len(r.forwards) > 0 {
+			t.last.subs = append(t.last.subs, t.send(t.last.forwards))
+		}
 	}
 	return t.last
 }
 
-func (r *route) equal(o *route) bool {
-	return slices.Equal(r.subs, o.subs) && slices.Equal(r.gates, o.gates) &&
+// handlers returns the handlers without that for forwards.
+func (r *route) handlers() []*subscription { return r.subs[:len(r.subs)-min(1, len(r.forwards))] }
+
+// is reports whether r has the watchers of o, in which subs has no handler for forwards.
+func (r *route) is(o *route) bool {
+	return slices.Equal(r.handlers(), o.subs) && slices.Equal(r.forwards, o.forwards) && slices.Equal(r.gates, o.gates) &&
 		slices.Equal(r.monitors, o.monitors) && slices.Equal(r.counters, o.counters)
 }
 
-// appendMatching appends the watchers of all whose patterns match a name.
-func appendMatching[W interface{ matches(name string) bool }](list *[]W, all []W, name string) {
-	for _, w := range all {
-		if w.matches(name) {
-			*list = append(*list, w)
+// watching are the watchers of one kind among those of a sink or a coordinator.
+type watching[W watcher] struct {
+	routes *routes
+	of     *watchers[W]
+}
+
+func (w watching[W]) add(one W) (number uint64) {
+	number = w.of.add(one)
+	w.changed(one, 1)
+	return number
+}
+
+func (w watching[W]) remove(number uint64) (removed W) {
+	var none W
+	if removed = w.of.remove(number); removed != none {
+		w.changed(removed, -1)
+	}
+	return removed
+}
+
+func (w watching[W]) changed(one W, by int) {
+	p := one.watched()
+	switch any(one).(type) {
+	case *gate:
+		if p.hasStar() { // it does not watch lifecycle signals: so names differ
+			w.routes.varied += by
+		}
+	case *counter:
+	default:
+		if p.hearsLifecycle() {
+			w.routes.hearing += by
+			w.routes.listening.Store(w.routes.hearing > 0)
+		}
+	}
+	w.routes.changed(p, by)
+}
+
+// changed makes the routes stale that a watcher with that pattern is in. By is 1 for a new watcher,
+// -1 for one that was removed. It clears the scratch, so that this holds no watcher that has gone.
+func (t *routes) changed(p *pattern, by int) {
+	t.scratch, t.last = route{}, nil
+	t.stale(p)
+	t.mark(p)
+	for i := range p.terms {
+		switch term := &p.terms[i]; {
+		case term.prefix == "":
+			if t.common = nil; term.text != "*" {
+				t.varied += by
+			}
+		case !term.exact():
+			t.wild += by
+		}
+	}
+	if t.n += by; by < 0 {
+		if t.gone++; t.gone >= t.n {
+			t.survey()
 		}
 	}
 }
 
-// appendSubs appends the handlers of a name.
-func (t *routes) appendSubs(r *route, text string) {
-	if len(t.subs) <= fewHandlers {
-		appendMatching(&r.subs, t.subs, text)
+// stale forgets the routes of recent names that match.
+func (t *routes) stale(p *pattern) {
+	if t.recent == nil {
 		return
 	}
-	if t.many.by == nil {
-		for i, sub := range t.subs {
-			t.many.add(i, sub.terms)
+	wild := false
+	for i := range p.terms {
+		if term := &p.terms[i]; !term.exact() {
+			wild = true
+		} else if r := &t.recent[place(term.text)]; r.text == term.text {
+			*r = recentRoute{}
 		}
 	}
-	for _, i := range t.many.find(text) {
-		if sub := t.subs[i]; sub.matches(text) {
-			r.subs = append(r.subs, sub)
+	for i := 0; wild && i < recentNames; i++ {
+		if r := &t.recent[i]; r.route != nil && p.matches(r.text) {
+			*r = recentRoute{}
 		}
 	}
 }
 
-// changed makes every route stale. It clears the scratch, so that this holds no watcher
-// that has gone.
-func (t *routes) changed() {
-	t.scratch, t.last, t.many = route{}, nil, prefixes{}
-	if t.recent != nil {
-		clear(t.recent[:])
-	}
-	t.survey()
-	t.listening.Store(t.listens())
-}
-
-// recounted makes the routes stale to which a counter was added, or from which it was removed.
-func (t *routes) recounted(c *counter) {
-	if t.recent != nil {
-		for i := range t.recent {
-			if r := &t.recent[i]; r.route != nil && c.matches(r.text) {
-				*r = recentRoute{}
-			}
-		}
-	}
-	t.scratch, t.last = route{}, nil
-	t.survey()
-}
-
-// survey finds what most names have in common.
+// survey finds which names watchers name. Until it does so, the bits of watchers that have gone
+// cost a little time.
 func (t *routes) survey() {
-	all, varied := &route{}, false
-	t.first, t.exact, t.wild = byteSet{}, byteSet{}, false
-	watched := func(p *pattern) (every bool) {
-		for i := range p.terms {
-			switch term := &p.terms[i]; {
-			case term.text == "*":
-				return true
-			case term.prefix == "":
-				varied = true
-			default:
-				t.mark(term.prefix)
-				t.wild = t.wild || !term.exact()
-			}
+	t.first, t.exact, t.gone = byteSet{}, byteSet{}, 0
+	markAll(t, t.subs.all)
+	markAll(t, t.forwards.all)
+	markAll(t, t.gates.all)
+	markAll(t, t.monitors.all)
+	markAll(t, t.counters.all)
+	for _, c := range t.plain {
+		t.mark(&c.pattern)
+	}
+}
+
+func markAll[W watcher](t *routes, all []W) {
+	var gap W
+	for _, w := range all {
+		if w != gap {
+			t.mark(w.watched())
 		}
-		return false
-	}
-	for _, sub := range t.subs {
-		if watched(&sub.pattern) {
-			all.subs = append(all.subs, sub)
-		}
-	}
-	if f := t.forwarder; f != nil && watched(&f.pattern) {
-		all.subs = append(all.subs, f)
-	}
-	for _, m := range t.monitors {
-		if watched(&m.pattern) {
-			all.monitors = append(all.monitors, m)
-		}
-	}
-	for _, c := range t.counters {
-		if watched(&c.pattern) {
-			all.counters = append(all.counters, c)
-		}
-	}
-	for _, g := range t.gates {
-		varied = watched(&g.pattern) || varied // not of lifecycle signals
-	}
-	for text := range t.plain {
-		t.mark(text)
-	}
-	if t.common = t.shared(all); varied {
-		t.common = nil
 	}
 }
 
 // mark says that a watcher has a name, or names that begin so.
-func (t *routes) mark(text string) {
-	t.first.set(text[0])
-	t.exact.set(place(text))
-}
-
-// listens reports whether a handler, a forward or a monitor asks for lifecycle signals, with
-// a term that begins with "operation.". The pattern "*" does not ask, because these signals
-// cost more than a short operation.
-func (t *routes) listens() bool {
-	hears := func(p pattern) bool {
-		return slices.ContainsFunc(p.terms, func(t term) bool {
-			return strings.HasPrefix(t.text, "operation.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
-		})
-	}
-	return t.forwarder != nil && hears(t.forwarder.pattern) ||
-		slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
-		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
-}
-
-// prefixes find patterns by the text before their first wildcard, so that a name is not
-// compared with each of many.
-type prefixes struct {
-	by      map[string][]int // numbers of patterns
-	lengths []int            // of the keys of by
-	found   []int
-}
-
-// fewHandlers are compared one by one: this costs less.
-const fewHandlers = 16
-
-func (x *prefixes) add(number int, terms []term) {
-	if x.by == nil {
-		x.by = make(map[string][]int)
-	}
-	for i := range terms {
-		prefix := terms[i].prefix
-		if !slices.Contains(x.lengths, len(prefix)) {
-			x.lengths = append(x.lengths, len(prefix))
-		}
-		x.by[prefix] = append(x.by[prefix], number)
-	}
-}
-
-// find returns the numbers of the patterns that may match a name, in order.
-func (x *prefixes) find(name string) []int {
-	x.found = x.found[:0]
-	for _, n := range x.lengths {
-		if n <= len(name) {
-			x.found = append(x.found, x.by[name[:n]]...)
+func (t *routes) mark(p *pattern) {
+	for i := range p.terms {
+		if prefix := p.terms[i].prefix; prefix != "" {
+			t.first.set(prefix[0])
+			t.exact.set(place(prefix))
 		}
 	}
-	slices.Sort(x.found)
-	return slices.Compact(x.found)
+}
+
+func (p *pattern) hasStar() bool {
+	return slices.ContainsFunc(p.terms, func(t term) bool { return t.text == "*" })
+}
+
+// hearsLifecycle reports whether a pattern asks for lifecycle signals, with a term that begins with
+// "operation.". The pattern "*" does not ask, because these signals cost more than a short operation.
+func (p *pattern) hearsLifecycle() bool {
+	return slices.ContainsFunc(p.terms, func(t term) bool {
+		return strings.HasPrefix(t.text, "operation.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
+	})
 }

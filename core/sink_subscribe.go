@@ -35,7 +35,7 @@ type Retraction struct {
 //ephemeral:pattern {pattern}
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Subscribe needs a function")
-	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
+	return newHook(compile(pattern), fn).attach(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 }
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
@@ -52,19 +52,19 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 //ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
-	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions)
 }
 
 // tellRetracted tells the subscribers that a signal was taken back. No lock is held.
 func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.mu.Lock()
-	hooks := s.retractions
+	hooks := s.retractions.find(nil, signal.Name)
 	s.mu.Unlock()
 	s.tell(hooks, signal, by, &s.panics)
 }
 
-// tell calls the hooks that match a retraction, unless the call is part of an endless loop.
-// s.mu guards hooks.
+// tell calls hooks with a retraction, unless the call is part of an endless loop. The lock guards
+// the hooks, but not the list.
 func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
 	if len(hooks) == 0 {
 		return
@@ -80,9 +80,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 			return
 		}
 	}
-	var hear []*hook[Retraction]
-	appendMatching(&hear, hooks, signal.Name)
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
-	deliver(hear, false, &r, panics)
+	deliver(hooks, false, &r, panics)
 }

@@ -177,7 +177,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})
-	cancel = hook.join(&s.mu, &s.names.subs, s.names.changed)
+	cancel = hook.join(&s.mu, watching[*subscription]{&s.names.routes, &s.names.subs})
 	s.unlock()
 	slices.SortFunc(present, asRaised)
 	once := []*subscription{newHook(p, fn)}
