@@ -116,8 +116,8 @@ func (s *Store) buildOnce(ctx context.Context) error {
 		var recorded, building bool
 		var valid *bool
 		err := conn.QueryRow(ctx, s.sql(`select exists (select from {s}.durable_migration where step = $1),
-	(select indisvalid from pg_index where indexrelid = to_regclass($2)),
-	exists (select from pg_stat_progress_create_index where relid = to_regclass($3))`), n+1, name, s.in+".durable_item").Scan(&recorded, &valid, &building)
+	(select indisvalid from pg_catalog.pg_index where indexrelid = pg_catalog.to_regclass($2)),
+	exists (select from pg_catalog.pg_stat_progress_create_index where relid = pg_catalog.to_regclass($3))`), n+1, name, s.in+".durable_item").Scan(&recorded, &valid, &building)
 		switch {
 		case err != nil:
 			return err

@@ -82,7 +82,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
+		err := pool.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null and pg_catalog.to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -121,15 +121,20 @@ func Migrations(schema string) []string {
 // migrate runs the steps that are missing.
 func (s *Store) migrate(tx pgx.Tx) error {
 	ctx := context.Background()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", s.opts.Schema); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0)), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", s.opts.Schema); err != nil {
 		return err
 	}
-	var known bool
-	if err := tx.QueryRow(ctx, "select to_regclass($1) is not null", s.in+".durable_migration").Scan(&known); err != nil {
+	var schema, known bool // are there
+	if err := tx.QueryRow(ctx, "select pg_catalog.to_regnamespace($1) is not null, pg_catalog.to_regclass($2) is not null", s.in, s.in+".durable_migration").Scan(&schema, &known); err != nil {
 		return err
+	}
+	if !schema { // even "if not exists" needs the right to create one
+		if _, err := tx.Exec(ctx, s.sql("create schema {s}")); err != nil {
+			return err
+		}
 	}
 	if !known {
-		if _, err := tx.Exec(ctx, s.sql("create schema if not exists {s}; create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")); err != nil {
+		if _, err := tx.Exec(ctx, s.sql("create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")); err != nil {
 			return err
 		}
 	}
@@ -156,6 +161,8 @@ func (s *Store) migrate(tx pgx.Tx) error {
 }
 
 // sql puts the schema into a statement.
+// Functions of the server have the prefix pg_catalog, or another schema of search_path may have one of the same name. An unnest with
+// several arguments has none: it is part of the language.
 func (s *Store) sql(text string) string {
 	if s.edit != nil {
 		text = s.edit(text)
@@ -232,7 +239,7 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 
 // lockKeys takes the locks of keys, sorted, until the transaction ends.
 func (p *pipeline) lockKeys(queue string, keys []string) {
-	p.do("select pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
+	p.do("select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
 }
 
 // numbers turns ids into a type that all modes of the driver can send.
@@ -248,15 +255,15 @@ func numbers(ids []durable.ItemID) []int64 {
 // of the transaction use indexes.
 func (p *pipeline) lockItems(queue string, ids []durable.ItemID) {
 	p.do(byIndex)
-	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
+	p.do("select pg_catalog.pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
 
 // hashes are the numbers of the locks of keys, sorted.
-const hashes = "select distinct " + keyHash + " as h from unnest($2::text[]) as key where key <> '' order by h"
+const hashes = "select distinct " + keyHash + " as h from pg_catalog.unnest($2::text[]) as key where key <> '' order by h"
 
 // keyHash is the number of the lock of a key. Two keys may share one.
-const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
+const keyHash = "pg_catalog.hashtextextended($1::text || pg_catalog.chr(1) || key, 1)"
 
 // micros turns a duration into microseconds for statements; duration turns it back.
 func micros(d time.Duration) int64    { return d.Microseconds() }

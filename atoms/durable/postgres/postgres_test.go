@@ -273,3 +273,17 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	assert.ErrorContains(t, err, "not on a store of PostgreSQL")
 	assert.ErrorContains(t, Finish(ctx, nil), "is for the body of an item")
 }
+
+// A role that may create no schema opens the store in a schema that it was given.
+func TestOpenWithoutTheRightToCreateSchemas(t *testing.T) {
+	schema, pool := newSchema(t), connect(t)
+	_, err := pool.Exec(t.Context(), strings.ReplaceAll("create role ROLE; create schema ROLE authorization ROLE", "ROLE", schema))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := pool.Exec(context.Background(), strings.ReplaceAll("drop owned by ROLE; drop role ROLE", "ROLE", schema))
+		require.NoError(t, err)
+	})
+	as := func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = schema }
+	insert(t, openIn(t, schema, as), "ada")
+	insert(t, openIn(t, schema, as), "ada")
+}

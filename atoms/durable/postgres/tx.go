@@ -93,8 +93,8 @@ func (p *pipeline) countKeys() {
 		}
 		return ErrTooManyKeys
 	}, `
-select case when calls % 100 = 0 then (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') else 0 end
-from (select set_config('ephemeral.calls', (coalesce(nullif(current_setting('ephemeral.calls', true), ''), '0')::int + 1)::text, true)::int as calls) as c`)
+select case when calls % 100 = 0 then (select pg_catalog.count(*) from pg_catalog.pg_locks where pid = pg_catalog.pg_backend_pid() and locktype = 'advisory') else 0 end
+from (select pg_catalog.set_config('ephemeral.calls', (coalesce(nullif(pg_catalog.current_setting('ephemeral.calls', true), ''), '0')::int + 1)::text, true)::int as calls) as c`)
 }
 
 // maxIdle is the setting after which the server ends a transaction that waits for its caller.
@@ -110,10 +110,10 @@ func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) e
 			return err
 		}
 		return fmt.Errorf("%w, not %s", ErrIsolation, isolation)
-	}, "select current_setting('transaction_isolation')")
+	}, "select pg_catalog.current_setting('transaction_isolation')")
 	if s.opts.MaxIdle > 0 {
 		ms := max(1, s.opts.MaxIdle.Milliseconds())
-		p.do("select set_config($1, $2::bigint::text, true) where current_setting($1)::interval not between interval '1 ms' and $2::bigint * interval '1 ms'", maxIdle, ms)
+		p.do("select pg_catalog.set_config($1, $2::bigint::text, true) where pg_catalog.current_setting($1)::interval not between interval '1 ms' and $2::bigint * interval '1 ms'", maxIdle, ms)
 	}
 	fill(p)
 	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {

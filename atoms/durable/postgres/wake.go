@@ -37,7 +37,7 @@ func (s *Store) Wake(queue string) {
 
 func (s *Store) notify(queue string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	s.forBeats().Exec(ctx, "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
+	s.forBeats().Exec(ctx, "select pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
 	cancel()
 	time.AfterFunc(noticeEvery, func() {
 		s.mu.Lock()
