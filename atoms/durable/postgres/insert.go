@@ -27,7 +27,7 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 }
 
 // insert takes the ids after the locks of the keys, so that the ids of a key rise in the
-// order of commits. A Unique id that is in use keeps its item. Even then its row is written,
+// order of commits. The locks of Unique ids are taken with those of the keys. A Unique id that is in use keeps its item. Even then its row is written,
 // so that the statement sees the newest commits.
 func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.Inserted) {
 	var (
@@ -41,9 +41,9 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
 	}
 	if items[0].NoWait {
-		p.do("select pg_catalog.set_config('ephemeral.busy', coalesce((select pg_catalog.array_agg(h) from ("+hashes+") as hashes where not pg_catalog.pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys)
+		p.do("select pg_catalog.set_config('ephemeral.busy', coalesce((select pg_catalog.array_agg(h) from ("+hashes+") as hashes where not pg_catalog.pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys, uniques)
 	} else {
-		p.lockKeys(queue, keys)
+		p.lockKeys(queue, keys, uniques...)
 	}
 	for _, class := range p.strange(queue, items) {
 		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, pg_catalog.clock_timestamp()) on conflict do nothing", queue, class)
@@ -60,7 +60,7 @@ new as materialized (
 	select u.*, pg_catalog.nextval('{s}.durable_item_id') as id
 	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[])
 		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place)
-		where not $9 or key = '' or not `+keyHash+` = any(coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[]) order by place) as u
+		where not $9 or not array[`+keyHash+`, `+uniqueHash+`] && coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[] order by place) as u
 ),
 claimed as (
 	insert into {s}.durable_unique as u (queue, unique_id, item, until)

@@ -237,9 +237,9 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 	}
 }
 
-// lockKeys takes the locks of keys, sorted, until the transaction ends.
-func (p *pipeline) lockKeys(queue string, keys []string) {
-	p.do("select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
+// lockKeys takes the locks of keys and of Unique ids, sorted, until the transaction ends.
+func (p *pipeline) lockKeys(queue string, keys []string, uniques ...string) {
+	p.do("select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys, uniques)
 }
 
 // numbers turns ids into a type that all modes of the driver can send.
@@ -259,11 +259,17 @@ func (p *pipeline) lockItems(queue string, ids []durable.ItemID) {
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
 
-// hashes are the numbers of the locks of keys, sorted.
-const hashes = "select distinct " + keyHash + " as h from pg_catalog.unnest($2::text[]) as key where key <> '' order by h"
+// hashes are the numbers of the locks of keys and of Unique ids, sorted.
+const hashes = "select distinct h from (select " + keyHash + " as h from pg_catalog.unnest($2::text[]) as key where key <> '' union all select " +
+	uniqueHash + " from pg_catalog.unnest($3::text[]) as unique_id where unique_id <> '') as h order by h"
 
-// keyHash is the number of the lock of a key. Two keys may share one.
-const keyHash = "pg_catalog.hashtextextended($1::text || pg_catalog.chr(1) || key, 1)"
+// keyHash is the number of the lock of a key. Two keys may share one. Without uniqueHash, the lock of a Unique id, a
+// call would find only when it waits that another transaction has added the id.
+const (
+	hashOf     = "pg_catalog.hashtextextended($1::text || pg_catalog.chr(1) || "
+	keyHash    = hashOf + "key, 1)"
+	uniqueHash = hashOf + "unique_id, 3)"
+)
 
 // micros turns a duration into microseconds for statements; duration turns it back.
 func micros(d time.Duration) int64    { return d.Microseconds() }

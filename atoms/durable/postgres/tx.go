@@ -15,10 +15,10 @@ import (
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
 // ErrTooManyKeys means that the transaction of the caller has added items of more than about [MaxKeys]
-// keys. The caller must roll back. Use several transactions, or [durable.Queue.EnqueueAll].
+// keys and Unique ids. The caller must roll back. Use several transactions, or [durable.Queue.EnqueueAll].
 var ErrTooManyKeys = errors.New("postgres: the transaction adds items of too many keys: use several transactions, or EnqueueAll")
 
-// MaxKeys is how many keys the items of one transaction may have. Each key has a lock in the shared
+// MaxKeys is how many keys and Unique ids the items of one transaction may have. Each has a lock in the shared
 // memory of the server, which has 6,400 in all by default.
 const MaxKeys = 2000
 
@@ -28,7 +28,7 @@ const MaxKeys = 2000
 // the commit.
 //
 // Until the transaction ends, the key of the item is locked: other transactions that add or end
-// items of this key wait. The queue adds and ends items of several keys in one transaction, so
+// items of this key wait, and also those that add an item with this Unique id. The queue adds and ends items of several keys in one transaction, so
 // items of other keys may wait, too. If the caller calls q.Enqueue for this key before the
 // commit, it waits for its own transaction.
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
