@@ -31,7 +31,8 @@ type Engine struct {
 }
 
 // NewEngine returns an engine over the table of the options. It creates the table if it does not
-// exist. If the table has other columns, NewEngine returns an error. The engine does not close the
+// exist. If the table has other columns, or values cannot be read because the pool does not cache statements and
+// bytea_output is not hex, NewEngine returns an error. The engine does not close the
 // pool: close the pool after the engine.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
 	if pool == nil {
@@ -46,6 +47,9 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 		return nil, err
 	}
 	err = e.do(ctx, false, func(conn *pgx.Conn) error {
+		if err := e.readable(ctx, conn); err != nil {
+			return err
+		}
 		if err := e.create(ctx, conn); err != nil {
 			return fmt.Errorf("postgres: table %s: %w", e.table, err)
 		}

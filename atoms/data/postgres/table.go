@@ -37,6 +37,20 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	return transaction(ctx, conn, statements)
 }
 
+// readable returns an error if keys and values come as text that the driver cannot read.
+func (e *Engine) readable(ctx context.Context, conn *pgx.Conn) error {
+	mode := conn.Config().DefaultQueryExecMode
+	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
+		return nil
+	}
+	var form string
+	err := conn.QueryRow(ctx, "select pg_catalog.current_setting('bytea_output')").Scan(&form)
+	if err == nil && form != "hex" {
+		err = fmt.Errorf("postgres: the mode %s of the pool needs bytea_output hex, not %s", mode, form)
+	}
+	return err
+}
+
 // check returns an error if the table lacks a column of create, or the column has another type. It
 // may have more columns, if a row can be inserted without them.
 func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {

@@ -96,3 +96,15 @@ func TestCreateSchemaThatIsThere(t *testing.T) {
 	require.NoError(t, f.open().Save(t.Context(), pairs("a", "1")))
 	f.pool = pool
 }
+
+// In modes with results as text, another form of bytes is an error at once.
+func TestFormOfBytes(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		f := newFixture(t, func(c *pgxpool.Config) {
+			c.ConnConfig.DefaultQueryExecMode = mode
+			c.ConnConfig.RuntimeParams["bytea_output"] = "escape"
+		})
+		_, err := NewEngine(t.Context(), f.pool, f.opts)
+		assert.ErrorContains(t, err, "needs bytea_output hex, not escape")
+	}
+}

@@ -29,13 +29,17 @@ func (s *Store) reading(ctx context.Context, queue string, fn func(r reader) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, inOrder)
-		if err != nil {
-			return err
-		}
-		return fn(reader{s, ctx, tx, queue})
-	})
+	conn, err := s.acquire(ctx, s.pool)
+	if err == nil {
+		defer conn.Release()
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, inOrder)
+			if err != nil {
+				return err
+			}
+			return fn(reader{s, ctx, tx, queue})
+		})
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = fmt.Errorf("postgres: %w (%w)", err, context.Cause(ctx))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -77,6 +78,37 @@ func (s *Store) choose(of func(o *own) *pgxpool.Pool) *pgxpool.Pool {
 		return pool
 	}
 	return s.pool
+}
+
+// acquire returns a connection of the pool. If the server gives no more, it is one of another pool that has some.
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	for try := 1; ; try++ {
+		conn, err := pool.Acquire(ctx)
+		for _, other := range []*pgxpool.Pool{s.forTurns(), s.forBeats(), s.pool} {
+			if full(err) && other != pool && other.Stat().TotalConns() > 0 {
+				conn, err = other.Acquire(ctx)
+			}
+		}
+		if !full(err) || try == maxTries || ctx.Err() != nil {
+			return conn, err
+		}
+		s.mu.Lock()
+		s.deaf = time.Now().Add(time.Minute)
+		if s.hangUp != nil {
+			s.hangUp()
+		}
+		s.mu.Unlock()
+		select {
+		case <-time.After(200 * time.Millisecond): // the server ends the connection that listened
+		case <-ctx.Done():
+		}
+	}
+}
+
+// full reports whether the server has no more connections for the program.
+func full(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "53300"
 }
 
 var indexOf = regexp.MustCompile(`(?:create|drop) index concurrently (?:if exists )?(\S+)`)

@@ -58,6 +58,8 @@ type Store struct {
 	notices  map[string]notice
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
+	hangUp   context.CancelFunc // ends its connection; nil: there is none
+	deaf     time.Time          // it makes no connection before: others need it
 	own      own
 
 	known sync.Map // queue and class: it has a row
@@ -72,7 +74,8 @@ var (
 // tables in one transaction. Processes that open the store at the same time wait for each other.
 // It is no error if the tables are newer than this program. If the tables are older, running queues
 // build the missing indexes in the background, beside the work of all processes. With SkipMigrations, Open returns an error
-// if the tables or functions are not there.
+// if the tables or functions are not there. If the pool does not cache statements and its connections have another
+// DateStyle than ISO, or another bytea_output than hex, Open returns an error: times and data could not be read.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -80,6 +83,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	}
 	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
+	if err := s.readable(ctx); err != nil {
+		return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
+	}
 	if opts.SkipMigrations {
 		var there bool
 		err := pool.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null and pg_catalog.to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
@@ -95,6 +101,20 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		}
 	}
 	return s, nil
+}
+
+// readable returns an error if results come as text that the driver cannot read.
+func (s *Store) readable(ctx context.Context) error {
+	mode := s.pool.Config().ConnConfig.DefaultQueryExecMode
+	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
+		return nil
+	}
+	var date, bytea string
+	err := s.pool.QueryRow(ctx, "select pg_catalog.current_setting('DateStyle'), pg_catalog.current_setting('bytea_output')").Scan(&date, &bytea)
+	if err == nil && (!strings.HasPrefix(date, "ISO") || bytea != "hex") {
+		err = fmt.Errorf("postgres: the mode %s of the pool needs DateStyle ISO and bytea_output hex, not %s and %s", mode, date, bytea)
+	}
+	return err
 }
 
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
@@ -218,7 +238,11 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 		}
 		fill(p)
 		p.do("commit")
-		err := pool.SendBatch(ctx, &p.Batch).Close()
+		conn, err := s.acquire(ctx, pool)
+		if err == nil {
+			err = conn.SendBatch(ctx, &p.Batch).Close()
+			conn.Release()
+		}
 		var pg *pgconn.PgError
 		answered := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
 		switch {
@@ -226,7 +250,7 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 			return nil
 		case answered && (pg.Code == "40001" || pg.Code == "40P01") && try < maxTries:
 			continue
-		case answered, begin == snapshot, pgconn.SafeToRetry(err), errors.As(err, new(*pgconn.ConnectError)):
+		case answered, begin == snapshot, conn == nil, pgconn.SafeToRetry(err):
 		default:
 			err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
 		}

@@ -287,3 +287,24 @@ func TestOpenWithoutTheRightToCreateSchemas(t *testing.T) {
 	insert(t, openIn(t, schema, as), "ada")
 	insert(t, openIn(t, schema, as), "ada")
 }
+
+// In modes with results as text, other forms of times and data are an error at once. Other modes do not need them.
+func TestFormsOfText(t *testing.T) {
+	for setting, value := range map[string]string{"DateStyle": "German", "bytea_output": "escape"} {
+		for mode, fails := range map[pgx.QueryExecMode]bool{pgx.QueryExecModeExec: true, pgx.QueryExecModeSimpleProtocol: true, pgx.QueryExecModeCacheStatement: false} {
+			pool := connect(t, func(c *pgxpool.Config) {
+				c.ConnConfig.DefaultQueryExecMode = mode
+				c.ConnConfig.RuntimeParams[setting] = value
+			})
+			s, err := Open(t.Context(), pool, Options{Schema: newSchema(t)})
+			if fails {
+				require.ErrorContains(t, err, "needs DateStyle ISO and bytea_output hex")
+				require.ErrorContains(t, err, value)
+				continue
+			}
+			require.NoError(t, err)
+			insert(t, s, "ada")
+			require.Len(t, claim(t, s, node(t, s, time.Hour, 0), 1), 1)
+		}
+	}
+}
