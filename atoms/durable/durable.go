@@ -49,8 +49,8 @@ type queue[T any] struct {
 
 	mu   sync.Mutex
 	runs map[ItemID]*run
-	ends []*ending                // ends that ends that wait for a turn
-	late map[string]chan struct{} // by key; see insertLate
+	ends []*ending                   // ends that ends that wait for a turn
+	late map[[2]string]chan struct{} // by key or Unique id; see insertLate
 }
 
 type task[T any] struct {
@@ -63,7 +63,7 @@ type insertion struct {
 	out []Inserted
 }
 
-// Busy reports that the item was not added because another transaction has its key.
+// Busy reports that the item was not added because another transaction has its key or its Unique id.
 func (i *insertion) busy() bool { return len(i.out) == 1 && i.out[0].Busy }
 
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
@@ -86,7 +86,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
-		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[string]chan struct{}{}}
+		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[[2]string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
 	}
@@ -261,17 +261,25 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 	return err
 }
 
-// insertLate adds an item whose key another transaction has. One call for each key waits for it, outside
-// of the group, so that other keys go on; then the others try again together.
+// insertLate adds an item whose key or Unique id another transaction has. One call for each of them waits, outside
+// of the group, so that others go on; then the others try again together.
 func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
-	key := i.in[0].Key
+	done := make(chan struct{})
 	q.mu.Lock()
-	first, waits := q.late[key]
-	if !waits {
-		q.late[key] = make(chan struct{})
+	var mine [][2]string
+	var first chan struct{}
+	for _, id := range [][2]string{{"key", i.in[0].Key}, {"unique", i.in[0].Unique}} {
+		if id[1] != "" {
+			mine, first = append(mine, id), cmp.Or(first, q.late[id])
+		}
+	}
+	for _, id := range mine {
+		if first == nil {
+			q.late[id] = done
+		}
 	}
 	q.mu.Unlock()
-	if waits {
+	if first != nil {
 		select {
 		case <-first:
 			return q.inserts.Do(ctx, i)
@@ -282,8 +290,10 @@ func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		close(q.late[key])
-		delete(q.late, key)
+		for _, id := range mine {
+			delete(q.late, id)
+		}
+		close(done)
 	}()
 	i.in[0].NoWait = false
 	return q.insert(ctx, []*insertion{i}, nil)

@@ -300,7 +300,7 @@ type Insert struct {
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
-	NoWait    bool          // an item is not added if another transaction has the lock of its key: see Busy. All items of a call have the same value.
+	NoWait    bool          // an item is not added if another transaction has the lock of its key or its Unique id: see Busy. All items of a call have the same value.
 }
 
 // Inserted is the result of an [Insert].

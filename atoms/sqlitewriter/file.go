@@ -208,6 +208,9 @@ func (f *file) attempt(group []*write) (err error) {
 
 // finish commits the transaction.
 func (f *file) finish() error {
+	if f.tx == nil { // it was a checkpoint
+		return nil
+	}
 	err := f.tx.Commit()
 	switch code(err) {
 	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back

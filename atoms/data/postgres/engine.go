@@ -31,7 +31,8 @@ type Engine struct {
 }
 
 // NewEngine returns an engine over the table of the options. It creates the table if it does not
-// exist. If the table has other columns, NewEngine returns an error. The engine does not close the
+// exist. If the table has other columns, or values cannot be read because the pool does not cache statements and
+// bytea_output is not hex, NewEngine returns an error. The engine does not close the
 // pool: close the pool after the engine.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
 	if pool == nil {
@@ -46,6 +47,9 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 		return nil, err
 	}
 	err = e.do(ctx, false, func(conn *pgx.Conn) error {
+		if err := e.readable(ctx, conn); err != nil {
+			return err
+		}
 		if err := e.create(ctx, conn); err != nil {
 			return fmt.Errorf("postgres: table %s: %w", e.table, err)
 		}
@@ -74,7 +78,7 @@ func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
 
 // Len implements [data.Engine]. PostgreSQL counts the rows one by one.
 func (e *Engine) Len(ctx context.Context) (n int, err error) {
-	err = e.row(ctx, &n, "select count(*) from "+e.table)
+	err = e.row(ctx, &n, "select pg_catalog.count(*) from "+e.table)
 	return n, err
 }
 
@@ -84,7 +88,7 @@ func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.value("$2::bytea")),
 		[]any{[]byte(key), bytesOf(value)}}
 	if ok {
-		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
+		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = pg_catalog.now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
 		s.args = append(s.args, bytesOf(old))
 	}
 	n, err := e.change(ctx, []string{key}, s)
@@ -149,7 +153,7 @@ func (e *Engine) value(bytes string) string {
 	if e.opts.Bytes {
 		return bytes
 	}
-	return "convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
+	return "pg_catalog.convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
 }
 
 // bytesOf returns value, or an empty slice for nil: pgx would send nil as null.

@@ -80,7 +80,7 @@ func (e *Engine) upsertOf(items []data.Item) statement {
 		keys[i], values[i] = []byte(item.Key), bytesOf(item.Value)
 	}
 	return statement{fmt.Sprintf(`insert into %s (key, value) select k, %s from unnest($1::bytea[], $2::bytea[]) as new (k, v)
-		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, e.value("v")), []any{keys, values}}
+		on conflict (key) do update set value = excluded.value, updated_at = pg_catalog.now()`, e.table, e.value("v")), []any{keys, values}}
 }
 
 // merged returns the items of all calls. If a key comes twice, it returns only the last item,
