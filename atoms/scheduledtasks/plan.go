@@ -44,7 +44,7 @@ type entry struct {
 	// State of hand-overs that failed and are tried again.
 	failed  time.Time // the first tick of the current firings that failed; later ticks are put off
 	tries   int       // failures in a row
-	err     error     // error of the last failure
+	err     string    // error of the last failure
 	retry   time.Time // not before this time
 	round   int       // skip begins a new round; firings of earlier rounds are not tried again
 	told    time.Time // the value of seen at the last report of missed ticks, and their number
@@ -182,7 +182,7 @@ func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 
 // fail says that the hand-over of a firing failed and is to be tried again. It is called before
 // done.
-func (f *firing) fail(err error) {
+func (f *firing) fail(err string) {
 	if e := f.entry; f.round == e.round {
 		e.failed, e.err = f.task.ScheduledAt, err
 	}

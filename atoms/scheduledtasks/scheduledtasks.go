@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -432,15 +433,14 @@ func (s *Scheduler) tellStalled(all []StalledSchedule) {
 // errPutOff ends a hand-over that is tried again, after an earlier one that failed.
 var errPutOff = errors.New("scheduledtasks: an earlier tick of the schedule has to be handed over first")
 
+type permanently interface{ Permanent() bool }
+
 // final reports whether another try of a hand-over would be useless.
 func final(err error) bool {
-	mark, ok := errors.AsType[interface {
-		error
-		Permanent() bool
-	}](err)
-	_, refused := errors.AsType[*core.RefusedError](err)
-	_, panicked := errors.AsType[*core.PanicError](err)
-	return ok && mark.Permanent() || refused || panicked || errors.Is(err, ErrOverlap) || errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrCancelled)
+	permanent, _ := guard.Ask(err, permanently.Permanent)
+	_, refused := guard.As[*core.RefusedError](err)
+	_, panicked := guard.As[*core.PanicError](err)
+	return permanent || refused || panicked || guard.Is(err, ErrOverlap) || guard.Is(err, core.ErrClosed) || guard.Is(err, core.ErrCancelled)
 }
 
 // hand hands over a task, and then marks its tick. So a crash between the two does not lose
@@ -457,9 +457,9 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	}
 	id, err := s.target.Enqueue(ctx, f.task)
 	if err != nil {
-		if !f.manual && !final(err) {
+		if text := guard.Text(err); !f.manual && !final(err) {
 			s.mu.Lock()
-			f.fail(err)
+			f.fail(text)
 			s.mu.Unlock()
 		}
 		return err
@@ -481,12 +481,18 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 
 // done is called when a firing has ended.
 func (s *Scheduler) done(f *firing, err error) {
-	skipped, again := errors.Is(err, ErrOverlap), false
+	text, skipped, putOff, again := guard.Text(err), guard.Is(err, ErrOverlap), guard.Is(err, errPutOff), false
 	s.mu.Lock()
+	if err != nil {
+		f.state, f.err = "failed", text
+	}
 	if skipped {
+		f.state = "skipped"
 		s.skipped++
 	}
-	f.entry.keepEnd(f, err)
+	if !putOff { // else it waits for an earlier one
+		f.entry.keep(f)
+	}
 	if !f.manual {
 		again = err != nil && f.putOff() && !s.ended
 		s.plan.done(f, err == nil, now())
@@ -496,7 +502,7 @@ func (s *Scheduler) done(f *firing, err error) {
 	switch {
 	case skipped:
 		Skipped.Raise(s.Sink(), f.task.Name, f.task)
-	case err != nil && !errors.Is(err, errPutOff):
+	case err != nil && !putOff:
 		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
 	}
 }
