@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
@@ -34,15 +35,21 @@ func (e *OpenError) Error() string {
 // Is reports whether target is [ErrOpen].
 func (e *OpenError) Is(target error) bool { return target == ErrOpen }
 
-// ResultOf returns the result of a call with that error. If countIf is nil, all errors are
-// failures, except those that match [context.Canceled].
+// ResultOf returns the result of a call with that error. If countIf is nil or panics, all errors
+// are failures, except those that match [context.Canceled].
 func ResultOf(err error, countIf func(error) bool) Result {
 	if err == nil {
 		return Success
 	}
-	cancelled := errors.Is(err, context.Canceled)
+	cancelled := guard.Is(err, context.Canceled)
+	failed := !cancelled
+	if countIf != nil {
+		if is, panicked := guard.Value("CountIf", func() bool { return countIf(err) }); panicked == nil {
+			failed = is
+		}
+	}
 	switch {
-	case countIf == nil && !cancelled || countIf != nil && countIf(err):
+	case failed:
 		return Failure
 	case cancelled:
 		return Neutral
