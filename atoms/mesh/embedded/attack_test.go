@@ -102,6 +102,7 @@ func TestMaxPayloadChanges(t *testing.T) {
 	stop()
 	plain(t, &server.Options{Port: port})
 	two.present(t, "a.large")
+	one.gone(t, mesh.SignalAlone) // Flush waits for those it hears
 	var missed *mesh.MissedError
 	assert.ErrorAs(t, one.Flush(soon(t)), &missed, "it did not stand for a while")
 	require.NoError(t, one.Flush(soon(t)))
