@@ -16,6 +16,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -149,7 +150,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 
 // code is SQLite's primary result code of an error, or 0 if the error has none.
 func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+	if e, ok := guard.As[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0
@@ -160,7 +161,7 @@ func (f *file) explain(ctx context.Context, err error, query ...string) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
+	case ctx.Err() != nil && (guard.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
 		return context.Cause(ctx)
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
