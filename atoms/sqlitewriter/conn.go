@@ -51,7 +51,7 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 }
 
 // durable makes commits durable. On macOS a sync leaves data in the disk's cache; fullfsync makes
-// it write the data to the disk. A log that has grown beside a long read is cut when it begins anew.
+// it write the data to the disk. A log that has grown beside a long read is cut when it starts again.
 const durable = "pragma journal_mode=wal; pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1; pragma journal_size_limit=16777216"
 
 // connect opens the connection that writes, if there is none. The lock is held.
