@@ -486,6 +486,9 @@ type Stats struct {
 	// no process runs the queue, there are none.
 	Strays []string `json:"strays,omitempty"`
 	Paused bool     `json:"paused"`
+	// OldestTransaction is the age of the oldest open transaction on the server, of any program, that keeps old versions of
+	// rows: claims get slower with each item that ends meanwhile, to a quarter and less. 0 means none, or a store without a server.
+	OldestTransaction time.Duration `json:"oldestTransaction,omitempty"`
 
 	Classes []ClassStats `json:"classes,omitempty"` // of which items are Ready, Retry or Running, that count, or that SetClass has set; sorted by name
 

@@ -16,6 +16,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -50,7 +51,7 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 }
 
 // durable makes commits durable. On macOS a sync leaves data in the disk's cache; fullfsync makes
-// it write the data to the disk. A log that has grown beside a long read is cut when it begins anew.
+// it write the data to the disk. A log that has grown beside a long read is cut when it starts again.
 const durable = "pragma journal_mode=wal; pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1; pragma journal_size_limit=16777216"
 
 // connect opens the connection that writes, if there is none. The lock is held.
@@ -149,7 +150,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 
 // code is SQLite's primary result code of an error, or 0 if the error has none.
 func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+	if e, ok := guard.As[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0
@@ -160,7 +161,7 @@ func (f *file) explain(ctx context.Context, err error, query ...string) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
+	case ctx.Err() != nil && (guard.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
 		return context.Cause(ctx)
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
@@ -194,7 +195,7 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
+	if err == nil || guard.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
 		it.withdraw()
 		<-it.settled
 		err = it.err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 var _ data.Engine = (*Engine)(nil)
@@ -64,7 +65,7 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 // Load implements [data.Engine].
 func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	err = e.row(ctx, &value, "select value from "+e.table+" where key = $1", []byte(key))
-	if errors.Is(err, pgx.ErrNoRows) {
+	if guard.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
 	return value, err == nil, err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -114,4 +115,21 @@ func TestTooManyKeys(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooManyKeys)
 	assert.Greater(t, added, MaxKeys)
 	insert(t, s, "ada")
+}
+
+// Stats has the age of a transaction elsewhere that keeps old versions of rows.
+func TestOldestTransaction(t *testing.T) {
+	s := open(t)
+	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), s.sql("select from {s}.durable_item"))
+	require.NoError(t, err)
+	st, err := s.Stats(t.Context(), "q")
+	require.NoError(t, err)
+	assert.Positive(t, st.OldestTransaction)
+	exec(t, s, "select pg_sleep(0.2)")
+	later, err := s.Stats(t.Context(), "q")
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, later.OldestTransaction, st.OldestTransaction+200*time.Millisecond)
 }

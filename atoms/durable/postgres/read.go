@@ -29,6 +29,14 @@ from (
 	union all select 4, null, null from {s}.durable_item where queue = $1 and state = 4
 	union all select state, null, null from {s}.durable_item where queue = $1 and state >= 16 and id > 0
 ) as i`, queue)
+		p.rows(func(rows pgx.Rows) error {
+			var us int64
+			err := rows.Scan(&us)
+			st.OldestTransaction = duration(us)
+			return err
+		}, `
+select coalesce(extract(epoch from pg_catalog.max(pg_catalog.clock_timestamp() - xact_start)) * 1000000, 0)::bigint from pg_catalog.pg_stat_activity
+where datname = pg_catalog.current_database() and pid <> pg_catalog.pg_backend_pid() and (backend_xmin is not null or backend_xid is not null)`)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
 			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
