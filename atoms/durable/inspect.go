@@ -2,11 +2,11 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -72,7 +72,7 @@ func (i Item) stored() inspect.StoredItem {
 func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
 	x, err := q.Explain(ctx, ItemID(id))
 	if err != nil {
-		if errors.Is(err, ErrUnknown) {
+		if guard.Is(err, ErrUnknown) {
 			err = nil
 		}
 		return d, false, err
