@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ErrUnknown is returned if the queue has no item of that ID, or no longer has it.
@@ -137,18 +138,22 @@ func (q *Queue[T]) Lane(name string) *Queue[T] {
 	return q.With(opts)
 }
 
-// Prepare returns the Insert of an item, as Enqueue would make it. It is for engines.
+// Prepare returns the Insert of an item, as Enqueue would make it. If Options.Encode or the function of
+// the key panics, that is the error. It is for engines.
 func (q *Queue[T]) Prepare(item T) (Insert, error) {
-	data, err := q.opts.Encode(item)
-	if err != nil {
-		return Insert{}, q.fail("encode an item", err)
+	var data []byte
+	var err error
+	if panicked := guard.Do("Options.Encode", func() { data, err = q.opts.Encode(item) }); panicked != nil || err != nil {
+		return Insert{}, q.fail("encode an item", cmp.Or(panicked, err))
 	}
-	with, err := q.with.resolved()
+	with, wrong := q.with.resolved()
 	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
-		in.Key = q.key(item)
+		if in.Key, err = guard.Value("the function", func() string { return q.key(item) }); err != nil {
+			return Insert{}, q.fail("find the key of an item", err)
+		}
 	}
-	errs := []error{err, checkText("the key of an item", in.Key)}
+	errs := []error{wrong, checkText("the key of an item", in.Key)}
 	if len(data) > MaxData {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
@@ -300,7 +305,7 @@ func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
 }
 
 func (q *queue[T]) fail(what string, err error) error {
-	if errors.Is(err, groupcommit.ErrUndecided) {
+	if guard.Is(err, groupcommit.ErrUndecided) {
 		err = fmt.Errorf("%w: %w", ErrUndecided, err)
 	}
 	if err == nil {
@@ -317,6 +322,14 @@ func (q *queue[T]) wake(others bool) {
 	}
 	if others && q.waker != nil {
 		q.waker.Wake(q.opts.Name)
+	}
+}
+
+// beatNow makes this process beat at once.
+func (q *queue[T]) beatNow() {
+	select {
+	case q.beats <- struct{}{}:
+	default:
 	}
 }
 
@@ -338,10 +351,7 @@ func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason 
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case q.beats <- struct{}{}:
-	default:
-	}
+	q.beatNow()
 	q.wake(true)
 	q.tellWaiters()
 	return states, nil
@@ -374,12 +384,13 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	return err
 }
 
-// Decode returns the value that was enqueued as the item. The item must have its Data, as the
+// Decode returns the value that was enqueued as the item. If Options.Decode panics, that is the error. The item must have its Data, as the
 // items of [Queue.Items] do.
 func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
 
 func (q *queue[T]) decode(i Item) (item T, err error) {
-	if err := q.opts.Decode(i.Data, &item); err != nil {
+	panicked := guard.Do("Options.Decode", func() { err = q.opts.Decode(i.Data, &item) })
+	if err = cmp.Or(panicked, err); err != nil {
 		return item, q.fail(fmt.Sprintf("decode item %d, key %q, as %T", i.ID, i.Key, item), err)
 	}
 	return item, nil

@@ -2,12 +2,12 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -77,7 +77,7 @@ func (i Item) stored() inspect.StoredItem {
 func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
 	x, err := q.Explain(ctx, ItemID(id))
 	if err != nil {
-		if errors.Is(err, ErrUnknown) {
+		if guard.Is(err, ErrUnknown) {
 			err = nil
 		}
 		return d, false, err
