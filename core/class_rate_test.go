@@ -328,19 +328,16 @@ func TestGatesOfAClass(t *testing.T) {
 	})
 }
 
-// When an item that is deferred is cancelled, the items behind it whose class refuses them are refused at once.
-func TestCancelledItemLetsTheNextBeRefused(t *testing.T) {
+// An item whose class refuses it is refused at once, also behind an item that is deferred.
+func TestRefusedBehindDeferred(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{DeferOn: "wait", Classes: []core.Class{{Name: "b", CancelOn: "down"}}})
 		defer c.Sink().Hold("wait", "", 0)()
 		first := enqueue(t, c, quick)
-		enqueue(t, c.Class("b"), quick)
+		refused := enqueue(t, c.Class("b"), quick)
 		c.Sink().Raise("down")
-		synctest.Wait()
-		checkEqual(t, "refused behind an item that is deferred", c.Stats().Refused, 0)
-		c.Cancel(first, nil)
-		synctest.Wait()
-		checkEqual(t, "refused", c.Stats().Refused, 1)
+		checkRefusal(t, c.Wait(t.Context(), refused), "down")
+		checkStatus(t, c, first, core.StatusPending)
 		checkError(t, "Close", c.Close(), nil)
 	})
 }

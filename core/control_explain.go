@@ -59,10 +59,11 @@ func (x *explainer) explain(o *Operation) {
 		x.add(o, Reason{Kind: ReasonResuming}, nil)
 		x.slots(o)
 	}
-	if b := e.stuck.bodies[o.id]; b.stuck != "" {
-		x.add(o, Reason{Kind: ReasonStuck, What: b.stuck, Since: e.clock.wall(b.stuckSince)}, nil)
-	}
+	b := e.stuck.bodies[o.id]
 	e.mu.Unlock()
+	if b.stuck {
+		x.add(o, Reason{Kind: ReasonStuck, What: b.why(), Since: e.clock.wall(b.stuckSince)}, nil)
+	}
 	if status&(StatusRunning|StatusSuspended) != 0 {
 		x.body(o)
 	}

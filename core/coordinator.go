@@ -205,6 +205,10 @@ func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}],
 // operation of the circle has (a suspended operation keeps its key). Circles over several
 // coordinators are not found; Explain shows them. In a body that passes its own context, Do makes four
 // allocations, and five for another coordinator, if there is no [Options.Timeout].
+//
+// Nothing bounds how deep bodies call Do on their own coordinator. A body that does so without end
+// suspends one operation after the other until the memory is used up. The end of the first operation's
+// context ends all of them: set Options.Timeout, or call Cancel, Abort or Close.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -248,8 +248,8 @@ func (e *engine) setPaused(paused bool, signal string) {
 	e.made().mu.Lock()
 	changed := e.paused != paused
 	e.paused = paused
-	e.wakeLocked()
 	e.mu.Unlock()
+	e.wake()
 	if changed {
 		e.sink.RaiseKey(signal, e.name)
 	}

@@ -19,10 +19,14 @@ func (e *engine) cancelAll(status Status, g *group, cause error) {
 func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
 	alive := append(e.scheduler.all(), e.started()...)
-	slices.SortFunc(alive, byID)
+	slices.SortFunc(alive, byID) // first come those that wait for room
 	for _, o := range alive {
-		if o.status&status != 0 && (g == nil || groupOf(o) == g) {
+		switch {
+		case g != nil && groupOf(o) != g:
+		case o.status&status != 0:
 			e.cancel(o, cause)
+		case g != nil && o.marks&roomless != 0:
+			e.endUnstarted(o, StatusCancelled, cause, e.clock.now())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/trace"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -46,6 +47,9 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		return e.reject(err)
 	}
 	e.wakeForArrival()
+	if e.ruled && e.refuses(o.lane, o.class) { // the signal came after the check above: its turnAway may have missed o
+		e.wake()
+	}
 	if trace.IsEnabled() {
 		e.tracePending(o)
 	}
@@ -124,6 +128,9 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		e.overflow++
 		err = nil
 	case wait:
+		if err = e.unwelcome(o); err != nil { // since the checks of the caller
+			break
+		}
 		settled = make(chan struct{})
 		o.done = settled
 		e.waitForRoom(o)
@@ -146,10 +153,59 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 			return err
 		}
 	}
-	if o.id == 0 {
-		return ErrClosed
+	return o.roomError()
+}
+
+// roomError returns nil if an operation that has waited for room was accepted, or why it was not.
+func (o *Operation) roomError() error {
+	if o.id != 0 {
+		return nil
+	}
+	return cmp.Or(o.err, ErrClosed)
+}
+
+// unwelcome returns why an operation must not wait for room, or nil. mu is held.
+func (e *engine) unwelcome(o *Operation) error {
+	if g := groupOf(o); g != nil && (g.halted != nil || g.ctx.Err() != nil) {
+		return cmp.Or(g.halted, context.Cause(g.ctx))
+	}
+	if e.ruled && e.refuses(o.lane, o.class) {
+		return e.refusal(o.lane, o.class, e.clock.now())
 	}
 	return nil
+}
+
+// turnAway refuses what waits while a signal matches CancelOn: operations that wait for room, and pending ones
+// unless the coordinator is paused. It reports whether there were any. mu is held.
+func (e *engine) turnAway(now int64) (some bool) {
+	if !e.refusing() {
+		return false
+	}
+	e.collect()
+	e.sweep(now) // when operations leave the window, their signals leave too
+	waiting := e.scheduler.all()
+	slices.SortFunc(waiting, byID) // first come those that wait for room, so that none is accepted when the others go
+	for _, o := range waiting {
+		if e.paused && o.marks&roomless == 0 || !e.refuses(o.lane, o.class) {
+			continue
+		}
+		if err := e.refusal(o.lane, o.class, now); err != nil {
+			e.endUnstarted(o, StatusRefused, err, now)
+			some = true
+		}
+	}
+	return some
+}
+
+// endUnstarted ends a pending operation, or a wait for room with that error. mu is held.
+func (e *engine) endUnstarted(o *Operation, status Status, err error, now int64) {
+	if o.marks&roomless == 0 {
+		e.withdraw(o, status, err, now)
+		return
+	}
+	o.err = err
+	e.giveUpRoom(o)
+	e.wakeLocked() // the next operation of its key may be able to start
 }
 
 // acceptBeyond accepts an operation without room. mu is held, and the intake is open.
@@ -166,7 +222,7 @@ func (e *engine) squeeze(o *Operation) error {
 	e.waitForRoom(o)
 	e.startAll(now)
 	if !e.giveUpRoom(o) {
-		return nil
+		return o.roomError()
 	}
 	if !e.opts.DropOldest {
 		return ErrFull
@@ -297,6 +353,10 @@ func (e *engine) letIn(place int) {
 	e.refresh()
 	for q.n > 0 && !in.rooms[place].full() {
 		if o := q.take(); o.marks&roomless != 0 {
+			if err := e.unwelcome(o); err != nil {
+				e.endUnstarted(o, StatusRefused, err, 0)
+				continue
+			}
 			e.giveUpRoom(o)
 			in.accept(o)
 		}

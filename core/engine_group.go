@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // group is the part of a Group that does not depend on the type of the items.
@@ -50,7 +52,7 @@ func (g *group) err(reason error) error {
 		errs = slices.Insert(errs, 0, g.parentCause())
 	}
 	for _, err := range late {
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, reason) {
+		if !guard.Is(err, context.Canceled) && !guard.Is(err, reason) {
 			errs = append(errs, err)
 		}
 	}
@@ -58,6 +60,16 @@ func (g *group) err(reason error) error {
 		errs = append(errs, fmt.Errorf("core: and %d more errors", more))
 	}
 	return errors.Join(errs...)
+}
+
+// stopped returns the error by which StopOnError has stopped the group, if o has not failed itself.
+func (g *group) stopped(o *Operation) error {
+	g.engine.mu.Lock()
+	defer g.engine.mu.Unlock()
+	if o != nil && o.status == StatusFailed {
+		return nil
+	}
+	return g.halted
 }
 
 // parentCause returns the cause of the context with which the group was made, or nil.

@@ -512,6 +512,7 @@ func (d *modelDriver) step() {
 		d.logf("resume")
 		d.c.Resume()
 		d.paused = false
+		d.turnAway()
 	case n < 845:
 		limit := 1 + r.IntN(8)
 		if d.dying() > 1 { // any of them may end first
@@ -1115,6 +1116,29 @@ func (d *modelDriver) addFact(f *modelFact) {
 	f.order = d.order
 	d.facts = append(d.facts, f)
 	d.noticeDeferral()
+	d.turnAway()
+}
+
+// turnAway refuses what waits for room, and what is pending unless the coordinator is paused.
+func (d *modelDriver) turnAway() {
+	for _, o := range slices.Concat(d.board.Waiting, d.board.Pending) {
+		_, want := d.refusal(o)
+		switch {
+		case d.refusing(o) == "":
+		case slices.Contains(d.board.Waiting, o):
+			d.board.Remove(o, time.Now().UnixNano())
+			d.rejected++
+			for _, call := range d.calls {
+				if call.op == o {
+					call.returned, call.wantErr = true, want
+				}
+			}
+		case !d.paused:
+			d.remove(o)
+			d.refused++
+			d.retire(o, core.StatusRefused) // whose signals go may let the others stay
+		}
+	}
 }
 
 func (d *modelDriver) dropFacts(gone func(*modelFact) bool) {
@@ -1250,9 +1274,9 @@ func (d *modelDriver) letIn(o *modelOp) {
 	}
 }
 
-// startOne starts the next operation, and refuses operations before it that may not start.
-// It reports whether it has started or refused any.
-func (d *modelDriver) startOne() (changed bool) {
+// startOne starts the next operation that may start.
+// It reports whether it has started or resumed one.
+func (d *modelDriver) startOne() bool {
 	type place struct{ lane, class int }
 	barred := make(map[place]bool)
 	isBarred := func(lane, class int) bool { return barred[place{lane, -1}] || barred[place{lane, class}] }
@@ -1271,12 +1295,7 @@ func (d *modelDriver) startOne() (changed bool) {
 			return true
 		}
 		if d.refusing(o) != "" {
-			d.admit(o)
-			d.remove(o)
-			d.refused++
-			d.retire(o, core.StatusRefused) // whose signals go may let others start
-			changed = true
-			continue
+			panic("the model starts an operation that it should have refused")
 		}
 		waits, overdue := false, false
 		ask := func(o *modelOp, rules []*modelRule) {
@@ -1314,7 +1333,7 @@ func (d *modelDriver) startOne() (changed bool) {
 		d.shouldStart = append(d.shouldStart, o)
 		return true
 	}
-	return d.resumeOne(time.Now().UnixNano(), len(d.depths)) || changed
+	return d.resumeOne(time.Now().UnixNano(), len(d.depths))
 }
 
 // admit accepts an item that has waited for room and leaves the queue at once.

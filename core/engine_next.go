@@ -69,16 +69,16 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 				}
 			}
 		}
-		if o.marks&roomless != 0 && !e.admit(o) {
-			continue // admit has collected arrivals: ask again
-		}
 		if refused != nil {
-			e.withdraw(o, StatusRefused, refused, now)
+			e.endUnstarted(o, StatusRefused, refused, now)
 			continue
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
-			e.withdraw(o, StatusCancelled, g.halted, now)
+			e.endUnstarted(o, StatusCancelled, g.halted, now)
 			continue
+		}
+		if o.marks&roomless != 0 && !e.admit(o) {
+			continue // admit has collected arrivals: ask again
 		}
 		if overdue {
 			o.marks |= forced
@@ -228,6 +228,18 @@ func (e *engine) rulesOf(lane, class uint8) [3]*rule {
 // certain.
 func (e *engine) refuses(lane, class uint8) bool {
 	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds() || e.classes[class].cancelOn.holds()
+}
+
+// refusing reports whether a signal may refuse items of some lane or class.
+func (e *engine) refusing() bool {
+	some := e.rules.cancelOn.holds()
+	for i := range e.lanes {
+		some = some || e.lanes[i].cancelOn.holds()
+	}
+	for i := range e.classes {
+		some = some || e.classes[i].cancelOn.holds()
+	}
+	return some
 }
 
 // refusal returns the error if a signal refuses items of a class in a lane, or nil.

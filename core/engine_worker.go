@@ -60,7 +60,14 @@ func (e *engine) wake() {
 		e.grant()
 	}
 	e.wakeLocked()
-	e.unlock()
+	if !e.ruled || !e.turnAway(now) {
+		e.unlock()
+		return
+	}
+	out := new(engineEffects)
+	e.out, *out = *out, e.out
+	e.mu.Unlock()
+	go e.settle(out) // calls OnDone, which must not delay who has raised the signal, nor find its locks held
 }
 
 // work is a worker, started with the token. It runs operations one after the
@@ -240,7 +247,7 @@ func (e *engine) findStuck() {
 	for i, id := range ids {
 		o, b := e.index.get(id), e.stuck.bodies[id]
 		raises[i] = func() {
-			Stuck.Raise(o, "", StuckOperation{b.stuck, e.clock.wall(b.stuckSince), stacks[b.goroutine]})
+			Stuck.Raise(o, "", StuckOperation{b.why(), e.clock.wall(b.stuckSince), stacks[b.goroutine]})
 		}
 	}
 	e.mu.Unlock()

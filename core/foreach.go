@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ForEach runs work for every item of seq, a bounded number at once. It starts them in
@@ -65,7 +67,7 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 		if err != nil {
 			r.group.fail(err)
 		}
-		if errors.Is(err, ErrClosed) {
+		if guard.Is(err, ErrClosed) {
 			break
 		}
 	}

@@ -652,3 +652,99 @@ func TestLeaseIsRenewed(t *testing.T) {
 		checkEqual(t, "ran after", time.Since(start), 5*time.Second)
 	})
 }
+
+// When a signal comes that matches CancelOn, nothing that waits stays: neither producers that wait for room, nor
+// pending items. While the coordinator is paused, pending items stay.
+func TestCancelOnRefusesWhatWaits(t *testing.T) {
+	shapes := map[string]core.Options{
+		"no queue":           {MaxQueued: -1, CancelOn: "stop"},
+		"queue":              {MaxQueued: 2, CancelOn: "stop"},
+		"drops the oldest":   {MaxQueued: 2, CancelOn: "stop", DropOldest: true},
+		"lane":               {MaxQueued: 2, Lanes: []core.Lane{{Name: "high"}, {Name: "normal", CancelOn: "stop"}}},
+		"lane without queue": {MaxQueued: -1, Lanes: []core.Lane{{Name: "high"}, {Name: "normal", CancelOn: "stop"}}},
+		"class":              {MaxQueued: 2, Classes: []core.Class{{Name: "api", CancelOn: "stop"}}},
+		"key":                {MaxQueued: 2, MaxPerKey: 1, CancelOn: "stop"},
+	}
+	for name, opts := range shapes {
+		for _, paused := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, paused), func(t *testing.T) {
+				bubble(t, func(t *testing.T) { cancelOnRefuses(t, opts, paused) })
+			})
+		}
+	}
+}
+
+func cancelOnRefuses(t *testing.T, opts core.Options, paused bool) {
+	opts.MaxConcurrency, opts.Sink = 1, core.NewSink(core.SinkOptions{})
+	make := core.NewCoordinator[coretest.Body]
+	if opts.MaxPerKey > 0 {
+		make = func(work core.Work[coretest.Body], opts core.Options) (*core.Coordinator[coretest.Body], error) {
+			return core.NewKeyedCoordinator(func(coretest.Body) string { return "k" }, work, opts)
+		}
+	}
+	c := core.Must(make(coretest.Run, opts))
+	defer closeDown(t, c)
+	in := c
+	if len(opts.Classes) > 0 {
+		in = c.Class("api")
+	}
+	blocker := newGate()
+	enqueue(t, in, blocker.body)
+	synctest.Wait()
+	if paused {
+		c.Pause()
+	}
+	never := func(context.Context) error { t.Error("it ran"); return nil }
+	var pending []core.OperationID
+	for len(pending) < opts.MaxQueued {
+		pending = append(pending, enqueue(t, in, never))
+	}
+	before := c.Stats()
+	var waits []func() error
+	if !opts.DropOldest {
+		waits = append(waits,
+			call(t, func(ctx context.Context) error { _, err := in.Enqueue(ctx, never); return err }),
+			call(t, func(ctx context.Context) error { return in.Do(ctx, never) }),
+			call(t, func(context.Context) error {
+				_, err := in.Group(t.Context(), core.GroupOptions{}).Enqueue(t.Context(), never)
+				return err
+			}))
+	}
+	var others []func() error // in lanes and classes that go on
+	if len(opts.Lanes)+len(opts.Classes) > 0 {
+		lane := c
+		if len(opts.Lanes) > 0 {
+			lane = c.Lane("high")
+		}
+		others = append(others, call(t, func(ctx context.Context) error { return lane.Do(ctx, quick) }))
+	}
+	synctest.Wait()
+	opts.Sink.Raise("stop")
+	synctest.Wait()
+	if paused {
+		for _, id := range pending {
+			checkStatus(t, c, id, core.StatusPending)
+		}
+		c.Resume()
+	}
+	for _, id := range pending {
+		checkRefusal(t, c.Wait(t.Context(), id), "stop")
+	}
+	for _, wait := range waits {
+		checkRefusal(t, wait(), "stop")
+	}
+	s := c.Stats()
+	checkEqual(t, "refused", s.Refused-before.Refused, uint64(len(pending)))
+	checkEqual(t, "rejected", s.Rejected-before.Rejected, uint64(len(waits)))
+	checkEqual(t, "running", s.Running, 1)
+	blocker.open()
+	for _, other := range others {
+		checkError(t, "another lane or class", other(), nil)
+	}
+	checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
+	if err := coretest.CheckBooks(c.Stats()); err != nil {
+		t.Error(err)
+	}
+	opts.Sink.Retract("stop")
+	checkError(t, "afterwards", in.Do(t.Context(), quick), nil)
+}

@@ -39,7 +39,7 @@ func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T]
 }
 
 // Enqueue is [Coordinator.Enqueue] with two more errors. After the group's context has
-// ended, or StopOnError has cancelled the group, it returns the cause. After Wait has
+// ended, or StopOnError has cancelled the group, it returns the cause, also if it waits for room. After Wait has
 // returned, it returns [ErrClosed]. An item that it does not accept is not part of the group, so Wait does not
 // return that error. The operation has the values of ctx, and the deadline of the group's
 // context.

@@ -166,3 +166,92 @@ func TestGroupWaitDuringOnDone(t *testing.T) {
 		checkError(t, "Wait", <-waited, nil)
 	})
 }
+
+// A producer that waits for room in a group that ends gets the cause, and its item is not accepted.
+func TestEndOfGroupReleasesProducers(t *testing.T) {
+	shapes := map[string]core.Options{
+		"no queue":      {MaxQueued: -1},
+		"queue":         {MaxQueued: 1},
+		"lane":          {MaxQueued: -1, Lanes: []core.Lane{{Name: "high"}, {Name: "normal", Limit: 1}}},
+		"class":         {MaxQueued: 1, Classes: []core.Class{{Name: "api", Limit: 1}}},
+		"key":           {MaxQueued: 1, MaxPerKey: 1},
+		"two keys":      {MaxQueued: -1, MaxPerKey: 2, Lanes: []core.Lane{{Name: "high", Limit: 1}}},
+		"class of lane": {MaxQueued: -1, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}}}},
+	}
+	for name, opts := range shapes {
+		for _, stops := range []bool{false, true} { // in this order: the second changes opts
+			t.Run(fmt.Sprint(name, stops), func(t *testing.T) {
+				bubble(t, func(t *testing.T) { endOfGroupReleases(t, opts, stops) })
+			})
+		}
+	}
+}
+
+func endOfGroupReleases(t *testing.T, opts core.Options, stops bool) {
+	opts.MaxConcurrency = 1
+	if stops { // one more runs, which fails
+		opts.MaxConcurrency++
+		for i := range opts.Lanes {
+			opts.Lanes[i].Limit *= 2
+		}
+		for i := range opts.Classes {
+			opts.Classes[i].Limit *= 2
+			opts.Classes[i].Rate.Burst *= 2
+		}
+		opts.MaxPerKey *= 2
+	}
+	make := core.NewCoordinator[coretest.Body]
+	if opts.MaxPerKey > 0 {
+		make = func(work core.Work[coretest.Body], opts core.Options) (*core.Coordinator[coretest.Body], error) {
+			return core.NewKeyedCoordinator(func(coretest.Body) string { return "k" }, work, opts)
+		}
+	}
+	c := core.Must(make(coretest.Run, opts))
+	defer closeDown(t, c)
+	in := c
+	if len(opts.Classes) > 0 {
+		in = c.Class("api")
+	}
+	blocker, fails := newGate(), newGate()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	g := in.Group(ctx, core.GroupOptions{StopOnError: stops})
+	if stops {
+		accepted(t)(g.Enqueue(t.Context(), func(context.Context) error { <-fails.opened; return errOnPurpose }))
+	}
+	enqueue(t, in, blocker.body)
+	synctest.Wait()
+	for in.Stats().Pending < opts.MaxQueued {
+		enqueue(t, in, blocker.body)
+	}
+	before := c.Stats()
+	var ran bool
+	body := func(context.Context) error { ran = true; return nil }
+	waits := []func() error{
+		call(t, func(context.Context) error { _, err := g.Enqueue(context.Background(), body); return err }),
+		call(t, func(context.Context) error { _, err := g.Submit(context.Background(), body); return err }),
+	}
+	other := call(t, func(ctx context.Context) error { _, err := in.Enqueue(ctx, quick); return err })
+	checkEqual(t, "accepted", c.Stats().Enqueued, before.Enqueued)
+	if stops {
+		fails.open()
+	} else {
+		cancel(errOnPurpose)
+	}
+	for _, wait := range waits {
+		checkError(t, "Enqueue", wait(), errOnPurpose)
+	}
+	if err := g.Wait(); stops != (err != nil) { // without operations, the end of the context has cut nothing
+		t.Errorf("Wait: got %v", err)
+	}
+	checkEqual(t, "rejected", c.Stats().Rejected, before.Rejected+2)
+	blocker.open()
+	checkError(t, "another producer", other(), nil)
+	checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
+	checkEqual(t, "accepted", c.Stats().Enqueued, before.Enqueued+1)
+	coretest.Check(t, !ran, "an item of an ended group ran")
+	if err := coretest.CheckBooks(c.Stats()); err != nil {
+		t.Error(err)
+	}
+	checkError(t, "the next", in.Do(t.Context(), quick), nil)
+}

@@ -12,8 +12,9 @@ import (
 // with the cause [ErrCancelled], and waits for them.
 //
 // When ctx ends, Map takes no more items, cancels what runs, and ends with the cause of
-// ctx after the results that were ready. With [Options.StopOnError] it ends after the
-// first error, and cancels what still runs with that error as the cause. If the options
+// ctx after the results that were ready. With [Options.StopOnError] the first error
+// ends it at once: no more items start, what runs is cancelled with that error as the cause, and
+// the loop gets that error in place of the first result that is missing. If the options
 // are not valid, the loop gets only that error. Map takes the items from seq on the
 // goroutine of the loop.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In, Out], opts Options) iter.Seq2[Out, error] {
@@ -30,7 +31,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		r, err := newRun(ctx, nil, func(ctx context.Context, s *slot[In, Out]) (err error) {
 			s.out, err = work(ctx, s.in)
 			return err
-		}, opts, false)
+		}, opts, opts.StopOnError)
 		if err != nil {
 			yield(none, err)
 			return
@@ -53,6 +54,10 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 				yield(none, cause) // the body may still write s.out
 				return false
 			}
+			if cause := r.group.stopped(s.operation); cause != nil {
+				yield(none, cause)
+				return false
+			}
 			out := none
 			if s.ready() {
 				out = s.out
@@ -72,7 +77,8 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 					return
 				}
 			}
-			if cut = r.group.parentCause() != nil; cut {
+			if r.group.ctx.Err() != nil { // StopOnError, or the end of ctx
+				cut = r.group.parentCause() != nil
 				break
 			}
 		}

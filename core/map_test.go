@@ -202,3 +202,39 @@ func TestMapPanicInLoop(t *testing.T) {
 		}
 	})
 }
+
+// With StopOnError, the first error in time ends Map, also if the items before it run for long.
+func TestMapStopsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		begun, started, causes := time.Now(), 0, []error{}
+		work := func(ctx context.Context, n int) (int, error) {
+			started++
+			switch n {
+			case 0:
+				return n, nil
+			case 2:
+				time.Sleep(time.Second)
+				return n, errOnPurpose
+			}
+			select {
+			case <-ctx.Done():
+				causes = append(causes, context.Cause(ctx))
+				return n, fmt.Errorf("item %d: %w", n, ctx.Err())
+			case <-time.After(time.Hour):
+				return n, nil
+			}
+		}
+		seq := func(yield func(int) bool) {
+			for n := 0; yield(n); n++ {
+			}
+		}
+		var got []string
+		for n, err := range core.Map(t.Context(), seq, work, core.Options{MaxConcurrency: 2, StopOnError: true}) {
+			got = append(got, fmt.Sprint(n, err))
+		}
+		checkSlice(t, "results", got, []string{"0 <nil>", "0 " + errOnPurpose.Error()})
+		checkEqual(t, "time", time.Since(begun), time.Second)
+		checkEqual(t, "started", started, 3)
+		checkEqual(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{errOnPurpose}))
+	})
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Status is where an operation is in its life:
@@ -122,9 +124,9 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		fields
 		Err    string                     `json:"error,omitempty"`
 		Values map[string]json.RawMessage `json:"values,omitempty"`
-	}{fields: fields(s), Err: errorText(s.Err)}
+	}{fields: fields(s), Err: guard.Text(s.Err)}
 	for name, v := range s.Values {
-		text, err := json.Marshal(v)
+		text, err := marshal(v)
 		if err != nil {
 			text, _ = json.Marshal(fmt.Sprint(v))
 		}
@@ -145,7 +147,7 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.String("lane", s.Lane),
 		slog.String("class", s.Class),
 		slog.Duration("duration", s.Duration()),
-		slog.String("error", errorText(s.Err)),
+		slog.String("error", guard.Text(s.Err)),
 		slog.Any("waitsFor", s.WaitsFor),
 		slog.Any("signals", names))
 }

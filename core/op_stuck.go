@@ -1,9 +1,10 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A StuckOperation says why an operation is stuck, and where its body is.
@@ -29,7 +30,17 @@ type watchedBody struct {
 	cause          error
 	goroutine      uint64
 	stuckSince     int64
-	stuck          string // why it is stuck; "": it is not
+	stuck          bool
+	because        error // if it is stuck since the end of its context: the cause
+}
+
+// why says why the body is stuck. It calls a method of the cause, so no lock is held.
+func (b *watchedBody) why() string {
+	const why = "its body has not returned"
+	if b.because == nil {
+		return why
+	}
+	return why + " after the end of its context (" + guard.Text(b.because) + ")"
 }
 
 // doing is what a body does.
@@ -84,7 +95,7 @@ func (s *stuckWatch) keep(id OperationID, b watchedBody) (at int64) {
 
 // returned forgets a body.
 func (s *stuckWatch) returned(id OperationID) {
-	if s.bodies[id].stuck != "" {
+	if s.bodies[id].stuck {
 		s.n--
 	}
 	delete(s.bodies, id)
@@ -94,7 +105,7 @@ func (s *stuckWatch) returned(id OperationID) {
 // end of its context, it returns the cause.
 func (s *stuckWatch) due(b *watchedBody) (at, since int64, cause error) {
 	at = never
-	if b.stuck != "" || b.does == wants {
+	if b.stuck || b.does == wants {
 		return at, 0, nil
 	}
 	if s.after > 0 && b.does == runs {
@@ -123,10 +134,7 @@ func (s *stuckWatch) find(now int64) (found []OperationID, next int64) {
 			next = min(next, at)
 			continue
 		}
-		b.stuckSince, b.stuck = since, "its body has not returned"
-		if cause != nil {
-			b.stuck += fmt.Sprintf(" after the end of its context (%v)", cause)
-		}
+		b.stuckSince, b.stuck, b.because = since, true, cause
 		s.bodies[id] = b
 		s.n++
 		found = append(found, id)

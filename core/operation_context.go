@@ -3,10 +3,11 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/trace"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // operationContext is an Operation as the context of its body: the same memory with other methods.
@@ -80,8 +81,8 @@ func (c *operationContext) real() *cancellation {
 	default:
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
 		real = &cancellation{ctx, cancel}
-		if c.engine.opts.Timeout > 0 {
-			timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
+		if at := c.timeout(); !at.IsZero() {
+			timed, stop := context.WithDeadlineCause(ctx, at, ErrTimeout)
 			real = &cancellation{timed, func(cause error) {
 				cancel(cause)
 				stop()
@@ -100,16 +101,17 @@ func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 	if from, is := c.base.(*origin); is {
 		deadline = from.deadline
 	}
-	if c.engine.opts.Timeout > 0 {
-		if at := c.timeout(); deadline.IsZero() || at.Before(deadline) {
-			deadline = at
-		}
+	if at := c.timeout(); !at.IsZero() && (deadline.IsZero() || at.Before(deadline)) {
+		deadline = at
 	}
 	return deadline, !deadline.IsZero()
 }
 
-// timeout returns when Options.Timeout is over. The body has started.
+// timeout returns when Options.Timeout is over; zero: never. The body has started.
 func (c *operationContext) timeout() time.Time {
+	if c.engine.opts.Timeout <= 0 {
+		return time.Time{}
+	}
 	return c.engine.clock.wall(later(c.started, int64(c.engine.opts.Timeout)))
 }
 
@@ -117,7 +119,7 @@ func (c *operationContext) timeout() time.Time {
 func (o *Operation) timedOut(err error) error {
 	real := (*operationContext)(o).made()
 	switch {
-	case err == nil || real == nil || context.Cause(real) != ErrTimeout || errors.Is(err, ErrTimeout):
+	case err == nil || real == nil || context.Cause(real) != ErrTimeout || guard.Is(err, ErrTimeout):
 		return err
 	case err == context.DeadlineExceeded:
 		return ErrTimeout

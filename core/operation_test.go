@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -394,4 +395,26 @@ func TestContextLeakedPastBody(t *testing.T) {
 			checkError(t, "Flush with it", c.Flush(leaked), nil)
 		}
 	})
+}
+
+// The longest timeouts end nothing.
+func TestLongestTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - time.Hour} {
+		bubble(t, func(t *testing.T) {
+			c := bodies(t, core.Options{Timeout: timeout})
+			time.Sleep(time.Minute)
+			checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+				if at, ok := ctx.Deadline(); ok && at.Before(time.Now()) {
+					t.Errorf("the deadline is %v", at)
+				}
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-time.After(time.Hour):
+					return ctx.Err()
+				}
+			}), nil)
+			closeDown(t, c)
+		})
+	}
 }

@@ -41,7 +41,8 @@ type Options struct {
 	// [SignalStuck] once, with the stack of its body, and Explain and Stats show it. It is not
 	// stopped. For the stack, the program stands still while the runtime writes the stacks of
 	// all goroutines; some 10,000 of them take tens of milliseconds. 0 or negative means no limit. With
-	// either limit, each operation costs a lock and an entry of a map more.
+	// either limit, each operation costs a lock and an entry of a map more, and a coordinator that is
+	// dropped without Close stays in memory until the limit of its last operation has passed.
 	StuckAfter, StuckAfterCancel time.Duration
 
 	// MaxQueued is how many items may be pending before Enqueue waits and TryEnqueue
@@ -57,7 +58,7 @@ type Options struct {
 	// MaxSuspended is how many operations may give up their slots at the same time by
 	// [Operation.Suspend]. Further operations that suspend keep their slots. So when all
 	// operations wait, no new one starts, and the queue fills up. Operations that wait for
-	// others of the same coordinator give up their slots without a limit. 0 means 1024,
+	// others of the same coordinator give up their slots without a limit; see [Coordinator.Do]. 0 means 1024,
 	// negative none.
 	MaxSuspended int
 	// DropOldest: when an item comes and its queue is full, the item that has waited
@@ -112,8 +113,10 @@ type Options struct {
 	// DrainOn look at its signals. Nil means a new sink.
 	Sink *Sink
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
-	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
-	// start (StatusRefused). How long a signal is present: see "Signals" in the package
+	// coordinator, new items are not accepted ([RefusedError]). When the signal comes, what waits
+	// is refused at once: an Enqueue that waits for room returns a RefusedError, and pending items
+	// end with StatusRefused. While the coordinator is paused, pending items stay, and are refused
+	// by Resume if the signal is still present. How long a signal is present: see "Signals" in the package
 	// documentation. Signals of [ForEach] and [Map] count only until these return.
 	//
 	//ephemeral:pattern

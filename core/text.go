@@ -5,13 +5,16 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
+// marshal is [json.Marshal]. It returns an error if a method of v panics.
+func marshal(v any) (text []byte, err error) {
+	if panicked := guard.Do("MarshalJSON", func() { text, err = json.Marshal(v) }); panicked != nil {
+		err = panicked
 	}
-	return err.Error()
+	return text, err
 }
 
 // groupWith returns a group of attributes. Those of more are left out if their values are
@@ -36,7 +39,7 @@ func StatsValue(stats any) slog.Value {
 func StatsString(stats any) string {
 	text, err := json.Marshal(stats)
 	if err != nil {
-		return err.Error()
+		return guard.Text(err)
 	}
 	return string(text)
 }

@@ -530,3 +530,14 @@ func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
 		})
 	}
 }
+
+// If countIf panics, the default decides.
+func TestCountIfPanics(t *testing.T) {
+	panics := func(error) bool { panic("countIf") }
+	if got := breaker.ResultOf(errors.New("failed"), panics); got != breaker.Failure {
+		t.Errorf("got %v, want a failure", got)
+	}
+	if got := breaker.ResultOf(context.Canceled, panics); got != breaker.Neutral {
+		t.Errorf("got %v, want neutral", got)
+	}
+}

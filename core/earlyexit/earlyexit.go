@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/flight"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // An Outcome has the results of a [Collector], and says how it ended.
@@ -106,7 +107,7 @@ func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
 
 // late replaces the error of an item that was refused because a signal had come.
 func (c *Collector[In, Out]) late(err error) error {
-	if exited := c.exit.taken.Load(); exited != nil && errors.Is(err, core.ErrClosed) {
+	if exited := c.exit.taken.Load(); exited != nil && guard.Is(err, core.ErrClosed) {
 		return exited
 	}
 	return err
@@ -174,7 +175,7 @@ func (c *Collector[In, Out]) conclude() {
 		return
 	}
 	flight.Run(func() (Out, error) { return c.combine(o.Signal, slices.Clone(o.Results)) }, func(combined Out, err error) {
-		if errors.As(err, new(*core.PanicError)) {
+		if _, panicked := guard.As[*core.PanicError](err); panicked {
 			err = fmt.Errorf("earlyexit: combining the results: %w", err)
 		}
 		o.Combined, c.err = combined, err

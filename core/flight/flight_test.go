@@ -208,3 +208,22 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations for a load", got)
 	}
 }
+
+// A key that cannot be hashed leaves the group unlocked.
+func TestKeyThatCannotBeHashed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g flight.Group[any, int]
+		load := func(context.Context, any) (int, error) { return 7, nil }
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("it did not panic")
+				}
+			}()
+			g.Do(t.Context(), []int{1}, load)
+		}()
+		if v, err := g.Do(t.Context(), "a", load); v != 7 || err != nil {
+			t.Errorf("got %d, %v", v, err)
+		}
+	})
+}

@@ -41,15 +41,15 @@ func (c *Call[V]) Context() context.Context { return c.ctx }
 // cancelled with that cause. If load panics or ends its goroutine, the error is a
 // [core.PanicError].
 //
+// Do panics if the key cannot be hashed, as a map does.
+//
 // If the caller is a load itself, and the load of the key waits for the caller, directly or
 // through other loads, groups and caches, the error is [core.ErrWouldDeadlock].
 func (g *Group[K, V]) Do(ctx context.Context, key K, load func(ctx context.Context, key K) (V, error)) (V, error) {
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
 	}
-	g.Lock()
-	c, first := g.Join(ctx, key)
-	g.Unlock()
+	c, first := g.joinLocked(ctx, key)
 	if first {
 		go Run(func() (V, error) { return load(c.ctx, key) }, func(value V, err error) {
 			g.Lock()
@@ -59,6 +59,13 @@ func (g *Group[K, V]) Do(ctx context.Context, key K, load func(ctx context.Conte
 		})
 	}
 	return g.Wait(ctx, key, c)
+}
+
+// joinLocked is Join, and takes the lock. A key that cannot be hashed panics.
+func (g *Group[K, V]) joinLocked(ctx context.Context, key K) (*Call[V], bool) {
+	g.Lock()
+	defer g.Unlock()
+	return g.Join(ctx, key)
 }
 
 // Join returns the call of a key; the caller waits for it with Wait. For the first caller

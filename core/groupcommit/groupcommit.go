@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
@@ -88,6 +89,7 @@ var _ core.Inspector = (*Committer[int])(nil)
 // An entry is an item that waits, is being committed, or has been.
 type entry[T any] struct {
 	item    T
+	alone   bool       // needs its own commit
 	taken   bool       // from the queue
 	commits bool       // a commit has taken the entry
 	done    chan error // gets the result; buffered
@@ -156,6 +158,9 @@ func (c *Committer[T]) add(ctx context.Context, item T) (*entry[T], error) {
 		return nil, context.Cause(ctx)
 	}
 	e := &entry[T]{item: item, done: make(chan error, 1)}
+	if item, ok := any(item).(interface{ Alone() bool }); ok {
+		e.alone, _ = guard.Value("Alone", item.Alone)
+	}
 	if c.Stats().Closed {
 		<-c.room
 		return nil, c.errClosed()
@@ -252,7 +257,7 @@ func (c *Committer[T]) take(commits bool) []*entry[T] {
 	if commits && c.batch > 0 {
 		n = min(n, c.batch)
 	}
-	if i := slices.IndexFunc(c.queue[:n], (*entry[T]).alone); commits && i >= 0 {
+	if i := slices.IndexFunc(c.queue[:n], func(e *entry[T]) bool { return e.alone }); commits && i >= 0 {
 		n = max(i, 1)
 	}
 	batch := c.queue[:n:n]
@@ -262,12 +267,6 @@ func (c *Committer[T]) take(commits bool) []*entry[T] {
 		<-c.room
 	}
 	return batch
-}
-
-// alone reports whether the item needs its own commit.
-func (e *entry[T]) alone() bool {
-	item, ok := any(e.item).(interface{ Alone() bool })
-	return ok && item.Alone()
 }
 
 // ended is called when an operation has ended. Entries are left in the queue if it has not

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Find calls yield with the operation whose id is the text, whatever q says, and with those that q selects and that have
@@ -24,7 +25,7 @@ func Find(c core.Inspector, text string, q core.OperationQuery, shown func(strin
 	q.Limit = MaxLook
 	for s := range c.Operations(q) {
 		looked++
-		if uint64(s.ID) != id && (has(s.Key) || s.Err != nil && has(s.Err.Error())) && !yield(s) {
+		if uint64(s.ID) != id && (has(s.Key) || s.Err != nil && has(guard.Text(s.Err))) && !yield(s) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Source is the part of a coordinator that a [Relay] needs. Cancel may be called many
@@ -42,12 +43,9 @@ type Note struct {
 
 // NoteOf returns the note of an operation that leaves now, without metadata.
 func NoteOf(s core.Snapshot) Note {
-	n := Note{Operation: s.ID, Key: s.Key, Status: s.Status, Time: time.Now()}
+	n := Note{Operation: s.ID, Key: s.Key, Status: s.Status, Err: guard.Text(s.Err), Time: time.Now()}
 	if len(s.Signals) > 0 {
 		n.Signal = s.Signals[len(s.Signals)-1].Name
-	}
-	if s.Err != nil {
-		n.Err = s.Err.Error()
 	}
 	return n
 }
@@ -140,9 +138,10 @@ func (r *Relay[T]) Failed() core.Kind[Failure[T]] { return core.NewKind[Failure[
 func (r *Relay[T]) failed(s core.Snapshot) {
 	key := ""
 	if v, ok := s.Item.(interface{ SignalKey() string }); ok {
-		key = v.SignalKey()
+		key, _ = guard.Value("SignalKey", v.SignalKey)
 	}
-	r.Failed().Raise(r.Sink(), key, Failure[T]{s.Item.(T), s.Err})
+	value, _ := s.Item.(T) // fails only for a nil interface
+	r.Failed().Raise(r.Sink(), key, Failure[T]{value, s.Err})
 }
 
 // Record makes a value of a snapshot from elsewhere, such as another coordinator's

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -218,5 +219,30 @@ func TestOptions(t *testing.T) {
 	defer j.Close()
 	if got := j.Name(); got != "lastwords" {
 		t.Errorf("got name %q, want %q", got, "lastwords")
+	}
+}
+
+// hostile panics in each of its methods.
+type hostile struct{}
+
+func (hostile) Error() string     { panic("Error") }
+func (hostile) SignalKey() string { panic("SignalKey") }
+
+// A note of an error that panics says so. A value that panics is reported like any other that was not delivered.
+func TestHostile(t *testing.T) {
+	if n := lastwords.NoteOf(core.Snapshot{Err: hostile{}}); !strings.Contains(n.Err, "hostile") {
+		t.Errorf("got %+v", n)
+	}
+	told, signalled := 0, 0
+	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
+	r := core.Must(lastwords.NewRelay(c, func(core.Snapshot) (any, bool) { return hostile{}, true },
+		func(context.Context, any) error { return hostile{} }, core.Options{OnDone: func(core.Snapshot) { told++ }}))
+	r.Failed().Subscribe(r.Sink(), func(core.Signal, lastwords.Failure[any]) { signalled++ })
+	r.Add(hostile{})
+	r.Add(nil)
+	r.Drain(t.Context())
+	c.Close()
+	if told != 2 || signalled != 2 {
+		t.Errorf("told %d and signalled %d, want 2 and 2", told, signalled)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Complete ends the intake of all coordinators at once, so upstream ones cannot pass on
@@ -85,7 +86,7 @@ func wouldDeadlock(ctx context.Context, all []*creation) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return backward(all, func(c core.Inspector) error {
-		if err := c.Flush(ctx); errors.Is(err, core.ErrWouldDeadlock) {
+		if err := c.Flush(ctx); guard.Is(err, core.ErrWouldDeadlock) {
 			return err
 		}
 		return nil

@@ -3,10 +3,10 @@ package stages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
@@ -94,7 +94,7 @@ func (r *run[T]) settle(j job[T]) {
 		return
 	}
 	r.cut = true
-	if errors.Is(res.Err, core.ErrClosed) {
+	if guard.Is(res.Err, core.ErrClosed) {
 		res.Err = r.Cause()
 	}
 }

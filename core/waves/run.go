@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // run is one run of a stage: the item of the coordinator.
@@ -29,7 +30,7 @@ func (e *Executor) run(ctx context.Context, r run) (err error) {
 		switch {
 		case err == nil:
 			e.raise(r, nil, r.stage.onComplete...)
-		case ctx.Err() != nil && !errors.Is(context.Cause(ctx), core.ErrTimeout):
+		case ctx.Err() != nil && !guard.Is(context.Cause(ctx), core.ErrTimeout):
 			e.raise(r, err, Cancelled)
 		default:
 			e.raise(r, err, r.stage.onFailure...)

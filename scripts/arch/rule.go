@@ -80,5 +80,6 @@ var Rules = []Rule{
 	{"signal names", "users write patterns that match signals: a signal says what has happened, or what state something is in", signalNames},
 	{"kinds", "a user reads the payload of a signal by its kind", kinds},
 	{"errors", "a user who finds an error in a log must know which package it comes from", errorTexts},
+	{"guarded", "a method of a user's error may panic, block or call back: where it is called directly, a panic skips what follows", guarded},
 	{"examples", "users look for an example of each type before they read its documentation", examples},
 }

@@ -312,6 +312,9 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"errors", "no package", replace("atoms/retry/queue.go", "retry: it", "it"), "queue.go:22: atoms/retry/queue.go has an error with text \"it fails\""},
 		{"errors", "core", add("core/errors.go", "package core\n\nimport \"fmt\"\n\nfunc F() error { return fmt.Errorf(\"wrong: no\") }\n"), "begin it with core: "},
 
+		{"guarded", "text", add("core/x.go", "package core\n\nfunc F(err error) string { return err.Error() }\n"), "core/x.go: calls the method Error"},
+		{"guarded", "is", add("core/x.go", "package core\n\nimport \"errors\"\n\nfunc F(err error) bool { return errors.Is(err, nil) }\n"), "core/x.go: calls errors.Is"},
+		{"guarded", "type", add("core/x.go", "package core\n\nimport \"errors\"\n\nfunc F(err error) { errors.AsType[error](err) }\n"), "core/x.go: calls errors.AsType"},
 		{"examples", "none", replace("core/example_test.go", "Control_method", "Sink"), "core.Control is in no example"},
 		{"examples", "result", replace("atoms/retry/example_queue_test.go", ".Stats()", ""), "retry.Stats is in no example"},
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // maxErrors is how many errors Err joins; further ones are counted.
@@ -95,7 +96,7 @@ func (r *Runner[J]) Fail(err error) {
 // start after that get ErrClosed.
 func (r *Runner[J]) IsCancellation(err error) bool {
 	return r.Context.Err() != nil &&
-		(errors.Is(err, context.Canceled) || errors.Is(err, r.Cause()) || errors.Is(err, core.ErrClosed))
+		(guard.Is(err, context.Canceled) || guard.Is(err, r.Cause()) || guard.Is(err, core.ErrClosed))
 }
 
 // Cause returns why the context has ended.
