@@ -256,24 +256,15 @@ func TestManyWatchersCostNoMoreEach(t *testing.T) {
 				<-done
 			}
 		}},
-		{"waits for signals to go", 30_000, func(n int) {
-			s, done := NewSink(SinkOptions{}), make(chan error, n)
+		{"counters, as of waits for signals to go", 30_000, func(n int) {
+			s, all := NewSink(SinkOptions{}), make([]*counter, n)
 			s.Raise("name")
-			for range n {
-				go func() { done <- s.WaitGone(context.Background(), "name") }()
-			}
-			for len(done) < n {
-				s.mu.Lock()
-				waits := s.names.counters.len()
-				s.mu.Unlock()
-				if waits == n {
-					break
-				}
-				time.Sleep(time.Millisecond)
+			for i := range all {
+				all[i] = s.names.addCounter(compile("name"), make(chanWaker, 1))
 			}
 			s.Retract("name")
-			for range n {
-				<-done
+			for _, c := range all {
+				s.names.removeCounter(c)
 			}
 		}},
 		{"coordinators with gates", 10_000, func(n int) {

@@ -291,7 +291,7 @@ func TestEdges(t *testing.T) {
 	for range 1 << 23 {
 		m.Adjust(&mark, MaxBurst)
 	}
-	if m.Level(mark, 5) > -0x1p60 {
+	if m.Level(mark, 5) > -float64(MaxBurst)*0x1p20 {
 		t.Errorf("the debt is %g", m.Level(mark, 5))
 	}
 	if n := testing.AllocsPerRun(100, func() {

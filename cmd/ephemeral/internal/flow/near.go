@@ -11,9 +11,19 @@ func Match(pattern, name string, strict bool) bool {
 	if differ(pattern, name) {
 		return false
 	}
+	if tooLong(pattern, name) {
+		return !strict
+	}
 	changes, _ := Corrected(pattern, name, 0, strict)
 	return changes == 0
 }
+
+// maxWork bounds the product of two lengths that Corrected compares. No name is as long as that takes.
+const maxWork = 1 << 18
+
+// tooLong reports whether a comparison takes too long. Then Match knows only that the texts do not
+// differ, and Corrected finds nothing.
+func tooLong(pattern, name string) bool { return len(pattern) > maxWork/max(1, len(name)) }
 
 // differ reports whether the texts differ before the first wildcard or hole, or after the last.
 func differ(pattern, name string) bool {
@@ -36,8 +46,12 @@ type cell struct {
 
 // Corrected returns the pattern with the fewest changes with which it matches the name, and
 // how many changes these are: characters that are replaced, inserted, deleted or swapped. If
-// more than limit are needed, the number is larger. If limit is 0, there is no text.
+// more than limit are needed, or the texts are too long, the number is larger. If limit is 0, there
+// is no text.
 func Corrected(pattern, name string, limit int, strict bool) (int, string) {
+	if tooLong(pattern, name) {
+		return limit + 1, ""
+	}
 	p, n := []rune(pattern), []rune(name)
 	hole := func(r rune) bool { return !strict && (r == 0 || r == 1) }
 	best := make([][]cell, len(p)+1) // best[i][j] is for the first i characters of the pattern and the first j of the name

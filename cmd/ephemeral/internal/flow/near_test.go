@@ -1,6 +1,9 @@
 package flow
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMatch(t *testing.T) {
 	for _, test := range []struct {
@@ -56,5 +59,22 @@ func TestCorrected(t *testing.T) {
 		if changes != test.changes || got != test.want {
 			t.Errorf("Corrected(%q, %q) = %d, %q, want %d, %q", test.pattern, test.name, changes, got, test.changes, test.want)
 		}
+	}
+}
+
+// A long text costs no more than a long name: each of these would take minutes and gigabytes.
+func TestLongTextsEnd(t *testing.T) {
+	long := strings.Repeat("order.", 200_000)
+	if !Match(long+"*"+long, long+Hole+long, false) || Match(long+"*"+long, long+Hole+long, true) {
+		t.Error("long texts that do not differ may match, but do not surely")
+	}
+	if Match(long+"*", "bill."+Hole, false) {
+		t.Error("long texts that differ match")
+	}
+	if changes, text := Corrected(long+"x", long+"y", 2, false); changes != 3 || text != "" {
+		t.Errorf("got %d changes of a long text", changes)
+	}
+	if changes, _ := Corrected("order.shiped", "order.shipped", 2, false); changes != 1 {
+		t.Errorf("got %d changes of a short text", changes)
 	}
 }
