@@ -117,16 +117,16 @@ func TestPermissions(t *testing.T) {
 	}
 	facts := &server.SubjectPermission{Deny: []string{"ephemeral.mesh.v1.test.all.facts.*"}}
 	url, _ := plain(t, &server.Options{Users: []*server.User{
-		user("all", nil), user("deaf", &server.Permissions{Subscribe: deny}),
+		user("all", nil), user("listener", &server.Permissions{Subscribe: deny}),
 		user("mute", &server.Permissions{Publish: deny}), user("facts", &server.Permissions{Publish: facts}),
 	}})
-	for _, name := range []string{"deaf", "mute", "facts"} {
+	for _, name := range []string{"listener", "mute", "facts"} {
 		_, err := mesh.Join(soon(t), dial(t, url, nats.UserInfo(name, "p")), core.NewSink(core.SinkOptions{}), options(name))
 		assert.ErrorIs(t, err, nats.ErrPermissionViolation, name)
 	}
-	conn := dial(t, url, nats.UserInfo("deaf", "p"))
+	conn := dial(t, url, nats.UserInfo("listener", "p"))
 	for range 2 {
-		_, err := mesh.Join(soon(t), conn, core.NewSink(core.SinkOptions{}), options("deaf"))
+		_, err := mesh.Join(soon(t), conn, core.NewSink(core.SinkOptions{}), options("listener"))
 		assert.ErrorIs(t, err, nats.ErrPermissionViolation, "again on one connection")
 	}
 	other := options("other")
