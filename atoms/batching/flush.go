@@ -2,13 +2,13 @@ package batching
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // run is the body of a batch's operation.
@@ -104,7 +104,7 @@ func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	if each, ok := err.(ItemErrors); ok && each == nil {
 		err = nil // a nil ItemErrors in an error is not nil
 	}
-	each, ok := errors.AsType[ItemErrors](err)
+	each, ok := guard.As[ItemErrors](err)
 	switch {
 	case err == nil:
 		return answer[Out]{out: out, err: wrongNumber}

@@ -78,10 +78,10 @@ type batch[In, Out any] struct {
 }
 
 // place returns memory for one more item of at most most. It is allocated for many items at
-// once: for as many as there are, so that callers who come and leave do not fill the memory.
+// once: for as many as there are, so that keys with one item, and callers who come and leave, do not fill the memory.
 func (b *batch[In, Out]) place(most int) *item[In, Out] {
 	if len(b.slab) == cap(b.slab) {
-		b.slab = make([]item[In, Out], 0, min(max(32, b.n), max(1, most-b.n)))
+		b.slab = make([]item[In, Out], 0, min(max(1, b.n), max(1, most-b.n)))
 	}
 	b.slab = b.slab[:len(b.slab)+1]
 	return &b.slab[len(b.slab)-1]

@@ -80,7 +80,7 @@ func (q *queue[In, Out]) batchFor(key string, size int) *batch[In, Out] {
 		b = nil
 	}
 	if b == nil {
-		b = &batch[In, Out]{key: key, items: make([]*item[In, Out], 0, min(q.opts.MaxSize, 32))}
+		b = &batch[In, Out]{key: key, items: make([]*item[In, Out], 0, 1)}
 		q.open[key], q.last = b, b
 		q.mostOpen = max(q.mostOpen, len(q.open))
 		q.begin(b)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Limits of every store.
@@ -32,7 +33,7 @@ type Error struct {
 
 // Error names the store, the operation and the first 64 characters of the key.
 func (e *Error) Error() string {
-	return fmt.Sprintf("data: store %q: %s %.64q: %s", e.Store, e.Op, e.Key, strings.TrimPrefix(e.Err.Error(), "data: "))
+	return fmt.Sprintf("data: store %q: %s %.64q: %s", e.Store, e.Op, e.Key, strings.TrimPrefix(guard.Text(e.Err), "data: "))
 }
 
 // Unwrap returns Err.

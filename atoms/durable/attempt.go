@@ -1,11 +1,14 @@
 package durable
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 const (
@@ -84,9 +87,10 @@ func (i *memItem) attempted(token int64, kind EndKind, text string, now time.Tim
 // UniqueBy makes an id for [ItemOptions].Unique from values: equal values have the same id. It is a hash of their
 // JSON. UniqueBy panics if a value has no JSON form.
 func UniqueBy(values ...any) string {
-	text, err := json.Marshal(values)
-	if err != nil {
-		panic(fmt.Sprintf("durable: UniqueBy got a value without a JSON form: %v", err))
+	var text []byte
+	var err error
+	if panicked := guard.Do("MarshalJSON", func() { text, err = json.Marshal(values) }); panicked != nil || err != nil {
+		panic(fmt.Sprintf("durable: UniqueBy got a value without a JSON form: %v", cmp.Or(panicked, err)))
 	}
 	hash := sha256.Sum256(text)
 	return hex.EncodeToString(hash[:16])

@@ -126,8 +126,8 @@ type session struct {
 	lose    context.CancelCauseFunc
 	fence   *time.Timer
 	began   time.Time
-	until   atomic.Int64       // the time at which all bodies must have ended, in nanoseconds after began
-	seen    map[Held]time.Time // see orphans
+	until   atomic.Int64   // the time at which all bodies must have ended, in nanoseconds after began
+	seen    map[Held]int64 // see orphans
 	strays  atomic.Pointer[[]core.Lane]
 	classed atomic.Bool // items of classes wait
 }
@@ -167,6 +167,11 @@ func newSession(node Node, sent time.Time) *session {
 	return s
 }
 
+// left is how long bodies may still run.
+func (s *session) left() time.Duration {
+	return time.Duration(s.until.Load()) - time.Since(s.began)
+}
+
 // span is how long bodies may run after a beat. The lease in the store ends at least a tenth
 // of the lease later.
 func (s *session) span() time.Duration { return s.node.Lease - s.node.Lease/10 }
@@ -183,5 +188,5 @@ func (s *session) extend(sent time.Time) {
 // lives reports whether this process has the lease. It reads the clock, because timers fire late
 // after a process was stopped.
 func (s *session) lives() bool {
-	return s.ctx.Err() == nil && int64(time.Since(s.began)) < s.until.Load()
+	return s.ctx.Err() == nil && s.left() > 0
 }

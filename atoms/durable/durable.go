@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ErrUnknown is returned if the queue has no item of that ID, or no longer has it.
@@ -49,8 +50,8 @@ type queue[T any] struct {
 
 	mu   sync.Mutex
 	runs map[ItemID]*run
-	ends []*ending                // ends that ends that wait for a turn
-	late map[string]chan struct{} // by key; see insertLate
+	ends []*ending                   // ends that ends that wait for a turn
+	late map[[2]string]chan struct{} // by key or Unique id; see insertLate
 }
 
 type task[T any] struct {
@@ -63,7 +64,7 @@ type insertion struct {
 	out []Inserted
 }
 
-// Busy reports that the item was not added because another transaction has its key.
+// Busy reports that the item was not added because another transaction has its key or its Unique id.
 func (i *insertion) busy() bool { return len(i.out) == 1 && i.out[0].Busy }
 
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
@@ -86,7 +87,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
-		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[string]chan struct{}{}}
+		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[[2]string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
 	}
@@ -137,18 +138,22 @@ func (q *Queue[T]) Lane(name string) *Queue[T] {
 	return q.With(opts)
 }
 
-// Prepare returns the Insert of an item, as Enqueue would make it. It is for engines.
+// Prepare returns the Insert of an item, as Enqueue would make it. If Options.Encode or the function of
+// the key panics, that is the error. It is for engines.
 func (q *Queue[T]) Prepare(item T) (Insert, error) {
-	data, err := q.opts.Encode(item)
-	if err != nil {
-		return Insert{}, q.fail("encode an item", err)
+	var data []byte
+	var err error
+	if panicked := guard.Do("Options.Encode", func() { data, err = q.opts.Encode(item) }); panicked != nil || err != nil {
+		return Insert{}, q.fail("encode an item", cmp.Or(panicked, err))
 	}
-	with, err := q.with.resolved()
+	with, wrong := q.with.resolved()
 	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
-		in.Key = q.key(item)
+		if in.Key, err = guard.Value("the function", func() string { return q.key(item) }); err != nil {
+			return Insert{}, q.fail("find the key of an item", err)
+		}
 	}
-	errs := []error{err, checkText("the key of an item", in.Key)}
+	errs := []error{wrong, checkText("the key of an item", in.Key)}
 	if len(data) > MaxData {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
@@ -261,17 +266,25 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 	return err
 }
 
-// insertLate adds an item whose key another transaction has. One call for each key waits for it, outside
-// of the group, so that other keys go on; then the others try again together.
+// insertLate adds an item whose key or Unique id another transaction has. One call for each of them waits, outside
+// of the group, so that others go on; then the others try again together.
 func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
-	key := i.in[0].Key
+	done := make(chan struct{})
 	q.mu.Lock()
-	first, waits := q.late[key]
-	if !waits {
-		q.late[key] = make(chan struct{})
+	var mine [][2]string
+	var first chan struct{}
+	for _, id := range [][2]string{{"key", i.in[0].Key}, {"unique", i.in[0].Unique}} {
+		if id[1] != "" {
+			mine, first = append(mine, id), cmp.Or(first, q.late[id])
+		}
+	}
+	for _, id := range mine {
+		if first == nil {
+			q.late[id] = done
+		}
 	}
 	q.mu.Unlock()
-	if waits {
+	if first != nil {
 		select {
 		case <-first:
 			return q.inserts.Do(ctx, i)
@@ -282,15 +295,17 @@ func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		close(q.late[key])
-		delete(q.late, key)
+		for _, id := range mine {
+			delete(q.late, id)
+		}
+		close(done)
 	}()
 	i.in[0].NoWait = false
 	return q.insert(ctx, []*insertion{i}, nil)
 }
 
 func (q *queue[T]) fail(what string, err error) error {
-	if errors.Is(err, groupcommit.ErrUndecided) {
+	if guard.Is(err, groupcommit.ErrUndecided) {
 		err = fmt.Errorf("%w: %w", ErrUndecided, err)
 	}
 	if err == nil {
@@ -307,6 +322,14 @@ func (q *queue[T]) wake(others bool) {
 	}
 	if others && q.waker != nil {
 		q.waker.Wake(q.opts.Name)
+	}
+}
+
+// beatNow makes this process beat at once.
+func (q *queue[T]) beatNow() {
+	select {
+	case q.beats <- struct{}{}:
+	default:
 	}
 }
 
@@ -328,10 +351,7 @@ func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason 
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case q.beats <- struct{}{}:
-	default:
-	}
+	q.beatNow()
 	q.wake(true)
 	q.tellWaiters()
 	return states, nil
@@ -364,12 +384,13 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	return err
 }
 
-// Decode returns the value that was enqueued as the item. The item must have its Data, as the
+// Decode returns the value that was enqueued as the item. If Options.Decode panics, that is the error. The item must have its Data, as the
 // items of [Queue.Items] do.
 func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
 
 func (q *queue[T]) decode(i Item) (item T, err error) {
-	if err := q.opts.Decode(i.Data, &item); err != nil {
+	panicked := guard.Do("Options.Decode", func() { err = q.opts.Decode(i.Data, &item) })
+	if err = cmp.Or(panicked, err); err != nil {
 		return item, q.fail(fmt.Sprintf("decode item %d, key %q, as %T", i.ID, i.Key, item), err)
 	}
 	return item, nil

@@ -29,17 +29,25 @@ func (x *ending) atOnce(e Ended) bool {
 	return x.end.After <= 0 && (x.end.Kind == EndSnoozed || x.end.Kind == EndRetry) && e.State == stateAfter[x.end.Kind]
 }
 
-// done ends the claim of an operation that has ended.
+// freed says that something can be claimed since the end, of which the store tells nothing: the next item of
+// the key, if the body has ended the item in a transaction of its own, or an item that nobody ran.
+func (x *ending) freed(e Ended) bool {
+	return x.run.store == nil || x.end.Key != "" && x.run.finished.Load() && e.Outcome != OutcomeEnded
+}
+
+// done ends the claim of an operation that has ended. It does so whatever happens before: else the
+// item, its key and its slot would never be free.
 func (q *queue[T]) done(o core.Snapshot) {
 	r := o.Item.(*task[T]).run
-	e := q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
+	e := End{Kind: EndRetry, After: q.policy.maxBackoff, Err: "durable: what follows the attempt could not be decided"}
+	defer func() { q.finish(r, e) }()
+	e = q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
 	if givenBack(r, o) {
 		e = End{Kind: EndGivenBack}
 	}
 	if e.Kind == EndDone {
 		e.Result = r.returned()
 	}
-	q.finish(r, e)
 }
 
 // finish lets the pump record the end of a claim. If the store cannot be reached, or refuses the

@@ -162,6 +162,7 @@ type faulty struct {
 	loseEnd   atomic.Bool // the answer of the next end
 	slow      atomic.Bool // the answer of a turn that claims takes a second
 	refused   string      // a key: turns with the end of its item fail
+	beatTakes atomic.Int64
 }
 
 func (f *faulty) Insert(ctx context.Context, queue string, items []durable.Insert) ([]durable.Inserted, error) {
@@ -175,6 +176,9 @@ func (f *faulty) Beat(ctx context.Context, node durable.Node, note string) (dura
 	if f.cut.Load() {
 		<-ctx.Done()
 		return durable.Beaten{}, context.Cause(ctx)
+	}
+	if err := sleep(ctx, time.Duration(f.beatTakes.Load())); err != nil {
+		return durable.Beaten{}, err
 	}
 	return f.Store.Beat(ctx, node, note)
 }

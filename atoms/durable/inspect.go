@@ -2,11 +2,12 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -25,7 +26,11 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	if err != nil {
 		return inspect.QueueStatus{}, err
 	}
-	return inspect.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Counts: []inspect.StateCount{
+	note := ""
+	if s.OldestTransaction >= time.Minute {
+		note = fmt.Sprintf("the oldest transaction on the server is %d minutes old: claims get slower until it ends", s.OldestTransaction/time.Minute)
+	}
+	return inspect.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Note: note, Counts: []inspect.StateCount{
 		{State: "blocked", Items: s.Blocked}, {State: "ready", Items: s.Ready}, {State: "delayed", Items: s.Delayed},
 		{State: "running", Items: s.Running}, {State: "retry", Items: s.Retry}, {State: "halted", Items: s.Halted},
 		{State: "done", Items: s.Done}, {State: "dead", Items: s.Dead}, {State: "cancelled", Items: s.Cancelled},
@@ -72,7 +77,7 @@ func (i Item) stored() inspect.StoredItem {
 func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
 	x, err := q.Explain(ctx, ItemID(id))
 	if err != nil {
-		if errors.Is(err, ErrUnknown) {
+		if guard.Is(err, ErrUnknown) {
 			err = nil
 		}
 		return d, false, err

@@ -157,3 +157,22 @@ func TestInspectReturnsErrorsOfTheStore(t *testing.T) {
 		}
 	})
 }
+
+// A store whose server has an old transaction.
+type slowed struct{ durable.Store }
+
+func (s slowed) Stats(ctx context.Context, queue string) (durable.Stats, error) {
+	st, err := s.Store.Stats(ctx, queue)
+	st.OldestTransaction = 12*time.Minute + time.Second
+	return st, err
+}
+
+// The status says why claims are slow.
+func TestInspectNamesAnOldTransaction(t *testing.T) {
+	q, err := durable.New(slowed{durable.Memory()}, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
+	require.NoError(t, err)
+	defer q.Close()
+	status, err := q.Inspect().Status(t.Context())
+	require.NoError(t, err)
+	assert.Contains(t, status.Note, "the oldest transaction on the server is 12 minutes old")
+}

@@ -85,7 +85,8 @@ type Options struct {
 	// maximum.
 	MaxResult int
 	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
-	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded is dead.
+	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded, or whose
+	// Decode panics, is dead.
 	Encode func(item any) ([]byte, error)
 	Decode func(data []byte, item any) error
 

@@ -1,12 +1,12 @@
 package durable
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Snooze returns an error with which a body asks to be run again, after d at the earliest, and at
@@ -40,13 +40,10 @@ func (p permanent) Unwrap() error   { return p.error }
 func (p permanent) Permanent() bool { return true }
 
 // isPermanent reports whether an error has a method Permanent that returns true, such as an
-// error of retry.Permanent.
+// error of retry.Permanent. If a method of the error panics, it does not.
 func isPermanent(err error) bool {
-	mark, ok := errors.AsType[interface {
-		error
-		Permanent() bool
-	}](err)
-	return ok && mark.Permanent()
+	is, _ := guard.Ask(err, func(mark interface{ Permanent() bool }) bool { return mark.Permanent() })
+	return is
 }
 
 // A policy decides what becomes of items.
@@ -74,7 +71,7 @@ func (p policy) refuse(i Item) (End, bool) {
 // after returns the end of a claim whose operation ended with status and err. Jitter is from 0
 // to 1.
 func (p policy) after(i Item, status core.Status, err error, jitter float64) End {
-	var snooze snoozed
+	snooze, snoozes := guard.As[snoozed](err)
 	switch {
 	case status == core.StatusSucceeded:
 		return End{Kind: EndDone}
@@ -82,12 +79,12 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 		return End{Kind: EndCancelled, Err: i.Cancel}
 	case status != core.StatusFailed: // the process stops, or has lost its lease
 		return End{Kind: EndGivenBack}
-	case errors.As(err, &snooze):
+	case snoozes:
 		return End{Kind: EndSnoozed, After: snooze.span, Err: clean(snooze.reason)}
 	case isPermanent(err), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
-		return p.dead(err.Error())
+		return p.dead(guard.Text(err))
 	}
-	return End{Kind: EndRetry, After: p.delay(i.Attempts, jitter), Err: clean(err.Error())}
+	return End{Kind: EndRetry, After: p.delay(i.Attempts, jitter), Err: clean(guard.Text(err))}
 }
 
 func (p policy) dead(text string) End {
@@ -112,25 +109,26 @@ func clean(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
 }
 
-// orphans compares the claims of a node in the store with those that the process knows. A
-// claim is unknown if the answer of the call that made it was lost, for example. The first
-// result is all unknown claims, with the times when they were first seen. The second is the
-// claims that have been unknown for at least span. Seen is the first result of the previous
-// call.
-func orphans(seen map[Held]time.Time, claims []Held, known func(ItemID) bool, now time.Time, span time.Duration) (map[Held]time.Time, []Held) {
-	still, lost := map[Held]time.Time{}, []Held(nil)
+// orphans compares the claims of a node in the store, as a beat has read them, with those that the
+// process knew when the beat began. The process does not know a claim while the turn that makes it is
+// under way, or if the answer of that turn was lost. The first result is all unknown claims, with
+// the number of turns that had begun when they were first seen. The second is the claims of which the process
+// will never know: all turns that can have made them were over before the beat began. Seen is the first
+// result of the previous call.
+func orphans(seen map[Held]int64, claims []Held, known map[ItemID]*run, over, begun int64) (map[Held]int64, []Held) {
+	still, lost := map[Held]int64{}, []Held(nil)
 	for _, c := range claims {
 		c.Cancel = ""
-		if known(c.ID) {
+		if r := known[c.ID]; r != nil && r.item.Token == c.Token {
 			continue
 		}
-		still[c] = now
-		if first, ok := seen[c]; ok {
-			still[c] = first
-		}
-		if now.Sub(still[c]) >= span {
+		first, before := seen[c]
+		if !before {
+			first = begun
+		} else if first <= over {
 			lost = append(lost, c)
 		}
+		still[c] = first
 	}
 	return still, lost
 }

@@ -2,22 +2,22 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A pump makes turns, one at a time: it takes all waiting ends and all free slots, calls the
 // store, starts the claimed items, and then reports the ends.
 type pump[T any] struct {
 	*loop[T]
-	running context.Context // ends when no more items are to be claimed
-	quit    chan struct{}   // is closed when all bodies have ended
-	last    time.Time       // when ends that are not recorded are given up; known when quit is closed
-	gaveUp  error           // names the items of these ends; known when run has returned
-	more    bool            // there may be items to claim
-	dry     bool            // there was none to claim ahead, since the last end or wake-up
+	quit    chan struct{} // is closed when all bodies have ended
+	last    time.Time     // when ends that are not recorded are given up; known when quit is closed
+	gaveUp  error         // names the items of these ends; known when run has returned
+	more    bool          // there may be items to claim
+	dry     bool          // there was none to claim ahead, since the last end or wake-up
 	turns   mean
 	noAhead atomic.Int64  // the time until which nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
@@ -132,6 +132,8 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 
 // turn makes one call of the store.
 func (p *pump[T]) turn(s *session, some []*ending, want Want) {
+	p.begunTurns.Add(1)
+	defer p.overTurns.Add(1)
 	ends, most := make([]End, len(some)), maxRow
 	if p.more || want.Max > 0 { // others may wait
 		most = shortRow
@@ -151,8 +153,12 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	err := p.call(by, s, func(ctx context.Context) (err error) {
 		t, err = p.store.Turn(ctx, s.claimer(), ends, want)
 		return err
-	})
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
+	}, p.opts.Lease/4)
+	if err != nil && !guard.Is(err, ErrLeaseLost) {
+		if want.Max > 0 { // there may be claims that nobody knows
+			p.doubt.Store(true)
+			p.beatNow()
+		}
 		if by == &p.line {
 			p.wait = min(max(2*p.wait, 10*time.Millisecond), p.every)
 			p.retry = time.Now().Add(p.wait)
@@ -207,7 +213,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn
+		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn || x.freed(outs[n])
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)
@@ -246,7 +252,7 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	end, refused := p.policy.refuse(i)
 	if !refused {
 		if t.value, err = p.decode(i); err != nil {
-			end, refused = p.policy.dead(err.Error()), true
+			end, refused = p.policy.dead(guard.Text(err)), true
 		}
 	}
 	if !refused {

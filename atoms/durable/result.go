@@ -1,11 +1,14 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ErrNoResult means that an item has ended well and its body has not called [Return].
@@ -38,8 +41,10 @@ func Return(ctx context.Context, v any) error {
 	if !ok {
 		return errors.New("durable: Return is for the body of an item, called with its context")
 	}
-	data, err := json.Marshal(v)
-	switch {
+	var data []byte
+	var err error
+	panicked := guard.Do("MarshalJSON", func() { data, err = json.Marshal(v) })
+	switch err = cmp.Or(panicked, err); {
 	case err != nil:
 		return fmt.Errorf("durable: the result of item %d of queue %q has no JSON: %w", r.item.ID, r.queue, err)
 	case r.finished.Load():
@@ -101,8 +106,8 @@ func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err 
 		case err == nil && r.State == Done && r.Data == nil:
 			err = ErrNoResult
 		case err == nil && r.State == Done:
-			err = json.Unmarshal(r.Data, &result)
-			return result, q.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), err)
+			panicked := guard.Do("UnmarshalJSON", func() { err = json.Unmarshal(r.Data, &result) })
+			return result, q.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), cmp.Or(panicked, err))
 		case err == nil && r.State&(Dead|Halted|Cancelled) != 0:
 			err = &EndedError{id, r.State, r.Err}
 		}

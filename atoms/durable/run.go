@@ -2,13 +2,14 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 const (
@@ -48,18 +49,17 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	share, leave := shareOf(q.store, q.queue, q.opts.Lease, wake)
 	defer leave()
-	l := &loop[T]{queue: q.queue, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
+	l := &loop[T]{queue: q.queue, running: ctx, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.opts, nil)
-	p := &pump[T]{loop: l, running: ctx, more: true, quit: make(chan struct{})}
+	defer l.prunes.Wait()
+	p := &pump[T]{loop: l, more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		p.run()
 	}()
 	for ctx.Err() == nil {
-		if l.step(false) {
-			continue
-		}
+		l.step(false)
 		select {
 		case <-ctx.Done():
 		case <-q.beats:
@@ -77,7 +77,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		case <-ended:
 			if s := l.session.Swap(nil); s != nil {
 				s.fence.Stop()
-				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) })
+				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) }, l.opts.Lease/4)
 				s.lose(nil)
 			}
 			return p.gaveUp
@@ -92,11 +92,17 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 type loop[T any] struct {
 	*queue[T]
 	share   *share
+	running context.Context         // ends when no more items are to be claimed
 	session atomic.Pointer[session] // nil while there is none
-	every   time.Duration
-	beat    time.Time // when to beat next
-	prune   time.Time
-	line    line
+	doubt   atomic.Bool             // the answer of a turn that may claim was lost
+	pruning atomic.Bool
+	prunes  sync.WaitGroup
+
+	begunTurns, overTurns atomic.Int64 // the numbers of turns
+	every                 time.Duration
+	beat                  time.Time // when to beat next
+	prune                 time.Time
+	line                  line
 }
 
 // A line makes the calls of one goroutine to the store.
@@ -116,12 +122,34 @@ func (l *line) reach(o Options, err error) {
 	}
 }
 
-// call calls the store, with a time limit that leaves time for another beat.
-func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.opts.Lease/4)
+// call calls the store, with a time limit. If there is no answer for a quarter of the lease, the store counts as lost,
+// and a call does not hold up the end of Run for longer.
+func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := fn(ctx)
-	if errors.Is(err, ErrLeaseLost) && s != nil {
+	if limit <= l.opts.Lease/4 {
+		return l.answered(by, s, fn(ctx))
+	}
+	answer := make(chan error, 1)
+	go func() { answer <- fn(ctx) }()
+	var err error
+	select {
+	case err = <-answer:
+	case <-time.After(l.opts.Lease / 4):
+		by.reach(l.opts, fmt.Errorf("durable: the store has not answered for %v: %w", l.opts.Lease/4, context.DeadlineExceeded))
+		select {
+		case err = <-answer:
+		case <-l.running.Done():
+			cancel()
+			err = <-answer
+		}
+	}
+	return l.answered(by, s, err)
+}
+
+// answered notes the result of a call.
+func (l *loop[T]) answered(by *line, s *session, err error) error {
+	if guard.Is(err, ErrLeaseLost) && s != nil {
 		s.lose(ErrLeaseLost)
 	} else {
 		by.reach(l.opts, err)
@@ -129,13 +157,20 @@ func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error)
 	return err
 }
 
-// step makes the calls that are due. It reports whether more calls are due at once.
-func (l *loop[T]) step(stopping bool) (more bool) {
+// step makes the calls that are due. Only beats are made here: nothing delays them.
+func (l *loop[T]) step(stopping bool) {
 	if s := l.session.Load(); s != nil && s.ctx.Err() != nil {
 		l.session.Store(nil)
-		err := ErrLeaseLost
+		why := "the store has ended its lease"
+		if s.left() <= 0 {
+			why = fmt.Sprintf("the store has accepted no heartbeat for %v", s.span())
+		}
+		err := fmt.Errorf("%w: this process lives, but %s", ErrLeaseLost, why)
+		if guard.Is(l.line.err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w; either the store is slow, or the bodies leave this process too little processor time", err)
+		}
 		if l.line.err != nil {
-			err = fmt.Errorf("%w, because the store could not be reached: %w", ErrLeaseLost, l.line.err)
+			err = fmt.Errorf("%w, because the store could not be reached: %w", err, l.line.err)
 		}
 		l.metrics.lost.Add(1)
 		LeaseLost.Raise(l.opts.Sink, l.opts.Name, err)
@@ -149,18 +184,24 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 			l.join()
 		}
 	}
-	if s := l.session.Load(); s == nil || s.ctx.Err() != nil || stopping || time.Now().Before(l.prune) {
-		return false
-	}
-	full := false // there is more to prune
-	l.call(&l.line, nil, func(ctx context.Context) (err error) {
-		_, full, err = l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
-		return err
-	})
-	if !full {
+	if s := l.session.Load(); s != nil && s.ctx.Err() == nil && !stopping && !time.Now().Before(l.prune) && !l.pruning.Swap(true) {
 		l.prune = time.Now().Add(pruneEvery)
+		l.prunes.Go(l.pruneAll)
 	}
-	return full
+}
+
+// pruneAll deletes what ended long ago.
+func (l *loop[T]) pruneAll() {
+	defer l.pruning.Store(false)
+	var by line
+	defer by.reach(l.opts, nil)
+	for more := true; more && l.running.Err() == nil; {
+		more = false
+		l.call(&by, nil, func(ctx context.Context) (err error) {
+			_, more, err = l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
+			return err
+		}, l.opts.Lease/4)
+	}
 }
 
 func ignore[V any](_ V, err error) error { return err }
@@ -174,7 +215,7 @@ func (l *loop[T]) join() {
 	err := l.call(&l.line, nil, func(ctx context.Context) (err error) {
 		node.ID, err = l.store.Join(ctx, node)
 		return err
-	})
+	}, l.opts.Lease/2)
 	if err == nil {
 		s := newSession(node, sent)
 		l.doBeat(s, false) // frees the items of nodes that are gone
@@ -188,24 +229,24 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 	if l.deferred() {
 		note = "waits while " + l.opts.DeferOn + " is present"
 	}
+	doubt, over, known := l.doubt.Swap(false), l.overTurns.Load(), l.known()
 	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
 		beaten, err = l.share.beat(ctx, l.store, s.node, note)
 		return err
-	})
+	}, max(s.left()-l.opts.Lease/8, l.opts.Lease/4)) // a beat that hangs leaves time for another one
 	for _, lost := range beaten.Lost {
 		lost.Reason = fmt.Sprintf("%s sent no heartbeat before its lease was over: %s free again", lost.Name, count(lost.Claims))
 		NodeLost.Raise(l.opts.Sink, l.opts.Name, lost)
 	}
 	if err != nil {
+		l.doubt.Store(l.doubt.Load() || doubt)
 		return
 	}
 	s.extend(sent)
 	if beaten.Due && !beaten.Paused {
 		l.wake(false)
 	}
-	l.mu.Lock()
-	runs := maps.Clone(l.runs)
-	l.mu.Unlock()
+	runs := l.known()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
 			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel)
@@ -218,11 +259,27 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		l.share.request(l.queue, time.Now())
 	}
 	var lost []Held
-	s.seen, lost = orphans(s.seen, beaten.Claims, func(id ItemID) bool { return runs[id] != nil }, sent, l.opts.Lease)
+	s.seen, lost = orphans(s.seen, beaten.Claims, known, over, l.begunTurns.Load())
+	if doubt && len(s.seen) > len(lost) {
+		l.beat = time.Time{} // the next beat knows
+	}
 	for _, c := range lost {
 		if !stopping { // else Leave gives it back
+			r := &run{queue: l.opts.Name, item: Item{ID: c.ID, Key: c.Key, Token: c.Token}, session: s}
+			l.mu.Lock()
+			if l.runs[c.ID] == nil {
+				l.runs[c.ID] = r // it is known from now on
+			}
+			l.mu.Unlock()
 			delete(s.seen, c)
-			l.finish(&run{queue: l.opts.Name, item: Item{ID: c.ID, Key: c.Key, Token: c.Token}, session: s}, End{Kind: EndGivenBack})
+			l.finish(r, End{Kind: EndGivenBack})
 		}
 	}
+}
+
+// known is the claims that this process knows.
+func (l *loop[T]) known() map[ItemID]*run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.runs)
 }

@@ -52,7 +52,7 @@ func shareOf(s Store, queue any, lease time.Duration, wake func()) (*share, func
 	h.users++
 	h.mu.Lock()
 	if all, ok := s.(beater); ok && h.beats[lease] == nil {
-		h.beats[lease] = core.Must(groupcommit.New(sendBeats(all, lease/4), groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
+		h.beats[lease] = core.Must(groupcommit.New(sendBeats(all, lease), groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
 	}
 	h.wakes[queue] = wake
 	h.mu.Unlock()

@@ -300,7 +300,7 @@ type Insert struct {
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
-	NoWait    bool          // an item is not added if another transaction has the lock of its key: see Busy. All items of a call have the same value.
+	NoWait    bool          // an item is not added if another transaction has the lock of its key or its Unique id: see Busy. All items of a call have the same value.
 }
 
 // Inserted is the result of an [Insert].
@@ -486,6 +486,9 @@ type Stats struct {
 	// no process runs the queue, there are none.
 	Strays []string `json:"strays,omitempty"`
 	Paused bool     `json:"paused"`
+	// OldestTransaction is the age of the oldest open transaction on the server, of any program, that keeps old versions of
+	// rows: claims get slower with each item that ends meanwhile, to a quarter and less. 0 means none, or a store without a server.
+	OldestTransaction time.Duration `json:"oldestTransaction,omitempty"`
 
 	Classes []ClassStats `json:"classes,omitempty"` // of which items are Ready, Retry or Running, that count, or that SetClass has set; sorted by name
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
@@ -187,13 +188,14 @@ func (h *Hedger) allow() bool {
 
 // end counts the end of a call whose first attempt took the time d.
 func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) {
+	cancelled := err != nil && ctx.Err() != nil && !guard.Is(context.Cause(ctx), context.DeadlineExceeded)
 	h.mu.Lock()
 	h.stats.Running--
 	switch {
 	case err == nil:
 		h.stats.Succeeded++
 		h.history.add(d)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+	case cancelled:
 		h.stats.Cancelled++
 	default:
 		h.stats.Failed++

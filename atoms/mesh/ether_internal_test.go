@@ -107,6 +107,8 @@ func (w wire) Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription,
 }
 
 func (w wire) FlushWithContext(context.Context) error { return nil }
+func (w wire) MaxPayload() int64                      { return 1 << 20 }
+func (w wire) LastError() error                       { return nil }
 
 // next is the connection of a program with the next version of the protocol.
 type next struct{ wire }

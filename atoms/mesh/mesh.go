@@ -29,10 +29,16 @@ const (
 	// SignalMissed is raised when signals of a node have not arrived, at most once for each beat.
 	// The key is its name, the payload how many.
 	SignalMissed = "mesh.missed"
+	// SignalUnsent is raised when [Stats].Unsent has grown: signals of this node, or its beats, cannot be sent.
+	// It is raised at most once for each beat. The key is the name of this node, the payload how many.
+	SignalUnsent = "mesh.unsent"
 )
 
 // Missed is the kind of [SignalMissed].
 var Missed = core.NewKind[uint64](SignalMissed)
+
+// Unsent is the kind of [SignalUnsent].
+var Unsent = core.NewKind[uint64](SignalUnsent)
 
 // A Mesh is this node. Make one with [Join], and close it. All methods are safe for concurrent
 // use. It has goroutines while there is something to send or to raise, and those of the
@@ -47,6 +53,7 @@ type Mesh struct {
 	ids      atomic.Uint64 // of held facts
 	cancels  []func()
 	wakers   sync.Map // names of queues by pointers to functions
+	denial   error    // the last that was known; of the sender
 
 	// What they run: send, perform, and raise or pass.
 	sender, effects, facts *core.Coordinator[func()]
@@ -62,8 +69,9 @@ type Mesh struct {
 // Join makes this process a node of a cluster. Join a cluster once for each sink: two nodes on one
 // sink both send what is raised there. What is raised or held on sink and matches
 // [Options].Share is raised and held on the sinks of all nodes; what is held already, too.
-// Join does not wait for other nodes. It returns an error if an option is wrong, and if the
-// connection does not answer until ctx ends, or within 10 seconds. After that, conn may
+// Join does not wait for other nodes. It returns an error if an option is wrong, if the
+// connection does not answer until ctx ends, or within 10 seconds, if the user of conn may not publish
+// and subscribe ([nats.ErrPermissionViolation]), and if max_payload of the server is below 3 kB. After that, conn may
 // lose its server and find it again; it stays the caller's, who closes it after Close.
 func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (*Mesh, error) {
 	if conn == nil || sink == nil {
@@ -81,7 +89,7 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, err
 	now := time.Now()
 	m := &Mesh{
 		opts: opts, bus: b, sink: sink, carriers: carry, start: now, stamps: stamps{last: now}, done: make(chan struct{}),
-		own: own{holds: map[uint64]share{}, asks: map[*ask]bool{}},
+		own: own{holds: map[uint64]share{}, large: map[uint64]share{}, room: maxItems, asks: map[*ask]bool{}},
 		table: &table{
 			opts: opts, run: fmt.Sprintf("%016x%s", now.UnixNano(), rand.Text()),
 			origins: map[string]*origin{}, counted: map[string]*origin{}, self: &origin{holds: map[uint64]*hold{}},
@@ -143,6 +151,10 @@ func (m *Mesh) do(step func()) {
 	if !t.closed {
 		if now >= t.beatAt {
 			m.own.beat, t.beatAt = true, now+m.opts.Lease/4
+			if n := m.own.unsent - m.own.told; n > 0 && len(t.effects) < maxEffects {
+				m.own.told = m.own.unsent
+				t.effects = append(t.effects, effect{unsent: n})
+			}
 		}
 		m.alarm.Reset(t.expire(now) - now)
 		t.say(1, SignalAlone, len(t.counted)+1 < m.opts.MinNodes)

@@ -505,3 +505,5 @@ func (nowhere) Subscribe(string, nats.MsgHandler) (*nats.Subscription, error) {
 }
 func (nowhere) FlushWithContext(context.Context) error { return errNoServer }
 func (nowhere) Publish(string, []byte) error           { return errNoServer }
+func (nowhere) MaxPayload() int64                      { return 1 << 20 }
+func (nowhere) LastError() error                       { return errNoServer }

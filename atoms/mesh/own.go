@@ -14,7 +14,10 @@ import (
 type own struct {
 	last         uint64 // number of the newest fact
 	sent, unsent uint64
-	holds        map[uint64]share
+	told         uint64           // what of unsent was told
+	room         int              // bytes for facts in a message
+	holds        map[uint64]share // that fit
+	large        map[uint64]share // that do not fit now
 	digest       uint64
 	beats        uint64 // so far
 	asks         map[*ask]bool
@@ -46,17 +49,42 @@ func (o *own) raise(s core.Signal, most int) {
 // hold adds a held fact. If it cannot be sent or there are too many, the other nodes will count
 // it as missed.
 func (o *own) hold(s share) {
-	if s.data == nil || len(o.holds) >= maxHolds {
+	if full := len(o.holds)+len(o.large) >= maxHolds; full || len(s.data) == 0 || len(s.data) >= o.room {
 		o.last++
 		o.unsent++
+		if !full && s.data != nil {
+			o.large[s.id] = s
+		}
 		return
 	}
 	o.holds[s.id] = s
 	o.change(s)
 }
 
+// fit notes the room of a message. Held facts that do not fit any more end on the other nodes, and stand
+// again when they fit again.
+func (o *own) fit(room int) {
+	if room == o.room {
+		return
+	}
+	o.room = room
+	for id, s := range o.holds {
+		if len(s.data) >= room {
+			o.release(id)
+			o.hold(s)
+		}
+	}
+	for id, s := range o.large {
+		if len(s.data) < room {
+			delete(o.large, id)
+			o.hold(s)
+		}
+	}
+}
+
 // release ends a held fact.
 func (o *own) release(id uint64) {
+	delete(o.large, id)
 	if _, held := o.holds[id]; held {
 		delete(o.holds, id)
 		o.change(share{id, fmt.Appendf(nil, `{"id":%d}`, id)})

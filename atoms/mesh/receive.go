@@ -7,6 +7,8 @@ import (
 	"time"
 
 	nats "github.com/nats-io/nats.go"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // bus is what a mesh needs of a connection: it carries messages between nodes. Messages of one
@@ -15,6 +17,8 @@ type bus interface {
 	Publish(subject string, data []byte) error
 	Subscribe(pattern string, fn nats.MsgHandler) (*nats.Subscription, error)
 	FlushWithContext(ctx context.Context) error
+	MaxPayload() int64 // that the server permits now
+	LastError() error  // that the server has reported
 }
 
 // subject is the subject of a topic of this cluster.
@@ -24,6 +28,8 @@ func (m *Mesh) subject(topic, run string) string {
 
 // listen subscribes to the topics of the cluster, and waits until the server knows it.
 func (m *Mesh) listen(ctx context.Context) error {
+	before := m.bus.LastError()
+	m.denial = before
 	for _, pattern := range []string{m.subject("all.*", "*"), m.subject(topicTo+m.table.run, "*"), m.subject(topicWake, "*")} {
 		s, err := m.bus.Subscribe(pattern, m.hear)
 		if err != nil {
@@ -31,12 +37,30 @@ func (m *Mesh) listen(ctx context.Context) error {
 		}
 		m.cancels = append(m.cancels, func() { s.Unsubscribe() }) // an error means that the connection is closed
 	}
+	m.publish(topicState, message{Is: isHeld, Sent: m.now()}, nil) // nothing: whether this node may
+	m.publish(topicFacts, message{Is: isFacts, Sent: m.now()}, nil)
+	m.publish(topicTo+m.table.run, message{Is: isAck}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := m.bus.FlushWithContext(ctx); err != nil {
 		return fmt.Errorf("mesh: no answer of NATS: %w", err)
 	}
+	if err := m.denied(before); err != nil {
+		return fmt.Errorf("mesh: the user of the connection may not publish or subscribe: %w", err)
+	}
+	if most := m.bus.MaxPayload(); most < maxHead+1<<10 {
+		return fmt.Errorf("mesh: max_payload of the server is %d bytes, but must be at least %d", most, maxHead+1<<10)
+	}
 	return nil
+}
+
+// denied returns what the server has denied this node, if that is another error than before, or nil.
+func (m *Mesh) denied(before error) error {
+	err := m.bus.LastError()
+	if err == before || !guard.Is(err, nats.ErrPermissionViolation) || !strings.Contains(guard.Text(err), subjects+m.opts.Cluster+".") {
+		return nil
+	}
+	return err
 }
 
 // hear handles a message. It calls no handlers of signals, so they do not delay beats.
@@ -130,6 +154,8 @@ func (m *Mesh) perform() {
 		switch h := e.begins; {
 		case e.beat != nil:
 			m.facts.TryEnqueue(context.Background(), func() { m.raise(e.beat) })
+		case e.unsent > 0:
+			Unsent.Raise(m.sink, m.opts.Name, e.unsent)
 		case e.lost != "":
 			m.sink.RaiseKey(SignalLost, e.lost)
 		case h == nil && e.ends.release != nil:

@@ -41,7 +41,7 @@ type Stats struct {
 	Held    int    `json:"held"`    // signals of this node that are held on the others
 	Queued  int    `json:"queued"`  // raised signals that wait to be sent
 	Sent    uint64 `json:"sent"`    // raised signals of this node
-	Unsent  uint64 `json:"unsent"`  // signals of this node that did not fit, or beyond MaxQueued
+	Unsent  uint64 `json:"unsent"`  // signals of this node that did not fit, beyond MaxQueued, or refused by the connection, as its beats
 	Raised  uint64 `json:"raised"`  // signals of other nodes that were raised here
 	Refused uint64 `json:"refused"` // messages and signals that were not accepted
 	Losses         // signals of other nodes

@@ -31,6 +31,7 @@ type table struct {
 type effect struct {
 	begins, ends *hold
 	lost         string   // a node
+	unsent       uint64   // facts of this node
 	beat         *message // to be handled behind all facts that have come
 }
 

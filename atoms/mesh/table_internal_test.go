@@ -175,7 +175,7 @@ func TestTableModel(t *testing.T) {
 	}
 	for seed := range seeds {
 		w := &world{
-			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]share{}},
+			t: t, r: rand.New(rand.NewPCG(seed, 1)), table: testTable(), sender: own{holds: map[uint64]share{}, room: maxItems},
 			released: map[uint64]time.Duration{}, shown: map[*hold]bool{}, lastBeat: math.MinInt64 / 2,
 		}
 		step := func() {

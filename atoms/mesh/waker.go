@@ -1,6 +1,10 @@
 package mesh
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
+)
 
 // Wake calls the functions of [Mesh.OnWake] for that queue on all nodes, here on this
 // goroutine. It does not wait for the others. Several calls may be one message; a message may
@@ -17,7 +21,8 @@ func (m *Mesh) Wake(queue string) {
 }
 
 // OnWake calls fn after each Wake for that queue on any node, until cancel is called. Fn must
-// not block: while it does, nothing else of the connection's messages for wakes arrives.
+// not block: while it does, nothing else of the connection's messages for wakes arrives. A panic of fn is
+// held back.
 func (m *Mesh) OnWake(queue string, fn func()) (cancel func()) {
 	m.wakers.Store(&fn, queue)
 	return func() { m.wakers.Delete(&fn) }
@@ -26,7 +31,7 @@ func (m *Mesh) OnWake(queue string, fn func()) (cancel func()) {
 func (m *Mesh) wakeHere(queue string) {
 	for fn, of := range m.wakers.Range {
 		if of == queue {
-			(*fn.(*func()))()
+			guard.Do("function of OnWake", *fn.(*func()))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // The protocol. All messages but wakes are JSON. The subject says the version, the cluster,
@@ -43,9 +44,10 @@ const (
 const (
 	maxName    = 256
 	maxMessage = 64 << 10
-	maxItems   = maxMessage - 8<<10 // the rest of the message takes less than 8 kB
-	maxHolds   = 10_000             // of a node
-	maxBatch   = 1000               // facts of a message
+	maxHead    = 2 << 10 // of a message, all but its items
+	maxItems   = maxMessage - maxHead
+	maxHolds   = 10_000 // of a node
+	maxBatch   = 1000   // facts of a message
 )
 
 // message is any message.
@@ -81,11 +83,11 @@ type share struct {
 	data []byte // an item
 }
 
-// cut cuts off the facts that fit into a message.
-func cut(all []share) (part, rest []share) {
+// cut cuts off the facts that fit into the room of a message.
+func cut(all []share, room int) (part, rest []share) {
 	size := 0
 	for i := range all {
-		if size += len(all[i].data) + 1; i == maxBatch || size > maxItems {
+		if size += len(all[i].data) + 1; i == maxBatch || i > 0 && size > room {
 			return all[:i], all[i:]
 		}
 	}
@@ -126,27 +128,20 @@ func Carry[P any](kind core.Kind[P]) Carrier {
 	return Carrier{
 		kind.Name(),
 		func(signal core.Signal) (data []byte, ok bool) {
-			defer refuse(&ok)
 			p, ok := signal.Payload().(P)
 			if !ok {
 				return nil, signal.Payload() == nil
 			}
-			data, err := json.Marshal(p)
-			return data, err == nil
+			var failed error
+			err := guard.Do("MarshalJSON", func() { data, failed = json.Marshal(p) })
+			// A message around it is nested deeper, and must be readable for the other facts in it.
+			return data, err == nil && failed == nil && json.Valid(slices.Concat([]byte("[[["), data, []byte("]]]")))
 		},
 		func(data []byte) (payload any, ok bool) {
-			defer refuse(&ok)
 			var p P
-			err := json.Unmarshal(data, &p)
-			return p, err == nil
+			failed, err := guard.Value("UnmarshalJSON", func() error { return json.Unmarshal(data, &p) })
+			return p, err == nil && failed == nil
 		},
-	}
-}
-
-// refuse makes a panic of the methods of a payload an error.
-func refuse(ok *bool) {
-	if recover() != nil {
-		*ok = false
 	}
 }
 
@@ -176,7 +171,7 @@ func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 		it.Payload, ok = carrier.encode(s)
 	}
 	data, err := json.Marshal(it)
-	if !ok || err != nil || len(data) >= maxItems {
+	if !ok || err != nil || len(data) >= maxItems { // no server lets it pass
 		return share{}
 	}
 	return share{id, data}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Stats are the counters of a Failover, read together. At every instant
@@ -65,14 +66,10 @@ type ProcessorStatus struct {
 // MarshalJSON adds "error", the text of LastErr, if there is one.
 func (s ProcessorStatus) MarshalJSON() ([]byte, error) {
 	type plain ProcessorStatus
-	text := ""
-	if s.LastErr != nil {
-		text = s.LastErr.Error()
-	}
 	return json.Marshal(struct {
 		plain
 		Err string `json:"error,omitempty"`
-	}{plain(s), text})
+	}{plain(s), guard.Text(s.LastErr)})
 }
 
 // Processors returns the state of the processors, in order of priority, read together.

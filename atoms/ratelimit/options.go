@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -49,7 +50,10 @@ func (o Options) resolved(rate core.Rate) (core.Rate, Options, error) {
 // checkRate returns a rate with the default burst, or an error.
 func checkRate(rate core.Rate) (core.Rate, error) {
 	rate, err := rate.Resolved()
-	if err != nil {
+	switch {
+	case err != nil && math.IsInf(rate.PerSecond, 1):
+		err = fmt.Errorf("ratelimit: %w; ratelimit.Unlimited lets all requests pass", err)
+	case err != nil:
 		err = fmt.Errorf("ratelimit: %w", err)
 	}
 	return rate, err

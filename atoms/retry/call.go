@@ -2,11 +2,11 @@ package retry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // do makes attempts until one succeeds or there is no further attempt. Wrapped says that
@@ -40,7 +40,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 	end := &r.stats.Panicked
 	defer func() { count(r, end, 1) }()
 	for n := 1; ; {
-		if mark, ok := errors.AsType[permanent](err); ok && mark.Permanent() {
+		if useless, _ := guard.Ask(err, permanent.Permanent); useless {
 			end = &r.stats.Permanent
 			if own, ok := err.(*permanentError); ok {
 				err = own.err
@@ -49,7 +49,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		}
 		if ctx.Err() != nil {
 			end = &r.stats.Cancelled
-			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			if cause := context.Cause(ctx); !guard.Is(err, cause) {
 				err = giveUp(n, cause, err)
 			}
 			return err
@@ -99,7 +99,8 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 	if n >= r.opts.Attempts {
 		return 0, ErrAttempts
 	}
-	delay, asked := askedDelay(err)
+	var asked bool
+	guard.Do("RetryAfter", func() { delay, asked = askedDelay(err) }) // after a panic, nothing is asked for
 	switch {
 	case asked && delay > r.opts.MaxDelay:
 		return 0, ErrMaxDelay

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // The Cause of an [Error] says why a [Retrier] gave up. It is one of these errors or, if the
@@ -54,9 +56,9 @@ func (e *Error) Error() string {
 	}
 	why := ""
 	if e.Cause != ErrAttempts {
-		why = strings.TrimPrefix(e.Cause.Error(), "retry: ") + ": "
+		why = strings.TrimPrefix(guard.Text(e.Cause), "retry: ") + ": "
 	}
-	return fmt.Sprintf("retry: gave up after %d %s: %s%v", e.Attempts, attempts, why, e.Err)
+	return fmt.Sprintf("retry: gave up after %d %s: %s%s", e.Attempts, attempts, why, guard.Text(e.Err))
 }
 
 // Unwrap returns Cause and Err.
@@ -92,7 +94,7 @@ type permanent interface {
 type permanentError struct{ err error }
 
 func (e *permanentError) Permanent() bool { return true }
-func (e *permanentError) Error() string   { return e.err.Error() }
+func (e *permanentError) Error() string   { return guard.Text(e.err) }
 func (e *permanentError) Unwrap() error   { return e.err }
 
 // After marks err, so that the next attempt starts after the delay d, for example because a
@@ -119,7 +121,7 @@ type afterError struct {
 	delay time.Duration
 }
 
-func (e *afterError) Error() string             { return e.err.Error() }
+func (e *afterError) Error() string             { return guard.Text(e.err) }
 func (e *afterError) Unwrap() error             { return e.err }
 func (e *afterError) RetryAfter() time.Duration { return e.delay }
 

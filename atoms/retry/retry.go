@@ -3,7 +3,6 @@ package retry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Options configure a [Retrier]. The zero value is the default.
@@ -157,8 +157,8 @@ func (o Options) resolved() Options {
 // Retryable is the default of [Options.RetryIf]: it accepts all errors, except those that match
 // [context.Canceled], [core.ErrClosed], [core.ErrWouldDeadlock] or [breaker.ErrOpen].
 func Retryable(err error) bool {
-	return !errors.Is(err, context.Canceled) && !errors.Is(err, core.ErrClosed) && !errors.Is(err, core.ErrWouldDeadlock) &&
-		!errors.Is(err, breaker.ErrOpen)
+	return !guard.Is(err, context.Canceled) && !guard.Is(err, core.ErrClosed) && !guard.Is(err, core.ErrWouldDeadlock) &&
+		!guard.Is(err, breaker.ErrOpen)
 }
 
 // New makes a Retrier. All options are valid: the error is nil.

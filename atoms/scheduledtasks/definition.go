@@ -92,6 +92,12 @@ func (d *Definition) decode(data []byte) error {
 	return nil
 }
 
+// stored returns the names under which a [Store] keeps the last tick, and twice since when the cron is in force. A name of a schedule
+// has no comma.
+func (d Definition) stored() [3]string {
+	return [3]string{d.Name, d.Name + ", since", d.Name + ", " + d.Cron + " " + d.TimeZone}
+}
+
 // wrong is an error of a field.
 func wrong(field, format string, args ...any) error {
 	return errors.New(fmt.Sprintf("%.99q: ", field) + fmt.Sprintf(format, args...))

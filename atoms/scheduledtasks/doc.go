@@ -59,6 +59,9 @@
 // [Options.Missed] says how many ticks are run then: the newest ones. If the newest tick is in
 // time, it is always run and counts as one of them. [SignalMissed] reports missed ticks.
 //
+// With [Options.Store], a schedule goes on with its next tick from now if its cron or time zone was changed, or
+// if it was paused when the last process ended. A time before the change or in the pause has no missed ticks.
+//
 // If the clock is set back, a schedule waits for the first tick after its last one. No tick
 // is due twice.
 //

@@ -1,11 +1,11 @@
 package scheduledtasks
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -30,33 +30,20 @@ func (e *entry) keepMissed(m MissedTicks) {
 	e.keep(f)
 }
 
-// keepEnd remembers how a firing ended. It does not remember one that waits for an earlier one.
-func (e *entry) keepEnd(f *firing, err error) {
-	if errors.Is(err, errPutOff) {
-		return
-	}
-	if err != nil {
-		f.state, f.err = "failed", err.Error()
-	}
-	if errors.Is(err, ErrOverlap) {
-		f.state = "skipped"
-	}
-	e.keep(f)
-}
-
-// becomes says what became of the task: its operation.
-func (f *firing) becomes(o core.Snapshot) {
-	if f.state = o.Status.String(); o.Err != nil {
-		f.err = o.Err.Error()
+// becomes says what became of the task: its operation. Text is that of the operation's error.
+func (f *firing) becomes(o core.Snapshot, text string) {
+	if f.state = o.Status.String(); text != "" {
+		f.err = text
 	}
 }
 
 // finalized is called when an operation has left the window of the target.
 func (s *Scheduler) finalized(o core.Snapshot) {
+	text := guard.Text(o.Err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.handed[o.ID]; f != nil {
-		f.becomes(o)
+		f.becomes(o, text)
 		delete(s.handed, o.ID)
 	}
 }
@@ -74,10 +61,11 @@ func (s *Scheduler) Firings(name string) (all []inspect.Firing) {
 		}
 	}
 	s.mu.Unlock()
-	tasks := make([]core.Snapshot, len(ids))
+	tasks, texts := make([]core.Snapshot, len(ids)), make([]string, len(ids))
 	if target, ok := s.target.(tracker); ok {
 		for i, id := range ids {
 			tasks[i], _ = target.Lookup(id)
+			texts[i] = guard.Text(tasks[i].Err)
 		}
 	}
 	s.mu.Lock()
@@ -85,7 +73,7 @@ func (s *Scheduler) Firings(name string) (all []inspect.Firing) {
 	for i, f := range fired {
 		shown := *f
 		if tasks[i].ID != 0 && f.state != "failed" {
-			shown.becomes(tasks[i])
+			shown.becomes(tasks[i], texts[i])
 		}
 		all = append(all, inspect.Firing{Tick: f.task.ScheduledAt, State: shown.state, Operation: f.id, Err: shown.err})
 	}

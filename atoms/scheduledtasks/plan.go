@@ -36,6 +36,7 @@ type entry struct {
 	offset  time.Duration // delay from a tick to the time when it is due
 	next    time.Time     // the next tick; zero: never
 	seen    time.Time     // the newest tick that came due; never goes back
+	since   time.Time     // ticks up to then do not count as missed: the schedule had another cron, or was paused
 	startup bool          // the newest tick that is due is run, however old it is
 	paused  bool
 	busy    int       // firings that step has returned and that are not done; the entry waits for them
@@ -44,7 +45,7 @@ type entry struct {
 	// State of hand-overs that failed and are tried again.
 	failed  time.Time // the first tick of the current firings that failed; later ticks are put off
 	tries   int       // failures in a row
-	err     error     // error of the last failure
+	err     string    // error of the last failure
 	retry   time.Time // not before this time
 	round   int       // skip begins a new round; firings of earlier rounds are not tried again
 	told    time.Time // the value of seen at the last report of missed ticks, and their number
@@ -110,6 +111,7 @@ func (p *plan) put(known, e *entry, now time.Time) {
 		e.begin(now)
 	} else if !reflect.DeepEqual(known.def, e.def) {
 		known.def, known.spec = e.def, e.spec
+		known.since = e.since
 		known.skip(now)
 	}
 	p.entries[e.def.Name] = known
@@ -117,12 +119,12 @@ func (p *plan) put(known, e *entry, now time.Time) {
 
 // begin finds the first tick of a new schedule, after the one that the store remembers.
 func (e *entry) begin(now time.Time) {
-	if e.skip(now); !e.seen.IsZero() {
-		e.next = e.spec.next(e.seen)
+	if e.skip(now); !e.seen.IsZero() && !e.since.After(now) {
+		e.next = e.spec.next(later(e.seen, e.since))
 	}
 	if e.def.RunOnStartup {
 		newest := e.spec.newest(e.seen, now)
-		if e.startup = !newest.IsZero(); e.startup && e.seen.IsZero() {
+		if e.startup = !newest.IsZero(); e.startup && e.next.After(now) {
 			e.next = newest
 		}
 	}
@@ -132,6 +134,14 @@ func (e *entry) begin(now time.Time) {
 func (e *entry) skip(now time.Time) {
 	e.next, e.retry, e.failed, e.tries = e.spec.next(later(now, e.seen)), time.Time{}, time.Time{}, 0
 	e.round++
+}
+
+// another is a time to store in place of since: now, in whole seconds, because a store may round.
+func (e *entry) another(now time.Time) time.Time {
+	if now = now.UTC().Truncate(time.Second); now.Equal(e.since) {
+		now = now.Add(time.Second)
+	}
+	return now
 }
 
 // requeue makes the queue again, after schedules have changed.
@@ -182,7 +192,7 @@ func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 
 // fail says that the hand-over of a firing failed and is to be tried again. It is called before
 // done.
-func (f *firing) fail(err error) {
+func (f *firing) fail(err string) {
 	if e := f.entry; f.round == e.round {
 		e.failed, e.err = f.task.ScheduledAt, err
 	}

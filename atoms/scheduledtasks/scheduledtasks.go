@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -137,11 +138,9 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for i := 0; s.opts.Store != nil && i < len(entries); i++ {
-		e := entries[i]
-		if e.seen, err = s.opts.Store.LastTick(ctx, e.def.Name); err != nil {
-			return fmt.Errorf("scheduledtasks: last tick of %q: %w", e.def.Name, err)
+		if err := s.recall(ctx, entries[i]); err != nil {
+			return fmt.Errorf("scheduledtasks: last tick of %q: %w", entries[i].def.Name, err)
 		}
-		e.last = e.seen
 	}
 	defer s.forget()
 	var stalled []StalledSchedule
@@ -161,6 +160,43 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 	}
 	stalled = s.plan.stalled(now())
 	s.arm(true)
+	return nil
+}
+
+// recall reads what the store knows of a schedule. Beside the last tick, the store has since when the cron is in force, under two
+// names; the second one has the cron. If the two times differ, the schedule had another cron since then, or it was paused.
+func (s *Scheduler) recall(ctx context.Context, e *entry) error {
+	var times [3]time.Time
+	for i, name := range e.def.stored() {
+		var err error
+		if times[i], err = s.opts.Store.LastTick(ctx, name); err != nil {
+			return err
+		}
+	}
+	e.seen, e.last, e.since = times[0], times[0], times[1]
+	s.mu.Lock()
+	known := s.plan.entries[e.def.Name]
+	paused := known != nil && known.paused
+	s.mu.Unlock()
+	switch {
+	case paused || !e.since.IsZero() && e.since.Equal(times[2]):
+		return nil
+	case e.since.IsZero() && !e.seen.IsZero(): // an older program has stored the tick
+		return s.store(ctx, e.def, e.seen.Truncate(time.Second), true)
+	}
+	e.since = e.another(now())
+	return s.store(ctx, e.def, e.since, true)
+}
+
+// store stores since when a schedule is in force, or, for a pause, is not.
+func (s *Scheduler) store(ctx context.Context, d Definition, since time.Time, inForce bool) error {
+	for i, name := range d.stored() {
+		if i == 1 || i == 2 && inForce {
+			if err := s.opts.Store.ResetTick(ctx, name, since); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -200,7 +236,10 @@ func (s *Scheduler) unfinished(id core.OperationID) bool {
 
 // Pause pauses the schedules whose names match the pattern, "*" for all. It returns how many
 // were not paused before. The ticks of a paused schedule are not run and do not count as
-// missed. A pause lasts until Resume, but not across a restart.
+// missed, also after a restart. A pause lasts until Resume, or until a restart.
+//
+// With [Options.Store], Pause and Resume wait for the store, for Options.Timeout at most for each schedule. If that
+// fails, they raise [SignalFailed], and a restart may run ticks of the pause as missed ones.
 //
 //ephemeral:none
 func (s *Scheduler) Pause(pattern string) int { return s.setPaused(pattern, true) }
@@ -211,18 +250,32 @@ func (s *Scheduler) Pause(pattern string) int { return s.setPaused(pattern, true
 //ephemeral:none
 func (s *Scheduler) Resume(pattern string) int { return s.setPaused(pattern, false) }
 
-func (s *Scheduler) setPaused(pattern string, paused bool) (changed int) {
+func (s *Scheduler) setPaused(pattern string, paused bool) int {
+	var changed []entry
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for name, e := range s.plan.entries {
 		if e.paused != paused && core.Match(pattern, name) {
-			e.paused = paused
+			e.paused, e.since = paused, e.another(now())
 			e.skip(now())
-			changed++
+			changed = append(changed, *e)
 		}
 	}
 	s.arm(true)
-	return changed
+	s.mu.Unlock()
+	for _, e := range changed {
+		if s.opts.Store == nil {
+			break
+		}
+		ctx, cancel := context.Background(), context.CancelFunc(func() {})
+		if s.opts.Timeout > 0 {
+			ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
+		}
+		err := s.store(ctx, e.def, e.since, !paused)
+		if cancel(); err != nil {
+			Failed.Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
+		}
+	}
+	return len(changed)
 }
 
 // RunNow hands over a task of the schedule now, even if the schedule is paused. It waits until
@@ -432,15 +485,14 @@ func (s *Scheduler) tellStalled(all []StalledSchedule) {
 // errPutOff ends a hand-over that is tried again, after an earlier one that failed.
 var errPutOff = errors.New("scheduledtasks: an earlier tick of the schedule has to be handed over first")
 
+type permanently interface{ Permanent() bool }
+
 // final reports whether another try of a hand-over would be useless.
 func final(err error) bool {
-	mark, ok := errors.AsType[interface {
-		error
-		Permanent() bool
-	}](err)
-	_, refused := errors.AsType[*core.RefusedError](err)
-	_, panicked := errors.AsType[*core.PanicError](err)
-	return ok && mark.Permanent() || refused || panicked || errors.Is(err, ErrOverlap) || errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrCancelled)
+	permanent, _ := guard.Ask(err, permanently.Permanent)
+	_, refused := guard.As[*core.RefusedError](err)
+	_, panicked := guard.As[*core.PanicError](err)
+	return permanent || refused || panicked || guard.Is(err, ErrOverlap) || guard.Is(err, core.ErrClosed) || guard.Is(err, core.ErrCancelled)
 }
 
 // hand hands over a task, and then marks its tick. So a crash between the two does not lose
@@ -457,9 +509,9 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	}
 	id, err := s.target.Enqueue(ctx, f.task)
 	if err != nil {
-		if !f.manual && !final(err) {
+		if text := guard.Text(err); !f.manual && !final(err) {
 			s.mu.Lock()
-			f.fail(err)
+			f.fail(text)
 			s.mu.Unlock()
 		}
 		return err
@@ -481,12 +533,18 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 
 // done is called when a firing has ended.
 func (s *Scheduler) done(f *firing, err error) {
-	skipped, again := errors.Is(err, ErrOverlap), false
+	text, skipped, putOff, again := guard.Text(err), guard.Is(err, ErrOverlap), guard.Is(err, errPutOff), false
 	s.mu.Lock()
+	if err != nil {
+		f.state, f.err = "failed", text
+	}
 	if skipped {
+		f.state = "skipped"
 		s.skipped++
 	}
-	f.entry.keepEnd(f, err)
+	if !putOff { // else it waits for an earlier one
+		f.entry.keep(f)
+	}
 	if !f.manual {
 		again = err != nil && f.putOff() && !s.ended
 		s.plan.done(f, err == nil, now())
@@ -496,7 +554,7 @@ func (s *Scheduler) done(f *firing, err error) {
 	switch {
 	case skipped:
 		Skipped.Raise(s.Sink(), f.task.Name, f.task)
-	case err != nil && !errors.Is(err, errPutOff):
+	case err != nil && !putOff:
 		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
 	}
 }

@@ -87,6 +87,9 @@ func (m *memory) MarkTick(_ context.Context, schedule string, tick time.Time) er
 func (m *memory) ResetTick(_ context.Context, schedule string, to time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ticks == nil {
+		m.ticks = map[string]time.Time{}
+	}
 	m.ticks[schedule] = to
 	return m.fail
 }

@@ -57,7 +57,10 @@ func (f TargetFunc) Enqueue(ctx context.Context, task Task) (core.OperationID, e
 	return 0, f(ctx, task)
 }
 
-// A Store remembers the last tick of each schedule across restarts. The stores of
+// A Store remembers the last tick of each schedule across restarts. Under two more names for each
+// schedule, which have a comma, it remembers since when the cron is in force: so a restart knows whether
+// the cron was changed or the schedule paused, and runs no such ticks as missed ones. With one cron after
+// another, there is a name for each. The stores of
 // atoms/durable/postgres and atoms/durable/sqlite are such stores. Methods are called
 // concurrently for different schedules. The context of MarkTick ends after [Options.Timeout],
 // the context of LastTick after a minute. ResetTick gets the context of the caller.

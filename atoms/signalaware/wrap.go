@@ -2,10 +2,10 @@ package signalaware
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Wrap puts work behind the gate. While a signal matches CancelOn, a call returns a
@@ -83,6 +83,7 @@ func (g *Gate[T]) pass(ctx context.Context) (err error) {
 	c := new(call)
 	err = core.ErrClosed // the error if a method of ctx panics
 	g.count(func(s *CallStats) { s.Calls++; s.Waiting++ })
+	refused := false
 	defer g.count(func(s *CallStats) {
 		s.Waiting--
 		switch {
@@ -91,13 +92,14 @@ func (g *Gate[T]) pass(ctx context.Context) (err error) {
 			if c.forced {
 				s.Forced++
 			}
-		case errors.As(err, new(*core.RefusedError)):
+		case refused:
 			s.Refused++
 		default:
 			s.GaveUp++
 		}
 	})
 	err = g.calls.Do(ctx, c)
+	_, refused = guard.As[*core.RefusedError](err)
 	return err
 }
 
@@ -112,10 +114,10 @@ func (g *Gate[T]) count(change func(*CallStats)) {
 // Close, the list is empty. Why costs as much as a wrapped call, but is not counted.
 func (g *Gate[T]) Why() []core.Reason {
 	id, err := g.calls.TryEnqueue(context.Background(), new(call))
-	if r, ok := errors.AsType[*core.RefusedError](err); ok {
+	if r, ok := guard.As[*core.RefusedError](err); ok {
 		return []core.Reason{{Kind: core.ReasonRefused, Signal: r.Signal, Since: r.Signal.Time}}
 	}
-	if errors.Is(err, core.ErrFull) { // other calls wait for the same signals
+	if guard.Is(err, core.ErrFull) { // other calls wait for the same signals
 		for op := range g.calls.Operations(core.OperationQuery{Status: core.StatusPending}) {
 			return g.reasons(op.ID)
 		}

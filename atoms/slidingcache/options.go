@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ErrNotFound is the error, wrapped or not, with which a load function says that a key has no
@@ -118,7 +119,7 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	}
 
 	if o.NotFound == nil {
-		o.NotFound = func(err error) bool { return errors.Is(err, ErrNotFound) }
+		o.NotFound = func(err error) bool { return guard.Is(err, ErrNotFound) }
 	}
 	textual := reflect.TypeFor[K]().Kind() == reflect.String
 	if o.InvalidateOn != "" {

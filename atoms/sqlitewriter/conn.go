@@ -16,6 +16,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -34,10 +35,14 @@ type conn struct {
 
 // openDB opens a file. The path may have any characters. No connection is made yet.
 func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
+	lock := "deferred" // a connection that only reads cannot begin a transaction that writes
+	if mode == "rw" {
+		lock = "immediate"
+	}
 	name := &url.URL{
 		Scheme:   "file",
 		Path:     "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), // Windows has C:/...
-		RawQuery: fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds()),
+		RawQuery: fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=%s", mode, busy.Milliseconds(), lock),
 	}
 	db := sql.OpenDB(core.Must(sqlite.NewConnector(name.String()))) // the options are valid
 	db.SetMaxOpenConns(connections)
@@ -46,8 +51,8 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 }
 
 // durable makes commits durable. On macOS a sync leaves data in the disk's cache; fullfsync makes
-// it write the data to the disk.
-const durable = "pragma journal_mode=wal; pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1"
+// it write the data to the disk. A log that has grown beside a long read is cut when it starts again.
+const durable = "pragma journal_mode=wal; pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1; pragma journal_size_limit=16777216"
 
 // connect opens the connection that writes, if there is none. The lock is held.
 func (f *file) connect(ctx context.Context) error {
@@ -120,7 +125,7 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	switch {
 	case action == sqlite.AuthTransaction && c.theirs.Load(),
 		action == sqlite.AuthSavepoint, action == sqlite.AuthAttach, action == sqlite.AuthDetach,
-		action == sqlite.AuthPragma && strings.EqualFold(name, "wal_checkpoint"),
+		action == sqlite.AuthPragma && c.theirs.Load() && strings.EqualFold(name, "wal_checkpoint"),
 		action == sqlite.AuthPragma && c.theirs.Load() && value != "" && !strings.Contains(harmless, " "+strings.ToLower(name)+" "):
 		return sqlite.AuthorizerDeny
 	}
@@ -145,7 +150,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 
 // code is SQLite's primary result code of an error, or 0 if the error has none.
 func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+	if e, ok := guard.As[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0
@@ -156,7 +161,7 @@ func (f *file) explain(ctx context.Context, err error, query ...string) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
+	case ctx.Err() != nil && (guard.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
 		return context.Cause(ctx)
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -27,7 +27,7 @@
 // The writer checks foreign keys. It stores a time.Time as text that SQLite's functions can read.
 // It refuses pragmas with a value, because they can change settings of its connection. Allowed are
 // user_version, application_id, defer_foreign_keys, and pragmas that only read, such as table_info.
-// Neither vacuum nor the pragma wal_checkpoint can run in a transaction, so the writer refuses them.
+// Neither vacuum nor the pragma wal_checkpoint can run in a transaction, so the writer refuses them: see [Writer.Checkpoint].
 //
 // If the context of a caller ends while its write waits for its turn, or for another program, the
 // call returns the cause of the context, and nothing is stored. When the transaction has begun, the

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/filelock"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -154,7 +154,7 @@ func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
 	defer f.end(group, time.Now())
 	group = slices.DeleteFunc(slices.Clone(group), func(it *write) bool { return !it.begin() })
 	err := f.attempt(group)
-	if err == nil || len(group) == 1 || errors.Is(err, groupcommit.ErrUndecided) || errors.Is(err, ErrBusy) {
+	if err == nil || len(group) == 1 || guard.Is(err, groupcommit.ErrUndecided) || guard.Is(err, ErrBusy) {
 		return nil
 	}
 	for _, it := range group {
@@ -199,7 +199,11 @@ func (f *file) attempt(group []*write) (err error) {
 	}()
 	f.conn.theirs.Store(true)
 	for _, it := range group {
-		if err := it.run(f.tx); err != nil {
+		var err error
+		if panicked := guard.Do("an argument or its error", func() { err = it.run(f.tx) }); panicked != nil {
+			err = f.named(panicked)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -208,6 +212,9 @@ func (f *file) attempt(group []*write) (err error) {
 
 // finish commits the transaction.
 func (f *file) finish() error {
+	if f.tx == nil { // it was a checkpoint
+		return nil
+	}
 	err := f.tx.Commit()
 	switch code(err) {
 	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back

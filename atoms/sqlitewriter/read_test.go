@@ -2,6 +2,7 @@ package sqlitewriter_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"io"
 	"testing"
@@ -114,4 +115,46 @@ func TestOptionsOfTheCache(t *testing.T) {
 		assert.Equal(t, 10, read(t, w), "the value has expired")
 		signals.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
 	})
+}
+
+// A transaction of DB needs no options. While it lasts, the log grows; later writes and Checkpoint make it small again.
+func TestLogBesideALongReader(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	tx, err := w.DB().BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback()
+	count := func() (n int) {
+		require.NoError(t, tx.QueryRow("select count(*) from log").Scan(&n))
+		return n
+	}
+	require.Zero(t, count())
+	for range 30 {
+		execute(t, w, "insert into log(text) values(hex(randomblob(500000)))")
+	}
+	assert.Zero(t, count())
+	require.Greater(t, w.Stats().Log, int64(30e6))
+	whole, err := w.Checkpoint(t.Context())
+	require.NoError(t, err)
+	assert.False(t, whole, "the reader needs a part of it")
+	require.NoError(t, tx.Rollback())
+	for range 3 {
+		execute(t, w, insert, rand.Text())
+	}
+	assert.LessOrEqual(t, w.Stats().Log, int64(16<<20))
+	whole, err = w.Checkpoint(t.Context())
+	require.NoError(t, err)
+	assert.True(t, whole)
+	assert.Zero(t, w.Stats().Log)
+	execute(t, w, insert, "after it")
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		_, err := w.Checkpoint(ctx)
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		return nil
+	}))
+	n, err := countRows(t.Context(), w.DB())
+	require.NoError(t, err)
+	assert.Equal(t, 34, n)
+	w.Complete()
+	_, err = w.Checkpoint(t.Context())
+	assert.ErrorIs(t, err, core.ErrClosed)
 }

@@ -50,7 +50,7 @@ type Group struct {
 	Duration time.Duration `json:"duration"` // duration of the transactions; does not include the waits before the first, for the lock file and for other programs
 }
 
-// Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
+// Stats are the counters of a handle and its file. A write is a call of Exec, Batch, Tx or Checkpoint. The
 // counters of writes are read at the same moment. Then
 //
 //	Enqueued = Pending + Succeeded + Failed
@@ -62,6 +62,7 @@ type Stats struct {
 	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
 	Groups uint64    `json:"groups"` // committed transactions of the file, by all handles
+	Log    int64     `json:"log"`    // size of the file PATH-wal in bytes; see Checkpoint
 	Cache  lru.Stats `json:"cache"`  // the values that Read keeps, of all handles
 }
 

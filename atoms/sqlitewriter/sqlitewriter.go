@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
@@ -18,7 +20,7 @@ import (
 // concurrent use. After Close, writes return [core.ErrClosed], and DB, Read and Backup must
 // not be used.
 //
-// A write must not wait for itself. So Exec, Batch, Tx, Flush, Drain and Stop return
+// A write must not wait for itself. So Exec, Batch, Tx, Checkpoint, Flush, Drain and Stop return
 // [core.ErrWouldDeadlock] in two places: inside the function of a [Writer.Tx] of the same file,
 // and inside handlers of signals that a write raises. Such a call is recognised by its goroutine.
 // In a function it is also recognised by the context that the function got.
@@ -139,6 +141,29 @@ func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) er
 	return w.do(ctx, it)
 }
 
+// Checkpoint moves the log, PATH-wal, into the file and empties it. It takes its turn among the writes, and waits for
+// no reader: if a query or a transaction of [Writer.DB], or of another program, needs a part of the log, Checkpoint moves
+// what it can and returns false. SQLite moves the log by itself, about every 4 MB, but the log grows while a reader
+// needs it. It is then cut to 16 MiB by the next writes. If ctx ends first, Checkpoint returns the cause of ctx.
+func (w *Writer) Checkpoint(ctx context.Context) (whole bool, err error) {
+	it := &write{alone: true}
+	it.run = func(tx *sql.Tx) error {
+		w.conn.theirs.Store(false)
+		err := tx.Rollback()
+		if w.tx, w.patience = nil, 0; err != nil {
+			return w.explain(it.ctx, err)
+		}
+		var busy, frames, moved int
+		err = w.file.wait(w.conn, func() error {
+			return w.conn.sql.QueryRowContext(it.ctx, "pragma wal_checkpoint(truncate)").Scan(&busy, &frames, &moved)
+		})
+		whole = busy == 0
+		return w.explain(it.ctx, err)
+	}
+	err = w.do(ctx, it)
+	return whole && err == nil, err
+}
+
 // do commits a write.
 func (w *Writer) do(ctx context.Context, it *write) error {
 	if err := w.accept(ctx, it); err != nil {
@@ -170,7 +195,7 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
+	if err == nil || guard.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
 		it.withdraw()
 		<-it.settled
 		err = it.err
@@ -189,7 +214,8 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 }
 
 // DB returns a pool of connections that only read. A query sees each write that had returned nil
-// when the query began. The Close of the last handle closes the pool.
+// when the query began. A transaction sees the same data until it ends; meanwhile the log of the file grows: see
+// [Writer.Checkpoint]. The Close of the last handle closes the pool.
 func (w *Writer) DB() *sql.DB { return w.readers }
 
 // Invalidate makes the next [Read] of each key load the value again.
@@ -201,6 +227,9 @@ func (w *Writer) Stats() Stats {
 	defer w.mu.Unlock()
 	s := w.stats
 	s.Pending, s.Groups, s.Cache = len(w.pending), w.groups.Load(), w.cache.Stats()
+	if log, err := os.Stat(w.path + "-wal"); err == nil {
+		s.Log = log.Size()
+	}
 	return s
 }
 

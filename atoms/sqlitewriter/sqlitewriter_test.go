@@ -3,6 +3,7 @@ package sqlitewriter_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -442,4 +445,25 @@ func TestCloseCheckpoints(t *testing.T) {
 	only := filepath.Join(t.TempDir(), "only.db")
 	require.NoError(t, os.WriteFile(only, core.Must(os.ReadFile(w.Path())), 0o644))
 	assert.Equal(t, []string{"a"}, texts(t, openAt(t, only, sqlitewriter.Options{}).DB()))
+}
+
+// An argument whose Value returns an error whose methods panic.
+type hostile struct{ error }
+
+func (hostile) Value() (driver.Value, error) { return nil, hostile{} }
+func (hostile) Unwrap() error                { panic("Unwrap") }
+
+// An error of a caller whose methods panic is the error of its write. Other writes go on.
+func TestErrorsThatPanic(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	_, err := w.Exec(t.Context(), insert, hostile{})
+	require.Error(t, err)
+	assert.NotContains(t, guard.Text(err), groupcommit.ErrUndecided.Error())
+	ctx, cancel := context.WithCancel(t.Context())
+	err = w.Tx(ctx, func(context.Context, *sqlitewriter.Tx) error {
+		cancel()
+		return hostile{}
+	})
+	assert.Equal(t, hostile{}, err)
+	execute(t, w, insert, "after it")
 }

@@ -3,10 +3,10 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core/flight"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Tx is the transaction of a [Writer.Tx]. It ends when the function returns. Later statements
@@ -57,7 +57,7 @@ func (f *file) call(it *write, tx *sql.Tx, fn func(context.Context, *Tx) error) 
 		return none, fn(context.WithValue(ctx, txKey{f}, t), t)
 	}, func(_ struct{}, result error) {
 		err = result
-		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+		if ctx.Err() != nil && (err == nil || guard.Is(err, ctx.Err())) {
 			err = context.Cause(ctx)
 		}
 		it.err = err // the error if fn ends its goroutine

@@ -98,7 +98,6 @@ func ourTimes(out string) map[string]float64 {
 
 // writeSlower prints the rows of both that take more than factor times as long now.
 func writeSlower(w io.Writer, commit string, then, now map[string]float64, factor float64) {
-	t := table{w}
 	compared, slower := 0, 0
 	for _, row := range slices.Sorted(maps.Keys(now)) {
 		before, ok := then[row]
@@ -110,10 +109,10 @@ func writeSlower(w io.Writer, commit string, then, now map[string]float64, facto
 			continue
 		}
 		if slower++; slower == 1 {
-			t.line("row", "ns at "+commit, "ns now", "ratio")
-			t.line("---", "--:", "--:", "--:")
+			line(w, "row", "ns at "+commit, "ns now", "ratio")
+			line(w, "---", "--:", "--:", "--:")
 		}
-		t.line(row, fmt.Sprintf("%.1f", before), fmt.Sprintf("%.1f", now[row]), number(now[row]/before))
+		line(w, row, fmt.Sprintf("%.1f", before), fmt.Sprintf("%.1f", now[row]), number(now[row]/before))
 	}
 	fmt.Fprintf(w, "%d of %d rows are slower than at %s by more than a factor of %g; %d rows are not in both\n",
 		slower, compared, commit, factor, len(then)+len(now)-2*compared)

@@ -11,7 +11,8 @@ func docHead(args []string) string {
 
 Times of the library beside those of other libraries, all on one machine, in turns. Only ratios mean something: 0.5 is half the
 time of the other side, and 2 is twice its time. [bench/README.md](../bench/README.md) says what each row measures and what is
-fair, and [original.md](original.md) compares with the C# library. A program writes this file; run it again for your machine:
+fair, and [original.md](original.md) compares with the C# library. Here are the rows that have a goal; a program measures these and
+others, and writes this file. Run it for your machine:
 
 `+"```sh\ngo run ./bench/compare %s\n```"+`
 

@@ -16,9 +16,8 @@ const margin = 1.5
 func hitRatios(w io.Writer, requests int) {
 	fmt.Fprintf(w, "%s %s/%s, %d requests, hits of a hundred\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, requests)
 	names := bench.CacheNames()
-	t := table{w}
-	t.line(slices.Concat([]string{"requests", "capacity"}, names, []string{"otter - 1.5"})...)
-	t.line(slices.Concat([]string{"---", "--:"}, slices.Repeat([]string{"--:"}, len(names)), []string{"---"})...)
+	line(w, slices.Concat([]string{"requests", "capacity"}, names, []string{"otter - 1.5"})...)
+	line(w, slices.Concat([]string{"---", "--:"}, slices.Repeat([]string{"--:"}, len(names)), []string{"---"})...)
 	for _, trace := range bench.Traces() {
 		for _, capacity := range []int{1_000, 32_768} {
 			ratios := trace.HitRatios(capacity, requests)
@@ -27,7 +26,7 @@ func hitRatios(w io.Writer, requests int) {
 				columns = append(columns, fmt.Sprintf("%.1f", ratio))
 			}
 			goal := ratios[slices.Index(names, "otter")] - margin
-			t.line(append(columns, met(goal, ratios[0]))...)
+			line(w, append(columns, met(goal, ratios[0]))...)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	wal := flags.Int("wal", 0, "instead of times, show the commits and the WAL of so many items of the group durable, say 2000")
 	wait := flags.Duration("starts", 0, "instead of times, show how long items of the group durable wait for their start, measured for so long each, say 20s")
 	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
-	doc := flags.String("doc", "", "write the table into this Markdown file, with the machine, the version and the command")
+	doc := flags.String("doc", "", "write the rows with a goal beside other libraries into this Markdown file, with the machine, the version and the command")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	names := flags.Bool("list", false, "print the rows that -run and -cpu select, and measure nothing")
 	commit := flags.String("against", "", "print only the rows in which our side is slower than at this commit, which is built and run in turns")
@@ -79,6 +79,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
 	}
 	machine := bench.Machine() // read before a new file changes the tree
+	t := table{all: stdout, doc: io.Discard}
 	if *doc != "" {
 		head := docHead(args)
 		file, err := os.Create(*doc)
@@ -86,11 +87,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer file.Close()
-		stdout = io.MultiWriter(stdout, file)
-		io.WriteString(stdout, head)
+		t.doc = file
+		io.WriteString(file, head)
 	}
-	fmt.Fprintf(stdout, "%s, %d rounds of %v, medians (quartiles)\n\n", machine, *rounds, *span)
-	t := table{w: stdout}
+	fmt.Fprintf(io.MultiWriter(t.all, t.doc), "%s, %d rounds of %v, medians (quartiles)\n\n", machine, *rounds, *span)
 	t.head()
 	found := false
 	for group, rows := range sel.groups() {

@@ -3,28 +3,37 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
-// table writes one line for each side beside ours.
-type table struct{ w io.Writer }
+// table writes one line for each side beside ours. A document has only rows with a goal,
+// and only the sides that are not ours.
+type table struct{ all, doc io.Writer }
 
 func (t *table) head() {
-	t.line("row", "ours ns", "beside", "its ns", "ratio", "goal", "met", "allocs/op", "its allocs")
-	t.line("---", "--:", "---", "--:", "--:", "--:", "---", "--:", "--:")
+	both := io.MultiWriter(t.all, t.doc)
+	line(both, "row", "ours ns", "beside", "its ns", "ratio", "goal", "met", "allocs/op", "its allocs")
+	line(both, "---", "--:", "---", "--:", "--:", "--:", "---", "--:", "--:")
 }
 
-func (t *table) line(columns ...string) {
+func line(w io.Writer, columns ...string) {
 	for _, c := range columns {
-		fmt.Fprintf(t.w, "| %s ", c)
+		fmt.Fprintf(w, "| %s ", c)
 	}
-	fmt.Fprintln(t.w, "|")
+	fmt.Fprintln(w, "|")
 }
 
 func (t *table) row(group string, m measured) {
 	ours := m.cells[0]
+	shown := slices.ContainsFunc(m.cells[1:], func(c *cell) bool { return c.Goal > 0 && !own(c) })
 	for _, c := range m.cells[1:] {
 		ratio := ratios(ours, c)
-		t.line(
+		w := t.all
+		if shown && !own(c) {
+			w = io.MultiWriter(t.all, t.doc)
+		}
+		line(w,
 			group+"/"+m.Name,
 			spread("%.1f", ours.ns),
 			c.Name,
@@ -37,6 +46,9 @@ func (t *table) row(group string, m measured) {
 		)
 	}
 }
+
+// own reports whether a side is this library in another setting.
+func own(c *cell) bool { return strings.HasPrefix(c.Name, "ours-") || strings.HasPrefix(c.Name, "no-") }
 
 func spread(format string, list []float64) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(list), quantile(list, 0.25), quantile(list, 0.75))

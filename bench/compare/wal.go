@@ -16,9 +16,8 @@ const maxCommits = 1.2
 // writing transactions, and the bytes of WAL.
 func walPerItem(w io.Writer, items int) error {
 	fmt.Fprintf(w, "%d items, commits and bytes of WAL for each\n\n", items)
-	t := table{w}
-	t.line("row", "side", "commits", "goal", "met", "WAL bytes")
-	t.line("---", "---", "--:", "--:", "---", "--:")
+	line(w, "row", "side", "commits", "goal", "met", "WAL bytes")
+	line(w, "---", "---", "--:", "--:", "---", "--:")
 	for _, group := range bench.Groups() {
 		if group.Name != "durable" {
 			continue
@@ -40,7 +39,7 @@ func walPerItem(w io.Writer, items int) error {
 					most = maxCommits
 				}
 				each := (commitsAfter - commits) / float64(items)
-				t.line(group.Name+"/"+row.Name, side.Name, number(each), goal(most), met(each, most), fmt.Sprintf("%.0f", (walAfter-wal)/float64(items)))
+				line(w, group.Name+"/"+row.Name, side.Name, number(each), goal(most), met(each, most), fmt.Sprintf("%.0f", (walAfter-wal)/float64(items)))
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (printer) Aggregation(k metric.InstrumentKind) metric.Aggregation {
 func (printer) Export(_ context.Context, all *metricdata.ResourceMetrics) error {
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			if sum, ok := m.Data.(metricdata.Sum[float64]); ok {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
 				fmt.Println("metric:", m.Name, sum.DataPoints[0].Value)
 			}
 		}

@@ -31,8 +31,15 @@ const MeshSignalLost = mesh.SignalLost
 // node have not arrived, at most once for each beat.
 const MeshSignalMissed = mesh.SignalMissed
 
+// MeshSignalUnsent is [mesh.SignalUnsent]: SignalUnsent is raised when Stats.Unsent has
+// grown: signals of this node, or its beats, cannot be sent.
+const MeshSignalUnsent = mesh.SignalUnsent
+
 // MeshMissed is [mesh.Missed]: Missed is the kind of SignalMissed.
 var MeshMissed = mesh.Missed
+
+// MeshUnsent is [mesh.Unsent]: Unsent is the kind of SignalUnsent.
+var MeshUnsent = mesh.Unsent
 
 // Mesh is [mesh.Mesh]: A Mesh is this node.
 type Mesh = mesh.Mesh

@@ -35,11 +35,12 @@ func QueueStoreMigrations(schema string) []string {
 var ErrQueueStoreIsolation = postgres.ErrIsolation
 
 // ErrQueueStoreTooManyKeys is [postgres.ErrTooManyKeys]: ErrTooManyKeys means that the
-// transaction of the caller has added items of more than about MaxKeys keys.
+// transaction of the caller has added items of more than about MaxKeys keys and Unique
+// ids.
 var ErrQueueStoreTooManyKeys = postgres.ErrTooManyKeys
 
-// QueueStoreMaxKeys is [postgres.MaxKeys]: MaxKeys is how many keys the items of one
-// transaction may have.
+// QueueStoreMaxKeys is [postgres.MaxKeys]: MaxKeys is how many keys and Unique ids the
+// items of one transaction may have.
 const QueueStoreMaxKeys = postgres.MaxKeys
 
 // QueueStoreEnqueue is [postgres.Enqueue]: Enqueue adds an item to q in the transaction

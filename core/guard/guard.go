@@ -79,7 +79,8 @@ func As[E any](err error) (found E, ok bool) {
 // Ask finds the first error in the tree of err that has type E, and returns the answer of ask about
 // it. It returns the zero answer and false if there is none, or if ask or a method of err panics.
 //
-//	permanent, _ := guard.Ask(err, interface{ Permanent() bool }.Permanent)
+//	type permanent interface{ Permanent() bool }
+//	is, _ := guard.Ask(err, permanent.Permanent)
 func Ask[E, A any](err error, ask func(E) A) (answer A, ok bool) {
 	defer func() {
 		if recover() != nil {

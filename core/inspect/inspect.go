@@ -29,6 +29,7 @@ type QueueStatus struct {
 	Oldest time.Duration `json:"oldest"` // the wait of the item that has waited longest
 	Nodes  int           `json:"nodes"`  // processes that serve the queue
 	Paused bool          `json:"paused"`
+	Note   string        `json:"note,omitempty"` // what makes the queue slow, for people
 }
 
 // A StateCount says how many items are in a state.

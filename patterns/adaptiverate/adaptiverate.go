@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
@@ -71,12 +72,10 @@ func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], err
 func reporting[T any](work core.Work[T]) core.Work[T] {
 	return func(ctx context.Context, item T) error {
 		err := work(ctx, item)
-		if limited, ok := errors.AsType[retryAfter](err); ok {
-			if d := limited.RetryAfter(); d > 0 {
-				ms := min((d-1).Milliseconds()+1, math.MaxInt64/int64(time.Millisecond))
-				core.OperationFrom(ctx).Raise(name)
-				core.OperationFrom(ctx).Raise(fmt.Sprintf("%s:%dms", name, ms))
-			}
+		if d, _ := guard.Ask(err, retryAfter.RetryAfter); d > 0 {
+			ms := min((d-1).Milliseconds()+1, math.MaxInt64/int64(time.Millisecond))
+			core.OperationFrom(ctx).Raise(name)
+			core.OperationFrom(ctx).Raise(fmt.Sprintf("%s:%dms", name, ms))
 		}
 		return err
 	}

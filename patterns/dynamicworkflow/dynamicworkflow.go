@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
@@ -124,7 +125,7 @@ func (s *system) run(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if err == nil {
 			op.Raise(SignalCompleted)
-		} else if ctx.Err() == nil || errors.Is(context.Cause(ctx), core.ErrTimeout) {
+		} else if ctx.Err() == nil || guard.Is(context.Cause(ctx), core.ErrTimeout) {
 			Failed.Raise(op, "", err)
 		}
 		if s.opts.Interval > 0 && s.measuring.CompareAndSwap(false, true) {

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
@@ -45,7 +45,7 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 		}
 		panicked = false
 		cancelled := err != nil && ctx.Err() != nil
-		if !cancelled || errors.Is(context.Cause(ctx), core.ErrTimeout) {
+		if !cancelled || guard.Is(context.Cause(ctx), core.ErrTimeout) {
 			r.end(ctx, run, n, err, why)
 		}
 		if j.SwallowErrors && !cancelled {
@@ -63,12 +63,12 @@ type permanent interface {
 
 // final says why there is no other attempt after attempt n, which has failed; "" if there is one.
 func (j *job) final(ctx context.Context, n int, err error) string {
-	mark, ok := errors.AsType[permanent](err)
+	useless, _ := guard.Ask(err, permanent.Permanent)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return "the run took longer than the Runner allows" // a cancelled run raises no signal
-	case ok && mark.Permanent():
+	case useless:
 		return "the error is permanent"
 	case n > j.MaxRetries:
 		return fmt.Sprintf("no retries are left: MaxRetries is %d", j.MaxRetries)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Signals of a [Runner]. NAME is the name of the job. The payload is a [Failure]. The key is the
@@ -75,11 +76,11 @@ func (r Run) Raise(on core.Raiser) bool {
 // typeName is the type of an error as a part of a name. It is "timeout" for errors that match
 // core.ErrTimeout. For an error of fmt.Errorf, it is the type of the wrapped error.
 func typeName(err error) string {
-	if errors.Is(err, core.ErrTimeout) {
+	if guard.Is(err, core.ErrTimeout) {
 		return "timeout"
 	}
 	name := fmt.Sprintf("%T", err)
-	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(name, "*fmt.") {
+	if inner, _ := guard.Value("Unwrap", func() error { return errors.Unwrap(err) }); inner != nil && strings.HasPrefix(name, "*fmt.") {
 		return typeName(inner)
 	}
 	return strings.NewReplacer("*", "", "?", "", ",", "").Replace(name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Options configure a [Window]. The zero value is the default.
@@ -89,7 +90,7 @@ type Payload struct {
 
 // JSON encodes payloads of a kind with package encoding/json. If a payload cannot be encoded, or
 // the result is longer than 1 MiB, the signal is stored without it. If a payload cannot be decoded,
-// the signal is restored without it.
+// the signal is restored without it. A method of the payload that panics counts as an error.
 //
 //ephemeral:none
 func JSON[P any](kind core.Kind[P]) Payload {
@@ -100,12 +101,17 @@ func JSON[P any](kind core.Kind[P]) Payload {
 			if !ok {
 				return nil, false
 			}
-			text, err := json.Marshal(payload)
+			var text []byte
+			var err error
+			if panicked := guard.Do("the encoder of a payload", func() { text, err = json.Marshal(payload) }); panicked != nil {
+				return nil, false
+			}
 			return text, err == nil && len(text) <= maxPayload
 		},
 		raise: func(on core.Raiser, key, text string) bool {
 			var payload P
-			return json.Unmarshal([]byte(text), &payload) == nil && kind.Raise(on, key, payload)
+			err, panicked := guard.Value("the decoder of a payload", func() error { return json.Unmarshal([]byte(text), &payload) })
+			return err == nil && panicked == nil && kind.Raise(on, key, payload)
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Window stores the signals of a sink. Make one with [Open], and close it before its writer.
@@ -200,7 +201,7 @@ func (w *Window) Flush(ctx context.Context) error {
 func (w *Window) inside(ctx context.Context) bool {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	return w.runs.Inside(ctx) || errors.Is(w.writer.Flush(ended), core.ErrWouldDeadlock)
+	return w.runs.Inside(ctx) || guard.Is(w.writer.Flush(ended), core.ErrWouldDeadlock)
 }
 
 // Close ends the subscriptions, so that later signals are not stored. Then it flushes, and returns

@@ -438,3 +438,35 @@ func TestWindowsOnOneSinkStoreOnce(t *testing.T) {
 	require.Equal(t, []string{"a"}, stored(t, w))
 	require.Equal(t, []string{"a"}, namesOf(shown(sink)))
 }
+
+// A payload whose methods panic.
+type mine struct{ N int }
+
+func (m mine) MarshalJSON() ([]byte, error) {
+	if m.N == 0 {
+		panic("MarshalJSON")
+	}
+	return fmt.Append(nil, m.N), nil
+}
+func (m *mine) UnmarshalJSON([]byte) error { panic("UnmarshalJSON") }
+
+// A signal whose payload cannot be encoded or decoded because a method of it panics is stored and restored without it.
+func TestPayloadsThatPanic(t *testing.T) {
+	w, kind := openWriter(t, sqlitewriter.Options{}), core.NewKind[mine]("mine")
+	opts := Options{Pattern: "mine", Kinds: []persistentwindow.Payload{persistentwindow.JSON(kind)}}
+	sink := newSink()
+	window := open(t, w, sink, opts)
+	kind.Raise(sink, "none", mine{})
+	kind.Raise(sink, "one", mine{1})
+	require.NoError(t, window.Close())
+	assert.Equal(t, []string{"mine none", "mine one"}, stored(t, w))
+	again := newSink()
+	open(t, w, again, opts)
+	signals := shown(again)
+	require.Len(t, signals, 2)
+	for i, key := range []string{"none", "one"} {
+		_, has := kind.From(signals[i])
+		assert.Equal(t, key, signals[i].Key)
+		assert.False(t, has)
+	}
+}

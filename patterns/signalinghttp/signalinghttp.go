@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Signals of a request; see the documentation of the package.
@@ -257,14 +258,14 @@ func (x *exchange) end(err error) {
 		return
 	}
 	x.sent.Do(func() {}) // waits, so that SignalRequest does not come after the last signal
-	if status, ok := errors.AsType[*StatusError](err); ok {
+	if status, ok := guard.As[*StatusError](err); ok {
 		x.raise(SignalError + ":" + strconv.Itoa(status.StatusCode))
 	}
 	switch {
 	case err == nil:
 		x.progress(100)
 		x.raise(SignalCompleted)
-	case errors.Is(err, context.Canceled) || x.ctx.Err() == context.Canceled:
+	case guard.Is(err, context.Canceled) || x.ctx.Err() == context.Canceled:
 		x.raise(SignalCancelled)
 	default:
 		Failed.Raise(x.on, x.key, err)
@@ -339,7 +340,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil || !req.started {
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
-	} else if panicked, ok := errors.AsType[*core.PanicError](req.err); ok {
+	} else if panicked, ok := guard.As[*core.PanicError](req.err); ok {
 		panic(cmp.Or(panicked.Value, any(http.ErrAbortHandler)))
 	}
 }

@@ -3,10 +3,10 @@ package statuspage
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
@@ -45,7 +45,7 @@ func (p *Page) failures(q query) (source, error) {
 				"coordinator": g.in.id, "text": g.Text, "count": g.Count,
 				"first": stamp(g.First), "last": stamp(g.Example.Finished), "example": p.operationRow(g.in, &g.Example),
 			}
-			if panicked, ok := errors.AsType[*core.PanicError](g.Example.Err); ok {
+			if panicked, ok := guard.As[*core.PanicError](g.Example.Err); ok {
 				row["stack"] = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
 			}
 			shown = append(shown, row)

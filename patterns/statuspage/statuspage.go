@@ -62,7 +62,8 @@ type Options struct {
 	// the stack of a panic, a signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
 	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
 	// often, and must be safe for concurrent use. Queries compare with the original texts, but find
-	// compares with those that are shown.
+	// compares with those that are shown. Names of coordinators, sinks, queues, lanes and classes are not passed to Redact: do
+	// not put secrets there.
 	Redact func(text string) string
 
 	// MaxClients limits the number of streams. A browser that gets no stream asks every two

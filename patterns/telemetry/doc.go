@@ -1,6 +1,7 @@
 // Package telemetry shows coordinators and signals in OpenTelemetry, as spans, counters and
 // metrics. There is a span for each operation, a counter of signals, and the Stats of coordinators
-// and other parts are metrics. It uses the API of OpenTelemetry only; the program chooses the SDK
+// and other parts are metrics. Names, keys and texts of errors are valid UTF-8 of at most 1,000 bytes:
+// longer ones are cut, and invalid bytes become U+FFFD. It uses the API of OpenTelemetry only; the program chooses the SDK
 // and the exporters.
 //
 //	tel, err := telemetry.New(sink, telemetry.Options{Signals: "error.*, circuit.*"})

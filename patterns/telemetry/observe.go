@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ObserveCoordinator is [Telemetry.ObserveAll] for a coordinator, or for a type that embeds a
@@ -79,8 +81,8 @@ func (t *Telemetry) observe(kind, name string, part any) (stop func() error, err
 	if read == nil {
 		return nil, fmt.Errorf("telemetry: %T has no method Stats() that returns a struct, and no Stats(context.Context) that returns a struct and an error", part)
 	}
-	prefix, base := "ephemeral."+kind, []attribute.KeyValue{attribute.String("name", name)}
-	instruments, all := map[string]metric.Float64Observable{}, []metric.Observable{}
+	prefix, base := "ephemeral."+kind, []attribute.KeyValue{attr("name", name)}
+	instruments, all := map[string]metric.Observable{}, []metric.Observable{}
 	(&walk{sample: true, visit: func(field string, v reflect.Value, _ []attribute.KeyValue) {
 		made, failed := t.instrument(field, v)
 		instruments[field], all, err = made, append(all, made), errors.Join(err, failed)
@@ -89,12 +91,22 @@ func (t *Telemetry) observe(kind, name string, part any) (stop func() error, err
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
 	registration, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		stats, err := read(ctx)
+		var stats reflect.Value
+		var err error
+		if panicked := guard.Do("Stats", func() { stats, err = read(ctx) }); panicked != nil {
+			err = panicked
+		}
 		if err != nil {
 			return fmt.Errorf("telemetry: %s %q: %w", kind, name, err)
 		}
 		(&walk{visit: func(field string, v reflect.Value, attributes []attribute.KeyValue) {
-			o.ObserveFloat64(instruments[field], number(v), metric.WithAttributes(attributes...))
+			with := metric.WithAttributes(attributes...)
+			switch of := instruments[field].(type) {
+			case metric.Int64Observable:
+				o.ObserveInt64(of, count(v), with)
+			case metric.Float64Observable:
+				o.ObserveFloat64(of, measure(v), with)
+			}
 		}}).value(prefix, stats, base)
 		return nil
 	}, all...)
@@ -113,16 +125,16 @@ func (t *Telemetry) observe(kind, name string, part any) (stop func() error, err
 }
 
 // instrument makes the instrument for a number of this type.
-func (t *Telemetry) instrument(field string, v reflect.Value) (metric.Float64Observable, error) {
+func (t *Telemetry) instrument(field string, v reflect.Value) (metric.Observable, error) {
 	switch {
 	case v.Type() == duration:
 		return t.meter.Float64ObservableGauge(field, metric.WithUnit("s"))
 	case v.CanUint():
-		return t.meter.Float64ObservableCounter(field, metric.WithUnit("{count}"))
+		return t.meter.Int64ObservableCounter(field, metric.WithUnit("{count}"))
 	case v.CanInt():
-		return t.meter.Float64ObservableUpDownCounter(field, metric.WithUnit("{count}"))
+		return t.meter.Int64ObservableUpDownCounter(field, metric.WithUnit("{count}"))
 	case v.Kind() == reflect.Bool:
-		return t.meter.Float64ObservableUpDownCounter(field)
+		return t.meter.Int64ObservableUpDownCounter(field)
 	}
 	return t.meter.Float64ObservableGauge(field)
 }
@@ -198,14 +210,23 @@ var (
 	hump            = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 )
 
-func number(v reflect.Value) float64 {
+// count is an integer or a boolean.
+func count(v reflect.Value) int64 {
 	switch {
-	case v.Type() == duration:
-		return time.Duration(v.Int()).Seconds()
-	case v.Kind() == reflect.Bool:
-		return map[bool]float64{true: 1}[v.Bool()]
+	case v.CanUint():
+		return int64(min(v.Uint(), math.MaxInt64))
+	case v.CanInt():
+		return v.Int()
 	}
-	return v.Convert(float).Float()
+	return map[bool]int64{true: 1}[v.Bool()]
+}
+
+// measure is a duration or a float.
+func measure(v reflect.Value) float64 {
+	if v.Type() == duration {
+		return time.Duration(v.Int()).Seconds()
+	}
+	return v.Float()
 }
 
 // with adds the attribute that tells elements apart: "lane" for LaneStats, "state" for State, and
@@ -215,7 +236,7 @@ func with(attributes []attribute.KeyValue, t reflect.Type, value reflect.Value) 
 	if t.PkgPath() != "" {
 		key = snake(strings.TrimSuffix(t.Name(), "Stats"))
 	}
-	return append(slices.Clip(attributes), attribute.String(key, fmt.Sprint(value)))
+	return append(slices.Clip(attributes), attr(key, fmt.Sprint(value)))
 }
 
 // snake is a name such as maxAge or LaneStats in the form max_age.

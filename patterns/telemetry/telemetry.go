@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -16,11 +17,30 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
 // scope is the name of the tracer and of the meter.
 const scope = "github.com/ephemeralgo/ephemeral/patterns/telemetry"
+
+// maxText is the most bytes that a text has for OpenTelemetry. Text is cut to it, and invalid UTF-8 is replaced: an exporter loses all
+// that it would send together with invalid text.
+const maxText = 1000
+
+func text(s string) string {
+	if len(s) > maxText {
+		end := maxText
+		for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// attr is an attribute with a text of the program.
+func attr(key, value string) attribute.KeyValue { return attribute.String(key, text(value)) }
 
 // Options configure a Telemetry. The zero value is the default.
 type Options struct {
@@ -129,7 +149,7 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 	}
 	return func(ctx context.Context, item In) (out Out, err error) {
 		op := core.OperationFrom(ctx)
-		in, span := t.tracer.Start(ctx, op.Source())
+		in, span := t.tracer.Start(ctx, text(op.Source()))
 		if !span.IsRecording() {
 			if span.SpanContext().IsValid() {
 				ctx = in // so that child spans are not sampled either
@@ -137,10 +157,10 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 			return work(ctx, item)
 		}
 		t.spans.Set(op.ID(), span.SpanContext())
-		span.SetAttributes(attribute.Int64("ephemeral.operation", int64(op.ID())), attribute.String("ephemeral.key", op.Key()))
+		span.SetAttributes(attribute.Int64("ephemeral.operation", int64(op.ID())), attr("ephemeral.key", op.Key()))
 		if cause, ok := core.CauseFrom(ctx); ok {
 			if from, ok := t.spans.Get(cause.Operation); ok && cause.Operation != 0 {
-				span.AddLink(trace.Link{SpanContext: from, Attributes: []attribute.KeyValue{attribute.String("ephemeral.signal", cause.Name)}})
+				span.AddLink(trace.Link{SpanContext: from, Attributes: []attribute.KeyValue{attr("ephemeral.signal", cause.Name)}})
 			}
 		}
 		returned := false
@@ -153,31 +173,34 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 
 // finish adds the signals and the error of the operation, and ends the span.
 func finish(ctx context.Context, span trace.Span, op *core.Operation, err error, returned bool) {
+	defer span.End()
 	for _, s := range op.Signals() {
-		at, key := trace.WithTimestamp(s.Time), attribute.String("ephemeral.key", s.Key)
-		span.AddEvent(s.Name, at, trace.WithAttributes(key))
+		at, key := trace.WithTimestamp(s.Time), attr("ephemeral.key", s.Key)
+		span.AddEvent(text(s.Name), at, trace.WithAttributes(key))
 		if class(s.Name) == "exception" {
-			span.AddEvent("exception", at, trace.WithAttributes(attribute.String("exception.type", s.Name), key))
+			span.AddEvent("exception", at, trace.WithAttributes(attr("exception.type", s.Name), key))
 		}
 	}
 	cause := context.Cause(ctx)
-	cancelled := cause != nil && !errors.Is(cause, core.ErrTimeout)
-	switch {
-	case !returned:
-		span.SetStatus(codes.Error, "panicked")
-	case err != nil && !cancelled:
-		span.SetStatus(codes.Error, err.Error())
-	}
-	span.RecordError(err) // does nothing if err is nil
+	cancelled := cause != nil && !guard.Is(cause, core.ErrTimeout)
 	span.SetAttributes(attribute.Bool("ephemeral.cancelled", cancelled))
-	span.End()
+	if !returned {
+		span.SetStatus(codes.Error, "panicked")
+	}
+	if err != nil {
+		message := text(guard.Text(err))
+		if !cancelled {
+			span.SetStatus(codes.Error, message)
+		}
+		span.AddEvent("exception", trace.WithAttributes(attr("exception.type", fmt.Sprintf("%T", err)), attribute.String("exception.message", message)))
+	}
 }
 
 // attributes returns the attributes of the counter for a signal of this name.
 func (t *Telemetry) attributes(name string) metric.AddOption {
 	family := slices.IndexFunc(t.families, func(pattern string) bool { return core.Match(pattern, name) })
 	signal, _, _ := strings.Cut(name, ":")
-	at := [3]string{t.families[family], class(name), signal}
+	at := [3]string{t.families[family], class(name), text(signal)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names[at] == nil && t.opts.MaxNames >= 0 && t.number[at[0]] >= t.opts.MaxNames {
@@ -185,7 +208,7 @@ func (t *Telemetry) attributes(name string) metric.AddOption {
 	}
 	if t.names[at] == nil {
 		t.number[at[0]]++
-		family := attribute.String("family", strings.TrimSpace(at[0]))
+		family := attr("family", strings.TrimSpace(at[0]))
 		t.names[at] = metric.WithAttributes(family, attribute.String("class", at[1]), attribute.String("signal", at[2]))
 	}
 	return t.names[at]

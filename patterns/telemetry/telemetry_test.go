@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"strings"
 	"testing"
@@ -340,15 +341,20 @@ func TestUnits(t *testing.T) {
 	got := map[string]string{}
 	for _, m := range all.ScopeMetrics[0].Metrics {
 		kind, keys := "gauge", ""
-		var points []metricdata.DataPoint[float64]
-		if sum, ok := m.Data.(metricdata.Sum[float64]); ok {
-			kind, points = map[bool]string{true: "counter", false: "up-down-counter"}[sum.IsMonotonic], sum.DataPoints
-		} else {
-			points = m.Data.(metricdata.Gauge[float64]).DataPoints
-		}
-		for _, p := range points {
-			for _, a := range p.Attributes.ToSlice() {
+		add := func(set attribute.Set) {
+			for _, a := range set.ToSlice() {
 				keys += " " + string(a.Key)
+			}
+		}
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]: // so the docs say: counts are integers
+			kind = map[bool]string{true: "counter", false: "up-down-counter"}[data.IsMonotonic]
+			for _, p := range data.DataPoints {
+				add(p.Attributes)
+			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				add(p.Attributes)
 			}
 		}
 		got[strings.TrimPrefix(m.Name, "ephemeral.cache.")] = kind + " " + m.Unit + keys
@@ -414,4 +420,19 @@ func TestOptionsAreChecked(t *testing.T) {
 	assert.EqualError(t, err, "telemetry: New needs a sink")
 	_, err = telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{Signals: " , "})
 	assert.EqualError(t, err, `telemetry: Signals " , " matches nothing`)
+}
+
+// An error that panics in its methods ends the span, with a text that says so.
+func TestAnErrorThatPanicsEndsTheSpan(t *testing.T) {
+	f := setUp(t, telemetry.Options{})
+	var none *fs.PathError
+	c := coordinator(t, f, "orders")
+	enqueue(t, c, t.Context(), func(context.Context) error { return none })
+	require.NoError(t, c.Drain(t.Context()))
+	span, _ := f.span(t, "orders")
+	assert.Equal(t, codes.Error, span.Status.Code)
+	assert.Contains(t, span.Status.Description, "whose method Error panicked")
+	require.Len(t, span.Events, 1)
+	assert.Equal(t, "exception", span.Events[0].Name)
+	assert.Contains(t, span.Events[0].Attributes, attribute.String("exception.type", "*fs.PathError"))
 }

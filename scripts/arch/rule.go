@@ -56,7 +56,6 @@ var Rules = []Rule{
 	{"imports", "a user of one small module must not get other modules with it", imports},
 	{"libraries", "a library in one module is a library in every program that uses the module", libraries},
 	{"internal", "the root package of core is read alone, coretest is for tests, and other modules may have other versions", internals},
-	{"floors", "a maintainer who changes a file has to know the files that it uses, and no others", floors},
 	{"requirements", "users download what go.mod requires, even if nothing imports it", requirements},
 	{"replacements", "each module builds alone in a checkout, with the other modules of that checkout", replacements},
 	{"go directive", "there is one language version, and the user chooses the toolchain", goDirective},

@@ -262,9 +262,6 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"modules page", "no page", remove("docs/modules.md"), "docs/modules.md"},
 		{"modules page", "long front page", add("README.md", strings.Repeat("word ", 1300)), "1200 are allowed"},
 
-		{"floors", "higher floor", add("core/pattern.go", "package core\n\nfunc low(c Control) { c.Name() }\n"), "core/pattern.go:3: pattern:Control is declared in control.go, on floor inspection, but pattern.go is on floor text"},
-		{"floors", "no floor", add("core/novel.go", "package core\n"), "core/novel.go: is on no floor"},
-
 		{"effect", "not read", replace("atoms/retry/queue.go", "Has(opts.MaxQueued)", "Has(0)"), "retry.Options.MaxQueued does nothing"},
 
 		{"reasons", "no text", add("core/reason.go", "package core\n\ntype ReasonKind string\n\nconst ReasonMood ReasonKind = \"mood\"\n"), "ReasonMood has no text"},

@@ -21,7 +21,7 @@ type cost struct {
 var shown = []cost{
 	{"an operation that does nothing, one producer", "numbers", "run/producers=1", []string{"conc", "errgroup", "pond-Go"}},
 	{"the same, one after the other", "numbers", "run/producers=1/one-at-a-time", []string{"conc", "pond-Submit"}},
-	{"the same with a signal of its own", "numbers", "run/producers=1/signals=1/age=default", []string{"conc"}},
+	{"the same with a signal of its own", "numbers", "run/producers=1/signals=1/age=none", []string{"conc"}},
 	{"a limiter that allows", "numbers", "limiter/op=allow/goroutines=1", []string{"x-time-rate", "failsafe"}},
 	{"a retrier without a failure", "numbers", "retry/op=success", []string{"backoff", "retry-go"}},
 	{"a breaker that lets a call through", "numbers", "breaker/op=success/goroutines=1", []string{"gobreaker", "failsafe"}},

@@ -2,17 +2,15 @@ package main
 
 import (
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// TestLimits measures the checkout that the test runs in.
-func TestLimits(t *testing.T) {
+// TestCeilings measures the checkout that the test runs in.
+func TestCeilings(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -21,19 +19,15 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range measure(tree) {
-		faults, warnings := p.faults()
-		for _, f := range faults {
-			t.Error(f)
+	ceilings := parse(tree.Text(ceilingsFile))
+	for _, s := range measure(tree) {
+		for _, fault := range s.faults(ceilings) {
+			t.Error(fault)
 		}
-		for _, w := range warnings {
-			t.Log("within the room above its goal:", w)
-		}
+		delete(ceilings, s.dir)
 	}
-	for _, l := range policy.Limits {
-		if l.Lines+l.Tests <= 0 || l.Reason == "" {
-			t.Errorf("goal of %s: want lines and a reason", l.Part)
-		}
+	for dir := range ceilings {
+		t.Errorf("%s has a ceiling, but is no package: go run ./scripts/size -write", dir)
 	}
 }
 
@@ -45,92 +39,68 @@ two */ // three
 
 alone
 */
-const a = "// a string" /* and */ + "another" // and
+const A = "// a string" /* and */ + "another" // and
 
 var b = ` + "`raw\n\n// text\n`" + `
 
-func f() { /* nothing
+type T struct{ X, Y, z int }
+
+type I interface{ M(); n() }
+
+type hidden struct{}
+
+func (T) Do(x, y int, z string) {
+	for x < y && y > 0 || x == 1 {
+		if x > 2 {
+		}
+		switch {
+		case x == 3:
+		default:
+		}
+	}
+}
+
+func (hidden) Done() { /* nothing
 
 */ }
 `
 
 func TestMeasure(t *testing.T) {
-	fsys := fstest.MapFS{}
-	for name, text := range map[string]string{
-		"go.work":                    "go 1.26\n",
-		"core/go.mod":                "module core\n",
-		"core/p.go":                  sample,
-		"core/p_test.go":             "package p\n",
-		"core/sub/sub.go":            "package sub\n",
-		"core/sub/testdata/skip.go":  "package skip\n",
-		"atoms/ratelimit/go.mod":     "module ratelimit\n",
-		"atoms/ratelimit/r.go":       "package ratelimit\n\nvar a, b = 1, 2\n",
-		"atoms/small/go.mod":         "module small\n",
-		"atoms/small/small.go":       "package small\n",
-		"atoms/small/in/small.go":    "package in\n",
-		"atoms/small/in/s_test.go":   "package in\n\nconst c = 1\n",
-		"atoms/smaller/go.mod":       "module smaller\n",
-		"atoms/smaller/unlimited.md": "text\n",
-	} {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	tree, err := repo.Load(fsys)
+	tree, err := repo.Load(fstest.MapFS{
+		"go.work":                {Data: []byte("go 1.26\n")},
+		"core/go.mod":            {Data: []byte("module core\n")},
+		"core/p.go":              {Data: []byte(sample)},
+		"core/p_test.go":         {Data: []byte("package p\n\nfunc Helper(a, b, c, d, e, f, g int) {}\n")},
+		"core/sub/sub.go":        {Data: []byte("package sub\n\nfunc f() {}\n")},
+		"core/sub/testdata/x.go": {Data: []byte("package x\n")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := measure(tree)
-	for i := range got {
-		if got[i].goal != policy.LimitOf(got[i].name) {
-			t.Errorf("%s has goal %v", got[i].name, got[i].goal)
-		}
-		got[i].goal, got[i].files = policy.Limit{}, nil
-	}
-	want := []part{
-		{name: "core", code: 7, tests: 1},
-		{name: "atoms/ratelimit/...", code: 2},
-		{name: "atoms/small/...", code: 2, tests: 2},
-		{name: "atoms/smaller/..."},
-		{name: "core/...", code: 8, tests: 1},
-		{name: "atoms/...", code: 4, tests: 2},
-		{name: "...", code: 12, tests: 3},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
-}
-
-func TestWrite(t *testing.T) {
-	goal := policy.Limit{Lines: 600, Tests: 125, Reason: "it is small"}
-	parts := []part{
-		{"atoms/a/...", 631, 10, goal, []file{{"a.go", 400}, {"b.go", 231}}},
-		{"demo/...", 90, 0, policy.Limit{}, nil},
-		{"atoms/b/...", 601, 800, goal, nil},
-		{"atoms/c/...", 10, 150, goal, nil},
-	}
-	want := `
-  code  goal  over  tests  tests/code  part
-   631   600   +31     10        0.02  atoms/a/...
-    90                  0        0.00  demo/...
-   601   600    +1    800        1.33  atoms/b/...
-    10   600          150       15.00  atoms/c/...
-`
+	all := measure(tree)
 	var out strings.Builder
-	if err := write(&out, parts); err != nil || "\n"+out.String() != want {
-		t.Errorf("got %v\n%s\nwant%s", err, out.String(), want)
+	if err := write(&out, all); err != nil {
+		t.Fatal(err)
 	}
-	var faults, warnings []string
-	for _, p := range parts {
-		f, w := p.faults()
-		faults, warnings = append(faults, f...), append(warnings, w...)
+	// A, T, X, Y, I, M and Do; 1, for, && and ||, if, and one case.
+	for _, want := range []string{"   20      2      7      1           6           3  core\n", "    2      0      0      1           1           0  core/sub\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no line %q in\n%s", want, &out)
+		}
 	}
-	if len(faults) != 2 || !strings.Contains(faults[0], "atoms/a/... has 631 lines of code, 31 more than its goal: it is small. ") || !strings.Contains(faults[0], "a.go (400), b.go (231)") ||
-		!strings.Contains(faults[1], "atoms/b/... has 800 lines of tests, 49 more than its goal") {
-		t.Errorf("faults %q", faults)
+
+	ceilings := parse([]byte(lowered(all, nil)))
+	if faults := all[0].faults(ceilings); len(faults) > 0 {
+		t.Errorf("at its ceilings, core has faults %q", faults)
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "atoms/b/... has 601 lines of code, 1 more") {
-		t.Errorf("warnings %q", warnings)
+	if faults := all[0].faults(nil); len(faults) != 1 || !strings.Contains(faults[0], "has no ceilings") {
+		t.Errorf("without ceilings, the faults are %q", faults)
 	}
-	if policy.LimitOf("atoms/retry/...").Lines != 640 || policy.LimitOf("atoms/echo/...").Lines != 600 || policy.LimitOf("bench/...").Lines != 0 {
-		t.Error("the goals of atoms are found wrong")
+	below := map[string][figures]int{"core": {7, 1, 5, 3}}
+	if faults := all[0].faults(below); len(faults) != 1 || faults[0] != "core has 6 as the complexity of a function, and its ceiling is 5: Do in p.go" {
+		t.Errorf("above a ceiling, the faults are %q", faults)
+	}
+	if got := parse([]byte(lowered(all, below)))["core"]; got != below["core"] {
+		t.Errorf("-write raised ceilings to %v", got)
 	}
 }

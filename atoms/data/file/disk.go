@@ -16,6 +16,7 @@ import (
 // Paths are full.
 type disk interface {
 	mkdir(dir string) error
+	stat(dir string) error
 	list(dir string) ([]fs.DirEntry, error)
 	read(path string, most int64) ([]byte, error) // its first bytes
 	create(path string) (writer, error)           // the file must not exist
@@ -41,6 +42,7 @@ type lock interface {
 type osDisk struct{}
 
 func (osDisk) mkdir(dir string) error                 { return os.Mkdir(dir, 0o700) }
+func (osDisk) stat(dir string) error                  { _, err := os.Stat(dir); return err }
 func (osDisk) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 func (osDisk) rename(from, to string) error           { return os.Rename(from, to) }
 func (osDisk) remove(path string) error               { return os.Remove(path) }

@@ -25,7 +25,8 @@
 // system. If this name would have more than 140 bytes, the name is h- and the SHA-256 of the key in
 // hexadecimal digits. The first line of a file has a checksum, the length of the value and the key.
 // The encoded value follows. If a file is damaged, or is no regular file, calls return an error that
-// names it, until its key is saved again or deleted.
+// names it, until its key is saved again or deleted. If the directory is deleted while the store is
+// open, all calls return errors.
 //
 // Open creates directories with the mode 0700. New files get the permissions of the store's
 // directory, without execution and whatever the umask is: 0600, or 0660 if the directory has 0770.

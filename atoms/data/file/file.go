@@ -191,7 +191,7 @@ func (e *engine) reading(ctx context.Context, fn func() error) error {
 func (e *engine) read(name string, most int64) ([]byte, bool, error) {
 	file, err := e.disk.read(e.path(name), most)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
+		return nil, false, e.disk.stat(e.dir) // nothing is known of a directory that was deleted
 	}
 	return file, err == nil, err
 }

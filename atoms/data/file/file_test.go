@@ -233,3 +233,23 @@ func TestErrorsOfTheDisk(t *testing.T) {
 		assert.NotContains(t, fmt.Sprint(left), tempName)
 	}
 }
+
+// After the directory of the store was deleted, nothing is "not there": every call is an error.
+func TestDirectoryIsDeleted(t *testing.T) {
+	dir := t.TempDir()
+	e := openIn(t, dir)
+	save(t, e, "a", "1")
+	require.NoError(t, os.RemoveAll(e.dir))
+	_, _, err := e.Load(t.Context(), "a")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = e.Has(t.Context(), "a")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = e.Swap(t.Context(), "a", nil, false, []byte("2"))
+	assert.Error(t, err)
+	assert.Error(t, e.Delete(t.Context(), "a"))
+	_, err = e.Len(t.Context())
+	assert.Error(t, err)
+	for _, err := range e.List(t.Context(), "", true) {
+		assert.Error(t, err)
+	}
+}

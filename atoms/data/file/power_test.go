@@ -214,6 +214,13 @@ func (d *powerDisk) mkdir(dir string) error {
 	return d.put(dir, node{dir: true})
 }
 
+func (d *powerDisk) stat(dir string) error {
+	if d.now(dir) == (node{}) {
+		return fs.ErrNotExist
+	}
+	return nil
+}
+
 // list says that all files are old.
 func (d *powerDisk) list(dir string) ([]fs.DirEntry, error) {
 	files := fstest.MapFS{}

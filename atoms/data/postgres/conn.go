@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // An outcome is the meaning of the error of a statement.
@@ -26,7 +26,7 @@ const (
 // outcomeOfConnect judges the error of a connection that was not made.
 func outcomeOfConnect(err error) outcome {
 	code := sqlState(err) // the server may have no room, or may be starting
-	if errors.As(err, new(*pgconn.ConnectError)) && (code == "" || slices.Contains([]string{"08", "53", "57"}, code[:2])) {
+	if _, connect := guard.As[*pgconn.ConnectError](err); connect && (code == "" || slices.Contains([]string{"08", "53", "57"}, code[:2])) {
 		return again
 	}
 	return failed // for example a wrong password
@@ -35,8 +35,8 @@ func outcomeOfConnect(err error) outcome {
 // outcomeOf judges the error of a statement. Broken says that the connection cannot be used any
 // more.
 func outcomeOf(err error, change, broken bool) outcome {
-	pg := (*pgconn.PgError)(nil)
-	rolledBack := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
+	pg, ok := guard.As[*pgconn.PgError](err)
+	rolledBack := ok && pg.SeverityUnlocalized == "ERROR"
 	switch {
 	case rolledBack && (pg.Code == "40001" || pg.Code == "40P01"): // serialization failure, deadlock
 		return again
@@ -54,12 +54,13 @@ func outcomeOf(err error, change, broken bool) outcome {
 // "conn closed" does not prove that: pgx returns it also if the answer to a statement in
 // the simple protocol was lost.
 func nothingSent(err error) bool {
-	return errors.As(err, new(notCommitted)) || pgconn.SafeToRetry(err) && !strings.HasSuffix(err.Error(), "conn closed")
+	_, not := guard.As[notCommitted](err)
+	return not || pgconn.SafeToRetry(err) && !strings.HasSuffix(guard.Text(err), "conn closed")
 }
 
 // sqlState returns the code of an error of the server, or "".
 func sqlState(err error) string {
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) {
+	if pg, ok := guard.As[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

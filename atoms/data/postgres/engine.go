@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 var _ data.Engine = (*Engine)(nil)
@@ -31,7 +32,8 @@ type Engine struct {
 }
 
 // NewEngine returns an engine over the table of the options. It creates the table if it does not
-// exist. If the table has other columns, NewEngine returns an error. The engine does not close the
+// exist. If the table has other columns, or values cannot be read because the pool does not cache statements and
+// bytea_output is not hex, NewEngine returns an error. The engine does not close the
 // pool: close the pool after the engine.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
 	if pool == nil {
@@ -46,6 +48,9 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 		return nil, err
 	}
 	err = e.do(ctx, false, func(conn *pgx.Conn) error {
+		if err := e.readable(ctx, conn); err != nil {
+			return err
+		}
 		if err := e.create(ctx, conn); err != nil {
 			return fmt.Errorf("postgres: table %s: %w", e.table, err)
 		}
@@ -60,7 +65,7 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 // Load implements [data.Engine].
 func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	err = e.row(ctx, &value, "select value from "+e.table+" where key = $1", []byte(key))
-	if errors.Is(err, pgx.ErrNoRows) {
+	if guard.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
 	return value, err == nil, err
@@ -74,7 +79,7 @@ func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
 
 // Len implements [data.Engine]. PostgreSQL counts the rows one by one.
 func (e *Engine) Len(ctx context.Context) (n int, err error) {
-	err = e.row(ctx, &n, "select count(*) from "+e.table)
+	err = e.row(ctx, &n, "select pg_catalog.count(*) from "+e.table)
 	return n, err
 }
 
@@ -84,7 +89,7 @@ func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.value("$2::bytea")),
 		[]any{[]byte(key), bytesOf(value)}}
 	if ok {
-		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
+		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = pg_catalog.now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
 		s.args = append(s.args, bytesOf(old))
 	}
 	n, err := e.change(ctx, []string{key}, s)
@@ -149,7 +154,7 @@ func (e *Engine) value(bytes string) string {
 	if e.opts.Bytes {
 		return bytes
 	}
-	return "convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
+	return "pg_catalog.convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
 }
 
 // bytesOf returns value, or an empty slice for nil: pgx would send nil as null.

@@ -90,12 +90,12 @@ func (e *Engine) page(ctx context.Context, values bool, condition string, args [
 	sql := fmt.Sprintf("from %s where key >= $1 and key < $2 %s order by key limit %d", e.table, condition, pageRows)
 	if values {
 		sql = fmt.Sprintf(`select key, value, found from (
-			select key, value, count(*) over () as found,
-				sum(pg_column_size(value)) over (order by key rows between unbounded preceding and 1 preceding) as before
+			select key, value, pg_catalog.count(*) over () as found,
+				pg_catalog.sum(pg_catalog.pg_column_size(value)) over (order by key rows between unbounded preceding and 1 preceding) as before
 			from (select key, value %s) as page) as sized
 			where before is null or before < %d order by key`, sql, pageBytes)
 	} else {
-		sql = fmt.Sprintf("select key, null::bytea, count(*) over () from (select key %s) as page order by key", sql)
+		sql = fmt.Sprintf("select key, null::bytea, pg_catalog.count(*) over () from (select key %s) as page order by key", sql)
 	}
 	var found int
 	err = e.do(ctx, false, func(conn *pgx.Conn) error {

@@ -32,5 +32,5 @@ func (e *Engine) withNotice(keys []string, statements ...statement) []statement 
 		}
 		payload = strings.Join(hashes, " ")
 	}
-	return append(statements, statement{"select pg_notify($1::text, $2::text)", []any{e.opts.Notify, payload}})
+	return append(statements, statement{"select pg_catalog.pg_notify($1::text, $2::text)", []any{e.opts.Notify, payload}})
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Limits of one statement, so that the memory of both sides is bounded.
@@ -28,7 +28,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 		return nil
 	}
 	err := e.saves.Do(ctx, items)
-	if errors.Is(err, groupcommit.ErrUndecided) {
+	if guard.Is(err, groupcommit.ErrUndecided) {
 		return fmt.Errorf("postgres: %w: %w", data.ErrUndecided, context.Cause(ctx))
 	}
 	return err
@@ -80,7 +80,7 @@ func (e *Engine) upsertOf(items []data.Item) statement {
 		keys[i], values[i] = []byte(item.Key), bytesOf(item.Value)
 	}
 	return statement{fmt.Sprintf(`insert into %s (key, value) select k, %s from unnest($1::bytea[], $2::bytea[]) as new (k, v)
-		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, e.value("v")), []any{keys, values}}
+		on conflict (key) do update set value = excluded.value, updated_at = pg_catalog.now()`, e.table, e.value("v")), []any{keys, values}}
 }
 
 // merged returns the items of all calls. If a key comes twice, it returns only the last item,
@@ -127,13 +127,13 @@ func refused(err error) bool {
 // explain adds the package to the error. If the column refuses a value, it also adds the column
 // and the details of the server.
 func (e *Engine) explain(err error) error {
-	if strings.HasPrefix(err.Error(), "postgres: ") {
+	if strings.HasPrefix(guard.Text(err), "postgres: ") {
 		return err
 	}
 	if !refused(err) {
 		return fmt.Errorf("postgres: %w", err)
 	}
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Detail != "" && pg.Code[:2] == "22" {
+	if pg, ok := guard.As[*pgconn.PgError](err); ok && pg.Detail != "" && pg.Code[:2] == "22" {
 		err = fmt.Errorf("%w: %s", err, pg.Detail)
 	}
 	return fmt.Errorf("postgres: the column value (%s) of table %s refuses the value: %w", e.opts.column(), e.table, err)

@@ -15,20 +15,40 @@ const creationLock = 0x657068656d657261
 // tables may use a table that exists.
 func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
-	err := conn.QueryRow(ctx, "select to_regclass($1) is not null", e.table).Scan(&there)
+	err := conn.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null", e.table).Scan(&there)
 	if err != nil || there {
 		return err
 	}
-	statements := []statement{{"select pg_advisory_xact_lock($1)", []any{creationLock}}}
-	if e.opts.CreateSchema {
-		statements = append(statements, statement{"create schema if not exists " + pgx.Identifier{e.opts.Schema}.Sanitize(), nil})
+	statements := []statement{{"select pg_catalog.pg_advisory_xact_lock($1)", []any{creationLock}}}
+	if e.opts.CreateSchema { // even "if not exists" needs the right to create one
+		err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace($1) is not null", pgx.Identifier{e.opts.Schema}.Sanitize()).Scan(&there)
+		if err != nil {
+			return err
+		}
+		if !there {
+			statements = append(statements, statement{"create schema if not exists " + pgx.Identifier{e.opts.Schema}.Sanitize(), nil})
+		}
 	}
 	statements = append(statements, statement{fmt.Sprintf(`create table if not exists %s (
 		key bytea primary key,
 		value %s not null,
-		created_at timestamptz not null default now(),
-		updated_at timestamptz not null default now())`, e.table, e.opts.column()), nil})
+		created_at timestamptz not null default pg_catalog.now(),
+		updated_at timestamptz not null default pg_catalog.now())`, e.table, e.opts.column()), nil})
 	return transaction(ctx, conn, statements)
+}
+
+// readable returns an error if keys and values come as text that the driver cannot read.
+func (e *Engine) readable(ctx context.Context, conn *pgx.Conn) error {
+	mode := conn.Config().DefaultQueryExecMode
+	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
+		return nil
+	}
+	var form string
+	err := conn.QueryRow(ctx, "select pg_catalog.current_setting('bytea_output')").Scan(&form)
+	if err == nil && form != "hex" {
+		err = fmt.Errorf("postgres: the mode %s of the pool needs bytea_output hex, not %s", mode, form)
+	}
+	return err
 }
 
 // check returns an error if the table lacks a column of create, or the column has another type. It
@@ -38,15 +58,15 @@ func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
 	var columns string
 	var required []string
 	err := conn.QueryRow(ctx, `
-		with c as (select oid, relkind from pg_class where oid = to_regclass($1)),
+		with c as (select oid, relkind from pg_catalog.pg_class where oid = pg_catalog.to_regclass($1)),
 		a as (select attname, attnum, attnotnull and not atthasdef and attidentity = '' as required,
-				format_type(atttypid, atttypmod) as type, attname in ('key', 'value', 'created_at', 'updated_at') as ours
-			from pg_attribute join c on attrelid = oid where attnum > 0 and not attisdropped)
+				pg_catalog.format_type(atttypid, atttypmod) as type, attname in ('key', 'value', 'created_at', 'updated_at') as ours
+			from pg_catalog.pg_attribute join c on attrelid = oid where attnum > 0 and not attisdropped)
 		select relkind in ('r', 'p'),
-			exists (select from pg_index join a on indkey[0] = attnum and attname = 'key'
+			exists (select from pg_catalog.pg_index join a on indkey[0] = attnum and attname = 'key'
 				where indrelid = oid and indisunique and indimmediate and indisvalid and indnkeyatts = 1 and indpred is null),
-			(select coalesce(string_agg(attname || ' ' || type, ', ' order by attname), '') from a where ours),
-			(select coalesce(array_agg(attname::text), '{}') from a where required and not ours)
+			(select coalesce(pg_catalog.string_agg(attname || ' ' || type, ', ' order by attname), '') from a where ours),
+			(select coalesce(pg_catalog.array_agg(attname::text), '{}') from a where required and not ours)
 		from c`, e.table).Scan(&table, &unique, &columns, &required)
 	if err != nil {
 		return err

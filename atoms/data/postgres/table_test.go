@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -83,4 +84,27 @@ func TestFewRights(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, n)
 	f.pool = connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN"))
+}
+
+// A role that may create no schema makes its table in a schema that it was given.
+func TestCreateSchemaThatIsThere(t *testing.T) {
+	f := newFixture(t)
+	f.exec(strings.ReplaceAll("create role ROLE; create schema ROLE authorization ROLE", "ROLE", f.opts.Schema))
+	defer f.exec(strings.ReplaceAll("drop owned by ROLE; drop role ROLE", "ROLE", f.opts.Schema))
+	pool := f.pool
+	f.pool = connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN"), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = f.opts.Schema })
+	require.NoError(t, f.open().Save(t.Context(), pairs("a", "1")))
+	f.pool = pool
+}
+
+// In modes with results as text, another form of bytes is an error at once.
+func TestFormOfBytes(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		f := newFixture(t, func(c *pgxpool.Config) {
+			c.ConnConfig.DefaultQueryExecMode = mode
+			c.ConnConfig.RuntimeParams["bytea_output"] = "escape"
+		})
+		_, err := NewEngine(t.Context(), f.pool, f.opts)
+		assert.ErrorContains(t, err, "needs bytea_output hex, not escape")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // refusals are primary result codes of SQLite. With them, a statement was refused or interrupted,
@@ -27,7 +28,7 @@ func written(ctx context.Context, err error) error {
 }
 
 func isDecided(ctx context.Context, err error) bool {
-	is := func(target error) bool { return errors.Is(err, target) }
+	is := func(target error) bool { return guard.Is(err, target) }
 	sqlite, ok := errors.AsType[interface {
 		error
 		Code() int

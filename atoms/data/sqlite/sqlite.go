@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Open opens the store in the table opts.Name of a SQLite file. It creates the file and the
@@ -169,7 +170,7 @@ func (e *Engine) change(ctx context.Context, query string, args ...any) (bool, e
 // Load implements [data.Engine].
 func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	err = e.reads[load].QueryRowContext(ctx, []byte(key)).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
+	if guard.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
 	return value, err == nil, reading(ctx, err)

@@ -33,7 +33,7 @@ import (
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos,
+		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "finished by a body": (*suite).finished,
 		"classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
@@ -60,6 +60,14 @@ const (
 )
 
 func (s *suite) pass() { time.Sleep(short + 10*time.Millisecond) }
+
+// expire ends the lease of a node. It is long until then, so what the node has done took no time.
+func (s *suite) expire(store durable.Store, n durable.Node) {
+	s.Helper()
+	n.Lease = short
+	must[durable.Beaten](s)(store.Beat(s.ctx, n, ""))
+	s.pass()
+}
 
 func (s *suite) ok(err error) {
 	s.Helper()
@@ -218,14 +226,14 @@ func ignore[V any](_ V, err error) error { return err }
 // Only the current token ends a claim. The second time, the outcome is Already. Claims of a
 // node that does not beat are free after its lease.
 func (s *suite) leases() {
-	alive, gone := s.join(s.a), s.join(s.b, func(n *durable.Node) { n.Name, n.Lease = "gone", short })
+	alive, gone := s.join(s.a), s.join(s.b, func(n *durable.Node) { n.Name = "gone" })
 	ids := s.add("a", "a", "")
 	claimed := s.claims(gone, 10, "a", "")
 	time.Sleep(time.Millisecond)
 	beaten := must[durable.Beaten](s)(s.b.Beat(s.ctx, gone, ""))
 	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Key: "a", Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
 	s.equal("the beat has extended the lease", s.item(ids[0]).Expires.After(claimed[0].Expires), true)
-	s.pass()
+	s.expire(s.b, gone)
 	turned, err := s.b.Turn(s.ctx, gone, list(durable.End{ID: ids[0], Key: "a", Token: -1, Kind: durable.EndDone}), durable.Want{Max: 1})
 	s.equal("claim without a lease", errors.Is(err, durable.ErrLeaseLost), true)
 	s.equal("its ends", turned, durable.Turned{Ends: list(durable.Ended{Outcome: durable.OutcomeFenced})})
@@ -253,9 +261,9 @@ func (s *suite) losses() {
 	facts := func() []int { i := s.item(id); return list(i.Losses, i.Attempts, int(i.Token)) }
 	lose := func(want durable.Want) (item durable.Item) {
 		s.Helper()
-		gone := s.join(s.a, func(n *durable.Node) { n.Lease = short })
+		gone := s.join(s.a)
 		item = s.claim(gone, want)[0]
-		s.pass()
+		s.expire(s.a, gone)
 		s.equal("lost", len(must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Lost), 1)
 		return item
 	}

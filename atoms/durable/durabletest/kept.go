@@ -34,9 +34,9 @@ func (s *suite) attempts() {
 	s.end(alive, back, durable.Ready, s.claims(alive, 1, "a")...)
 	s.end(alive, durable.End{Kind: durable.EndSnoozed, Err: "carrier is closed"}, durable.Ready, s.claims(alive, 1, "a")...)
 	s.equal("note", list(s.item(id).Note, s.item(id).Err), list("carrier is closed", fmt.Sprint(durable.MaxAttempts)))
-	gone := s.join(s.a, func(n *durable.Node) { n.Lease = short })
+	gone := s.join(s.a)
 	s.equal("no note", s.claims(gone, 1, "a")[0].Note+s.item(id).Note, "")
-	s.pass()
+	s.expire(s.a, gone)
 	s.equal("lost", len(must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Lost), 1)
 	item := s.claims(alive, 1, "a")[0]
 	must[[]durable.State](s)(s.a.Cancel(s.ctx, s.queue, list(id), anyState, "left"))

@@ -57,7 +57,7 @@ mine as materialized (
 gone as (%s),
 attempts as (
 	insert into {s}.durable_attempt (queue, item, token, kind, node_name, started, ended, err)
-	select $1, id, token, kind, node_name, started, clock_timestamp(), left(err, %s) from mine
+	select $1, id, token, kind, node_name, started, pg_catalog.clock_timestamp(), pg_catalog.left(err, %s) from mine
 )`, add(ids), add(kinds), add(errs), trim, add(durable.MaxAttemptError))
 }
 

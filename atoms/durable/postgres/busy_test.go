@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,38 @@ func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
 	}
 }
 
+// A transaction of a caller has added a Unique id, and is open for long. An Enqueue of it under other keys waits; others go on.
+func TestTransactionHoldsUpItsUniqueIDOnly(t *testing.T) {
+	s := open(t)
+	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
+	require.NoError(t, err)
+	defer q.Close()
+	unique := q.With(durable.ItemOptions{Unique: "order 1"})
+	tx, err := s.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	stands, err := Enqueue(t.Context(), tx, unique, "ada")
+	require.NoError(t, err)
+	ids := make(chan durable.ItemID, 10)
+	for _, key := range []string{"bob", "cat", "dan"} {
+		go func() {
+			id, err := unique.Enqueue(t.Context(), key)
+			assert.NoError(t, err)
+			ids <- id
+		}()
+	}
+	require.True(t, untilBlocked(t, s, tx, nil))
+	for range 3 {
+		_, err = q.Enqueue(t.Context(), "eve")
+		require.NoError(t, err)
+	}
+	assert.Empty(t, ids)
+	require.NoError(t, tx.Commit(t.Context()))
+	for range 3 {
+		assert.Equal(t, stands, <-ids)
+	}
+}
+
 // A transaction that adds items of very many keys gets an error before the server has no more room
 // for locks, which would stop all others.
 func TestTooManyKeys(t *testing.T) {
@@ -82,4 +115,21 @@ func TestTooManyKeys(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooManyKeys)
 	assert.Greater(t, added, MaxKeys)
 	insert(t, s, "ada")
+}
+
+// Stats has the age of a transaction elsewhere that keeps old versions of rows.
+func TestOldestTransaction(t *testing.T) {
+	s := open(t)
+	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), s.sql("select from {s}.durable_item"))
+	require.NoError(t, err)
+	st, err := s.Stats(t.Context(), "q")
+	require.NoError(t, err)
+	assert.Positive(t, st.OldestTransaction)
+	exec(t, s, "select pg_sleep(0.2)")
+	later, err := s.Stats(t.Context(), "q")
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, later.OldestTransaction, st.OldestTransaction+200*time.Millisecond)
 }

@@ -33,7 +33,7 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 		p.declare(node)
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
-select nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
+select pg_catalog.nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', pg_catalog.clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
 returning id`, node.Queue, node.Name, micros(node.Lease), node.MaxConcurrency, node.MaxCluster, string(text))
 	})
 	return id, err
@@ -83,7 +83,7 @@ func (p *pipeline) beat(node durable.Node, note string, b *durable.Beaten) {
 		b.Lost = append(b.Lost, l)
 		return err
 	}, `
-with over as (select id from {s}.durable_node where queue = $1 and expires <= clock_timestamp() order by id for update skip locked)
+with over as (select id from {s}.durable_node where queue = $1 and expires <= pg_catalog.clock_timestamp() order by id for update skip locked)
 delete from {s}.durable_node where id in (select id from over) returning id, name`, node.Queue)
 	p.free(node.Queue, true, func(id durable.NodeID) {
 		if i, ok := lost[id]; ok {
@@ -91,8 +91,8 @@ delete from {s}.durable_node where id in (select id from over) returning id, nam
 		}
 	})
 	p.rows(func(pgx.Rows) error { b.Gone = false; return nil }, `
-update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
-where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
+update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = pg_catalog.clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
+where id = $1 and expires > pg_catalog.clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
 	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
 	p.rows(func(rows pgx.Rows) error {
 		var h durable.Held
@@ -111,7 +111,7 @@ with gone as (
 	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8) offset 0))
 )
 select exists (
-	select from {s}.durable_loss as l cross join lateral (select from {s}.durable_item where id = l.item and state + 0 in (2, 8) and run_at <= clock_timestamp() offset 0) as i
+	select from {s}.durable_loss as l cross join lateral (select from {s}.durable_item where id = l.item and state + 0 in (2, 8) and run_at <= pg_catalog.clock_timestamp() offset 0) as i
 	where l.queue = $1 and l.losses >= 2)`, node.Queue)
 }
 
@@ -136,9 +136,9 @@ with recursive due (lane) as (
 	union all
 	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
 ),
-nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
-select split_part(lane, chr(1), -1), split_part(lane, chr(1), 2), exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', split_part(lane, chr(1), -1)))),
-	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
+nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > pg_catalog.clock_timestamp())
+select pg_catalog.split_part(lane, pg_catalog.chr(1), -1), pg_catalog.split_part(lane, pg_catalog.chr(1), 2), exists (select from nodes) and not exists (select from nodes where lanes @> pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object('name', pg_catalog.split_part(lane, pg_catalog.chr(1), -1)))),
+	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= pg_catalog.clock_timestamp()
 from due where lane is not null`
 
 // free makes the items of ended nodes Ready, and calls count with the node of each item. Lost says
@@ -160,7 +160,7 @@ with old as materialized (
 freed as (
 	update {s}.durable_item as i set state = 2, token = 0, node = null,
 		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
-		run_at = case when $2 and old.losses >= 1 then clock_timestamp() + power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
+		run_at = case when $2 and old.losses >= 1 then pg_catalog.clock_timestamp() + pg_catalog.power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
 	from old where i.id = old.id and i.id = any(array(select id from old)) and i.state + 0 = 4 returning old.*
 ),
 losses as (
@@ -171,7 +171,7 @@ mine as (select * from freed where $2),
 gone as (`+trim+`),
 attempts as (
 	insert into {s}.durable_attempt (queue, item, token, kind, node_name, started, ended, err)
-	select $1, id, token, 8, node_name, started, clock_timestamp(), 'the lease of the node was lost' from mine
+	select $1, id, token, 8, node_name, started, pg_catalog.clock_timestamp(), 'the lease of the node was lost' from mine
 )
 select node from freed`, queue, lost)
 }

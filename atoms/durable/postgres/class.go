@@ -68,22 +68,22 @@ func (s *Store) change(ctx context.Context, kind int, queue string, c durable.Cl
 func (p *pipeline) classes(queue string, item durable.ItemID, read func(durable.ClassStats)) {
 	const known = "(i.class is not null or c.lim > 0 or c.rate > 0 or c.is_set)"
 	const columns = `, coalesce(c.lim, 0), coalesce(c.rate, 0), coalesce(c.burst, 0), coalesce(c.used, 0), coalesce(c.is_set, false),
-	case when c.rate > 0 and o.tokens < 1 then now() + least(ceil((1 - o.tokens) / c.rate * 1000000), 9000000000000000) * interval '1 microsecond' end `
-	const tokens = "cross join lateral (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, now()), c.mark, c.burst) as tokens) as o"
+	case when c.rate > 0 and o.tokens < 1 then pg_catalog.now() + least(pg_catalog.ceil((1 - o.tokens) / c.rate * 1000000), 9000000000000000) * interval '1 microsecond' end `
+	const tokens = "cross join lateral (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, pg_catalog.now()), c.mark, c.burst) as tokens) as o"
 	sql, args := `
 select coalesce(c.name, i.class), coalesce(i.pending, 0), coalesce(i.running, 0)`+columns+`
 from (select * from {s}.durable_class where queue = $1) as c full join (
-	select split_part(lane, chr(1), 2) as class, count(*) filter (where state <> 4) as pending, count(*) filter (where state = 4) as running
+	select pg_catalog.split_part(lane, pg_catalog.chr(1), 2) as class, pg_catalog.count(*) filter (where state <> 4) as pending, pg_catalog.count(*) filter (where state = 4) as running
 	from (
-		select lane, 2 as state from {s}.durable_item where queue = $1 and lane >= chr(1) and lane < chr(2) and state in (2, 8)
-		union all select lane, 4 from {s}.durable_item where queue = $1 and lane >= chr(1) and lane < chr(2) and state = 4
+		select lane, 2 as state from {s}.durable_item where queue = $1 and lane >= pg_catalog.chr(1) and lane < pg_catalog.chr(2) and state in (2, 8)
+		union all select lane, 4 from {s}.durable_item where queue = $1 and lane >= pg_catalog.chr(1) and lane < pg_catalog.chr(2) and state = 4
 	) as i group by 1
 ) as i on i.class = c.name `+tokens+" where "+known+" order by 1", []any{queue}
 	if item != 0 {
 		sql, args = `
-select i.class, 0, (select count(*) from {s}.durable_item as r where r.queue = $1 and r.state = 4 and r.lane >= chr(1) || i.class || chr(1) and r.lane < chr(1) || i.class || chr(2))`+columns+`
+select i.class, 0, (select pg_catalog.count(*) from {s}.durable_item as r where r.queue = $1 and r.state = 4 and r.lane >= pg_catalog.chr(1) || i.class || pg_catalog.chr(1) and r.lane < pg_catalog.chr(1) || i.class || pg_catalog.chr(2))`+columns+`
 from (
-	select split_part(coalesce(h.lane, me.lane), chr(1), 2) as class
+	select pg_catalog.split_part(coalesce(h.lane, me.lane), pg_catalog.chr(1), 2) as class
 	from {s}.durable_item as me left join lateral (select h.lane from {s}.durable_item as h where me.state + 0 = 1 and h.queue = $1 and h.key = me.key and h.key <> '' and h.state in (2, 4, 8, 16) offset 0) as h on true
 	where me.queue || '' = $1 and me.id = $2
 ) as i left join {s}.durable_class as c on c.queue = $1 and c.name = i.class `+tokens+" where i.class <> ''", []any{queue, item}

@@ -27,7 +27,7 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 }
 
 // insert takes the ids after the locks of the keys, so that the ids of a key rise in the
-// order of commits. A Unique id that is in use keeps its item. Even then its row is written,
+// order of commits. The locks of Unique ids are taken with those of the keys. A Unique id that is in use keeps its item. Even then its row is written,
 // so that the statement sees the newest commits.
 func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.Inserted) {
 	var (
@@ -41,12 +41,12 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
 	}
 	if items[0].NoWait {
-		p.do("select set_config('ephemeral.busy', coalesce((select array_agg(h) from ("+hashes+") as hashes where not pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys)
+		p.do("select pg_catalog.set_config('ephemeral.busy', coalesce((select pg_catalog.array_agg(h) from ("+hashes+") as hashes where not pg_catalog.pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys, uniques)
 	} else {
-		p.lockKeys(queue, keys)
+		p.lockKeys(queue, keys, uniques...)
 	}
 	for _, class := range p.strange(queue, items) {
-		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, clock_timestamp()) on conflict do nothing", queue, class)
+		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, pg_catalog.clock_timestamp()) on conflict do nothing", queue, class)
 	}
 	*done = nil
 	p.rows(func(rows pgx.Rows) error {
@@ -55,12 +55,12 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		*done = append(*done, i)
 		return err
 	}, `
-with clock as materialized (select clock_timestamp() as now),
+with clock as materialized (select pg_catalog.clock_timestamp() as now),
 new as materialized (
-	select u.*, nextval('{s}.durable_item_id') as id
+	select u.*, pg_catalog.nextval('{s}.durable_item_id') as id
 	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[])
 		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place)
-		where not $9 or key = '' or not `+keyHash+` = any(coalesce(nullif(current_setting('ephemeral.busy', true), ''), '{}')::bigint[]) order by place) as u
+		where not $9 or not array[`+keyHash+`, `+uniqueHash+`] && coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[] order by place) as u
 ),
 claimed as (
 	insert into {s}.durable_unique as u (queue, unique_id, item, until)
@@ -77,12 +77,12 @@ decided as materialized (
 inserted as (
 	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
 	select id, $1, key, lane, rank,
-		case when key = '' or row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
+		case when key = '' or pg_catalog.row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
 		then 2 else 1 end,
 		unique_id, now, now + delay * interval '1 microsecond', data
 	from decided as d, clock where item = id
 )
 select coalesce(d.item, 0), coalesce(d.item <> d.id, false), d.id is null
-from generate_series(1, $10::int) as p (place) left join decided as d using (place) order by p.place`,
+from pg_catalog.generate_series(1, $10::int) as p (place) left join decided as d using (place) order by p.place`,
 		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items))
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,21 +21,25 @@ type reader struct {
 // Until the transaction ends, these make the server look in indexes, and not sort what they have in order, whatever
 // the statistics say.
 const (
-	byIndex = "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)"
-	inOrder = byIndex + ", set_config('enable_sort', 'off', true)"
+	byIndex = "select pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true), pg_catalog.set_config('jit', 'off', true)"
+	inOrder = byIndex + ", pg_catalog.set_config('enable_sort', 'off', true)"
 )
 
 func (s *Store) reading(ctx context.Context, queue string, fn func(r reader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, inOrder)
-		if err != nil {
-			return err
-		}
-		return fn(reader{s, ctx, tx, queue})
-	})
+	conn, err := s.acquire(ctx, s.pool)
+	if err == nil {
+		defer conn.Release()
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, inOrder)
+			if err != nil {
+				return err
+			}
+			return fn(reader{s, ctx, tx, queue})
+		})
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = fmt.Errorf("postgres: %w (%w)", err, context.Cause(ctx))
@@ -59,7 +64,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (page 
 		}
 		page.Next = next
 		page.Items, err = collect(r, func(row pgx.CollectableRow) (durable.Item, error) { return scanItem(row) }, "select "+columns+`
-			from unnest($2::bigint[]) with ordinality as found (id, place) cross join lateral (select * from {s}.durable_item where id = found.id and queue || '' = $1 offset 0) as i left join {s}.durable_node as n on n.id = i.node order by place`, numbers(ids))
+			from pg_catalog.unnest($2::bigint[]) with ordinality as found (id, place) cross join lateral (select * from {s}.durable_item where id = found.id and queue || '' = $1 offset 0) as i left join {s}.durable_node as n on n.id = i.node order by place`, numbers(ids))
 		return err
 	})
 	return page, err
@@ -73,6 +78,7 @@ func (s *Store) Count(ctx context.Context, queue string, q durable.Query) (n int
 			var some []int
 			if err == nil {
 				sql, args := dialect.Count(q, p)
+				sql = strings.Replace(sql, " count(*)", " pg_catalog.count(*)", 1)
 				some, err = collect(r, pgx.RowTo[int], sql, args...)
 			}
 			if err != nil {
@@ -99,11 +105,11 @@ func (r reader) look(q durable.Query, p durable.Part, most int) ([]durable.Looke
 var dialect = durable.Dialect{
 	Table: "{s}.durable_item",
 	Arg:   func(n int) string { return fmt.Sprint("$", n) },
-	Now:   "now()",
-	Ago:   func(us int64) string { return fmt.Sprintf("now() - %d * interval '1 microsecond'", us) },
-	Lane:  func(name string) string { return "split_part(i.lane, chr(1), -1) = " + name },
-	Class: func(name string) string { return "split_part(i.lane, chr(1), 2) = " + name },
-	Find:  "strpos",
+	Now:   "pg_catalog.now()",
+	Ago:   func(us int64) string { return fmt.Sprintf("pg_catalog.now() - %d * interval '1 microsecond'", us) },
+	Lane:  func(name string) string { return "pg_catalog.split_part(i.lane, pg_catalog.chr(1), -1) = " + name },
+	Class: func(name string) string { return "pg_catalog.split_part(i.lane, pg_catalog.chr(1), 2) = " + name },
+	Find:  "pg_catalog.strpos",
 	Retry: "i.state + 0 = 8",
 	At: func(column, number string) (shown, value string) {
 		if column == "i.rank" {

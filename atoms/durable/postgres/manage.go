@@ -30,7 +30,7 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 		}, `
 update {s}.durable_item set
 	state = case state when 4 then 4 else 128 end,
-	ended = case when state <> 4 then clock_timestamp() end,
+	ended = case when state <> 4 then pg_catalog.clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
 where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
@@ -42,7 +42,7 @@ where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select clock_timestamp())) where i.id = any(array(select next.id from (
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select pg_catalog.clock_timestamp())) where i.id = any(array(select next.id from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
@@ -68,11 +68,11 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select clock_timestamp()), cancel = '', ended = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (
-		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
+		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id
 ),
@@ -106,7 +106,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 			more = more || pruned == max
 			return err
 		}, `
-with clock as materialized (select clock_timestamp() as now),
+with clock as materialized (select pg_catalog.clock_timestamp() as now),
 old as (
 	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
 		select id from {s}.durable_item where queue = $1 and state >= 16 and id > 0 and state = k.state and ended <= now - age * interval '1 microsecond'
@@ -116,7 +116,7 @@ old as (
 gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id),
 attempts as (`+beside("attempt", "gone")+`),
 results as (`+beside("result", "gone")+`)
-select count(*) from gone`, queue, states, ages, max)
+select pg_catalog.count(*) from gone`, queue, states, ages, max)
 		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
 			p.do(beside(table, `(
 	select item as id from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as old
@@ -130,9 +130,9 @@ select count(*) from gone`, queue, states, ages, max)
 		}, `
 with gone as (
 	delete from {s}.durable_unique where ctid = any(array(
-		select ctid from {s}.durable_unique where queue = $1 and until <= (select clock_timestamp()) order by until limit $2 for update skip locked))
+		select ctid from {s}.durable_unique where queue = $1 and until <= (select pg_catalog.clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
-) select count(*) from gone`, queue, max)
+) select pg_catalog.count(*) from gone`, queue, max)
 	})
 	return pruned, more && err == nil, err
 }

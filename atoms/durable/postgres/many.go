@@ -17,7 +17,7 @@ func (s *Store) Move(ctx context.Context, queue string, ids []durable.ItemID, la
 		p.lockItems(queue, ids)
 		other := func(states string) string {
 			return "exists (select from {s}.durable_item as o where o.queue = $1 and o.key = m.key and o.key <> '' and o.state in " + states +
-				" and o.state in (1, 2, 8) and split_part(o.lane, chr(1), -1) <> $3 and not o.id = any($2::bigint[]) offset 0)"
+				" and o.state in (1, 2, 8) and pg_catalog.split_part(o.lane, pg_catalog.chr(1), -1) <> $3 and not o.id = any($2::bigint[]) offset 0)"
 		}
 		p.rows(func(rows pgx.Rows) error {
 			var id durable.ItemID
@@ -34,7 +34,7 @@ with mine as materialized (
 ),
 broken as materialized (select key from (select distinct key from mine where key <> '' offset 0) as m where `+other("(1)")+" or "+other("(2, 4, 8, 16)")+` limit 1),
 moved as (
-	update {s}.durable_item as i set rank = $4, lane = case when i.lane >= chr(1) and i.lane < chr(2) then chr(1) || split_part(i.lane, chr(1), 2) || chr(1) || $3 else $3 end
+	update {s}.durable_item as i set rank = $4, lane = case when i.lane >= pg_catalog.chr(1) and i.lane < pg_catalog.chr(2) then pg_catalog.chr(1) || pg_catalog.split_part(i.lane, pg_catalog.chr(1), 2) || pg_catalog.chr(1) || $3 else $3 end
 	where i.id = any(array(select id from mine)) and not exists (select from broken) returning i.id
 )
 select 0::bigint, key from broken union all (select id, null from moved order by id)`, queue, numbers(ids), lane, rank)
@@ -68,9 +68,9 @@ func (s *Store) Depths(ctx context.Context, queue string) (all []durable.Depth, 
 			d.Oldest = duration(us)
 			return d, err
 		}, `
-select lane, state, delayed, count(*), greatest(0, extract(epoch from now() - min(enqueued)) * 1000000)::bigint
+select lane, state, delayed, pg_catalog.count(*), greatest(0, extract(epoch from pg_catalog.now() - pg_catalog.min(enqueued)) * 1000000)::bigint
 from (`+part("= 1 and id > 0")+" union all "+part("in (2, 8)")+" union all "+part("= 4")+" union all "+part("= 16 and state >= 16 and id > 0")+`) as i,
-lateral (select state = 2 and run_at > now() as delayed) as d group by lane, state, delayed`)
+lateral (select state = 2 and run_at > pg_catalog.now() as delayed) as d group by lane, state, delayed`)
 		return err
 	})
 	return all, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -79,6 +80,37 @@ func (s *Store) choose(of func(o *own) *pgxpool.Pool) *pgxpool.Pool {
 	return s.pool
 }
 
+// acquire returns a connection of the pool. If the server gives no more, it is one of another pool that has some.
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	for try := 1; ; try++ {
+		conn, err := pool.Acquire(ctx)
+		for _, other := range []*pgxpool.Pool{s.forTurns(), s.forBeats(), s.pool} {
+			if full(err) && other != pool && other.Stat().TotalConns() > 0 {
+				conn, err = other.Acquire(ctx)
+			}
+		}
+		if !full(err) || try == maxTries || ctx.Err() != nil {
+			return conn, err
+		}
+		s.mu.Lock()
+		s.deaf = time.Now().Add(time.Minute)
+		if s.hangUp != nil {
+			s.hangUp()
+		}
+		s.mu.Unlock()
+		select {
+		case <-time.After(200 * time.Millisecond): // the server ends the connection that listened
+		case <-ctx.Done():
+		}
+	}
+}
+
+// full reports whether the server has no more connections for the program.
+func full(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "53300"
+}
+
 var indexOf = regexp.MustCompile(`(?:create|drop) index concurrently (?:if exists )?(\S+)`)
 
 // build builds the indexes that are missing. It tries again every minute.
@@ -116,8 +148,8 @@ func (s *Store) buildOnce(ctx context.Context) error {
 		var recorded, building bool
 		var valid *bool
 		err := conn.QueryRow(ctx, s.sql(`select exists (select from {s}.durable_migration where step = $1),
-	(select indisvalid from pg_index where indexrelid = to_regclass($2)),
-	exists (select from pg_stat_progress_create_index where relid = to_regclass($3))`), n+1, name, s.in+".durable_item").Scan(&recorded, &valid, &building)
+	(select indisvalid from pg_catalog.pg_index where indexrelid = pg_catalog.to_regclass($2)),
+	exists (select from pg_catalog.pg_stat_progress_create_index where relid = pg_catalog.to_regclass($3))`), n+1, name, s.in+".durable_item").Scan(&recorded, &valid, &building)
 		switch {
 		case err != nil:
 			return err

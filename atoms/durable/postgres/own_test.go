@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Bodies hold all connections of the pool for longer than the lease. The process keeps its
@@ -148,4 +150,34 @@ func TestSkipMigrationsNeedsTables(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Open(t.Context(), pool, opts)
 	require.ErrorContains(t, err, "run all steps of Migrations")
+}
+
+// The server gives the role of the program few connections. Items are added, run and end, more slowly.
+func TestFewConnections(t *testing.T) {
+	for limit := 1; limit <= 4; limit++ {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			role, pool := newSchema(t), connect(t)
+			_, err := pool.Exec(t.Context(), strings.ReplaceAll(fmt.Sprintf("create role ROLE login connection limit %d; create schema ROLE authorization ROLE", limit), "ROLE", role))
+			require.NoError(t, err)
+			s := openIn(t, role, func(c *pgxpool.Config) { c.ConnConfig.User = role })
+			t.Cleanup(func() {
+				s.pool.Close()
+				_, err := pool.Exec(context.Background(), strings.ReplaceAll("drop owned by ROLE; drop role ROLE", "ROLE", role))
+				require.NoError(t, err)
+			})
+			q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{Poll: 100 * time.Millisecond, Lease: time.Minute})
+			require.NoError(t, err)
+			defer q.Close()
+			ended := make(chan core.Signal, 20)
+			defer q.Sink().Subscribe(durable.SignalSucceeded, func(s core.Signal) { ended <- s })()
+			go q.Run(t.Context())
+			for i := range 10 {
+				_, err := q.Enqueue(t.Context(), fmt.Sprint("ada ", i))
+				require.NoError(t, err)
+				<-ended
+			}
+			_, err = q.List(t.Context(), durable.Query{})
+			require.NoError(t, err)
+		})
+	}
 }

@@ -58,6 +58,8 @@ type Store struct {
 	notices  map[string]notice
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
+	hangUp   context.CancelFunc // ends its connection; nil: there is none
+	deaf     time.Time          // it makes no connection before: others need it
 	own      own
 
 	known sync.Map // queue and class: it has a row
@@ -72,7 +74,8 @@ var (
 // tables in one transaction. Processes that open the store at the same time wait for each other.
 // It is no error if the tables are newer than this program. If the tables are older, running queues
 // build the missing indexes in the background, beside the work of all processes. With SkipMigrations, Open returns an error
-// if the tables or functions are not there.
+// if the tables or functions are not there. If the pool does not cache statements and its connections have another
+// DateStyle than ISO, or another bytea_output than hex, Open returns an error: times and data could not be read.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -80,9 +83,12 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	}
 	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
+	if err := s.readable(ctx); err != nil {
+		return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
+	}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
+		err := pool.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null and pg_catalog.to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -95,6 +101,20 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		}
 	}
 	return s, nil
+}
+
+// readable returns an error if results come as text that the driver cannot read.
+func (s *Store) readable(ctx context.Context) error {
+	mode := s.pool.Config().ConnConfig.DefaultQueryExecMode
+	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
+		return nil
+	}
+	var date, bytea string
+	err := s.pool.QueryRow(ctx, "select pg_catalog.current_setting('DateStyle'), pg_catalog.current_setting('bytea_output')").Scan(&date, &bytea)
+	if err == nil && (!strings.HasPrefix(date, "ISO") || bytea != "hex") {
+		err = fmt.Errorf("postgres: the mode %s of the pool needs DateStyle ISO and bytea_output hex, not %s and %s", mode, date, bytea)
+	}
+	return err
 }
 
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
@@ -121,15 +141,20 @@ func Migrations(schema string) []string {
 // migrate runs the steps that are missing.
 func (s *Store) migrate(tx pgx.Tx) error {
 	ctx := context.Background()
-	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", s.opts.Schema); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0)), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", s.opts.Schema); err != nil {
 		return err
 	}
-	var known bool
-	if err := tx.QueryRow(ctx, "select to_regclass($1) is not null", s.in+".durable_migration").Scan(&known); err != nil {
+	var schema, known bool // are there
+	if err := tx.QueryRow(ctx, "select pg_catalog.to_regnamespace($1) is not null, pg_catalog.to_regclass($2) is not null", s.in, s.in+".durable_migration").Scan(&schema, &known); err != nil {
 		return err
+	}
+	if !schema { // even "if not exists" needs the right to create one
+		if _, err := tx.Exec(ctx, s.sql("create schema {s}")); err != nil {
+			return err
+		}
 	}
 	if !known {
-		if _, err := tx.Exec(ctx, s.sql("create schema if not exists {s}; create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")); err != nil {
+		if _, err := tx.Exec(ctx, s.sql("create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")); err != nil {
 			return err
 		}
 	}
@@ -156,6 +181,8 @@ func (s *Store) migrate(tx pgx.Tx) error {
 }
 
 // sql puts the schema into a statement.
+// Functions of the server have the prefix pg_catalog, or another schema of search_path may have one of the same name. An unnest with
+// several arguments has none: it is part of the language.
 func (s *Store) sql(text string) string {
 	if s.edit != nil {
 		text = s.edit(text)
@@ -211,7 +238,11 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 		}
 		fill(p)
 		p.do("commit")
-		err := pool.SendBatch(ctx, &p.Batch).Close()
+		conn, err := s.acquire(ctx, pool)
+		if err == nil {
+			err = conn.SendBatch(ctx, &p.Batch).Close()
+			conn.Release()
+		}
 		var pg *pgconn.PgError
 		answered := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
 		switch {
@@ -219,7 +250,7 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 			return nil
 		case answered && (pg.Code == "40001" || pg.Code == "40P01") && try < maxTries:
 			continue
-		case answered, begin == snapshot, pgconn.SafeToRetry(err), errors.As(err, new(*pgconn.ConnectError)):
+		case answered, begin == snapshot, conn == nil, pgconn.SafeToRetry(err):
 		default:
 			err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
 		}
@@ -230,9 +261,9 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 	}
 }
 
-// lockKeys takes the locks of keys, sorted, until the transaction ends.
-func (p *pipeline) lockKeys(queue string, keys []string) {
-	p.do("select pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
+// lockKeys takes the locks of keys and of Unique ids, sorted, until the transaction ends.
+func (p *pipeline) lockKeys(queue string, keys []string, uniques ...string) {
+	p.do("select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys, uniques)
 }
 
 // numbers turns ids into a type that all modes of the driver can send.
@@ -248,15 +279,21 @@ func numbers(ids []durable.ItemID) []int64 {
 // of the transaction use indexes.
 func (p *pipeline) lockItems(queue string, ids []durable.ItemID) {
 	p.do(byIndex)
-	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
+	p.do("select pg_catalog.pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
 
-// hashes are the numbers of the locks of keys, sorted.
-const hashes = "select distinct " + keyHash + " as h from unnest($2::text[]) as key where key <> '' order by h"
+// hashes are the numbers of the locks of keys and of Unique ids, sorted.
+const hashes = "select distinct h from (select " + keyHash + " as h from pg_catalog.unnest($2::text[]) as key where key <> '' union all select " +
+	uniqueHash + " from pg_catalog.unnest($3::text[]) as unique_id where unique_id <> '') as h order by h"
 
-// keyHash is the number of the lock of a key. Two keys may share one.
-const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
+// keyHash is the number of the lock of a key. Two keys may share one. Without uniqueHash, the lock of a Unique id, a
+// call would find only when it waits that another transaction has added the id.
+const (
+	hashOf     = "pg_catalog.hashtextextended($1::text || pg_catalog.chr(1) || "
+	keyHash    = hashOf + "key, 1)"
+	uniqueHash = hashOf + "unique_id, 3)"
+)
 
 // micros turns a duration into microseconds for statements; duration turns it back.
 func micros(d time.Duration) int64    { return d.Microseconds() }

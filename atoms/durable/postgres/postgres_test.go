@@ -273,3 +273,38 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	assert.ErrorContains(t, err, "not on a store of PostgreSQL")
 	assert.ErrorContains(t, Finish(ctx, nil), "is for the body of an item")
 }
+
+// A role that may create no schema opens the store in a schema that it was given.
+func TestOpenWithoutTheRightToCreateSchemas(t *testing.T) {
+	schema, pool := newSchema(t), connect(t)
+	_, err := pool.Exec(t.Context(), strings.ReplaceAll("create role ROLE; create schema ROLE authorization ROLE", "ROLE", schema))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := pool.Exec(context.Background(), strings.ReplaceAll("drop owned by ROLE; drop role ROLE", "ROLE", schema))
+		require.NoError(t, err)
+	})
+	as := func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = schema }
+	insert(t, openIn(t, schema, as), "ada")
+	insert(t, openIn(t, schema, as), "ada")
+}
+
+// In modes with results as text, other forms of times and data are an error at once. Other modes do not need them.
+func TestFormsOfText(t *testing.T) {
+	for setting, value := range map[string]string{"DateStyle": "German", "bytea_output": "escape"} {
+		for mode, fails := range map[pgx.QueryExecMode]bool{pgx.QueryExecModeExec: true, pgx.QueryExecModeSimpleProtocol: true, pgx.QueryExecModeCacheStatement: false} {
+			pool := connect(t, func(c *pgxpool.Config) {
+				c.ConnConfig.DefaultQueryExecMode = mode
+				c.ConnConfig.RuntimeParams[setting] = value
+			})
+			s, err := Open(t.Context(), pool, Options{Schema: newSchema(t)})
+			if fails {
+				require.ErrorContains(t, err, "needs DateStyle ISO and bytea_output hex")
+				require.ErrorContains(t, err, value)
+				continue
+			}
+			require.NoError(t, err)
+			insert(t, s, "ada")
+			require.Len(t, claim(t, s, node(t, s, time.Hour, 0), 1), 1)
+		}
+	}
+}

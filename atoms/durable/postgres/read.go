@@ -16,12 +16,12 @@ func (s *Store) Stats(ctx context.Context, queue string) (st durable.Stats, err 
 			return rows.Scan(&st.Items, &st.Blocked, &st.Ready, &st.Delayed, &st.Running, &st.Retry, &st.Halted, &st.Done, &st.Dead, &st.Cancelled,
 				&oldest, &st.Nodes, &st.Paused)
 		}, `
-select count(*), count(*) filter (where state = 1),
-	count(*) filter (where state = 2 and run_at <= now()), count(*) filter (where state = 2 and run_at > now()),
-	count(*) filter (where state = 4), count(*) filter (where state = 8), count(*) filter (where state = 16),
-	count(*) filter (where state = 32), count(*) filter (where state = 64), count(*) filter (where state = 128),
-	coalesce(extract(epoch from greatest(interval '0', now() - min(enqueued) filter (where run_at <= now()))) * 1000000, 0)::bigint,
-	(select count(*) from {s}.durable_node where queue = $1 and expires > now()),
+select pg_catalog.count(*), pg_catalog.count(*) filter (where state = 1),
+	pg_catalog.count(*) filter (where state = 2 and run_at <= pg_catalog.now()), pg_catalog.count(*) filter (where state = 2 and run_at > pg_catalog.now()),
+	pg_catalog.count(*) filter (where state = 4), pg_catalog.count(*) filter (where state = 8), pg_catalog.count(*) filter (where state = 16),
+	pg_catalog.count(*) filter (where state = 32), pg_catalog.count(*) filter (where state = 64), pg_catalog.count(*) filter (where state = 128),
+	coalesce(extract(epoch from greatest(interval '0', pg_catalog.now() - pg_catalog.min(enqueued) filter (where run_at <= pg_catalog.now()))) * 1000000, 0)::bigint,
+	(select pg_catalog.count(*) from {s}.durable_node where queue = $1 and expires > pg_catalog.now()),
 	exists (select from {s}.durable_queue where queue = $1 and paused)
 from (
 	select state, run_at, enqueued from {s}.durable_item where queue = $1 and state in (2, 8)
@@ -29,6 +29,14 @@ from (
 	union all select 4, null, null from {s}.durable_item where queue = $1 and state = 4
 	union all select state, null, null from {s}.durable_item where queue = $1 and state >= 16 and id > 0
 ) as i`, queue)
+		p.rows(func(rows pgx.Rows) error {
+			var us int64
+			err := rows.Scan(&us)
+			st.OldestTransaction = duration(us)
+			return err
+		}, `
+select coalesce(extract(epoch from pg_catalog.max(pg_catalog.clock_timestamp() - xact_start)) * 1000000, 0)::bigint from pg_catalog.pg_stat_activity
+where datname = pg_catalog.current_database() and pid <> pg_catalog.pg_backend_pid() and (backend_xmin is not null or backend_xid is not null)`)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
 			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
@@ -48,13 +56,13 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		x, ok = durable.Explanation{}, false
 		count := func(n *int, which string) {
-			p.rows(func(rows pgx.Rows) error { return rows.Scan(n) }, "select count(*) "+of(which), queue, id)
+			p.rows(func(rows pgx.Rows) error { return rows.Scan(n) }, "select pg_catalog.count(*) "+of(which), queue, id)
 		}
 		p.rows(func(rows pgx.Rows) (err error) {
 			ok = true
 			x.Item, err = scanItem(rows, &x.Time, &x.Paused)
 			return err
-		}, "select now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
+		}, "select pg_catalog.now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
 			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue || '' = $1 and i.id = $2", queue, id)
 		p.attempts(queue, id, &x.Attempts)
 		count(&x.Ahead, "me.state = 1 and i.key = me.key and i.state = 1 and (i.rank, i.id) < (me.rank, me.id)")
@@ -64,9 +72,9 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 			x.Ahead++
 			return err
 		}, "select "+columns+" "+of("me.state = 1 and i.key = me.key and i.key <> '' and i.state in (2, 4, 8, 16)")+"left join {s}.durable_node as n on n.id = i.node", queue, id)
-		count(&x.Before, "me.state in (2, 8) and i.lane = me.lane and i.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
+		count(&x.Before, "me.state in (2, 8) and i.lane = me.lane and i.state in (2, 8) and i.run_at <= pg_catalog.now() and (i.run_at, i.id) < (me.run_at, me.id)")
 		count(&x.Running, "i.state = 4")
-		count(&x.LaneRunning, "i.state = 4 and split_part(i.lane, chr(1), -1) = split_part(me.lane, chr(1), -1)")
+		count(&x.LaneRunning, "i.state = 4 and pg_catalog.split_part(i.lane, pg_catalog.chr(1), -1) = pg_catalog.split_part(me.lane, pg_catalog.chr(1), -1)")
 		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
 		p.rows(func(rows pgx.Rows) error {
 			var lease int64
@@ -82,8 +90,8 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 			return err
 		}, `
 select id, name, (extract(epoch from lease) * 1000000)::bigint, slots, cluster, lanes, note,
-	(select count(*) from {s}.durable_item as i where i.queue = $1 and i.node = n.id and i.state = 4)
-from {s}.durable_node as n where queue = $1 and expires > now() order by id`, queue)
+	(select pg_catalog.count(*) from {s}.durable_item as i where i.queue = $1 and i.node = n.id and i.state = 4)
+from {s}.durable_node as n where queue = $1 and expires > pg_catalog.now() order by id`, queue)
 	})
 	if !ok {
 		x = durable.Explanation{}

@@ -15,10 +15,10 @@ import (
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
 // ErrTooManyKeys means that the transaction of the caller has added items of more than about [MaxKeys]
-// keys. The caller must roll back. Use several transactions, or [durable.Queue.EnqueueAll].
+// keys and Unique ids. The caller must roll back. Use several transactions, or [durable.Queue.EnqueueAll].
 var ErrTooManyKeys = errors.New("postgres: the transaction adds items of too many keys: use several transactions, or EnqueueAll")
 
-// MaxKeys is how many keys the items of one transaction may have. Each key has a lock in the shared
+// MaxKeys is how many keys and Unique ids the items of one transaction may have. Each has a lock in the shared
 // memory of the server, which has 6,400 in all by default.
 const MaxKeys = 2000
 
@@ -28,7 +28,7 @@ const MaxKeys = 2000
 // the commit.
 //
 // Until the transaction ends, the key of the item is locked: other transactions that add or end
-// items of this key wait. The queue adds and ends items of several keys in one transaction, so
+// items of this key wait, and also those that add an item with this Unique id. The queue adds and ends items of several keys in one transaction, so
 // items of other keys may wait, too. If the caller calls q.Enqueue for this key before the
 // commit, it waits for its own transaction.
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
@@ -93,8 +93,8 @@ func (p *pipeline) countKeys() {
 		}
 		return ErrTooManyKeys
 	}, `
-select case when calls % 100 = 0 then (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') else 0 end
-from (select set_config('ephemeral.calls', (coalesce(nullif(current_setting('ephemeral.calls', true), ''), '0')::int + 1)::text, true)::int as calls) as c`)
+select case when calls % 100 = 0 then (select pg_catalog.count(*) from pg_catalog.pg_locks where pid = pg_catalog.pg_backend_pid() and locktype = 'advisory') else 0 end
+from (select pg_catalog.set_config('ephemeral.calls', (coalesce(nullif(pg_catalog.current_setting('ephemeral.calls', true), ''), '0')::int + 1)::text, true)::int as calls) as c`)
 }
 
 // maxIdle is the setting after which the server ends a transaction that waits for its caller.
@@ -110,10 +110,10 @@ func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) e
 			return err
 		}
 		return fmt.Errorf("%w, not %s", ErrIsolation, isolation)
-	}, "select current_setting('transaction_isolation')")
+	}, "select pg_catalog.current_setting('transaction_isolation')")
 	if s.opts.MaxIdle > 0 {
 		ms := max(1, s.opts.MaxIdle.Milliseconds())
-		p.do("select set_config($1, $2::bigint::text, true) where current_setting($1)::interval not between interval '1 ms' and $2::bigint * interval '1 ms'", maxIdle, ms)
+		p.do("select pg_catalog.set_config($1, $2::bigint::text, true) where pg_catalog.current_setting($1)::interval not between interval '1 ms' and $2::bigint * interval '1 ms'", maxIdle, ms)
 	}
 	fill(p)
 	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {

@@ -37,7 +37,10 @@ func (s *Store) Wake(queue string) {
 
 func (s *Store) notify(queue string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	s.forBeats().Exec(ctx, "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
+	if conn, err := s.acquire(ctx, s.forBeats()); err == nil { // if it fails, nodes poll
+		conn.Exec(ctx, "select pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)", s.channel(), queue)
+		conn.Release()
+	}
 	cancel()
 	time.AfterFunc(noticeEvery, func() {
 		s.mu.Lock()
@@ -83,8 +86,11 @@ func (s *Store) OnWake(queue string, fn func()) (cancel func()) {
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.listenOnce(ctx)
+		s.mu.Lock()
+		pause := max(time.Second, time.Until(s.deaf))
+		s.mu.Unlock()
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
@@ -95,6 +101,11 @@ func (s *Store) listenOnce(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	s.mu.Lock()
+	s.hangUp = hangUp
+	s.mu.Unlock()
 	conn := pooled.Hijack()
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{s.channel()}.Sanitize()); err != nil {

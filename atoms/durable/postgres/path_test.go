@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// shadows makes functions that fail, with the names and arguments of those of PostgreSQL.
+const shadows = `
+create schema SCHEMA;
+do $do$ declare f record; begin
+	for f in
+		select proname as name, pg_get_function_identity_arguments(oid) as args, case when proretset then 'setof ' else '' end || prorettype::regtype as result
+		from pg_proc where pronamespace = 'pg_catalog'::regnamespace and prokind = 'f' and provariadic = 0 and not proretset
+		union all select distinct proname, arg, 'int' from pg_proc, unnest(array['', 'int', 'smallint', 'bigint', 'text', 'boolean', 'timestamptz', 'double precision', 'text, text', 'anyarray']) as arg
+		where pronamespace = 'pg_catalog'::regnamespace and (prokind in ('a', 'w') or provariadic <> 0 or proretset)
+	loop
+		begin
+			execute format('create function SCHEMA.%I(%s) returns %s language plpgsql as $$ begin raise exception ''a shadow was called''; end $$', f.name, f.args, f.result);
+		exception when others then -- pseudo types
+		end;
+	end loop;
+end $do$`
+
+// A schema that comes first in search_path has functions with the names of those of PostgreSQL. None is called.
+func TestShadowedFunctions(t *testing.T) {
+	schema := newSchema(t) + "_shadow"
+	pool := connect(t)
+	_, err := pool.Exec(t.Context(), strings.ReplaceAll(shadows, "SCHEMA", schema))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := pool.Exec(context.Background(), "drop schema "+schema+" cascade")
+		require.NoError(t, err)
+	})
+	shadowed := func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["search_path"] = schema + ", pg_catalog"
+	}
+	s := open(t, shadowed)
+	_, err = s.pool.Exec(t.Context(), "select now()")
+	require.ErrorContains(t, err, "a shadow was called")
+	_, err = s.pool.Exec(t.Context(), "select count(*)")
+	require.Error(t, err)
+	for _, index := range []string{"durable_item_ends", "durable_item_again"} { // so that the store builds one
+		exec(t, s, "drop index {s}."+index)
+	}
+	exec(t, s, "delete from {s}.durable_migration where step = 14 or step = 17")
+	require.NoError(t, s.buildOnce(t.Context()))
+	durabletest.Run(t, func(t testing.TB) durable.Store {
+		s, err := Open(t.Context(), connect(t, shadowed), Options{Schema: s.opts.Schema})
+		require.NoError(t, err)
+		return s
+	})
+	require.NoError(t, s.MarkTick(t.Context(), "nightly", time.Unix(0, 0)))
+	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return Finish(ctx, tx) })
+	}, durable.Options{})
+	require.NoError(t, err)
+	defer q.Close()
+	ended := make(chan core.Signal, 1)
+	defer q.Sink().Subscribe(durable.SignalSucceeded, func(s core.Signal) { ended <- s })()
+	require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		_, err := Enqueue(t.Context(), tx, q.With(durable.ItemOptions{Unique: "ada"}), "Ada")
+		return err
+	}))
+	go q.Run(t.Context())
+	<-ended
+}

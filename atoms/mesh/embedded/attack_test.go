@@ -1,0 +1,219 @@
+package embedded_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	nats "github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/mesh"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// plain starts a server as others run it, and returns what ends it.
+func plain(t *testing.T, opts *server.Options) (url string, stop func()) {
+	t.Helper()
+	opts.Host, opts.NoSigs, opts.NoLog = "127.0.0.1", true, true
+	if opts.Port == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(opts)
+	require.NoError(t, err)
+	s.Start()
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	stop = func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	t.Cleanup(stop)
+	return s.ClientURL(), stop
+}
+
+func dial(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	conn, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))...)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// Messages are not larger than the server permits. What alone is too large is counted and signalled, and hides nothing.
+func TestMaxPayload(t *testing.T) {
+	for _, limit := range []int32{32 << 10, 4 << 10} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			url, _ := plain(t, &server.Options{MaxPayload: limit})
+			one, two := join(t, dial(t, url), options("one")), join(t, dial(t, url), options("two"))
+			one.gone(t, mesh.SignalAlone)
+			two.gone(t, mesh.SignalAlone)
+			large := strings.Repeat("x", int(limit))
+			one.sink.Hold("a.large", large, 0)
+			for i := range 300 {
+				one.sink.Hold("a.held", fmt.Sprint(i, large[:200]), 0)
+			}
+			for i := range 2000 {
+				one.sink.RaiseKey("a.fact", fmt.Sprint(i, large[:100]))
+			}
+			one.sink.RaiseKey("a.fact", large)
+			var missed *mesh.MissedError
+			assert.ErrorAs(t, one.Flush(soon(t)), &missed)
+			assert.Equal(t, &mesh.MissedError{Nodes: map[string]uint64{"two": 2}}, missed)
+			assert.Equal(t, []int{300, 2000}, []int{two.sink.Count("a.held"), two.sink.Count("a.fact")})
+			s := one.Stats()
+			assert.Equal(t, []uint64{2000, 2, 300}, []uint64{s.Sent, s.Unsent, uint64(s.Held)})
+			one.present(t, mesh.SignalUnsent)
+
+			late := join(t, dial(t, url), options("late")) // gets the list
+			late.present(t, "a.held")
+			require.NoError(t, one.Flush(soon(t)))
+			assert.Equal(t, 300, late.sink.Count("a.held"))
+		})
+	}
+	url, _ := plain(t, &server.Options{MaxPayload: 1000})
+	_, err := mesh.Join(t.Context(), dial(t, url), core.NewSink(core.SinkOptions{}), options("one"))
+	assert.ErrorContains(t, err, "max_payload")
+}
+
+// A server that comes back with another limit: what fits no more ends elsewhere, and stands again when it fits again.
+func TestMaxPayloadChanges(t *testing.T) {
+	url, stop := plain(t, &server.Options{})
+	opts := options("one")
+	opts.Lease = lease
+	one := join(t, dial(t, url), opts)
+	opts.Name = "two"
+	two := join(t, dial(t, url), opts)
+	one.sink.Hold("a.large", strings.Repeat("x", 20_000), 0)
+	one.sink.Hold("a.small", "", 0)
+	two.present(t, "a.small")
+	two.present(t, "a.large")
+	var port int
+	fmt.Sscanf(url, "nats://127.0.0.1:%d", &port)
+	stop()
+	_, stop = plain(t, &server.Options{Port: port, MaxPayload: 4 << 10})
+	two.gone(t, "a.large")
+	one.present(t, mesh.SignalUnsent)
+	two.present(t, "a.small")
+	assert.Equal(t, 1, one.Stats().Held)
+	stop()
+	plain(t, &server.Options{Port: port})
+	two.present(t, "a.large")
+	one.gone(t, mesh.SignalAlone) // Flush waits for those it hears
+	var missed *mesh.MissedError
+	assert.ErrorAs(t, one.Flush(soon(t)), &missed, "it did not stand for a while")
+	require.NoError(t, one.Flush(soon(t)))
+	assert.True(t, two.sink.Has("a.small"))
+}
+
+// A user who may not publish or subscribe cannot join.
+func TestPermissions(t *testing.T) {
+	deny := &server.SubjectPermission{Deny: []string{"ephemeral.mesh.>"}}
+	user := func(name string, p *server.Permissions) *server.User {
+		return &server.User{Username: name, Password: "p", Permissions: p}
+	}
+	facts := &server.SubjectPermission{Deny: []string{"ephemeral.mesh.v1.test.all.facts.*"}}
+	url, _ := plain(t, &server.Options{Users: []*server.User{
+		user("all", nil), user("listener", &server.Permissions{Subscribe: deny}),
+		user("mute", &server.Permissions{Publish: deny}), user("facts", &server.Permissions{Publish: facts}),
+	}})
+	for _, name := range []string{"listener", "mute", "facts"} {
+		_, err := mesh.Join(soon(t), dial(t, url, nats.UserInfo(name, "p")), core.NewSink(core.SinkOptions{}), options(name))
+		assert.ErrorIs(t, err, nats.ErrPermissionViolation, name)
+	}
+	conn := dial(t, url, nats.UserInfo("listener", "p"))
+	for range 2 {
+		_, err := mesh.Join(soon(t), conn, core.NewSink(core.SinkOptions{}), options("listener"))
+		assert.ErrorIs(t, err, nats.ErrPermissionViolation, "again on one connection")
+	}
+	other := options("other")
+	one := join(t, dial(t, url, nats.UserInfo("all", "p")), options("one"))
+	join(t, dial(t, url, nats.UserInfo("all", "p")), other)
+	one.gone(t, mesh.SignalAlone)
+	_, err := nats.Connect(url, nats.UserInfo("all", "wrong"))
+	assert.ErrorIs(t, err, nats.ErrAuthorization)
+	wrong, err := nats.Connect(url, nats.UserInfo("all", "wrong"), nats.RetryOnFailedConnect(true), nats.ReconnectWait(10*time.Millisecond))
+	require.NoError(t, err)
+	defer wrong.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = mesh.Join(ctx, wrong, core.NewSink(core.SinkOptions{}), options("wrong"))
+	assert.ErrorContains(t, err, "no answer")
+}
+
+// A server that goes away during Join, Flush and Close.
+func TestServerGone(t *testing.T) {
+	url, stop := plain(t, &server.Options{})
+	opts := options("one")
+	opts.Lease = lease
+	conn := dial(t, url)
+	one := join(t, conn, opts)
+	opts.Name = "two"
+	two := join(t, dial(t, url), opts)
+	one.gone(t, mesh.SignalAlone)
+	stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := mesh.Join(ctx, conn, core.NewSink(core.SinkOptions{}), opts)
+	assert.ErrorContains(t, err, "no answer")
+	one.sink.Hold("a.held", "", 0)
+	assert.ErrorIs(t, one.Flush(ctx), context.DeadlineExceeded)
+	one.present(t, mesh.SignalAlone)
+	begun := time.Now()
+	assert.NoError(t, two.Close())
+	assert.Less(t, time.Since(begun), 10*time.Second)
+
+	conn.Close()
+	before := one.Stats()
+	one.sink.Raise("a.fact")
+	one.present(t, mesh.SignalUnsent)
+	assert.Equal(t, before.Sent, one.Stats().Sent)
+	assert.NoError(t, one.Close())
+	_, err = mesh.Join(t.Context(), conn, core.NewSink(core.SinkOptions{}), opts)
+	assert.ErrorIs(t, err, nats.ErrConnectionClosed)
+}
+
+// Foreign messages on the subjects are refused, and harm nothing.
+func TestForeignMessages(t *testing.T) {
+	url, _ := plain(t, &server.Options{})
+	one, two := join(t, dial(t, url), options("one")), join(t, dial(t, url), options("two"))
+	one.gone(t, mesh.SignalAlone)
+	two.gone(t, mesh.SignalAlone)
+	one.sink.Hold("a.held", "", 0)
+	two.present(t, "a.held")
+	conn := dial(t, url)
+	var own []string // subjects of both nodes
+	sub, err := conn.SubscribeSync("ephemeral.mesh.v1.test.all.>")
+	require.NoError(t, err)
+	for len(own) < 4 {
+		m, err := sub.NextMsg(2 * calm)
+		require.NoError(t, err)
+		own = append(own, m.Subject)
+	}
+	run := own[0][strings.LastIndexByte(own[0], '.')+1:]
+	for _, subject := range []string{"all.state.x", "all.facts.x", "all.other.x", "to." + run + ".x", "to." + run + "." + run, "wake.x", "wake." + run} {
+		for _, data := range []string{
+			"", "\x00\xff", "{", "null", "[]", `"x"`, `{"is":"beat"}`, `{"is":"odd","node":"x"}`,
+			`{"is":"beat","node":"x","held":-9223372036854775808,"digest":18446744073709551615,"last":18446744073709551615,"ask":18446744073709551615,"sent":-9223372036854775808}`,
+			`{"is":"facts","node":"x","sent":9223372036854775807,"items":[{"id":0,"name":"b.no"},{"id":18446744073709551615,"name":"b.no","age":-9223372036854775808}]}`,
+			`{"is":"held","node":"x","items":[{"id":0,"name":"mesh.alone"},{"id":1,"name":"b.no"},null]}`,
+			`{"is":"list","node":"x","from":18446744073709551615,"items":[null,null]}`,
+			`{"is":"ack","node":"x","ask":18446744073709551615,"lost":18446744073709551615}`, `{"is":"leave","node":"x"}`,
+			`{"is":"held","node":"x","items":` + strings.Repeat("[", 40_000), strings.Repeat("x", 900_000),
+			`{"is":"facts","node":"` + strings.Repeat("n", 60_000) + `"}`,
+		} {
+			require.NoError(t, conn.Publish("ephemeral.mesh.v1.test."+subject, []byte(data)))
+		}
+	}
+	require.NoError(t, conn.Publish("ephemeral.mesh.v2.test.all.state."+run, []byte(`{"is":"leave","node":"one"}`)))
+	require.NoError(t, conn.FlushTimeout(5*time.Second))
+	one.sink.Raise("a.fact")
+	require.NoError(t, one.Flush(soon(t)))
+	require.NoError(t, two.Flush(soon(t)))
+	assert.Equal(t, []int{1, 1, 0}, []int{two.sink.Count("a.fact"), two.sink.Count("a.held"), two.sink.Count("b.no")})
+	assert.NotZero(t, two.Stats().Refused)
+	assert.False(t, one.sink.Has("mesh.duplicate, mesh.alone") || two.sink.Has("mesh.duplicate, mesh.alone"))
+}
