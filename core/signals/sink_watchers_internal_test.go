@@ -266,7 +266,7 @@ func TestManyWatchersCostNoMoreEach(t *testing.T) {
 				s.names.removeCounter(c)
 			}
 		}},
-		{"gates", 10_000, func(n int) {
+		{"gates", 60_000, func(n int) {
 			sc := NewScope(NewSink(SinkOptions{}), "", ScopeOptions{})
 			all := make([]*Gate, n)
 			for i := range all {

@@ -44,10 +44,13 @@ func Linear(t *testing.T, large int, run func(n int)) {
 		}
 		return shortest
 	}
-	few := took(large / 10)
-	many := took(large)
-	t.Logf("%d: %v, %d: %v", large/10, few, large, many)
-	if many > 50*few {
-		t.Errorf("%d take %v, %d take %v: they cost more the more there are", large/10, few, large, many)
+	var few, many time.Duration
+	for range 3 { // others may have the processor meanwhile
+		few = took(large / 10)
+		many = took(large)
+		if t.Logf("%d: %v, %d: %v", large/10, few, large, many); many <= 50*few {
+			return
+		}
 	}
+	t.Errorf("%d take %v, %d take %v: they cost more the more there are", large/10, few, large, many)
 }
