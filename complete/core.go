@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
 // because of s, for example in a handler of s.
-func CausedBy(ctx context.Context, s core.Signal) context.Context {
-	return core.CausedBy(ctx, s)
+func CausedBy(ctx context.Context, s signals.Signal) context.Context {
+	return signals.CausedBy(ctx, s)
 }
 
 // CauseFrom is [core.CauseFrom]: CauseFrom returns the signal that was passed to
 // CausedBy.
-func CauseFrom(ctx context.Context) (core.Signal, bool) {
-	return core.CauseFrom(ctx)
+func CauseFrom(ctx context.Context) (signals.Signal, bool) {
+	return signals.CauseFrom(ctx)
 }
 
 // Class is [core.Class]: A Class is a kind of items of one coordinator that share what
@@ -47,26 +48,26 @@ var Free = core.Free
 // of the form "command:payload" and returns the payload: all text after the colon,
 // unchanged.
 func ParseCommand(name, command string) (payload string, ok bool) {
-	return core.ParseCommand(name, command)
+	return signals.ParseCommand(name, command)
 }
 
 // ParseRetryAfter is [core.ParseRetryAfter]: ParseRetryAfter reads the delay from a
 // signal name such as "rate-limit:5000ms".
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
-	return core.ParseRetryAfter(name)
+	return signals.ParseRetryAfter(name)
 }
 
 // FindCommand is [core.FindCommand]: FindCommand looks in a signal name for each of the
 // commands, as ParseCommand does.
 func FindCommand(name string, commands ...string) (command, payload string) {
-	return core.FindCommand(name, commands...)
+	return signals.FindCommand(name, commands...)
 }
 
 // CommandPattern is [core.CommandPattern]: CommandPattern is a pattern for
 // Sink.Subscribe that matches every name in which FindCommand finds one of the
 // commands.
 func CommandPattern(commands ...string) string {
-	return core.CommandPattern(commands...)
+	return signals.CommandPattern(commands...)
 }
 
 // Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
@@ -278,21 +279,21 @@ type Group[T any] = core.Group[T]
 
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
 // both ends agree on it at compile time:
-type Kind[P any] = core.Kind[P]
+type Kind[P any] = signals.Kind[P]
 
 // NewKind is [core.NewKind]: NewKind makes the Kind of that name.
-func NewKind[P any](name string) core.Kind[P] {
-	return core.NewKind[P](name)
+func NewKind[P any](name string) signals.Kind[P] {
+	return signals.NewKind[P](name)
 }
 
 // Family is [core.Family]: A Family is a Kind of many names: all its signals have the
 // same type of payload, and their names match its pattern:
-type Family[P any] = core.Family[P]
+type Family[P any] = signals.Family[P]
 
 // NewFamily is [core.NewFamily]: NewFamily makes the Family of the names that match
 // pattern.
-func NewFamily[P any](pattern string) core.Family[P] {
-	return core.NewFamily[P](pattern)
+func NewFamily[P any](pattern string) signals.Family[P] {
+	return signals.NewFamily[P](pattern)
 }
 
 // Lane is [core.Lane]: A Lane is a priority of the items of one coordinator.
@@ -389,30 +390,30 @@ type Options = core.Options
 
 // Match is [core.Match]: Match reports whether name matches pattern.
 func Match(pattern, name string) bool {
-	return core.Match(pattern, name)
+	return signals.Match(pattern, name)
 }
 
 // Raiser is [core.Raiser]: A Raiser is where a signal can be raised: a Sink, an
 // Operation, or a view that Because or Scoped has made.
-type Raiser = core.Raiser
+type Raiser = signals.Raiser
 
 // Propagation is [core.Propagation]: Propagation bounds chains of causes: see
 // Raiser.Because and CausedBy.
-type Propagation = core.Propagation
+type Propagation = signals.Propagation
 
 // BlockReason is [core.BlockReason]: A BlockReason says why a signal was not recorded.
-type BlockReason = core.BlockReason
+type BlockReason = signals.BlockReason
 
 // BlockedDepth is [core.BlockedDepth]: the chain of causes is too long, or the nesting
 // of handlers too deep
-const BlockedDepth = core.BlockedDepth
+const BlockedDepth = signals.BlockedDepth
 
 // BlockedCycle is [core.BlockedCycle]: the name is in the chain already
-const BlockedCycle = core.BlockedCycle
+const BlockedCycle = signals.BlockedCycle
 
 // BlockedTerminal is [core.BlockedTerminal]: the cause is a terminal or a leaf signal:
 // see Propagation
-const BlockedTerminal = core.BlockedTerminal
+const BlockedTerminal = signals.BlockedTerminal
 
 // Rate is [core.Rate]: A Rate is how many tokens come in each second, and how many
 // there can be at once.
@@ -471,14 +472,14 @@ func InOrder(stages ...core.Lifecycle) core.Lifecycle {
 type OperationID = core.OperationID
 
 // Signal is [core.Signal]: A Signal is a fact: a name, a time, and who raised it.
-type Signal = core.Signal
+type Signal = signals.Signal
 
 // Cause is [core.Cause]: A Cause is a signal that led to another one through Because or
 // CausedBy.
-type Cause = core.Cause
+type Cause = signals.Cause
 
 // Query is [core.Query]: A Query selects signals.
-type Query = core.Query
+type Query = signals.Query
 
 // SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
 // body and SignalStopped after it.
@@ -519,37 +520,37 @@ const SignalFree = core.SignalFree
 
 // Sink is [core.Sink]: A Sink keeps recent signals: a bounded number of them, for a
 // limited time.
-type Sink = core.Sink
+type Sink = signals.Sink
 
 // SinkOptions is [core.SinkOptions]: SinkOptions configure a Sink.
-type SinkOptions = core.SinkOptions
+type SinkOptions = signals.SinkOptions
 
 // MaxSinkCapacity is [core.MaxSinkCapacity].
-const MaxSinkCapacity = core.MaxSinkCapacity
+const MaxSinkCapacity = signals.MaxSinkCapacity
 
 // NewSink is [core.NewSink]: NewSink makes a sink.
-func NewSink(opts core.SinkOptions) *core.Sink {
-	return core.NewSink(opts)
+func NewSink(opts signals.SinkOptions) *signals.Sink {
+	return signals.NewSink(opts)
 }
 
 // SinkStats is [core.SinkStats]: SinkStats are the counters of a sink, all read at the
 // same moment, at which
-type SinkStats = core.SinkStats
+type SinkStats = signals.SinkStats
 
 // Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
 // arrive, over a sliding span of time.
-type Monitor = core.Monitor
+type Monitor = signals.Monitor
 
 // MonitorCap is [core.MonitorCap]: Up to MonitorCap signals within its span, the count
 // of a Monitor is exact.
-const MonitorCap = core.MonitorCap
+const MonitorCap = signals.MonitorCap
 
 // Sensor is [core.Sensor]: A Sensor shows signals.
-type Sensor = core.Sensor
+type Sensor = signals.Sensor
 
 // Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by
 // Sink.Retract, by the operation that raised it, or by its release.
-type Retraction = core.Retraction
+type Retraction = signals.Retraction
 
 // Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
 // moment.
