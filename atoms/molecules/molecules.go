@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Runner starts a run of a [Blueprint], in the background, for each signal that matches the
@@ -85,7 +86,7 @@ func (r *Runner) trigger(b *Blueprint, s core.Signal) {
 	}
 	if _, err := r.coordinator.TryEnqueue(context.Background(), run); err != nil {
 		r.runs.remove(run)
-		if !errors.Is(err, core.ErrClosed) {
+		if !guard.Is(err, core.ErrClosed) {
 			r.drop(b, s, err)
 		}
 	}
