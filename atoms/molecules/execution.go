@@ -186,16 +186,16 @@ func (e *execution) call(ctx context.Context, limit time.Duration, fn func(conte
 		defer cancel()
 		ctx = timed
 	}
-	guard(err, e.Raiser(), func() error { return fn(ctx, e.Run) })
+	recovering(err, e.Raiser(), func() error { return fn(ctx, e.Run) })
 	if *err != nil && *err == ctx.Err() {
 		*err = context.Cause(ctx) // says more
 	}
 }
 
-// guard calls fn and sets err. If fn panics, err is a PanicError, and guard raises
+// recovering calls fn and sets err. If fn panics, err is a PanicError, and recovering raises
 // core.SignalPanicked as the coordinator would, but with a cause. If fn ends its goroutine, err
 // is a PanicError too.
-func guard(err *error, on signals.Raiser, fn func() error) {
+func recovering(err *error, on signals.Raiser, fn func() error) {
 	returned := false
 	defer func() {
 		if returned {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -86,7 +87,7 @@ func (r *Runner) trigger(b *Blueprint, s signals.Signal) {
 	}
 	if _, err := r.coordinator.TryEnqueue(context.Background(), run); err != nil {
 		r.runs.remove(run)
-		if !errors.Is(err, core.ErrClosed) {
+		if !guard.Is(err, core.ErrClosed) {
 			r.drop(b, s, err)
 		}
 	}

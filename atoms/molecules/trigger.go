@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -65,7 +66,7 @@ func (t *Trigger) trigger(s signals.Signal) {
 	if e, ok := s.Payload().(TriggerEvent); ok && e.by == t || t.ignores(s) {
 		return
 	}
-	if _, err := t.coordinator.TryEnqueue(context.Background(), s); err != nil && !errors.Is(err, core.ErrClosed) {
+	if _, err := t.coordinator.TryEnqueue(context.Background(), s); err != nil && !guard.Is(err, core.ErrClosed) {
 		TriggerDropped.Raise(t.Sink().Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}
 }
@@ -83,6 +84,6 @@ func (t *Trigger) run(ctx context.Context, s signals.Signal) (err error) {
 		}
 		TriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()
-	guard(&err, op.Because(s), func() error { return t.fn(ctx, s) })
+	recovering(&err, op.Because(s), func() error { return t.fn(ctx, s) })
 	return err
 }

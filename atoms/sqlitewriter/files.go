@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core/filelock"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // files are the files that are open in this process.
@@ -86,7 +87,7 @@ func create(path string, mode fs.FileMode) error {
 		err = made.Chmod(mode)
 	}
 	_ = made.Close() // made is empty or nil
-	if errors.Is(err, fs.ErrExist) {
+	if guard.Is(err, fs.ErrExist) {
 		return nil
 	}
 	return err

@@ -1,17 +1,18 @@
 package windowsize
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // parseSize reads a whole number. A number that is too large counts as the largest.
 func parseSize(text string) (int, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, strconv.IntSize-1)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
+	if err != nil && !guard.Is(err, strconv.ErrRange) {
 		return 0, fmt.Errorf("windowsize: %s is not a whole number of signals", quote(text))
 	}
 	return int(n), nil // when it is out of range, n is the largest

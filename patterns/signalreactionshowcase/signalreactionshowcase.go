@@ -2,13 +2,13 @@ package signalreactionshowcase
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -74,8 +74,8 @@ func Run(ctx context.Context, items int) (Result, error) {
 		return r, err
 	}
 	release = sink.Hold(SignalRefused, "", 0)
-	var refused *core.RefusedError
-	if _, err := work.Enqueue(ctx, items); errors.As(err, &refused) {
+	_, err := work.Enqueue(ctx, items)
+	if _, refused := guard.As[*core.RefusedError](err); refused {
 		r.Refused = 1
 	}
 	release()

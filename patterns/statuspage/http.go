@@ -7,13 +7,14 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 //go:embed page
@@ -148,7 +149,7 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 
 // failure returns the failure in an error. Any other error is an error of the program.
 func (p *Page) failure(err error) failure {
-	if f, ok := errors.AsType[failure](err); ok {
+	if f, ok := guard.As[failure](err); ok {
 		return f
 	}
 	return failure{code: http.StatusInternalServerError, text: p.said(err.Error)}

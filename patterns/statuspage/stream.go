@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 const frameEvery, keepAlive = 250 * time.Millisecond, 15 * time.Second
@@ -51,7 +53,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := http.NewResponseController(w)
 	if err := extend(to); err != nil {
-		return failure{code: http.StatusServiceUnavailable, text: "no stream, because a stalled client could not be noticed: " + err.Error()}
+		return failure{code: http.StatusServiceUnavailable, text: "no stream, because a stalled client could not be noticed: " + guard.Text(err)}
 	}
 	to.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
 	peer := ""

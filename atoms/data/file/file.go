@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Open opens the store opts.Name in the directory dir. It creates missing directories, and removes
@@ -68,12 +69,12 @@ func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
 func (e *engine) mkdir(dir string) error {
 	above := filepath.Dir(dir)
 	err := e.disk.mkdir(dir)
-	if errors.Is(err, fs.ErrNotExist) && above != dir {
+	if guard.Is(err, fs.ErrNotExist) && above != dir {
 		if err = e.mkdir(above); err == nil {
 			err = e.disk.mkdir(dir)
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrExist) { // another process may not have synced it yet
+	if err == nil || guard.Is(err, fs.ErrExist) { // another process may not have synced it yet
 		err = e.disk.syncDir(above)
 	}
 	return err
@@ -190,7 +191,7 @@ func (e *engine) reading(ctx context.Context, fn func() error) error {
 // read returns the first bytes of a file, and whether it is there.
 func (e *engine) read(name string, most int64) ([]byte, bool, error) {
 	file, err := e.disk.read(e.path(name), most)
-	if errors.Is(err, fs.ErrNotExist) {
+	if guard.Is(err, fs.ErrNotExist) {
 		return nil, false, e.disk.stat(e.dir) // nothing is known of a directory that was deleted
 	}
 	return file, err == nil, err
@@ -218,7 +219,7 @@ func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) 
 	err := e.locked(ctx, func() error {
 		names, err := which()
 		for i, name := range names {
-			if err := e.disk.remove(e.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := e.disk.remove(e.path(name)); err != nil && !guard.Is(err, fs.ErrNotExist) {
 				return undecided(err, i > 0)
 			}
 		}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -29,7 +28,7 @@ func written(ctx context.Context, err error) error {
 
 func isDecided(ctx context.Context, err error) bool {
 	is := func(target error) bool { return guard.Is(err, target) }
-	sqlite, ok := errors.AsType[interface {
+	sqlite, ok := guard.As[interface {
 		error
 		Code() int
 	}](err)

@@ -15,7 +15,7 @@ func (s *suite) finished() {
 	q := must[*durable.Queue[string]](s)(durable.New(s.a, func(string) string { return "a" }, func(ctx context.Context, item string) error {
 		started <- item
 		c := durable.ClaimFrom(ctx)
-		end := durable.End{ID: c.ID, Key: c.Key, Token: c.Token, Kind: durable.EndDone}
+		end := durable.End{ID: c.ID, Key: c.Key, Token: c.Token, Kind: durable.EndDone, Patience: time.Minute} // a turn of the queue may have the lock of the key
 		ended, err := endAll(s, s.b, durable.Node{Queue: c.Queue}, end)
 		s.equal("ended by its body", ended, list(durable.Ended{Outcome: durable.OutcomeEnded, State: durable.Done, Promoted: item != "c"}))
 		durable.MarkFinished(ctx)

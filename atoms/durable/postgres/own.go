@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // own has the connections that the store itself has while queues run. So claims, ends and
@@ -107,8 +109,8 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn,
 
 // full reports whether the server has no more connections for the program.
 func full(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "53300"
+	pg, ok := guard.As[*pgconn.PgError](err)
+	return ok && pg.Code == "53300"
 }
 
 var indexOf = regexp.MustCompile(`(?:create|drop) index concurrently (?:if exists )?(\S+)`)

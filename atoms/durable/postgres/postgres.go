@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Options configure a [Store]. The zero value is the default.
@@ -243,8 +244,8 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 			err = conn.SendBatch(ctx, &p.Batch).Close()
 			conn.Release()
 		}
-		var pg *pgconn.PgError
-		answered := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
+		pg, answered := guard.As[*pgconn.PgError](err)
+		answered = answered && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
 		switch {
 		case err == nil:
 			return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // ErrIsolation means that the transaction of the caller is not READ COMMITTED. With another
@@ -117,7 +118,7 @@ func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) e
 	}
 	fill(p)
 	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {
-		if errors.Is(err, ErrIsolation) || errors.Is(err, ErrTooManyKeys) {
+		if guard.Is(err, ErrIsolation) || guard.Is(err, ErrTooManyKeys) {
 			return err
 		}
 		return fmt.Errorf("postgres: %w", err)

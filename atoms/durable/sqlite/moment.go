@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // moment is a transaction of the store, which happens at one time. After the first error its
@@ -47,7 +48,7 @@ func change[V any](ctx context.Context, s *Store, queue string, fn func(t *momen
 		committing = t.err == nil
 		return t.err
 	})
-	is := func(target error) bool { return errors.Is(err, target) }
+	is := func(target error) bool { return guard.Is(err, target) }
 	rolledBack := is(core.ErrClosed) || is(sqlitewriter.ErrTxTimeout) || is(sqlitewriter.ErrNoSpace) || ctx.Err() != nil && is(context.Cause(ctx))
 	if err != nil && committing && !rolledBack {
 		return *new(V), fmt.Errorf("sqlite: %w: %w", durable.ErrUndecided, err)

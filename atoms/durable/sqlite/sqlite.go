@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // Options configure a [Store]. The zero value is the default.
@@ -74,7 +75,7 @@ func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, er
 func (s *Store) Inside(ctx context.Context) bool {
 	ended, end := context.WithCancel(ctx)
 	end()
-	return errors.Is(s.w.Flush(ended), core.ErrWouldDeadlock) // Flush does not wait
+	return guard.Is(s.w.Flush(ended), core.ErrWouldDeadlock) // Flush does not wait
 }
 
 //go:embed migrations
