@@ -84,17 +84,17 @@ const FailoverSignalRoute = priorityprocessor.SignalRoute
 // FailoverSignalRestored is [priorityprocessor.SignalRestored].
 const FailoverSignalRestored = priorityprocessor.SignalRestored
 
-// FailoverSignalProbeStarting is [priorityprocessor.SignalProbeStarting]:
-// SignalProbeStarting is raised before each call of a Probe function, and
-// SignalProbeSuccess or SignalProbeFailed after it.
-const FailoverSignalProbeStarting = priorityprocessor.SignalProbeStarting
+// FailoverSignalProbeStarted is [priorityprocessor.SignalProbeStarted]:
+// SignalProbeStarted is raised before each call of a Probe function, and
+// SignalProbeSucceeded or SignalProbeFailed after it.
+const FailoverSignalProbeStarted = priorityprocessor.SignalProbeStarted
 
-// FailoverSignalProbeSuccess is [priorityprocessor.SignalProbeSuccess]:
-// probe.success:pri1
-const FailoverSignalProbeSuccess = priorityprocessor.SignalProbeSuccess
+// FailoverSignalProbeSucceeded is [priorityprocessor.SignalProbeSucceeded]:
+// health.probe.succeeded:pri1
+const FailoverSignalProbeSucceeded = priorityprocessor.SignalProbeSucceeded
 
 // FailoverSignalProbeFailed is [priorityprocessor.SignalProbeFailed]:
-// probe.failed:pri1: a call of a Probe function has failed
+// health.probe.failed:pri1: a call of a Probe function has failed
 const FailoverSignalProbeFailed = priorityprocessor.SignalProbeFailed
 
 // FailoverExhausted is [priorityprocessor.Exhausted].

@@ -33,7 +33,7 @@ const HTTPSignalFailed = signalinghttp.SignalFailed
 const HTTPSignalCancelled = signalinghttp.SignalCancelled
 
 // HTTPSignalProgress is [signalinghttp.SignalProgress]: followed by a colon and the
-// percentage
+// percentage; see Progress
 const HTTPSignalProgress = signalinghttp.SignalProgress
 
 // HTTPSignalError is [signalinghttp.SignalError]: the server answered with an error;
@@ -42,6 +42,9 @@ const HTTPSignalError = signalinghttp.SignalError
 
 // HTTPFailed is [signalinghttp.Failed]: Failed is the kind of SignalFailed.
 var HTTPFailed = signalinghttp.Failed
+
+// HTTPProgress is [signalinghttp.Progress]: Progress is the family of SignalProgress.
+var HTTPProgress = signalinghttp.Progress
 
 // ErrHTTPTooLarge is [signalinghttp.ErrTooLarge]: ErrTooLarge is returned by
 // DownloadLimit when a body is larger than the limit.

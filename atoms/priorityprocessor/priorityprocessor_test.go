@@ -162,10 +162,10 @@ func TestAllUnhealthy(t *testing.T) {
 	for _, healthyOnly := range []bool{false, true} {
 		var a, b fake
 		f := newFailover(pp.Options{HealthyOnly: healthyOnly, ProbeAfter: -1}, a.as("a", 1), b.as("b", 2))
-		facts := coretest.Watch(t, f.Sink(), "route.assigned:*, restore.*")
+		facts := coretest.Watch(t, f.Sink(), "route.changed:*, restore.*")
 		require.True(t, f.MarkUnhealthy("a"))
 		require.True(t, f.MarkUnhealthy("b"))
-		facts.ExpectExactly("route.assigned:pri2", "route.assigned:none")
+		facts.ExpectExactly("route.changed:pri2", "route.changed:none")
 		err := f.Do(t.Context(), "order")
 		if healthyOnly {
 			assert.ErrorIs(t, err, pp.ErrNoneHealthy)
@@ -174,7 +174,7 @@ func TestAllUnhealthy(t *testing.T) {
 		}
 		assert.NoError(t, err)
 		assert.EqualValues(t, 1, a.items.Load())
-		facts.ExpectExactly("route.assigned:pri1", "restore.primary")
+		facts.ExpectExactly("route.changed:pri1", "restore.primary")
 		assert.True(t, f.Processors()[0].Healthy, "it has done an item")
 	}
 }
@@ -188,13 +188,13 @@ func TestProbesRestore(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
 		f := newFailover(pp.Options{Sink: sink}, primary.withProbe("primary", 1), backup.as("backup", 2))
 		defer f.Close()
-		facts := coretest.Watch(t, sink, "processor.*, probe.*, route.assigned:*, restore.*")
+		facts := coretest.Watch(t, sink, "processor.*, health.*, route.changed:*, restore.*")
 		trip(t, f, 3)
-		raised := facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2")
+		raised := facts.ExpectExactly("processor.unhealthy:pri1", "route.changed:pri2")
 		assert.Equal(t, "primary", raised[0].Key)
 		assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Failures: 3, Err: errDown}, raised[0].Payload())
 		for i, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-			raised := expectAfter(t, facts, wait*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+			raised := expectAfter(t, facts, wait*time.Second, "health.probe.started:pri1", "health.probe.failed:pri1")
 			assert.EqualValues(t, i+1, primary.probes.Load())
 			next := min(2*wait, 60) * time.Second
 			assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Next: next, Err: errDown}, raised[1].Payload())
@@ -205,7 +205,7 @@ func TestProbesRestore(t *testing.T) {
 		primary.fail(nil)
 		primary.failProbe(nil)
 		raised = expectAfter(t, facts, time.Minute,
-			"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
+			"health.probe.started:pri1", "health.probe.succeeded:pri1", "processor.healthy:pri1", "route.changed:pri1", "restore.primary")
 		assert.Equal(t, pp.Report{Priority: 2, ToPriority: 1}, raised[4].Payload())
 		assert.Equal(t, "priorityprocessor", raised[4].Key)
 		trip(t, f, 10)
@@ -286,17 +286,17 @@ func TestProbesThatPanicOrHang(t *testing.T) {
 			defer running.Add(-1)
 			return kinds[calls.Add(1)-1](ctx)
 		}}, backup.as("backup", 2))
-		facts := coretest.Watch(t, f.Sink(), "probe.*, operation.panicked")
+		facts := coretest.Watch(t, f.Sink(), "health.probe.*, operation.panicked")
 		f.MarkUnhealthy("primary")
-		expectAfter(t, facts, 5*time.Second, "probe.starting:pri1", "probe.failed:pri1", "operation.panicked")
-		expectAfter(t, facts, 10*time.Second, "probe.starting:pri1", "probe.failed:pri1")
-		expectAfter(t, facts, 20*time.Second, "probe.starting:pri1")
-		expectAfter(t, facts, 5*time.Second, "probe.failed:pri1")
-		expectAfter(t, facts, 40*time.Second, "probe.starting:pri1", "probe.failed:pri1")
-		expectAfter(t, facts, 80*time.Second, "probe.starting:pri1")
+		expectAfter(t, facts, 5*time.Second, "health.probe.started:pri1", "health.probe.failed:pri1", "operation.panicked")
+		expectAfter(t, facts, 10*time.Second, "health.probe.started:pri1", "health.probe.failed:pri1")
+		expectAfter(t, facts, 20*time.Second, "health.probe.started:pri1")
+		expectAfter(t, facts, 5*time.Second, "health.probe.failed:pri1")
+		expectAfter(t, facts, 40*time.Second, "health.probe.started:pri1", "health.probe.failed:pri1")
+		expectAfter(t, facts, 80*time.Second, "health.probe.started:pri1")
 		f.MarkHealthy("primary")
 		f.MarkUnhealthy("primary")
-		expectAfter(t, facts, time.Hour, "probe.starting:pri1", "probe.success:pri1") // the next probe waits for the one that hangs
+		expectAfter(t, facts, time.Hour, "health.probe.started:pri1", "health.probe.succeeded:pri1") // the next probe waits for the one that hangs
 		assert.EqualValues(t, 1, most.Load())
 	})
 }
@@ -336,7 +336,7 @@ func TestCloseWaitsForProbes(t *testing.T) {
 
 // Close does not wait for a processor, a Probe or a handler that calls it.
 func TestCloseFromAnywhere(t *testing.T) {
-	for _, from := range []string{"Do", "Probe", "processor.unhealthy:*", "probe.starting:*"} {
+	for _, from := range []string{"Do", "Probe", "processor.unhealthy:*", "health.probe.started:*"} {
 		synctest.Test(t, func(t *testing.T) {
 			var f *pp.Failover[string]
 			closeFrom := func(where string) {
@@ -347,7 +347,7 @@ func TestCloseFromAnywhere(t *testing.T) {
 			p := work("a", 1, func(context.Context) error { closeFrom("Do"); return errDown })
 			p.Probe = func(context.Context) error { closeFrom("Probe"); return nil }
 			f = newFailover(pp.Options{Threshold: 1}, p)
-			f.Sink().Subscribe("processor.unhealthy:*, probe.starting:*", func(s signals.Signal) { closeFrom(s.Name[:len(s.Name)-4] + "*") })
+			f.Sink().Subscribe("processor.unhealthy:*, health.probe.started:*", func(s signals.Signal) { closeFrom(s.Name[:len(s.Name)-4] + "*") })
 			assert.ErrorIs(t, f.Do(t.Context(), "item"), errDown)
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
@@ -483,17 +483,17 @@ func TestPanicAndGoexit(t *testing.T) {
 // signal.
 func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	for _, pattern := range []string{
-		"processing.started:*", "processing.complete:*", "processing.failed:*", "failover.*", "processor.*", "route.*", "restore.*", "probe.*", "p*,f*,r*",
+		"processing.started:*", "processing.complete:*", "processing.failed:*", "failover.*", "processor.*", "route.*", "restore.*", "health.probe.*", "p*,f*,r*,h*",
 	} {
 		bubble(t, pattern, func(t *testing.T) {
 			var primary, backup fake
 			primary.fail(errDown)
 			f := newFailover(pp.Options{Threshold: 1, Verbose: true}, primary.withProbe("primary", 1), backup.as("backup", 2))
-			facts := coretest.Watch(t, f.Sink(), "processor.*,route.*,restore.*,probe.*")
+			facts := coretest.Watch(t, f.Sink(), "processor.*,route.*,restore.*,health.*")
 			f.Sink().Subscribe(pattern, func(signals.Signal) { runtime.Goexit() })
 			c := core.Must(core.NewCoordinator(f.Do, core.Options{Sink: f.Sink()}))
 			err := c.Do(t.Context(), "item")
-			if pattern == "processing.started:*" || pattern == "p*,f*,r*" {
+			if pattern == "processing.started:*" || pattern == "p*,f*,r*,h*" {
 				assert.Error(t, err)
 				assert.EqualValues(t, 1, settled(t, f).Cancelled, "before a processor got it")
 				go f.MarkUnhealthy("primary")
@@ -501,15 +501,15 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 			settled(t, f)
-			if pattern == "probe.*" || pattern == "p*,f*,r*" {
-				facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2", "probe.starting:pri1", "probe.failed:pri1")
+			if pattern == "health.probe.*" || pattern == "p*,f*,r*,h*" {
+				facts.ExpectExactly("processor.unhealthy:pri1", "route.changed:pri2", "health.probe.started:pri1", "health.probe.failed:pri1")
 				assert.Equal(t, 10*time.Second, time.Until(f.Processors()[0].NextProbe), "there will be another probe")
 				require.NoError(t, f.Close())
 				return
 			}
 			assert.True(t, f.Processors()[0].Healthy, "a probe has restored it")
-			facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2",
-				"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
+			facts.ExpectExactly("processor.unhealthy:pri1", "route.changed:pri2",
+				"health.probe.started:pri1", "health.probe.succeeded:pri1", "processor.healthy:pri1", "route.changed:pri1", "restore.primary")
 		})
 	}
 }
@@ -526,7 +526,7 @@ func TestPriorityIsInTheName(t *testing.T) {
 	raised := facts.ExpectExactly(
 		"processing.started:pri1", "processing.complete:pri1",
 		"processing.started:pri1", "processing.failed:pri1", "processing.started:pri22", "processing.complete:pri22",
-		"processor.unhealthy:pri1", "route.assigned:pri22",
+		"processor.unhealthy:pri1", "route.changed:pri22",
 	)
 	for i, key := range []string{"order-1", "order-1", "order-2", "order-2", "order-2", "order-2", "a", "orders"} {
 		assert.Equal(t, key, raised[i].Key)
@@ -643,7 +643,7 @@ func TestCommandsMatchWholeNames(t *testing.T) {
 	}
 	for _, name := range []string{
 		pp.SignalStarted, pp.SignalCompleted, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
-		pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarting, pp.SignalProbeSuccess, pp.SignalProbeFailed,
+		pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarted, pp.SignalProbeSucceeded, pp.SignalProbeFailed,
 	} {
 		assert.False(t, signals.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
 	}
@@ -680,9 +680,9 @@ func TestSignalsComeInOrder(t *testing.T) {
 	var a fake
 	f := newFailover(pp.Options{}, a.as("a", 1))
 	f.Sink().Subscribe("processor.unhealthy:*", func(signals.Signal) { f.MarkHealthy("a") })
-	facts := coretest.Watch(t, f.Sink(), "processor.*, route.assigned:*")
+	facts := coretest.Watch(t, f.Sink(), "processor.*, route.changed:*")
 	f.MarkUnhealthy("a")
-	facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:none", "processor.healthy:pri1", "route.assigned:pri1")
+	facts.ExpectExactly("processor.unhealthy:pri1", "route.changed:none", "processor.healthy:pri1", "route.changed:pri1")
 }
 
 // As the work of a coordinator, items of many goroutines are bounded and all counted.

@@ -24,7 +24,7 @@ func (f *engine[In, Out]) probe(ctx context.Context, i int) (err error) {
 	f.mu.Lock()
 	t, ok := f.board.beginProbe(i, now)
 	if ok {
-		f.addProbeSignal(i, SignalProbeStarting, Report{})
+		f.addProbeSignal(i, SignalProbeStarted, Report{})
 	}
 	f.mu.Unlock()
 	if !ok { // the health has changed since the timer fired
@@ -60,7 +60,7 @@ func (f *engine[In, Out]) endProbe(t ticket, o outcome, err error) {
 	switch {
 	case !counts:
 	case changed:
-		f.addProbeSignal(t.member, SignalProbeSuccess, Report{})
+		f.addProbeSignal(t.member, SignalProbeSucceeded, Report{})
 		f.apply(t.member, f.opts.Sink)
 	default:
 		f.setTimer(t.member)

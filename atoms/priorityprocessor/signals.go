@@ -47,19 +47,19 @@ const (
 	// SignalRestored follows if it is now the highest priority of all. The key is
 	// [Options.Name].
 	//
-	//ephemeral:raises route.assigned:*
-	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
+	//ephemeral:raises route.changed:*
+	SignalRoute    = "route.changed" // route.changed:pri2, or route.changed:none
 	SignalRestored = "restore.primary"
-	// SignalProbeStarting is raised before each call of a Probe function, and SignalProbeSuccess or
+	// SignalProbeStarted is raised before each call of a Probe function, and SignalProbeSucceeded or
 	// SignalProbeFailed after it. If the health changes during the call, or if Close cancels the
 	// call, there is no signal after it. The key is the name of the processor.
 	//
-	//ephemeral:raises probe.starting:*
-	SignalProbeStarting = "probe.starting" // probe.starting:pri1
-	//ephemeral:raises probe.success:*
-	SignalProbeSuccess = "probe.success" // probe.success:pri1
-	//ephemeral:raises probe.failed:*
-	SignalProbeFailed = "probe.failed" // probe.failed:pri1: a call of a Probe function has failed
+	//ephemeral:raises health.probe.started:*
+	SignalProbeStarted = "health.probe.started" // health.probe.started:pri1
+	//ephemeral:raises health.probe.succeeded:*
+	SignalProbeSucceeded = "health.probe.succeeded" // health.probe.succeeded:pri1
+	//ephemeral:raises health.probe.failed:*
+	SignalProbeFailed = "health.probe.failed" // health.probe.failed:pri1: a call of a Probe function has failed
 )
 
 // The kinds of the signals whose names have no priority.

@@ -10,9 +10,9 @@ import (
 // Signals that a cache raises on its sink. The key of a signal is the text of the cache's
 // key, see [Options.KeyText]. The signals of a load are raised by its operation.
 const (
-	SignalHit    = "cache.hit"    // Get found a value, or a remembered absence; sampled
+	SignalHit    = lru.SignalHit  // Get found a value, or a remembered absence; sampled
 	SignalPeeked = "cache.peeked" // GetIfPresent found a value; sampled
-	SignalMiss   = "cache.miss"   // Get or GetIfPresent found nothing; sampled
+	SignalMiss   = lru.SignalMiss // Get or GetIfPresent found nothing; sampled
 	SignalShared = "cache.shared" // Get waits for a load that is under way; sampled
 
 	SignalLoading    = "cache.compute.started"   // a load begins
@@ -23,8 +23,8 @@ const (
 	SignalFailed     = "cache.failed"            // a load failed; see [LoadFailed]
 	SignalStale      = "cache.stale"             // Get returned an expired value because the load failed
 
-	SignalInvalidated = "cache.invalidated"   // a value was removed by Remove or InvalidateOn
-	SignalCleared     = "cache.cleared"       // everything was removed by Clear or InvalidateOn; has no key
+	SignalInvalidated = lru.SignalInvalidated // a value was removed by Remove or InvalidateOn
+	SignalCleared     = lru.SignalCleared     // everything was removed by Clear or InvalidateOn; has no key
 	SignalExpired     = "cache.evict.expired" // an expired record was removed; with [Options.RaiseEvictions]
 	SignalCold        = "cache.evict.cold"    // a record made room for another; with [Options.RaiseEvictions]
 )

@@ -45,7 +45,7 @@ func Example_breaker() {
 	closed := make(chan bool)
 	defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, c circuitbreaker.Change) {
 		fmt.Printf("%s: %s\n", s.Name, c.Reason)
-		if s.Name == "circuit.closed.carrier" {
+		if s.Name == "breaker.closed.carrier" {
 			close(closed)
 		}
 	})()
@@ -62,9 +62,9 @@ func Example_breaker() {
 	// Output:
 	// order-1 failed
 	// order-2 failed
-	// circuit.opened.carrier: too many failures in the window
+	// breaker.opened.carrier: too many failures in the window
 	// order-3 delivered
-	// circuit.closed.carrier: enough trials have succeeded
+	// breaker.closed.carrier: enough trials have succeeded
 	// order-4 delivered
 }
 

@@ -21,7 +21,7 @@ const (
 	SignalComplete = "stage.complete"
 	// SignalFailed is raised at the end of a stage that no item has passed, or whose
 	// items were cancelled because the run was cancelled or stopped at an error.
-	SignalFailed = "stage.failed"
+	SignalFailed = "stage.run.failed"
 )
 
 // A Stage is one step of a [Pipeline].

@@ -27,13 +27,13 @@ const (
 	SignalHalfOpen = "circuit.half_open"
 	// SignalOpened is raised when the breaker opens. The payload is a [Change].
 	//
-	//ephemeral:raises circuit.opened.{Options.Name|breaker}
-	SignalOpened = "circuit.opened"
+	//ephemeral:raises breaker.opened.{Options.Name|breaker}
+	SignalOpened = "breaker.opened"
 	// SignalClosed is raised when the breaker allows all calls again, or is closed by
 	// Close. The payload is a [Change].
 	//
-	//ephemeral:raises circuit.closed.{Options.Name|breaker}
-	SignalClosed = "circuit.closed"
+	//ephemeral:raises breaker.closed.{Options.Name|breaker}
+	SignalClosed = "breaker.closed"
 )
 
 // Changes are the signals of all breakers that have a [Change] as payload.

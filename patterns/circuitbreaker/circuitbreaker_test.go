@@ -313,7 +313,7 @@ func TestChangesAreFacts(t *testing.T) {
 		bubble(t, c.opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			begin, got := time.Now(), []string(nil)
 			note := func(s signals.Signal, text string) {
-				name, ok := strings.CutSuffix(strings.TrimPrefix(s.Name, "circuit."), ".api")
+				name, ok := strings.CutSuffix(s.Name[strings.Index(s.Name, ".")+1:], ".api")
 				assert.True(t, ok)
 				got = append(got, strings.TrimSpace(fmt.Sprint(time.Since(begin), " ", name, " ", text)))
 			}

@@ -73,7 +73,7 @@ func ExampleOptions_rate() {
 	// closed false
 	// closed false
 	// closed false
-	// circuit.opened.api: too many calls have failed
+	// breaker.opened.api: too many calls have failed
 	// open false
 	// open true
 }

@@ -13,8 +13,8 @@ import (
 // Signals of changes of the limit. They are raised on the sink. Their key is the name of the
 // coordinator, and their cause is the signal that changed the limit.
 const (
-	SignalIncreased = "concurrency.increased"
-	SignalDecreased = "concurrency.decreased"
+	SignalIncreased = "limit.increased"
+	SignalDecreased = "limit.decreased"
 )
 
 // The kinds of these signals. The payload is the new limit.

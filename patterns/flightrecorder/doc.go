@@ -2,7 +2,7 @@
 // that something went wrong. The file says what ran, what waited and for what.
 //
 //	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
-//		On:           "circuit.opened.*, durable.lease.lost",
+//		On:           "breaker.opened.*, durable.lease.lost",
 //		Dir:          "/var/lib/shop/flights",
 //		Coordinators: []core.Inspector{uploads, orders},
 //	})

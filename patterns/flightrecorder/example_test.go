@@ -21,7 +21,7 @@ func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	uploads := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads"}))
 	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
-		On: "circuit.opened.*", Dir: dir, Coordinators: []core.Inspector{uploads},
+		On: "breaker.opened.*", Dir: dir, Coordinators: []core.Inspector{uploads},
 	})
 	if err != nil {
 		panic(err)
@@ -36,9 +36,9 @@ func Example() {
 		fmt.Println(r.Cause, report.Busy)
 	})
 
-	sink.Raise("circuit.opened.carrier")
+	sink.Raise("breaker.opened.carrier")
 	if err := recorder.Flush(context.Background()); err != nil {
 		panic(err)
 	}
-	// Output: circuit.opened.carrier map[uploads:[]]
+	// Output: breaker.opened.carrier map[uploads:[]]
 }

@@ -14,14 +14,14 @@
 //	stage.request       the request was sent
 //	stage.headers       the headers of the response have arrived
 //	stage.reading       the reading of the body begins
-//	progress:42         42 percent of the body were read
+//	progress:42         42 percent of the body were read; the payload counts the bytes
 //
 // They come in this order. The last signal is one of these:
 //
-//	stage.completed     the whole response was read, after progress:100
-//	stage.failed        the request failed, after http.error:404 if the status was the reason;
-//	                    the payload is the error
-//	stage.cancelled     the context was cancelled, or the body was closed before its end
+//	stage.completed          the whole response was read, after progress:100
+//	stage.request.failed     the request failed, after http.error:404 if the status was the reason;
+//	                         the payload is the error
+//	stage.request.cancelled  the context was cancelled, or the body was closed before its end
 //
 // Progress is raised when the percentage changes, so at most 101 times. If the length of the
 // body is not known, there are only progress:0 and progress:100.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -26,16 +27,20 @@ const (
 	SignalHeaders   = "stage.headers"
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
-	SignalFailed    = "stage.failed" // the request has failed
-	SignalCancelled = "stage.cancelled"
+	SignalFailed    = "stage.request.failed" // the request has failed
+	SignalCancelled = "stage.request.cancelled"
 	//ephemeral:raises progress:*
-	SignalProgress = "progress" // followed by a colon and the percentage
+	SignalProgress = progress.SignalProgress // followed by a colon and the percentage; see [Progress]
 	//ephemeral:raises http.error:*
 	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
 // Failed is the kind of [SignalFailed]. The payload is the error of the request.
 var Failed = signals.NewKind[error](SignalFailed)
+
+// Progress is the family of [SignalProgress]. The payload counts the bytes of the body that
+// were read.
+var Progress = signals.NewFamily[progress.Report](SignalProgress + ":*")
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
@@ -213,7 +218,7 @@ func begin(req *http.Request, sink *signals.Sink, limit int64) *exchange {
 		x.on, x.key = sink, x.url
 	}
 	x.raise(SignalStarting)
-	x.raise(SignalProgress + ":0")
+	x.report(0)
 	return x
 }
 
@@ -249,8 +254,13 @@ func (x *exchange) Write(p []byte) (int, error) {
 
 func (x *exchange) progress(percent int64) {
 	if x.percent.Swap(percent) < percent {
-		x.raise(SignalProgress + ":" + strconv.FormatInt(percent, 10))
+		x.report(percent)
 	}
+}
+
+func (x *exchange) report(percent int64) {
+	Progress.Named(SignalProgress+":"+strconv.FormatInt(percent, 10)).Raise(x.on, x.key,
+		progress.Report{Current: x.n.Load(), Total: max(0, x.total), Done: percent == 100})
 }
 
 // end raises the last signal of the exchange, once.

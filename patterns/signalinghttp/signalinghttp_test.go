@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalinghttp"
 )
@@ -70,7 +71,10 @@ func TestDownloadStagesAndProgress(t *testing.T) {
 	assert.True(t, strings.HasPrefix(all, begun), all)
 	assert.True(t, strings.HasSuffix(all, " "+completed), all)
 	last, number := -1, 0
-	for s := range sink.Sense(signals.Query{Pattern: "progress:*"}) {
+	var report progress.Report
+	for s, reported := range signalinghttp.Progress.Sense(sink, signals.Query{}) {
+		assert.GreaterOrEqual(t, reported.Current, report.Current)
+		report = reported
 		arg, _ := s.Arg()
 		percent, err := strconv.Atoi(arg)
 		require.NoError(t, err)
@@ -78,6 +82,7 @@ func TestDownloadStagesAndProgress(t *testing.T) {
 		last, number = percent, number+1
 	}
 	assert.LessOrEqual(t, number, 101)
+	assert.Equal(t, progress.Report{Current: 1 << 20, Total: 1 << 20, Done: true}, report)
 	for s := range sink.Sense(signals.Query{Pattern: "stage.starting"}) {
 		assert.Equal(t, strings.TrimSuffix(req.URL.String(), "?token=secret"), s.Key)
 	}
@@ -158,7 +163,7 @@ func TestStatusIsAnError(t *testing.T) {
 	assert.Equal(t, 503, status.StatusCode)
 	assert.Equal(t, 7*time.Second, status.RetryAfter())
 	assert.Regexp(t, `^signalinghttp: GET http://.*/file: status 503 Service Unavailable$`, err.Error())
-	assert.Equal(t, "stage.starting progress:0 stage.request stage.headers http.error:503 stage.failed", names(sink))
+	assert.Equal(t, "stage.starting progress:0 stage.request stage.headers http.error:503 stage.request.failed", names(sink))
 
 	status.Header.Set("Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 	assert.Greater(t, status.RetryAfter(), 59*time.Minute)
@@ -179,11 +184,11 @@ func TestFailuresAreSaid(t *testing.T) {
 	gone.URL.Host = "127.0.0.1:1"
 	all, err := fail(gone, io.Discard)
 	assert.Error(t, err)
-	assert.Equal(t, "stage.starting progress:0 stage.failed", all, "nothing was sent")
+	assert.Equal(t, "stage.starting progress:0 stage.request.failed", all, "nothing was sent")
 
 	all, err = fail(serve(t, sized(5)), failing{})
 	assert.ErrorIs(t, err, errFull)
-	assert.True(t, strings.HasSuffix(all, " stage.failed"), all)
+	assert.True(t, strings.HasSuffix(all, " stage.request.failed"), all)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	req := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -193,13 +198,13 @@ func TestFailuresAreSaid(t *testing.T) {
 	})
 	all, err = fail(req.WithContext(ctx), io.Discard)
 	assert.Error(t, err)
-	assert.True(t, strings.HasSuffix(all, " stage.cancelled"), all)
+	assert.True(t, strings.HasSuffix(all, " stage.request.cancelled"), all)
 
 	sink := newSink()
 	assert.Panics(t, func() {
 		signalinghttp.Download(http.DefaultClient, serve(t, sized(9)), panicking{}, sink)
 	})
-	assert.True(t, strings.HasSuffix(names(sink), " stage.failed"), names(sink))
+	assert.True(t, strings.HasSuffix(names(sink), " stage.request.failed"), names(sink))
 }
 
 var errFull = errors.New("disk is full")
@@ -237,13 +242,13 @@ func TestTransport(t *testing.T) {
 	}{
 		{"read", "GET", unsized("hello"), readAll, begun + completed},
 		{"read without EOF", "GET", sized(2), func(b io.Reader) { io.ReadFull(b, make([]byte, 2)) }, begun + completed},
-		{"closed early", "GET", sized(200), func(b io.Reader) { io.ReadFull(iotest.OneByteReader(b), make([]byte, 2)) }, begun + "progress:1 stage.cancelled"},
+		{"closed early", "GET", sized(200), func(b io.Reader) { io.ReadFull(iotest.OneByteReader(b), make([]byte, 2)) }, begun + "progress:1 stage.request.cancelled"},
 		{"no body", "HEAD", sized(200), readAll, headers + " " + completed},
-		{"status", "GET", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, readAll, headers + " http.error:404 stage.failed"},
+		{"status", "GET", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, readAll, headers + " http.error:404 stage.request.failed"},
 		{"aborted", "GET", func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
-		}, readAll, begun + "stage.failed"},
+		}, readAll, begun + "stage.request.failed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sink, req := newSink(), serve(t, test.h)

@@ -15,10 +15,10 @@ import (
 // Signals of a run.
 const (
 	// SignalStart is raised by each item when it begins, SignalDone when it ends. A colon and
-	// the number of the item follow the name, as in "stage.start:3".
+	// the number of the item follow the name, as in "stage.begun:3".
 	//
-	//ephemeral:raises stage.start:*
-	SignalStart = "stage.start"
+	//ephemeral:raises stage.begun:*
+	SignalStart = "stage.begun"
 	//ephemeral:raises stage.done:*
 	SignalDone = "stage.done"
 	// SignalDeferred is held on the sink while items should wait.

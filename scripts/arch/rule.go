@@ -78,6 +78,7 @@ var Rules = []Rule{
 	{"links", "a link that leads nowhere costs a reader time", links},
 	{"stats", "users log Stats, and tests check the law that their comment states", stats},
 	{"signal names", "users write patterns that match signals: a signal says what has happened, or what state something is in", signalNames},
+	{"one name", "a gate, a pattern or a kind for the signals of one package must not get those of another", oneName},
 	{"kinds", "a user reads the payload of a signal by its kind", kinds},
 	{"errors", "a user who finds an error in a log must know which package it comes from", errorTexts},
 	{"guarded", "a method of a user's error may panic, block or call back: where it is called directly, a panic skips what follows", guarded},

@@ -306,6 +306,11 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"signal names", "present", replace("atoms/retry/queue.go", "retry.failed", "retry.fail"), "retry.fail does not end in a past tense"},
 		{"signal names", "not in the README", replace("atoms/retry/README.md", ".stale", ".lost"), "retry.item.stale is not in the README"},
 
+		{"one name", "two constants", add("core/x.go", "package core\n\nconst SignalLost = \"retry.failed\"\n"), "retry.failed is a name of "},
+		{"one name", "a command", add("core/x.go", "package core\n\nconst CommandFail = \"retry.failed.\"\n"), "retry.failed is a name of "},
+		{"one name", "a kind", add("core/x.go", "package core\n\nvar Lost = NewKind[int](\"retry.failed\")\n"), "retry.failed is a name of "},
+		{"one name", "a family", add("core/x.go", "package core\n\nvar Lost = signals.NewFamily[int](\"x.*, retry.item.*\")\n"), "retry.item.stale is a name of core as well, at core/x.go:3"},
+
 		{"kinds", "not exported", replace("atoms/retry/queue.go", "var Failed", "var failed"), "queue.go:13: retry.SignalFailed has a payload"},
 		{"kinds", "a method", replace("atoms/retry/queue.go", "var Failed = ", "var Failed = new(chan int); var x = "), "retry.SignalFailed has a payload"},
 

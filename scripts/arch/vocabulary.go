@@ -225,9 +225,55 @@ func signalNames(t *repo.Tree, report reporter) {
 	})
 }
 
+// oneName checks that one package alone writes the name of a signal: as a constant Signal or
+// Command, or where it makes a kind or a family. A family has all names of its pattern.
+func oneName(t *repo.Tree, report reporter) {
+	type made struct{ dir, name, where string }
+	var all []made
+	t.GoFiles(func(_ *repo.Module, p *repo.Package, file *repo.GoFile) {
+		if !policy.Shown(p.Dir) || file.Test() {
+			return
+		}
+		add := func(x ast.Expr) {
+			if lit, ok := x.(*ast.BasicLit); ok {
+				text, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				for name := range strings.SplitSeq(text, ",") {
+					all = append(all, made{p.Dir, strings.TrimRight(strings.TrimSpace(name), ".:"), t.At(lit.Pos())})
+				}
+			}
+		}
+		ast.Inspect(file.Syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, x := range n.Values {
+					if name := n.Names[i].Name; strings.HasPrefix(name, "Signal") || strings.HasPrefix(name, "Command") {
+						add(x)
+					}
+				}
+			case *ast.CallExpr:
+				if name := file.Source(n.Fun.Pos(), n.Fun.End()); len(n.Args) == 1 && newKind.MatchString(name) {
+					add(n.Args[0])
+				}
+			}
+			return true
+		})
+	})
+	for i, a := range all {
+		for j, b := range all {
+			begin, _, family := strings.Cut(b.name, "*")
+			if a.dir != b.dir && (a.name == b.name && j < i || family && a.name != b.name && strings.HasPrefix(a.name, begin)) {
+				report(a.where, a.name+" is a name of "+b.dir+" as well, at "+b.where, "rename one, or use the constant of the other if meaning and payload are the same")
+			}
+		}
+	}
+}
+
+// newKind matches what makes a kind or a family.
+var newKind = regexp.MustCompile(`^(?:\w+\.)?New(?:Kind|Family)\[`)
+
 // kindMade matches code that makes a kind for a signal and assigns it to an exported
 // variable.
-var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)core\.NewKind\[.*\]\((Signal\w+)\)`)
+var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)(?:core|signals)\.NewKind\[.*\]\((Signal\w+)\)`)
 
 // kinds checks that there is an exported kind for each signal with a payload.
 func kinds(t *repo.Tree, report reporter) {

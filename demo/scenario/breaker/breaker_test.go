@@ -18,14 +18,14 @@ func TestScenario(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := scenario.New(&out)
-		signals := coretest.Watch(t, s.Sink, "circuit.*")
+		signals := coretest.Watch(t, s.Sink, "circuit.*, breaker.*")
 		coretest.NothingLeft(t, s.Sink, func() {
 			if err := breaker.Scenario.Run(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		})
-		signals.ExpectExactly("circuit.open.service", "circuit.opened.service", "circuit.half_open.service",
-			"circuit.open.service", "circuit.opened.service", "circuit.half_open.service", "circuit.closed.service")
+		signals.ExpectExactly("circuit.open.service", "breaker.opened.service", "circuit.half_open.service",
+			"circuit.open.service", "breaker.opened.service", "circuit.half_open.service", "breaker.closed.service")
 		for _, line := range []string{
 			`call  4 failed: no answer`,
 			`open: calls are refused for 760ms`,

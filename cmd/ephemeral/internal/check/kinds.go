@@ -12,6 +12,9 @@ import (
 // code listens that wants one.
 func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
+	for f, t := range flow.Parts(p.w.LinkedKinds(p.root.Pkg.Deps), "kind") {
+		first[t.S] = name{t, f} // the library has one payload for a name
+	}
 	for _, global := range []bool{true, false} { // the kind of a package comes before others of its name
 		for f, t := range flow.Parts(p.facts, "kind") {
 			if f.Global != global || !t.Exact() || t.Loose {
@@ -20,7 +23,11 @@ func (p *program) kinds() (all []Finding) {
 			if other, ok := first[t.S]; !ok {
 				first[t.S] = name{t, f}
 			} else if other.fact.Payload != f.Payload {
-				message := about(p.w, f, t, "%q has the payload %s here, and %s at %s", t.S, f.Payload, other.fact.Payload, place(p.w, other.Pos))
+				at := "at " + place(p.w, other.Pos)
+				if other.fact.Unit == nil { // of the library
+					at = "in " + other.fact.Dir
+				}
+				message := about(p.w, f, t, "%q has the payload %s here, and %s %s", t.S, f.Payload, other.fact.Payload, at)
 				all = append(all, found(p.w, f, t, "kind", true, message)...)
 			}
 		}

@@ -177,6 +177,34 @@ func (w *World) Linked(paths map[string]bool) (all []Fact) {
 	return all
 }
 
+// LinkedKinds returns the kinds that packages of the library have as variables, if packages of
+// the user import them.
+func (w *World) LinkedKinds(paths map[string]bool) (all []Fact) {
+	for _, p := range w.Packages {
+		if !paths[p.PkgPath] {
+			continue
+		}
+		for _, lib := range p.Types.Imports() {
+			dir := roles.Dir(lib.Path())
+			if dir == "" {
+				continue
+			}
+			for _, name := range lib.Scope().Names() {
+				v, ok := lib.Scope().Lookup(name).(*types.Var)
+				if !ok || payloadOf(v.Type()) == "" {
+					continue
+				}
+				for _, r := range roles.Of(dir + " " + name) {
+					if r.Verb == "is" {
+						all = append(all, Fact{Verb: "kind", Dir: dir, API: dir, Global: true, Payload: payloadOf(v.Type()), Texts: w.instance(r, nil, nil, token.NoPos)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
 // Parts returns the names or patterns of a fact one by one, without blanks: texts may be comma
 // lists, and a lane may be "hot:4".
 func (f Fact) Parts() (all []Text) {

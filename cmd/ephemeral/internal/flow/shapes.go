@@ -7,8 +7,11 @@ import (
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
-func payload(c *call) string {
-	n, ok := types.Unalias(typeOf(c.expr)).(*types.Named)
+func payload(c *call) string { return payloadOf(typeOf(c.expr)) }
+
+// payloadOf is the same for a type.
+func payloadOf(kind types.Type) string {
+	n, ok := types.Unalias(kind).(*types.Named)
 	if !ok || n.Obj().Name() != "Kind" || n.TypeArgs().Len() != 1 {
 		return ""
 	}

@@ -66,6 +66,8 @@ func main() {
 	done := signals.NewKind[int]("thumbnail.done")
 	done.Subscribe(sink, func(signals.Signal, int) {})
 	signals.NewKind[string]("file.saved").Subscribe(sink, func(signals.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:13`
+	signals.NewKind[string]("retry.exhausted").Subscribe(sink, nil)                        // want `"retry.exhausted" has the payload string here, and retry.Event in atoms/retry`
+	signals.NewKind[retry.Event]("retry.exhausted").Subscribe(sink, nil)
 
 	other := core.Must(core.NewCoordinator(s.ship, core.Options{Sink: sink, Lanes: core.Must(core.ParseLanes("fast:2, late"))}))
 	other.Lane("fast").Enqueue(ctx, "4")
