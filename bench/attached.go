@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
@@ -22,7 +23,7 @@ import (
 func attachedRows() []Row {
 	list := uniqueNames(small)
 	next := 0
-	unique := func(s *core.Sink, n int) {
+	unique := func(s *signals.Sink, n int) {
 		for range n {
 			s.Raise(list[next&(len(list)-1)])
 			next++
@@ -30,7 +31,7 @@ func attachedRows() []Row {
 	}
 	var rows []Row
 	for _, age := range ages {
-		bare := func() *core.Sink { return fullSink(core.SinkOptions{Capacity: small, MaxAge: age.age}) }
+		bare := func() *signals.Sink { return fullSink(signals.SinkOptions{Capacity: small, MaxAge: age.age}) }
 		rows = append(rows,
 			Row{Name: "patterns=50/" + age.name, Sides: []Side{crowded(bare, raiseNames), onSink("no-patterns", 1.05, bare, raiseNames), now(0)}},
 			Row{Name: "patterns=50/names=unique/" + age.name, MaxAllocs: -1, Sides: []Side{crowded(bare, unique), onSink("no-patterns", 0, bare, unique)}},
@@ -39,7 +40,7 @@ func attachedRows() []Row {
 	return rows
 }
 
-func crowded(sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
+func crowded(sink func() *signals.Sink, run func(s *signals.Sink, n int)) Side {
 	return Side{"ours", 0, func() Body {
 		s := sink()
 		return Body{Run: func(n int) { run(s, n) }, Close: attach(s)}
@@ -48,7 +49,7 @@ func crowded(sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
 
 // attach lets 50 patterns listen to the sink: breakers, detectors, watchers, bridges, and
 // coordinators with gates. It returns a function that ends all of them.
-func attach(s *core.Sink) (end func()) {
+func attach(s *signals.Sink) (end func()) {
 	var closers []io.Closer
 	for i := range 50 {
 		name := fmt.Sprint("p", i)
@@ -61,7 +62,7 @@ func attach(s *core.Sink) (end func()) {
 		case 1:
 			c, err = anomalydetector.New(s, anomalydetector.Options{Name: name, Pattern: "error." + name + ".*"})
 		case 2:
-			c, err = signallogwatcher.New(s, "", func(context.Context, core.Signal) error { return nil }, core.Options{Name: name})
+			c, err = signallogwatcher.New(s, "", func(context.Context, signals.Signal) error { return nil }, core.Options{Name: name})
 		case 3:
 			c, err = backpressure.New(nothing, opts)
 		case 4:

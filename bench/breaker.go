@@ -11,6 +11,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -32,7 +33,7 @@ var breakers = []struct {
 		if byRate {
 			opts.Rate = 0.5
 		}
-		b := core.Must(circuitbreaker.New(core.NewSink(core.SinkOptions{}), opts))
+		b := core.Must(circuitbreaker.New(signals.NewSink(signals.SinkOptions{}), opts))
 		if open {
 			b.Trip()
 		}

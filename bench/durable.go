@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // PostgresDSN is the environment variable with the address of the server for the group
@@ -189,7 +190,7 @@ func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *
 	t.run = func(n int) {
 		q, left, ended := queue(), atomic.Int64{}, make(chan struct{}, 1)
 		left.Store(int64(n))
-		q.Sink().Subscribe(durable.SignalSucceeded, func(core.Signal) {
+		q.Sink().Subscribe(durable.SignalSucceeded, func(signals.Signal) {
 			if left.Add(-1) == 0 {
 				ended <- struct{}{}
 			}

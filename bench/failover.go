@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/priorityprocessor"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // failoverRows measure an item that does nothing, with a primary and a backup, beside a
@@ -38,7 +39,7 @@ func throughFailover(name string, primary, backup core.Work[int], unhealthy bool
 			{Name: "primary", Priority: 1, Do: primary},
 			{Name: "backup", Priority: 2, Do: backup},
 		}, priorityprocessor.Options{
-			Sink: core.NewSink(core.SinkOptions{MaxAge: age}), Threshold: -1, ProbeAfter: -1,
+			Sink: signals.NewSink(signals.SinkOptions{MaxAge: age}), Threshold: -1, ProbeAfter: -1,
 		}))
 		if unhealthy {
 			f.MarkUnhealthy("primary")

@@ -6,7 +6,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
@@ -14,13 +14,13 @@ import (
 // a handler of slog that discards the same record.
 func loggingRows() []Row {
 	return []Row{
-		{Name: "op=below", Sides: []Side{logged("ours", 0, slog.LevelDebug, signals), logged("slog-text", 1.2, slog.LevelDebug, text)}},
-		{Name: "op=signal", MaxAllocs: 4, Sides: []Side{logged("ours", 0, slog.LevelError, signals), logged("slog-text", 1.5, slog.LevelError, text)}},
+		{Name: "op=below", Sides: []Side{logged("ours", 0, slog.LevelDebug, raised), logged("slog-text", 1.2, slog.LevelDebug, text)}},
+		{Name: "op=signal", MaxAllocs: 4, Sides: []Side{logged("ours", 0, slog.LevelError, raised), logged("slog-text", 1.5, slog.LevelError, text)}},
 	}
 }
 
-func signals() slog.Handler {
-	return logging.NewHandler(fullSink(core.SinkOptions{Capacity: small}), logging.HandlerOptions{})
+func raised() slog.Handler {
+	return logging.NewHandler(fullSink(signals.SinkOptions{Capacity: small}), logging.HandlerOptions{})
 }
 
 func text() slog.Handler { return slog.NewTextHandler(io.Discard, nil) }

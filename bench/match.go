@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A matchCase answers the same question about names in several ways, our way first.
@@ -29,39 +29,39 @@ const resizeCommand = "window.size.set" // a command
 // a slash, but no name has a slash.
 var matchCases = []matchCase{
 	{"op=match/pattern=exact", names, []matchWay{
-		{"ours", core.Match, "file.saved.7"},
+		{"ours", signals.Match, "file.saved.7"},
 		{"equality", func(text, name string) bool { return text == name }, "file.saved.7"},
 		{"path.Match", glob, "file.saved.7"},
 	}},
 	{"op=match/pattern=prefix", names, []matchWay{
-		{"ours", core.Match, "file.saved.*"},
+		{"ours", signals.Match, "file.saved.*"},
 		{"HasPrefix", hasPrefix, "file.saved."},
 		{"path.Match", glob, "file.saved.*"},
 	}},
 	{"op=match/pattern=suffix", names, []matchWay{
-		{"ours", core.Match, "*.7"},
+		{"ours", signals.Match, "*.7"},
 		{"HasSuffix", hasSuffix, ".7"},
 		{"path.Match", glob, "*.7"},
 	}},
 	{"op=match/pattern=inner-star", names, []matchWay{
-		{"ours", core.Match, "file.*.7"},
+		{"ours", signals.Match, "file.*.7"},
 		{"HasPrefix+HasSuffix", func(text, name string) bool { return hasPrefix("file.", name) && hasSuffix(text, name) }, ".7"},
 		{"path.Match", glob, "file.*.7"},
 	}},
 	{"op=match/pattern=contains", names, []matchWay{
-		{"ours", core.Match, "*saved*"},
+		{"ours", signals.Match, "*saved*"},
 		{"Contains", contains, "saved"},
 		{"path.Match", glob, "*saved*"},
 	}},
 	{"op=match/pattern=inner-stars", names, []matchWay{
-		{"ours", core.Match, "file*saved*7"},
+		{"ours", signals.Match, "file*saved*7"},
 		{"HasPrefix+Contains+HasSuffix", func(text, name string) bool {
 			return hasPrefix("file", name) && contains(text, name) && hasSuffix("7", name)
 		}, "saved"},
 		{"path.Match", glob, "file*saved*7"},
 	}},
 	{"op=match/pattern=list", names, []matchWay{
-		{"ours", core.Match, "job.*, file.saved.*"},
+		{"ours", signals.Match, "job.*, file.saved.*"},
 		{"HasPrefix-twice", func(text, name string) bool { return hasPrefix("job.", name) || hasPrefix(text, name) }, "file.saved."},
 	}},
 	{"op=parse-command/at=start", commands(""), []matchWay{
@@ -88,7 +88,7 @@ func glob(text, name string) bool {
 }
 
 func parses(text, name string) bool {
-	_, ok := core.ParseCommand(name, text)
+	_, ok := signals.ParseCommand(name, text)
 	return ok
 }
 

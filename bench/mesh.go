@@ -6,14 +6,14 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // meshRows measure two nodes on an embedded server: what a raise costs if the signal is not
 // shared, and if it is; all of it, from the raise on one node to the raise on the other; and a
 // signal that is held on one node, seen on the other, released, and seen to be gone.
 func meshRows() []Row {
-	bare := func() *core.Sink { return fullSink(core.SinkOptions{Capacity: small}) }
+	bare := func() *signals.Sink { return fullSink(signals.SinkOptions{Capacity: small}) }
 	return []Row{
 		{Name: "raise/signal=other", MaxAllocs: -1, Sides: []Side{
 			{"ours", 0, func() Body { return onMesh("shared.*", raiseNames) }},
@@ -35,7 +35,7 @@ func meshRows() []Row {
 }
 
 // onMesh is a node beside another one.
-func onMesh(share string, run func(s *core.Sink, n int)) Body {
+func onMesh(share string, run func(s *signals.Sink, n int)) Body {
 	one, _, end := twoNodes(share)
 	return Body{Run: func(n int) { run(one.Sink(), n) }, Close: end}
 }
@@ -75,7 +75,7 @@ func twoNodes(share string) (one, two *mesh.Mesh, end func()) {
 	server, err := embedded.New(context.Background(), embedded.Options{})
 	check(err)
 	join := func(name string) *mesh.Mesh {
-		m, err := mesh.Join(context.Background(), server.Conn(), core.NewSink(core.SinkOptions{Capacity: small}),
+		m, err := mesh.Join(context.Background(), server.Conn(), signals.NewSink(signals.SinkOptions{Capacity: small}),
 			mesh.Options{Cluster: "bench", Name: name, Share: share, MaxLate: -1, MaxRate: -1})
 		check(err)
 		return m

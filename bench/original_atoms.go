@@ -14,12 +14,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/graph"
 	"github.com/ephemeralgo/ephemeral/core/reputation"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/stages"
 )
 
 // acknowledging keeps an operation that has ended, and acknowledges it.
 func acknowledging() Body {
-	ctx, s := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, s := context.Background(), signals.NewSink(signals.SinkOptions{})
 	c := core.Must(core.NewCoordinator(nothing, core.Options{Sink: s}))
 	keeper := core.Must(responsibility.New(c, s, responsibility.Options{}))
 	return Body{Run: func(n int) {
@@ -127,7 +128,7 @@ func executingWaves(work core.Work[int]) func() Body {
 
 // echoed hands over what each operation raised before it left the window of 1,000.
 func echoed() Body {
-	kind := core.NewKind[int]("order.echo")
+	kind := signals.NewKind[int]("order.echo")
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
 		kind.Raise(core.OperationFrom(ctx), "", i)
 		return nil

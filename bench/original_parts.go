@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/atoms/signalaware"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
@@ -66,28 +67,28 @@ var originalParts = []Original{
 	{"dynamicconcurrency", 20_000, worked(func(o core.Options) (numbers, error) {
 		return dynamicconcurrency.New(nothing, dynamicconcurrency.Scale{Min: 1, Max: 16}, o)
 	}), "", -1},
-	{"molecules, 3 atoms", 20_000, started("order.placed", func(s *core.Sink) (part, error) {
+	{"molecules, 3 atoms", 20_000, started("order.placed", func(s *signals.Sink) (part, error) {
 		step := molecules.Step{Do: func(context.Context, *molecules.Run) error { return nil }}
 		a, b, c := step, step, step
 		a.Name, b.Name, c.Name = "a", "b", "c"
 		return molecules.New(s, []molecules.Blueprint{{Name: "order", On: "order.*", Steps: []molecules.Step{a, b, c}}}, molecules.Options{MaxQueued: room})
 	}), "", -1},
-	{"atomtrigger", 50_000, started("order.placed", func(s *core.Sink) (part, error) {
+	{"atomtrigger", 50_000, started("order.placed", func(s *signals.Sink) (part, error) {
 		return molecules.NewTrigger(s, "order.*", seen, molecules.TriggerOptions{MaxQueued: room})
 	}), "", -1},
 	{"waveorchestrator", 5000, executingWaves(nothing), "an operation is an execution of 8 workers in 2 waves", -1},
 	{"waveorchestrator, yielding", 5000, executingWaves(yielding), "an operation is an execution of 8 workers in 2 waves", -1},
-	{"attributes jobs", 1000, started("job.run", func(s *core.Sink) (part, error) {
+	{"attributes jobs", 1000, started("job.run", func(s *signals.Sink) (part, error) {
 		return jobs.New(s, []jobs.Job{jobs.On("job.run", seen, jobs.Options{Name: "job"})}, core.Options{MaxQueued: room})
 	}), searched, -1},
 	{"circuitbreaker IsOpen, 1k signals", 3000, asking, "ours counts failures when they are raised; the original when it is asked", 0},
 	{"anomalydetector, 1k window", 5000, detecting, "ours counts when signals are raised; the original when it is asked", 0},
 	{"telemetry", 50_000, counted, "ours counts before Raise returns; the original queues an event", -1},
 	{"logging, ILogger to signal", 100_000, recording, "ours keeps attributes", -1},
-	{"logging, signal to ILogger", 100_000, started("error.disk.full", func(s *core.Sink) (part, error) {
+	{"logging, signal to ILogger", 100_000, started("error.disk.full", func(s *signals.Sink) (part, error) {
 		return logging.NewBridge(s, slog.DiscardHandler, logging.BridgeOptions{Pattern: "error.*", MaxQueued: room})
 	}), "ours writes the record in the background", -1},
-	{"signallogwatcher", 20_000, started("error.disk.full", func(s *core.Sink) (part, error) {
+	{"signallogwatcher", 20_000, started("error.disk.full", func(s *signals.Sink) (part, error) {
 		return signallogwatcher.New(s, "error.*", seen, core.Options{MaxQueued: room})
 	}), none, -1},
 	{"echo maker", 50_000, echoed, "", -1},
@@ -99,7 +100,7 @@ var originalParts = []Original{
 	{"decaying reputation", 500_000, scoring, "ours has 100 keys, and no sink", 0},
 }
 
-func seen(context.Context, core.Signal) error    { return nil }
+func seen(context.Context, signals.Signal) error { return nil }
 func same(_ context.Context, i int) (int, error) { return i, nil }
 func nothingOf(context.Context, []int) error     { return nil }
 func retrying() core.Work[int]                   { return retry.Wrap(core.Must(retry.New(retry.Options{})), nothing) }
@@ -114,9 +115,9 @@ type part interface {
 }
 
 // started raises a signal that starts work, and waits for the work.
-func started(name string, maker func(s *core.Sink) (part, error)) func() Body {
+func started(name string, maker func(s *signals.Sink) (part, error)) func() Body {
 	return func() Body {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		p := core.Must(maker(s))
 		return Body{Run: func(n int) {
 			for range n {
@@ -129,7 +130,7 @@ func started(name string, maker func(s *core.Sink) (part, error)) func() Body {
 
 // asking asks a breaker that failures have opened, on a sink of 1,000 signals.
 func asking() Body {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	b := core.Must(circuitbreaker.New(s, circuitbreaker.Options{Failure: "failure", OpenFor: time.Hour}))
 	for range 1000 {
 		s.Raise("failure")
@@ -145,7 +146,7 @@ func asking() Body {
 
 // detecting looks for an anomaly on a sink of 1,000 signals, of which 4 are errors.
 func detecting() Body {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	d := core.Must(anomalydetector.New(s, anomalydetector.Options{}))
 	for i := range 1000 {
 		s.Raise(map[bool]string{true: "error.disk", false: "info.disk"}[i%250 == 0])
@@ -160,7 +161,7 @@ func detecting() Body {
 }
 
 func counted() Body {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	t := core.Must(telemetry.New(s, telemetry.Options{Signals: "perf.*"}))
 	return Body{Run: func(n int) {
 		for range n {
@@ -170,7 +171,7 @@ func counted() Body {
 }
 
 func recording() Body {
-	logger := slog.New(logging.NewHandler(core.NewSink(core.SinkOptions{}), logging.HandlerOptions{})).With("category", "Bench.Category")
+	logger := slog.New(logging.NewHandler(signals.NewSink(signals.SinkOptions{}), logging.HandlerOptions{})).With("category", "Bench.Category")
 	return Body{Run: func(n int) {
 		for i := range n {
 			logger.LogAttrs(context.Background(), slog.LevelError, "request failed", slog.Int("id", i), slog.Any("err", errDown))

@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -20,21 +21,21 @@ const (
 
 // originalQueries look at signals and caches. An operation is one question.
 var originalQueries = []Original{
-	{"health check by query", 2000, queried(5000, "processing.failed:pri1:", func(s *core.Sink) {
-		for range s.Sense(core.Query{Pattern: "processing.failed:pri1:*", Within: 10 * time.Second}) {
+	{"health check by query", 2000, queried(5000, "processing.failed:pri1:", func(s *signals.Sink) {
+		for range s.Sense(signals.Query{Pattern: "processing.failed:pri1:*", Within: 10 * time.Second}) {
 		}
 	}), "5,000 signals are found", -1},
 	{"spin", 100_000, nil, noBody, 0},
 	{"names only", 500_000, nil, noBody, 0},
-	{"sense exact, 1k window", 5000, queried(1000, "name.", func(s *core.Sink) {
-		for range s.Sense(core.Query{Pattern: "name.50"}) {
+	{"sense exact, 1k window", 5000, queried(1000, "name.", func(s *signals.Sink) {
+		for range s.Sense(signals.Query{Pattern: "name.50"}) {
 		}
 	}), "10 signals are found; ours keeps an index of names that are asked for", -1},
-	{"detect present", 200_000, queried(1000, "name.", func(s *core.Sink) { s.Has("name.50") }), "", 0},
-	{"detect absent", 10_000, queried(1000, "name.", func(s *core.Sink) { s.Has("name.absent") }), "ours keeps an index of names that are asked for", 0},
-	{"count by prefix, all of 5k", 3000, queried(5000, "name.", func(s *core.Sink) { s.Count("name.*") }), byCounter, 0},
+	{"detect present", 200_000, queried(1000, "name.", func(s *signals.Sink) { s.Has("name.50") }), "", 0},
+	{"detect absent", 10_000, queried(1000, "name.", func(s *signals.Sink) { s.Has("name.absent") }), "ours keeps an index of names that are asked for", 0},
+	{"count by prefix, all of 5k", 3000, queried(5000, "name.", func(s *signals.Sink) { s.Count("name.*") }), byCounter, 0},
 	//ephemeral:ignore
-	{"count by prefix, none of 5k", 3000, queried(5000, "name.", func(s *core.Sink) { s.Count("other.*") }), byCounter, 0},
+	{"count by prefix, none of 5k", 3000, queried(5000, "name.", func(s *signals.Sink) { s.Count("other.*") }), byCounter, 0},
 	{"idle coordinator, bytes", 0, nil, noMemory, 0},
 	{"tracked operation, bytes", 0, nil, noMemory, 0},
 	{"sink signal, bytes", 0, nil, noMemory, 0},
@@ -48,11 +49,11 @@ var originalQueries = []Original{
 
 // queried asks a sink of so many signals, which have 100 names. The sink is made before each
 // run, so that its signals are young.
-func queried(capacity int, prefix string, ask func(s *core.Sink)) func() Body {
+func queried(capacity int, prefix string, ask func(s *signals.Sink)) func() Body {
 	return func() Body {
-		var s *core.Sink
+		var s *signals.Sink
 		return Body{Ready: func(int) {
-			s = core.NewSink(core.SinkOptions{Capacity: capacity})
+			s = signals.NewSink(signals.SinkOptions{Capacity: capacity})
 			raiseBuilt(prefix, 100)(s, capacity)
 		}, Run: func(n int) {
 			for range n {
@@ -69,7 +70,7 @@ func resizing() Body {
 		windowsize.CommandSizeIncrease + ":100",
 		windowsize.CommandSizeDecrease + ":50",
 	}
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	core.Must(windowsize.New(s, windowsize.Options{}))
 	return Body{Run: func(n int) {
 		for i := range n {
@@ -97,8 +98,8 @@ func raisingTyped() Body {
 		id   int
 		name string
 	}
-	s, kind := core.NewSink(core.SinkOptions{}), core.NewKind[payload]("typed.signal")
-	kind.Subscribe(s, func(core.Signal, payload) {})
+	s, kind := signals.NewSink(signals.SinkOptions{}), signals.NewKind[payload]("typed.signal")
+	kind.Subscribe(s, func(signals.Signal, payload) {})
 	return Body{Run: func(n int) {
 		for i := range n {
 			kind.Raise(s, "", payload{i, "name"})

@@ -3,17 +3,17 @@ package bench
 import (
 	"strconv"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const someNames = "the original builds names, and so does this"
 
 // originalSignals raise signals. An operation is one raise or one chain.
 var originalSignals = []Original{
-	{"raise, no listener", 750_000, onFresh(core.SinkOptions{}, 0, raiseOne), "", 0},
-	{"raise, 1 listener", 110_000, onFresh(core.SinkOptions{}, 1, raiseOne), cancellable, 0},
-	{"raise, 5 listeners", 680_000, onFresh(core.SinkOptions{}, 5, raiseOne), cancellable, 0},
-	{"raise, 10 listeners", 630_000, onFresh(core.SinkOptions{}, 10, raiseOne), cancellable, 0},
+	{"raise, no listener", 750_000, onFresh(signals.SinkOptions{}, 0, raiseOne), "", 0},
+	{"raise, 1 listener", 110_000, onFresh(signals.SinkOptions{}, 1, raiseOne), cancellable, 0},
+	{"raise, 5 listeners", 680_000, onFresh(signals.SinkOptions{}, 5, raiseOne), cancellable, 0},
+	{"raise, 10 listeners", 630_000, onFresh(signals.SinkOptions{}, 10, raiseOne), cancellable, 0},
 	{"match simple", 7_000_000, matching([]string{"test.*"}, "test.foo", "test.bar", "other.baz", "test.qux"), "", 0},
 	{"match complex", 12_800_000, matching(
 		[]string{"app.*.error.*", "system.metrics.*.cpu.*", "user.*.login.*", "cache.*.miss.*"},
@@ -29,31 +29,31 @@ var originalSignals = []Original{
 	{"chain of 3", 156_000, chained(3, 1), "", -1},
 	{"chain of 10", 39_000, chained(10, 1), "", -1},
 	{"chain of 3, 16 threads", 108_800, chained(3, 16), "", -1},
-	{"burst, 100 names", 800_000, onFresh(core.SinkOptions{}, 0, raiseBuilt("burst.", 100)), someNames, -1},
-	{"overflow of 100", 614_000, onFresh(core.SinkOptions{Capacity: 100}, 0, raiseBuilt("overflow.", 0)), someNames, -1},
-	{"window of 100k, unique", 100_000, onFresh(core.SinkOptions{Capacity: 100_000}, 0, raiseBuilt("signal.", 0)), someNames, -1},
-	{"window of 50k, 1 listener", 50_000, onFresh(core.SinkOptions{Capacity: 50_000}, 1, raiseBuilt("signal.", 0)), cancellable, -1},
-	{"2 threads, unique", 650_000, onFresh(core.SinkOptions{}, 0, onThreads(2, raiseBuilt("thread.", 0))), someNames, -1},
-	{"16 threads, unique", 528_000, onFresh(core.SinkOptions{}, 0, onThreads(16, raiseBuilt("thread.", 0))), someNames, -1},
-	{"16 threads, 1 listener", 464_000, onFresh(core.SinkOptions{}, 1, onThreads(16, raiseBuilt("thread.", 0))), cancellable, -1},
+	{"burst, 100 names", 800_000, onFresh(signals.SinkOptions{}, 0, raiseBuilt("burst.", 100)), someNames, -1},
+	{"overflow of 100", 614_000, onFresh(signals.SinkOptions{Capacity: 100}, 0, raiseBuilt("overflow.", 0)), someNames, -1},
+	{"window of 100k, unique", 100_000, onFresh(signals.SinkOptions{Capacity: 100_000}, 0, raiseBuilt("signal.", 0)), someNames, -1},
+	{"window of 50k, 1 listener", 50_000, onFresh(signals.SinkOptions{Capacity: 50_000}, 1, raiseBuilt("signal.", 0)), cancellable, -1},
+	{"2 threads, unique", 650_000, onFresh(signals.SinkOptions{}, 0, onThreads(2, raiseBuilt("thread.", 0))), someNames, -1},
+	{"16 threads, unique", 528_000, onFresh(signals.SinkOptions{}, 0, onThreads(16, raiseBuilt("thread.", 0))), someNames, -1},
+	{"16 threads, 1 listener", 464_000, onFresh(signals.SinkOptions{}, 1, onThreads(16, raiseBuilt("thread.", 0))), cancellable, -1},
 }
 
 const cancellable = "a call of our listener can be cancelled and waited for"
 
 // onFresh makes a sink with listeners of all names in each run.
-func onFresh(opts core.SinkOptions, listeners int, run func(s *core.Sink, n int)) func() Body {
+func onFresh(opts signals.SinkOptions, listeners int, run func(s *signals.Sink, n int)) func() Body {
 	return func() Body {
 		return Body{Run: func(n int) {
-			s := core.NewSink(opts)
+			s := signals.NewSink(opts)
 			for range listeners {
-				s.Subscribe("*", func(core.Signal) {})
+				s.Subscribe("*", func(signals.Signal) {})
 			}
 			run(s, n)
 		}}
 	}
 }
 
-func raiseOne(s *core.Sink, n int) {
+func raiseOne(s *signals.Sink, n int) {
 	for range n {
 		s.Raise("test.signal")
 	}
@@ -61,8 +61,8 @@ func raiseOne(s *core.Sink, n int) {
 
 // raiseBuilt raises names with a number, which it builds. They are all different, or there
 // are so many.
-func raiseBuilt(prefix string, different int) func(s *core.Sink, n int) {
-	return func(s *core.Sink, n int) {
+func raiseBuilt(prefix string, different int) func(s *signals.Sink, n int) {
+	return func(s *signals.Sink, n int) {
 		var text [32]byte
 		for i := range n {
 			if different > 0 {
@@ -76,26 +76,26 @@ func raiseBuilt(prefix string, different int) func(s *core.Sink, n int) {
 
 // chained makes a chain of handlers in each run. A chain is an operation.
 func chained(atoms, threads int) func() Body {
-	return onFresh(core.SinkOptions{}, 0, func(s *core.Sink, n int) {
+	return onFresh(signals.SinkOptions{}, 0, func(s *signals.Sink, n int) {
 		chain(s, atoms)
 		onThreads(threads, raiseInput)(s, n)
 	})
 }
 
 // chain makes handlers: each raises the signal that the next one waits for.
-func chain(s *core.Sink, atoms int) {
+func chain(s *signals.Sink, atoms int) {
 	from := "input"
 	for i := range atoms {
 		to := "step." + strconv.Itoa(i)
 		if i == atoms-1 {
 			to = "output"
 		}
-		s.Subscribe(from, func(core.Signal) { s.Raise(to) })
+		s.Subscribe(from, func(signals.Signal) { s.Raise(to) })
 		from = to
 	}
 }
 
-func raiseInput(s *core.Sink, n int) {
+func raiseInput(s *signals.Sink, n int) {
 	for range n {
 		s.Raise("input")
 	}
@@ -108,7 +108,7 @@ func matching(patterns []string, names ...string) func() Body {
 			for n > 0 {
 				for _, name := range names {
 					for _, pattern := range patterns {
-						core.Match(pattern, name)
+						signals.Match(pattern, name)
 					}
 					n -= len(patterns)
 				}
@@ -126,7 +126,7 @@ func parsing() Body {
 	return Body{Run: func(n int) {
 		for n > 0 {
 			for _, c := range commands {
-				_, _ = core.ParseCommand(c.name, c.command)
+				_, _ = signals.ParseCommand(c.name, c.command)
 			}
 			n -= len(commands)
 		}

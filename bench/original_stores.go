@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data/sqlite"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
@@ -55,7 +56,7 @@ func openWriter(dir string) *sqlitewriter.Writer {
 
 func windowed(flush bool) func() Body {
 	return inDirectory(func(dir string) Body {
-		ctx, s, w := context.Background(), core.NewSink(core.SinkOptions{}), openWriter(dir)
+		ctx, s, w := context.Background(), signals.NewSink(signals.SinkOptions{}), openWriter(dir)
 		window := core.Must(persistentwindow.Open(ctx, w, s, persistentwindow.Options{MaxQueued: room}))
 		written := func(int) { check(window.Flush(ctx)) }
 		return Body{Ready: written, Run: func(n int) {

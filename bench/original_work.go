@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -71,7 +72,7 @@ func workedWith[W worker](opts core.Options, maker func(opts core.Options) (W, e
 		opts.MaxConcurrency = 16
 	}
 	return func() Body {
-		opts.Sink = core.NewSink(core.SinkOptions{})
+		opts.Sink = signals.NewSink(signals.SinkOptions{})
 		c := core.Must(maker(opts))
 		return Body{Run: func(n int) {
 			ctx := context.Background()
@@ -150,10 +151,10 @@ func laned() Body {
 // dispatching has room for all signals of a run, so none is dropped.
 func dispatching() Body {
 	d := core.Must(core.NewDispatcher(core.Options{MaxQueued: 1 << 20}))
-	d.Handle("work.*", func(context.Context, core.Signal) error { return nil })
+	d.Handle("work.*", func(context.Context, signals.Signal) error { return nil })
 	return Body{Run: func(n int) {
 		for range n {
-			d.Dispatch(core.Signal{Name: "work.0"})
+			d.Dispatch(signals.Signal{Name: "work.0"})
 		}
 		check(d.Flush(context.Background()))
 	}, Close: func() { check(d.Close()) }}

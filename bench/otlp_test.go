@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
@@ -27,7 +28,7 @@ func TestTextsForAnOTLPExporter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
-	sink, bad := core.NewSink(core.SinkOptions{}), "order.\xff"+strings.Repeat("é", 100_000)
+	sink, bad := signals.NewSink(signals.SinkOptions{}), "order.\xff"+strings.Repeat("é", 100_000)
 	tel, err := telemetry.New(sink, telemetry.Options{Signals: "*", MaxNames: -1,
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -18,7 +19,7 @@ import (
 func pageRows() []Row {
 	raise := func(name string, goal float64, clients int) Side {
 		return Side{name, goal, func() Body {
-			s := fullSink(core.SinkOptions{Capacity: small})
+			s := fullSink(signals.SinkOptions{Capacity: small})
 			return Body{Run: func(n int) { raiseNames(s, n) }, Close: watched(s, nil, clients)}
 		}}
 	}
@@ -37,11 +38,11 @@ func pageRows() []Row {
 
 // watched makes a page with so many clients, each with one of three views, or no page for no
 // clients. It returns a function that ends them.
-func watched(s *core.Sink, c core.Inspector, clients int) (end func()) {
+func watched(s *signals.Sink, c core.Inspector, clients int) (end func()) {
 	if clients == 0 {
 		return func() {}
 	}
-	opts := statuspage.Options{Sinks: map[string]*core.Sink{"main": s}, MaxClients: clients}
+	opts := statuspage.Options{Sinks: map[string]*signals.Sink{"main": s}, MaxClients: clients}
 	views := []string{"overview", "signals", "signals&pattern=a*"}
 	if c != nil {
 		opts.Coordinators, views = []core.Inspector{c}, []string{"overview", "operations&order=newest", "signals"}

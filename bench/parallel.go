@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // parallelRows measure the same work from several goroutines at once, beside one goroutine.
@@ -16,7 +16,7 @@ func parallelRows() []Row {
 			sink := sharedSink(small, age.age)
 			for _, op := range []struct {
 				name string
-				run  func(s *core.Sink, n int)
+				run  func(s *signals.Sink, n int)
 			}{{"op=raise", raiseNames}, {"op=has", hasNames}} {
 				rows = append(rows, Row{Name: op.name + suffix + "/" + age.name, MaxAllocs: -1, Sides: []Side{
 					onSink("ours", 0, sink, onThreads(goroutines, op.run)),
@@ -33,6 +33,6 @@ func parallelRows() []Row {
 }
 
 // onThreads divides the operations of run among goroutines.
-func onThreads(threads int, run func(s *core.Sink, n int)) func(s *core.Sink, n int) {
-	return func(s *core.Sink, n int) { spread(threads, n, func(n int) { run(s, n) }) }
+func onThreads(threads int, run func(s *signals.Sink, n int)) func(s *signals.Sink, n int) {
+	return func(s *signals.Sink, n int) { spread(threads, n, func(n int) { run(s, n) }) }
 }

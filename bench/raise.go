@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const small = 1_000
@@ -33,8 +33,8 @@ var names = func() (list [16]string) {
 func name(i int) string { return names[i%len(names)] }
 
 // fullSink makes a sink whose window is full of the repeated names.
-func fullSink(opts core.SinkOptions) *core.Sink {
-	s := core.NewSink(opts)
+func fullSink(opts signals.SinkOptions) *signals.Sink {
+	s := signals.NewSink(opts)
 	for i := range opts.Capacity {
 		s.Raise(name(i))
 	}
@@ -42,9 +42,9 @@ func fullSink(opts core.SinkOptions) *core.Sink {
 }
 
 // sharedSink returns a function that makes such a sink once.
-func sharedSink(capacity int, age time.Duration) func() *core.Sink {
-	return sync.OnceValue(func() *core.Sink {
-		return fullSink(core.SinkOptions{Capacity: capacity, MaxAge: age})
+func sharedSink(capacity int, age time.Duration) func() *signals.Sink {
+	return sync.OnceValue(func() *signals.Sink {
+		return fullSink(signals.SinkOptions{Capacity: capacity, MaxAge: age})
 	})
 }
 
@@ -76,20 +76,20 @@ func clockAndLock() Side {
 }
 
 // onSink is a side with a sink that is made at its first use.
-func onSink(name string, goal float64, sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
+func onSink(name string, goal float64, sink func() *signals.Sink, run func(s *signals.Sink, n int)) Side {
 	return Side{name, goal, func() Body {
 		s := sink()
 		return Body{Run: func(n int) { run(s, n) }}
 	}}
 }
 
-func raiseNames(s *core.Sink, n int) {
+func raiseNames(s *signals.Sink, n int) {
 	for i := range n {
 		s.Raise(name(i))
 	}
 }
 
-func raiseFirst(s *core.Sink, n int) {
+func raiseFirst(s *signals.Sink, n int) {
 	for range n {
 		s.Raise(names[0])
 	}
@@ -116,7 +116,7 @@ func without(age time.Duration, goal float64) float64 {
 func raiseRows() []Row {
 	var rows []Row
 	for _, age := range ages {
-		windows := map[int]func() *core.Sink{small: sharedSink(small, age.age), large: sharedSink(large, age.age)}
+		windows := map[int]func() *signals.Sink{small: sharedSink(small, age.age), large: sharedSink(large, age.age)}
 		for _, capacity := range []int{small, large} {
 			row := Row{Name: "window=" + size(capacity) + "/subscribers=0/" + age.name, Sides: []Side{
 				onSink("ours", 0, windows[capacity], raiseNames),
@@ -128,8 +128,8 @@ func raiseRows() []Row {
 			}
 			rows = append(rows, row)
 		}
-		alone := sync.OnceValue(func() *core.Sink { return subscribed(age.age, 0, func(core.Signal) {}) })
-		crowd := sync.OnceValue(func() *core.Sink { return subscribed(age.age, 100, func(core.Signal) {}) })
+		alone := sync.OnceValue(func() *signals.Sink { return subscribed(age.age, 0, func(signals.Signal) {}) })
+		crowd := sync.OnceValue(func() *signals.Sink { return subscribed(age.age, 100, func(signals.Signal) {}) })
 		rows = append(rows,
 			Row{Name: "window=1k/subscribers=1/" + age.name, Sides: []Side{
 				onSink("ours", 0, alone, raiseFirst),
@@ -149,8 +149,8 @@ func raiseRows() []Row {
 
 // subscribed makes a sink with one subscriber of the first name, and others whose
 // patterns match no name.
-func subscribed(age time.Duration, others int, fn func(core.Signal)) *core.Sink {
-	s := fullSink(core.SinkOptions{Capacity: small, MaxAge: age})
+func subscribed(age time.Duration, others int, fn func(signals.Signal)) *signals.Sink {
+	s := fullSink(signals.SinkOptions{Capacity: small, MaxAge: age})
 	for i := range others {
 		s.Subscribe(fmt.Sprintf("other.%d.*", i), fn)
 	}
@@ -178,7 +178,7 @@ func calls(others int) Side {
 func uniqueRows() []Row {
 	fresh := func(capacity int, age time.Duration) func() func(int) {
 		return sync.OnceValue(func() func(int) {
-			s, list := core.NewSink(core.SinkOptions{Capacity: capacity, MaxAge: age}), uniqueNames(capacity)
+			s, list := signals.NewSink(signals.SinkOptions{Capacity: capacity, MaxAge: age}), uniqueNames(capacity)
 			next := 0
 			run := func(n int) {
 				for range n {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Every row is well-formed, every side of it runs, and our side allocates no more than
@@ -162,7 +162,7 @@ func TestOriginals(t *testing.T) {
 // An operation of a chain raises one signal, and one more in each handler.
 func TestOriginalChains(t *testing.T) {
 	for _, threads := range []int{1, 16} {
-		s := core.NewSink(core.SinkOptions{})
+		s := signals.NewSink(signals.SinkOptions{})
 		chain(s, 3)
 		onThreads(threads, raiseInput)(s, 300)
 		got := s.Stats().Raised
@@ -215,7 +215,7 @@ func TestSinksHoldWhatTheRowsSay(t *testing.T) {
 
 func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 	calls := 0
-	s := subscribed(-1, 100, func(core.Signal) { calls++ })
+	s := subscribed(-1, 100, func(signals.Signal) { calls++ })
 	raiseFirst(s, 50)
 	coretest.Check(t, calls == 50, "%d calls for 50 signals", calls)
 
@@ -232,7 +232,7 @@ func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 
 // The 50 patterns listen, match none of the raised names, and end.
 func TestAttachedPatternsListen(t *testing.T) {
-	s := core.NewSink(core.SinkOptions{})
+	s := signals.NewSink(signals.SinkOptions{})
 	coretest.NothingLeft(t, s, func() {
 		end := attach(s)
 		before := s.Stats()
@@ -253,7 +253,7 @@ func TestUniqueNames(t *testing.T) {
 	if len(list) < 2*small {
 		t.Fatalf("%d names for a window of %d", len(list), small)
 	}
-	s := core.NewSink(core.SinkOptions{Capacity: small})
+	s := signals.NewSink(signals.SinkOptions{Capacity: small})
 	raise := func(times int) {
 		for i := range times * len(list) {
 			s.Raise(list[i%len(list)])

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Settings for every side, if its library has such a setting.
@@ -93,7 +94,7 @@ func raising(ctx context.Context, _ int) error {
 // coordinator makes a coordinator on a sink with that MaxAge.
 func coordinator(work core.Work[int], age time.Duration) *core.Coordinator[int] {
 	return core.Must(core.NewCoordinator(work, core.Options{
-		Sink:           core.NewSink(core.SinkOptions{MaxAge: age}),
+		Sink:           signals.NewSink(signals.SinkOptions{MaxAge: age}),
 		MaxConcurrency: limit,
 		MaxQueued:      queue,
 		MaxTracked:     window,

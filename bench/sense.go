@@ -4,26 +4,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // senseRows measure questions to full windows. There is no limit of age, the default, or an
 // hour: no signal is that old during the measurement.
 func senseRows() []Row {
 	type window struct {
-		sink    func() *core.Sink
-		monitor func() *core.Monitor
+		sink    func() *signals.Sink
+		monitor func() *signals.Monitor
 	}
 	full := func(capacity int, age, span time.Duration) window {
 		once := sharedSink(capacity, age)
-		sink := func() *core.Sink {
+		sink := func() *signals.Sink {
 			s := once()
 			for i := 0; s.Stats().Stored < capacity; i++ { // some signals may have expired meanwhile
 				s.Raise(name(i))
 			}
 			return s
 		}
-		return window{sink, sync.OnceValue(func() *core.Monitor { return sink().Monitor(names[0], span) })}
+		return window{sink, sync.OnceValue(func() *signals.Monitor { return sink().Monitor(names[0], span) })}
 	}
 	ops := []struct {
 		name string
@@ -66,19 +66,19 @@ func senseRows() []Row {
 // equal is the goal if both sides should cost the same. It allows for noise.
 const equal = 1.1
 
-func hasNames(s *core.Sink, n int) {
+func hasNames(s *signals.Sink, n int) {
 	for i := range n {
 		s.Has(name(i))
 	}
 }
 
-func countPattern(s *core.Sink, n int) {
+func countPattern(s *signals.Sink, n int) {
 	for range n {
 		s.Count("file.saved.*")
 	}
 }
 
-func readMonitor(m *core.Monitor) Body {
+func readMonitor(m *signals.Monitor) Body {
 	return Body{Run: func(n int) {
 		for range n {
 			m.Count()

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
@@ -33,7 +34,7 @@ func telemetryRows() []Row {
 // inBody calls work in the body of an operation.
 func inBody(name string, goal float64, work func(*telemetry.Telemetry) core.Work[int]) Side {
 	return Side{name, goal, func() Body {
-		t := core.Must(telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}))
+		t := core.Must(telemetry.New(signals.NewSink(signals.SinkOptions{}), telemetry.Options{}))
 		w := work(t)
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
 			for i := range n {

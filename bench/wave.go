@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const wavesEach = 100 // waves, or workers, of an execution
@@ -40,7 +41,7 @@ func waveRows() []Row {
 func oursWaves(name string, workers int, age time.Duration) Side {
 	idle := func(context.Context, int) (int, error) { return 0, nil }
 	return Side{name, 0, func() Body {
-		opts := waveorchestrator.Options[int]{Sink: core.NewSink(core.SinkOptions{MaxAge: age}), WaveInterval: -1}
+		opts := waveorchestrator.Options[int]{Sink: signals.NewSink(signals.SinkOptions{MaxAge: age}), WaveInterval: -1}
 		many, one := waves(wavesEach, workers, idle, opts), waves(1, workers, idle, opts)
 		return executing(many, one)
 	}}

@@ -4,7 +4,7 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // NewStore is [data.New]: New makes a store that keeps its values in engine.
@@ -34,48 +34,48 @@ type StoreCodec[V any] = data.Codec[V]
 type StoreJSON[V any] = data.JSON[V]
 
 // StoreSave is [data.Save]: Save asks the store to save the payload: save.data.NAME.
-func StoreSave[V any](name string) core.Kind[V] {
+func StoreSave[V any](name string) signals.Kind[V] {
 	return data.Save[V](name)
 }
 
 // StoreLoad is [data.Load]: Load asks for the value: load.data.NAME.
-func StoreLoad(name string) core.Kind[struct{}] {
+func StoreLoad(name string) signals.Kind[struct{}] {
 	return data.Load(name)
 }
 
 // StoreDelete is [data.Delete]: Delete asks the store to remove the key:
 // delete.data.NAME.
-func StoreDelete(name string) core.Kind[struct{}] {
+func StoreDelete(name string) signals.Kind[struct{}] {
 	return data.Delete(name)
 }
 
 // StoreSaved is [data.Saved]: Saved says that the value of the key has been saved:
 // saved.data.NAME.
-func StoreSaved(name string) core.Kind[struct{}] {
+func StoreSaved(name string) signals.Kind[struct{}] {
 	return data.Saved(name)
 }
 
 // StoreLoaded is [data.Loaded]: Loaded has the value that Load asked for:
 // loaded.data.NAME.
-func StoreLoaded[V any](name string) core.Kind[data.Found[V]] {
+func StoreLoaded[V any](name string) signals.Kind[data.Found[V]] {
 	return data.Loaded[V](name)
 }
 
 // StoreDeleted is [data.Deleted]: Deleted says that the key has no value any more:
 // deleted.data.NAME.
-func StoreDeleted(name string) core.Kind[struct{}] {
+func StoreDeleted(name string) signals.Kind[struct{}] {
 	return data.Deleted(name)
 }
 
 // StoreInitialized is [data.Initialized]: Initialized is raised by New when the store
 // is open and accepts requests: initialized.data.NAME.
-func StoreInitialized(name string) core.Kind[struct{}] {
+func StoreInitialized(name string) signals.Kind[struct{}] {
 	return data.Initialized(name)
 }
 
 // StoreFailed is [data.Failed]: Failed says that a request, or a direct call that
 // changes values, has failed: error.data.NAME.
-func StoreFailed(name string) core.Kind[error] {
+func StoreFailed(name string) signals.Kind[error] {
 	return data.Failed(name)
 }
 

@@ -5,6 +5,7 @@ package complete
 import (
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // RecorderSource is [echo.Source]: A Source is a coordinator, for a Recorder.
@@ -19,7 +20,7 @@ type Recorder[P any] = echo.Recorder[P]
 
 // NewRecorder is [echo.New]: New makes a recorder for the operations that leave c from
 // now on, or says what is wrong with the arguments.
-func NewRecorder[P any](c echo.Source, kind core.Kind[P], deliver core.Work[echo.Entry[P]], opts echo.Options) (*echo.Recorder[P], error) {
+func NewRecorder[P any](c echo.Source, kind signals.Kind[P], deliver core.Work[echo.Entry[P]], opts echo.Options) (*echo.Recorder[P], error) {
 	return echo.New[P](c, kind, deliver, opts)
 }
 

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // MoleculeBlueprint is [molecules.Blueprint]: A Blueprint describes a workflow: the
@@ -30,7 +30,7 @@ type Runner = molecules.Runner
 
 // NewRunner is [molecules.New]: New makes a runner, which listens to the signals of
 // sink from now on.
-func NewRunner(sink *core.Sink, blueprints []molecules.Blueprint, opts molecules.Options) (*molecules.Runner, error) {
+func NewRunner(sink *signals.Sink, blueprints []molecules.Blueprint, opts molecules.Options) (*molecules.Runner, error) {
 	return molecules.New(sink, blueprints, opts)
 }
 
@@ -177,6 +177,6 @@ type TriggerEvent = molecules.TriggerEvent
 type Trigger = molecules.Trigger
 
 // NewTrigger is [molecules.NewTrigger]: NewTrigger makes a trigger.
-func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.Signal) error, opts molecules.TriggerOptions) (*molecules.Trigger, error) {
+func NewTrigger(sink *signals.Sink, pattern string, fn func(context.Context, signals.Signal) error, opts molecules.TriggerOptions) (*molecules.Trigger, error) {
 	return molecules.NewTrigger(sink, pattern, fn, opts)
 }

@@ -4,7 +4,7 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ResizerOptions is [windowsize.Options]: Options configure a Resizer.
@@ -75,6 +75,6 @@ type ResizerStats = windowsize.Stats
 
 // NewResizer is [windowsize.New]: New makes a Resizer for the sink, and subscribes it
 // to commands.
-func NewResizer(sink *core.Sink, opts windowsize.Options) (*windowsize.Resizer, error) {
+func NewResizer(sink *signals.Sink, opts windowsize.Options) (*windowsize.Resizer, error) {
 	return windowsize.New(sink, opts)
 }

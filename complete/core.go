@@ -6,22 +6,9 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
-
-// CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
-// because of s, for example in a handler of s.
-func CausedBy(ctx context.Context, s core.Signal) context.Context {
-	return core.CausedBy(ctx, s)
-}
-
-// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal that was passed to
-// CausedBy.
-func CauseFrom(ctx context.Context) (core.Signal, bool) {
-	return core.CauseFrom(ctx)
-}
 
 // Class is [core.Class]: A Class is a kind of items of one coordinator that share what
 // is scarce: slots, calls and cost per second, or a service that may be down.
@@ -32,42 +19,6 @@ type ClassStats = core.ClassStats
 
 // RateStats is [core.RateStats]: RateStats are the counters of one rate of a class.
 type RateStats = core.RateStats
-
-// ClassChange is [core.ClassChange]: A ClassChange says when and why a class is
-// throttled, or free again.
-type ClassChange = core.ClassChange
-
-// Throttled is [core.Throttled].
-var Throttled = core.Throttled
-
-// Free is [core.Free].
-var Free = core.Free
-
-// ParseCommand is [core.ParseCommand]: ParseCommand looks for command in a signal name
-// of the form "command:payload" and returns the payload: all text after the colon,
-// unchanged.
-func ParseCommand(name, command string) (payload string, ok bool) {
-	return core.ParseCommand(name, command)
-}
-
-// ParseRetryAfter is [core.ParseRetryAfter]: ParseRetryAfter reads the delay from a
-// signal name such as "rate-limit:5000ms".
-func ParseRetryAfter(name string) (d time.Duration, ok bool) {
-	return core.ParseRetryAfter(name)
-}
-
-// FindCommand is [core.FindCommand]: FindCommand looks in a signal name for each of the
-// commands, as ParseCommand does.
-func FindCommand(name string, commands ...string) (command, payload string) {
-	return core.FindCommand(name, commands...)
-}
-
-// CommandPattern is [core.CommandPattern]: CommandPattern is a pattern for
-// Sink.Subscribe that matches every name in which FindCommand finds one of the
-// commands.
-func CommandPattern(commands ...string) string {
-	return core.CommandPattern(commands...)
-}
 
 // Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
 // on one, whatever its items are.
@@ -122,20 +73,6 @@ func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
 }
 
-// RefusedError is [core.RefusedError]: A RefusedError has the signal that kept an item
-// from being accepted or started.
-type RefusedError = core.RefusedError
-
-// Forced is [core.Forced]: Forced is the kind of SignalForced.
-var Forced = core.Forced
-
-// ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
-// although a signal matched DeferOn.
-type ForcedStart = core.ForcedStart
-
-// Stuck is [core.Stuck]: Stuck is the kind of SignalStuck.
-var Stuck = core.Stuck
-
 // ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
 // Submit after the intake has ended, and is the cause of a cancellation by Close.
 var ErrClosed = core.ErrClosed
@@ -185,6 +122,10 @@ type PanicError = core.PanicError
 func Must[V any](v V, err error) V {
 	return core.Must[V](v, err)
 }
+
+// RefusedError is [core.RefusedError]: A RefusedError has the signal that kept an item
+// from being accepted or started.
+type RefusedError = core.RefusedError
 
 // Explanation is [core.Explanation]: An Explanation says why an operation waits.
 type Explanation = core.Explanation
@@ -276,25 +217,6 @@ type GroupOptions = core.GroupOptions
 // uses as well.
 type Group[T any] = core.Group[T]
 
-// Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
-// both ends agree on it at compile time:
-type Kind[P any] = core.Kind[P]
-
-// NewKind is [core.NewKind]: NewKind makes the Kind of that name.
-func NewKind[P any](name string) core.Kind[P] {
-	return core.NewKind[P](name)
-}
-
-// Family is [core.Family]: A Family is a Kind of many names: all its signals have the
-// same type of payload, and their names match its pattern:
-type Family[P any] = core.Family[P]
-
-// NewFamily is [core.NewFamily]: NewFamily makes the Family of the names that match
-// pattern.
-func NewFamily[P any](pattern string) core.Family[P] {
-	return core.NewFamily[P](pattern)
-}
-
 // Lane is [core.Lane]: A Lane is a priority of the items of one coordinator.
 type Lane = core.Lane
 
@@ -310,6 +232,60 @@ func ParseLanes(spec string) ([]core.Lane, error) {
 // Lifecycle is [core.Lifecycle]: Lifecycle has the methods that shut down something
 // that accepts work, such as a coordinator.
 type Lifecycle = core.Lifecycle
+
+// SignalPanicked is [core.SignalPanicked]: SignalPanicked is raised by an operation
+// whose body panicked.
+const SignalPanicked = core.SignalPanicked
+
+// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
+// starts because MaxDefer is over, although a signal still matches DeferOn.
+const SignalForced = core.SignalForced
+
+// SignalStuck is [core.SignalStuck]: SignalStuck is raised once by an operation whose
+// body does not return: see Options.StuckAfter and Options.StuckAfterCancel.
+const SignalStuck = core.SignalStuck
+
+// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
+// raised on the sink, with the coordinator's name as key.
+const SignalPaused = core.SignalPaused
+
+// SignalResumed is [core.SignalResumed].
+const SignalResumed = core.SignalResumed
+
+// SignalClosed is [core.SignalClosed]: Close was called
+const SignalClosed = core.SignalClosed
+
+// SignalThrottled is [core.SignalThrottled]: SignalThrottled and SignalFree are raised
+// on the sink, with the name of the class as key: SignalThrottled when an item of the
+// class begins to wait for tokens, and SignalFree when none does any more.
+const SignalThrottled = core.SignalThrottled
+
+// SignalFree is [core.SignalFree].
+const SignalFree = core.SignalFree
+
+// Forced is [core.Forced]: Forced is the kind of SignalForced.
+var Forced = core.Forced
+
+// ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
+// although a signal matched DeferOn.
+type ForcedStart = core.ForcedStart
+
+// Stuck is [core.Stuck]: Stuck is the kind of SignalStuck.
+var Stuck = core.Stuck
+
+// StuckOperation is [core.StuckOperation]: A StuckOperation says why an operation is
+// stuck, and where its body is.
+type StuckOperation = core.StuckOperation
+
+// ClassChange is [core.ClassChange]: A ClassChange says when and why a class is
+// throttled, or free again.
+type ClassChange = core.ClassChange
+
+// Throttled is [core.Throttled].
+var Throttled = core.Throttled
+
+// Free is [core.Free].
+var Free = core.Free
 
 // Map is [core.Map]: Map runs work for every item of seq, a bounded number at once, and
 // yields the results in the order of the items, each with its error.
@@ -374,10 +350,6 @@ type OperationQuery = core.OperationQuery
 // window.
 type Echo = core.Echo
 
-// StuckOperation is [core.StuckOperation]: A StuckOperation says why an operation is
-// stuck, and where its body is.
-type StuckOperation = core.StuckOperation
-
 // OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
 // got ctx, or a context from which ctx is made.
 func OperationFrom(ctx context.Context) *core.Operation {
@@ -386,33 +358,6 @@ func OperationFrom(ctx context.Context) *core.Operation {
 
 // Options is [core.Options]: Options configure a coordinator.
 type Options = core.Options
-
-// Match is [core.Match]: Match reports whether name matches pattern.
-func Match(pattern, name string) bool {
-	return core.Match(pattern, name)
-}
-
-// Raiser is [core.Raiser]: A Raiser is where a signal can be raised: a Sink, an
-// Operation, or a view that Because or Scoped has made.
-type Raiser = core.Raiser
-
-// Propagation is [core.Propagation]: Propagation bounds chains of causes: see
-// Raiser.Because and CausedBy.
-type Propagation = core.Propagation
-
-// BlockReason is [core.BlockReason]: A BlockReason says why a signal was not recorded.
-type BlockReason = core.BlockReason
-
-// BlockedDepth is [core.BlockedDepth]: the chain of causes is too long, or the nesting
-// of handlers too deep
-const BlockedDepth = core.BlockedDepth
-
-// BlockedCycle is [core.BlockedCycle]: the name is in the chain already
-const BlockedCycle = core.BlockedCycle
-
-// BlockedTerminal is [core.BlockedTerminal]: the cause is a terminal or a leaf signal:
-// see Propagation
-const BlockedTerminal = core.BlockedTerminal
 
 // Rate is [core.Rate]: A Rate is how many tokens come in each second, and how many
 // there can be at once.
@@ -465,91 +410,6 @@ func Shutdown(ctx context.Context, parts ...core.Lifecycle) error {
 func InOrder(stages ...core.Lifecycle) core.Lifecycle {
 	return core.InOrder(stages...)
 }
-
-// OperationID is [core.OperationID]: An OperationID identifies an operation within the
-// process.
-type OperationID = core.OperationID
-
-// Signal is [core.Signal]: A Signal is a fact: a name, a time, and who raised it.
-type Signal = core.Signal
-
-// Cause is [core.Cause]: A Cause is a signal that led to another one through Because or
-// CausedBy.
-type Cause = core.Cause
-
-// Query is [core.Query]: A Query selects signals.
-type Query = core.Query
-
-// SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
-// body and SignalStopped after it.
-const SignalStarted = core.SignalStarted
-
-// SignalStopped is [core.SignalStopped].
-const SignalStopped = core.SignalStopped
-
-// SignalPanicked is [core.SignalPanicked]: SignalPanicked is raised by an operation
-// whose body panicked.
-const SignalPanicked = core.SignalPanicked
-
-// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
-// starts because MaxDefer is over, although a signal still matches DeferOn.
-const SignalForced = core.SignalForced
-
-// SignalStuck is [core.SignalStuck]: SignalStuck is raised once by an operation whose
-// body does not return: see Options.StuckAfter and Options.StuckAfterCancel.
-const SignalStuck = core.SignalStuck
-
-// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
-// raised on the sink, with the coordinator's name as key.
-const SignalPaused = core.SignalPaused
-
-// SignalResumed is [core.SignalResumed].
-const SignalResumed = core.SignalResumed
-
-// SignalClosed is [core.SignalClosed]: Close was called
-const SignalClosed = core.SignalClosed
-
-// SignalThrottled is [core.SignalThrottled]: SignalThrottled and SignalFree are raised
-// on the sink, with the name of the class as key: SignalThrottled when an item of the
-// class begins to wait for tokens, and SignalFree when none does any more.
-const SignalThrottled = core.SignalThrottled
-
-// SignalFree is [core.SignalFree].
-const SignalFree = core.SignalFree
-
-// Sink is [core.Sink]: A Sink keeps recent signals: a bounded number of them, for a
-// limited time.
-type Sink = core.Sink
-
-// SinkOptions is [core.SinkOptions]: SinkOptions configure a Sink.
-type SinkOptions = core.SinkOptions
-
-// MaxSinkCapacity is [core.MaxSinkCapacity].
-const MaxSinkCapacity = core.MaxSinkCapacity
-
-// NewSink is [core.NewSink]: NewSink makes a sink.
-func NewSink(opts core.SinkOptions) *core.Sink {
-	return core.NewSink(opts)
-}
-
-// SinkStats is [core.SinkStats]: SinkStats are the counters of a sink, all read at the
-// same moment, at which
-type SinkStats = core.SinkStats
-
-// Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
-// arrive, over a sliding span of time.
-type Monitor = core.Monitor
-
-// MonitorCap is [core.MonitorCap]: Up to MonitorCap signals within its span, the count
-// of a Monitor is exact.
-const MonitorCap = core.MonitorCap
-
-// Sensor is [core.Sensor]: A Sensor shows signals.
-type Sensor = core.Sensor
-
-// Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by
-// Sink.Retract, by the operation that raised it, or by its release.
-type Retraction = core.Retraction
 
 // Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
 // moment.

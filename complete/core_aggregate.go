@@ -5,8 +5,8 @@ package complete
 import (
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/aggregate"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // AggregatorOptions is [aggregate.Options]: Options configure an Aggregator.
@@ -18,13 +18,13 @@ type Aggregator[P any] = aggregate.Aggregator[P]
 
 // NewAggregator is [aggregate.New]: New makes an aggregator of the facts of a kind that
 // are raised on a sink from now on.
-func NewAggregator[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts aggregate.Options) (*aggregate.Aggregator[P], error) {
+func NewAggregator[P any](sink *signals.Sink, kind signals.Kind[P], span time.Duration, opts aggregate.Options) (*aggregate.Aggregator[P], error) {
 	return aggregate.New[P](sink, kind, span, opts)
 }
 
 // AggregatorGroupBy is [aggregate.GroupBy]: GroupBy is Aggregator.Summarize for each
 // group of facts.
-func AggregatorGroupBy[P any, K comparable](a *aggregate.Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]aggregate.Summary {
+func AggregatorGroupBy[P any, K comparable](a *aggregate.Aggregator[P], group func(signals.Signal, P) K, value func(P) float64) map[K]aggregate.Summary {
 	return aggregate.GroupBy[P, K](a, group, value)
 }
 

@@ -5,6 +5,7 @@ package complete
 import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // CollectorOutcome is [earlyexit.Outcome]: An Outcome has the results of a Collector,
@@ -18,7 +19,7 @@ type Collector[In, Out any] = earlyexit.Collector[In, Out]
 // NewCollector is [earlyexit.New]: New makes a collector that does work for each item
 // until a signal that matches exitOn is raised on its sink, by its own operations or by
 // other code.
-func NewCollector[In, Out any](work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options) (*earlyexit.Collector[In, Out], error) {
+func NewCollector[In, Out any](work core.ResultWork[In, Out], exitOn string, combine func(exit signals.Signal, results []Out) (Out, error), opts core.Options) (*earlyexit.Collector[In, Out], error) {
 	return earlyexit.New[In, Out](work, exitOn, combine, opts)
 }
 

@@ -3,8 +3,8 @@
 package complete
 
 import (
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ReporterOptions is [progress.Options]: Options configure a Reporter.
@@ -15,7 +15,7 @@ type ReporterOptions = progress.Options
 type Reporter = progress.Reporter
 
 // NewReporter is [progress.New]: New makes a reporter of work with that name and total.
-func NewReporter(on core.Raiser, name string, total int64, opts progress.Options) (*progress.Reporter, error) {
+func NewReporter(on signals.Raiser, name string, total int64, opts progress.Options) (*progress.Reporter, error) {
 	return progress.New(on, name, total, opts)
 }
 
@@ -31,12 +31,12 @@ type ReporterReport = progress.Report
 
 // ReporterLatest is [progress.Latest]: Latest returns the newest report of the reporter
 // of that name that the sink or coordinator still shows, and whether there is one.
-func ReporterLatest(from core.Sensor, name string) (latest progress.Report, ok bool) {
+func ReporterLatest(from signals.Sensor, name string) (latest progress.Report, ok bool) {
 	return progress.Latest(from, name)
 }
 
 // ReporterAll is [progress.All]: All returns the newest report of each reporter that
 // the sink or coordinator still shows, by the name of the reporter.
-func ReporterAll(from core.Sensor) map[string]progress.Report {
+func ReporterAll(from signals.Sensor) map[string]progress.Report {
 	return progress.All(from)
 }

@@ -5,8 +5,8 @@ package complete
 import (
 	"context"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/quorum"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // QuorumOptions is [quorum.Options]: Options configure a Wait.
@@ -17,6 +17,6 @@ type QuorumResult = quorum.Result
 
 // QuorumWait is [quorum.Wait]: Wait waits until as many different voters as required
 // have a vote: a signal matching pattern that is not retracted.
-func QuorumWait(ctx context.Context, sink *core.Sink, pattern string, required int, opts quorum.Options) (quorum.Result, error) {
+func QuorumWait(ctx context.Context, sink *signals.Sink, pattern string, required int, opts quorum.Options) (quorum.Result, error) {
 	return quorum.Wait(ctx, sink, pattern, required, opts)
 }

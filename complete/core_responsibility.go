@@ -3,8 +3,8 @@
 package complete
 
 import (
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // KeeperSignalKept is [responsibility.SignalKept]: the operation is pinned
@@ -38,6 +38,6 @@ type Keeper = responsibility.Keeper
 
 // NewKeeper is [responsibility.New]: New makes a Keeper of operations of c, with
 // signals on sink.
-func NewKeeper(c responsibility.Pinner, sink *core.Sink, opts responsibility.Options) (*responsibility.Keeper, error) {
+func NewKeeper(c responsibility.Pinner, sink *signals.Sink, opts responsibility.Options) (*responsibility.Keeper, error) {
 	return responsibility.New(c, sink, opts)
 }

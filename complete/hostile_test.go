@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -27,7 +28,7 @@ func FuzzHostile(f *testing.F) {
 		hostile := coretest.HostileErrors()
 		fault := hostile[int(n)%len(hostile)]
 		synctest.Test(t, func(t *testing.T) {
-			ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+			ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 			r := core.Must(retry.New(retry.Options{Attempts: 2, Sink: sink}))
 			h := core.Must(hedge.New(hedge.Options{}))
 			b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Threshold: 1, HalfOpen: 1, OpenFor: time.Second, CountIf: func(error) bool { panic("CountIf") }}))

@@ -3,7 +3,7 @@
 package complete
 
 import (
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 )
 
@@ -16,6 +16,6 @@ type Detector = anomalydetector.Detector
 
 // NewDetector is [anomalydetector.New]: New makes a detector for the signals of a sink,
 // or for the signals that the operations of a coordinator raise.
-func NewDetector(on core.Sensor, opts anomalydetector.Options) (*anomalydetector.Detector, error) {
+func NewDetector(on signals.Sensor, opts anomalydetector.Options) (*anomalydetector.Detector, error) {
 	return anomalydetector.New(on, opts)
 }

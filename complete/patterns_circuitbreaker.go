@@ -4,6 +4,7 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -47,7 +48,7 @@ type Breaker = circuitbreaker.Breaker
 
 // NewBreaker is [circuitbreaker.New]: New makes a breaker, or says what is wrong with
 // the options.
-func NewBreaker(on core.Sensor, opts circuitbreaker.Options) (*circuitbreaker.Breaker, error) {
+func NewBreaker(on signals.Sensor, opts circuitbreaker.Options) (*circuitbreaker.Breaker, error) {
 	return circuitbreaker.New(on, opts)
 }
 

@@ -3,7 +3,7 @@
 package complete
 
 import (
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/flightrecorder"
 )
 
@@ -30,6 +30,6 @@ type FlightOptions = flightrecorder.Options
 type FlightRecorder = flightrecorder.Recorder
 
 // NewFlight is [flightrecorder.New]: New starts a recorder.
-func NewFlight(sink *core.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, error) {
+func NewFlight(sink *signals.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, error) {
 	return flightrecorder.New(sink, opts)
 }

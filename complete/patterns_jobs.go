@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -13,13 +14,13 @@ import (
 type JobOptions = jobs.Options
 
 // JobSignalKey is [jobs.SignalKey]: SignalKey is a Key function.
-func JobSignalKey(s core.Signal) string {
+func JobSignalKey(s signals.Signal) string {
 	return jobs.SignalKey(s)
 }
 
 // JobFixedKey is [jobs.FixedKey]: FixedKey returns a Key function that returns the same
 // key for all signals.
-func JobFixedKey(key string) func(core.Signal) string {
+func JobFixedKey(key string) func(signals.Signal) string {
 	return jobs.FixedKey(key)
 }
 
@@ -35,13 +36,13 @@ func JobOn(pattern string, do core.Handler, opts jobs.Options) jobs.Job {
 type JobPayload[P any] = jobs.Payload[P]
 
 // JobOnKind is [jobs.OnKind]: OnKind makes a job.
-func JobOnKind[P any](kind jobs.Payload[P], do func(context.Context, core.Signal, P) error, opts jobs.Options) jobs.Job {
+func JobOnKind[P any](kind jobs.Payload[P], do func(context.Context, signals.Signal, P) error, opts jobs.Options) jobs.Job {
 	return jobs.OnKind[P](kind, do, opts)
 }
 
 // JobOnKindKeyed is [jobs.OnKindKeyed]: OnKindKeyed is OnKind, and the function key
 // makes the key of a run from the payload.
-func JobOnKindKeyed[P any, K ~string](kind jobs.Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts jobs.Options) jobs.Job {
+func JobOnKindKeyed[P any, K ~string](kind jobs.Payload[P], key func(P) K, do func(context.Context, signals.Signal, P) error, opts jobs.Options) jobs.Job {
 	return jobs.OnKindKeyed[P, K](kind, key, do, opts)
 }
 
@@ -52,7 +53,7 @@ type JobGroup = jobs.Group
 type JobRunner = jobs.Runner
 
 // NewJobRunner is [jobs.New]: New makes a runner for the signals of sink.
-func NewJobRunner(sink *core.Sink, jobs_ []jobs.Job, opts core.Options) (*jobs.Runner, error) {
+func NewJobRunner(sink *signals.Sink, jobs_ []jobs.Job, opts core.Options) (*jobs.Runner, error) {
 	return jobs.New(sink, jobs_, opts)
 }
 

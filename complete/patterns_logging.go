@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
@@ -13,7 +14,7 @@ import (
 type LoggingBridgeOptions = logging.BridgeOptions
 
 // NewLoggingBridge is [logging.NewBridge]: NewBridge starts a bridge.
-func NewLoggingBridge(sink *core.Sink, h slog.Handler, opts logging.BridgeOptions) (*core.Processor, error) {
+func NewLoggingBridge(sink *signals.Sink, h slog.Handler, opts logging.BridgeOptions) (*core.Processor, error) {
 	return logging.NewBridge(sink, h, opts)
 }
 
@@ -26,7 +27,7 @@ type LoggingHandlerOptions = logging.HandlerOptions
 type LoggingHandler = logging.Handler
 
 // NewLoggingHandler is [logging.NewHandler]: NewHandler makes a Handler.
-func NewLoggingHandler(sink *core.Sink, opts logging.HandlerOptions) *logging.Handler {
+func NewLoggingHandler(sink *signals.Sink, opts logging.HandlerOptions) *logging.Handler {
 	return logging.NewHandler(sink, opts)
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalinghttp"
 )
 
@@ -52,13 +53,13 @@ type HTTPStatusError = signalinghttp.StatusError
 
 // HTTPDownload is [signalinghttp.Download]: Download sends the request with client, and
 // copies the body of the response to w.
-func HTTPDownload(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
+func HTTPDownload(client *http.Client, req *http.Request, w io.Writer, sink *signals.Sink) (int64, error) {
 	return signalinghttp.Download(client, req, w, sink)
 }
 
 // HTTPDownloadLimit is [signalinghttp.DownloadLimit]: DownloadLimit is Download for a
 // body of at most limit bytes.
-func HTTPDownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
+func HTTPDownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *signals.Sink, limit int64) (n int64, err error) {
 	return signalinghttp.DownloadLimit(client, req, w, sink, limit)
 }
 
@@ -68,7 +69,7 @@ type HTTPTransport = signalinghttp.Transport
 
 // NewHTTPTransport is [signalinghttp.NewTransport]: NewTransport makes a Transport that
 // sends requests with base.
-func NewHTTPTransport(base http.RoundTripper, sink *core.Sink) *signalinghttp.Transport {
+func NewHTTPTransport(base http.RoundTripper, sink *signals.Sink) *signalinghttp.Transport {
 	return signalinghttp.NewTransport(base, sink)
 }
 

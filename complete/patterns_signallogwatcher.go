@@ -4,6 +4,7 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
@@ -24,6 +25,6 @@ type LogWatcherFailure = signallogwatcher.Failure
 
 // NewLogWatcher is [signallogwatcher.New]: New calls onMatch in the background for
 // every signal of the sink that matches pattern.
-func NewLogWatcher(sink *core.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
+func NewLogWatcher(sink *signals.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
 	return signallogwatcher.New(sink, pattern, onMatch, opts)
 }

@@ -105,9 +105,9 @@ func TestRunAllocatesOnce(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	const n = 50_000
-	for sigs, want := range []float64{1, 1, 2, 2} {
+	for facts, want := range []float64{1, 1, 2, 2} {
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
-			for range sigs {
+			for range facts {
 				core.OperationFrom(ctx).Raise(allocNames[i%len(allocNames)])
 			}
 			return nil
@@ -131,9 +131,9 @@ func TestRunAllocatesOnce(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		got := float64(after.Mallocs-before.Mallocs) / n
 		if got > want+0.25 { // plus the occasional cost of starting a worker or waiting for room
-			t.Errorf("got %.3f allocations per operation with %d signals, want %v", got, sigs, want)
+			t.Errorf("got %.3f allocations per operation with %d signals, want %v", got, facts, want)
 		}
-		t.Logf("%.3f allocations per operation with %d signals", got, sigs)
+		t.Logf("%.3f allocations per operation with %d signals", got, facts)
 	}
 }
 

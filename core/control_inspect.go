@@ -283,9 +283,9 @@ func (c Control) Echoes(q signals.Query) iter.Seq[Echo] {
 			if q.Within > 0 && x.at < now-int64(q.Within) || q.Key != "" && q.Key != key || q.Operation != 0 && q.Operation != id || q.Source != "" && q.Source != e.name {
 				continue
 			}
-			sigs := e.scope.SignalsOf(x.Past)
-			if q.Pattern == "" || slices.ContainsFunc(sigs, func(s signals.Signal) bool { return signals.Match(q.Pattern, s.Name) }) {
-				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: sigs, Time: e.clock.Wall(x.at)})
+			facts := e.scope.SignalsOf(x.Past)
+			if q.Pattern == "" || slices.ContainsFunc(facts, func(s signals.Signal) bool { return signals.Match(q.Pattern, s.Name) }) {
+				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: facts, Time: e.clock.Wall(x.at)})
 			}
 		}
 		e.mu.Unlock()

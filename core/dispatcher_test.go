@@ -164,7 +164,7 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, core.SignalPanicked)
+		facts := coretest.Watch(t, sink, core.SignalPanicked)
 		d := dispatcher(t, core.Options{Sink: sink})
 		defer d.Close()
 		errTwo := errors.New("another failure")
@@ -187,7 +187,7 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 				t.Errorf("got %v, want a PanicError with the stack of the handler", op.Err)
 			}
 		}
-		found := sigs.ExpectExactly(core.SignalPanicked)
+		found := facts.ExpectExactly(core.SignalPanicked)
 		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanicked})
 
 		d.Dispatch(named("b"))
@@ -608,7 +608,7 @@ func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
 func TestProcessorCountsFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, core.SignalPanicked)
+		facts := coretest.Watch(t, sink, core.SignalPanicked)
 		p := processor(t, func(_ context.Context, s signals.Signal) error {
 			switch s.Name {
 			case "fail":
@@ -634,7 +634,7 @@ func TestProcessorCountsFailures(t *testing.T) {
 				t.Errorf("got error %v, want a PanicError", op.Err)
 			}
 		}
-		found := sigs.ExpectExactly(core.SignalPanicked)
+		found := facts.ExpectExactly(core.SignalPanicked)
 		checkSlice(t, "causes", found[0].Path(), []string{"panic", core.SignalPanicked})
 	})
 }

@@ -300,8 +300,8 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	if got := sink.Count("resize.*"); got != 3 || monitor.Count() != 3 {
 		t.Errorf("%d signals on the sink, %d counted by a monitor, want 3", got, monitor.Count())
 	}
-	sigs := slices.Collect(sink.Sense(signals.Query{Operation: failed, Source: "resize"}))
-	coretest.Check(t, len(sigs) == 1 && sigs[0].Name == "resize.failed" && sigs[0].Key == "b", "signals of operation %d: %v", failed, sigs)
+	facts := slices.Collect(sink.Sense(signals.Query{Operation: failed, Source: "resize"}))
+	coretest.Check(t, len(facts) == 1 && facts[0].Name == "resize.failed" && facts[0].Key == "b", "signals of operation %d: %v", failed, facts)
 	if err := gated.Do(ctx, 0); err != nil {
 		t.Errorf("held up by a loop that is over: %v", err)
 	}

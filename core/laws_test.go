@@ -496,9 +496,9 @@ func (l *lawScript) ago(t time.Time) time.Duration {
 	return t.Sub(l.start)
 }
 
-func (l *lawScript) signals(sigs []signals.Signal) (seen []string) {
+func (l *lawScript) signals(facts []signals.Signal) (seen []string) {
 	lifecycle := l.handlers != nil && l.handlers.lifecycle
-	for _, s := range sigs {
+	for _, s := range facts {
 		seq := s.Seq
 		if lifecycle {
 			if s.Name == core.SignalStarted || s.Name == core.SignalStopped {

@@ -97,7 +97,7 @@ func (o *Operation) Scoped(sink, coordinator, atom string) signals.Raiser {
 
 // RaiseNote is Raise with all that a raiser says.
 //
-//ephemeral:raises {n.Name}
+//ephemeral:none
 func (o *Operation) RaiseNote(n signals.Note) bool { return o.raise(&n) }
 
 func (o *Operation) raise(n *signals.Note) bool {

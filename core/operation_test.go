@@ -221,9 +221,9 @@ func TestSignalsOfOneOperationAreBounded(t *testing.T) {
 			for i := range n {
 				core.OperationFrom(ctx).Raise(fmt.Sprint("s", i))
 			}
-			sigs := core.OperationFrom(ctx).Signals()
-			if len(sigs) != kept || sigs[kept-1].Name != fmt.Sprint("s", n-1) {
-				t.Errorf("got %d signals, the last is %q; want the newest %d", len(sigs), sigs[len(sigs)-1].Name, kept)
+			facts := core.OperationFrom(ctx).Signals()
+			if len(facts) != kept || facts[kept-1].Name != fmt.Sprint("s", n-1) {
+				t.Errorf("got %d signals, the last is %q; want the newest %d", len(facts), facts[len(facts)-1].Name, kept)
 			}
 			return nil
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -27,7 +28,7 @@ import (
 // A constructor that takes an interface refuses a nil pointer in it, and does not panic.
 func TestConstructorsRefuseNilPointers(t *testing.T) {
 	var (
-		sink    *core.Sink
+		sink    *signals.Sink
 		runner  *core.Coordinator[scheduledtasks.Task]
 		call    scheduledtasks.TargetFunc
 		persist = func(context.Context, lastwords.Note) error { return nil }
@@ -49,12 +50,12 @@ func TestConstructorsRefuseNilPointers(t *testing.T) {
 			func() error { return failure(circuitbreaker.New(sink, circuitbreaker.Options{})) },
 			func() error { return failure(circuitbreaker.New(runner, circuitbreaker.Options{})) },
 		},
-		"echo.New":           {func() error { return failure(echo.New(runner, core.NewKind[int]("a"), entry, echo.Options{})) }},
+		"echo.New":           {func() error { return failure(echo.New(runner, signals.NewKind[int]("a"), entry, echo.Options{})) }},
 		"lastwords.New":      {func() error { return failure(lastwords.New(runner, persist, core.Options{})) }},
 		"lastwords.NewRelay": {func() error { return failure(lastwords.NewRelay(runner, value, deliver, core.Options{})) }},
 		"progress.New":       {func() error { return failure(progress.New(sink, "a", 1, progress.Options{})) }}, // a nil *core.Operation does nothing
 		"responsibility.New": {func() error {
-			return failure(responsibility.New(runner, core.NewSink(core.SinkOptions{}), responsibility.Options{}))
+			return failure(responsibility.New(runner, signals.NewSink(signals.SinkOptions{}), responsibility.Options{}))
 		}},
 		"scheduledtasks.New": {
 			func() error { return failure(scheduledtasks.New(nil, runner, scheduledtasks.Options{})) },

@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // order is work of a customer. A fixed sequence decides how long it takes, and whether it
@@ -44,7 +45,7 @@ var schedules = []scheduledtasks.Definition{
 	{Name: "inventory", Cron: "@every 15s", Signal: "inventory.begun", Description: "no slow order starts meanwhile"},
 }
 
-func newLoad(sink *core.Sink) (*load, error) {
+func newLoad(sink *signals.Sink) (*load, error) {
 	l := &load{served: make(chan error, 1)}
 	var errs [3]error
 	l.orders, errs[0] = core.NewKeyedCoordinator(order.customer, l.ship, core.Options{

@@ -22,7 +22,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
@@ -86,7 +86,7 @@ func process(ctx context.Context, cfg config, stdout io.Writer, stderr *os.File)
 	defer func() { err = errors.Join(err, out.Close()) }()
 	fmt.Fprintf(stdout, "reading %s\nwriting %s\n\n", filepipeline.Printable(cfg.in), filepipeline.Printable(cfg.out))
 
-	cfg.options.Sink = core.NewSink(core.SinkOptions{})
+	cfg.options.Sink = signals.NewSink(signals.SinkOptions{})
 	stop := showProgress(ctx, stderr, cfg.options.Sink, in)
 	s, err := filepipeline.Run(ctx, in, out, cfg.options)
 	stop()

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -62,7 +63,7 @@ func beNode(ctx context.Context, name string, servers []string, in io.Reader, ou
 		return err
 	}
 	defer server.Close()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	m, err := mesh.Join(ctx, server.Conn(), sink, mesh.Options{Cluster: "demo", Name: name, Share: "circuit.open.*, update.*", MinNodes: len(servers), Lease: meshLease})
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
@@ -22,7 +22,7 @@ const accounted = "file.*"
 
 // showProgress shows the progress of the run on w: a bar on a terminal, otherwise a line every few seconds. It reads
 // only signals. The returned function ends the display.
-func showProgress(ctx context.Context, w *os.File, sink *core.Sink, in fs.FS) (stop func()) {
+func showProgress(ctx context.Context, w *os.File, sink *signals.Sink, in fs.FS) (stop func()) {
 	if term.IsTerminal(int(w.Fd())) {
 		return showBar(w, sink, filepipeline.Count(ctx, in))
 	}
@@ -30,7 +30,7 @@ func showProgress(ctx context.Context, w *os.File, sink *core.Sink, in fs.FS) (s
 }
 
 // showBar needs the total. To count, it walks the tree before the run; this opens no file.
-func showBar(w io.Writer, sink *core.Sink, total int64) (stop func()) {
+func showBar(w io.Writer, sink *signals.Sink, total int64) (stop func()) {
 	bar := progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription("files"),
@@ -39,7 +39,7 @@ func showBar(w io.Writer, sink *core.Sink, total int64) (stop func()) {
 		progressbar.OptionFullWidth(),
 		progressbar.OptionThrottle(65*time.Millisecond),
 	)
-	cancel := sink.Subscribe(accounted, func(core.Signal) { bar.Add(1) })
+	cancel := sink.Subscribe(accounted, func(signals.Signal) { bar.Add(1) })
 	return func() {
 		cancel()
 		bar.Exit()
@@ -48,11 +48,11 @@ func showBar(w io.Writer, sink *core.Sink, total int64) (stop func()) {
 }
 
 // showLines prints a line in each interval and one at the end, if there is news.
-func showLines(w io.Writer, sink *core.Sink, interval time.Duration) (stop func()) {
+func showLines(w io.Writer, sink *signals.Sink, interval time.Duration) (stop func()) {
 	var done, failed atomic.Int64
 	cancels := []func(){
-		sink.Subscribe(accounted, func(core.Signal) { done.Add(1) }),
-		sink.Subscribe("*.failed", func(core.Signal) { failed.Add(1) }),
+		sink.Subscribe(accounted, func(signals.Signal) { done.Add(1) }),
+		sink.Subscribe("*.failed", func(signals.Signal) { failed.Add(1) }),
 	}
 	var shown int64
 	show := func() {

@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
 func TestShowLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		var b sharedBuffer
 		check := func(want string) {
 			t.Helper()
@@ -68,7 +68,7 @@ func (s *sharedBuffer) take() string {
 }
 
 func TestShowBar(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var b bytes.Buffer
 	stop := showBar(&b, sink, 2)
 	sink.Raise(filepipeline.SignalFileSaved)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
@@ -48,7 +49,7 @@ func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
 // serve runs everything until ctx ends. Then it drains, for a limited time, prints the
 // results of the work, and ends.
 func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Duration, w io.Writer) error {
-	pictures, shop := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	pictures, shop := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	pipeline, remove, err := newRounds(pictures)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 	}
 	opts := statuspage.Options{
 		Title:        "Ephemeral demo",
-		Sinks:        map[string]*core.Sink{"pictures": pictures, "shop": shop},
+		Sinks:        map[string]*signals.Sink{"pictures": pictures, "shop": shop},
 		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
 		Queues:       []inspect.StoredQueue{l.mails.Inspect()},
 		Schedules:    []inspect.Schedules{l.plan},
@@ -127,7 +128,7 @@ func pageURL(at net.Addr) string {
 
 // newRounds makes the coordinator whose operations are runs of the file pipeline, one at a
 // time. Each replaces the results of the previous run.
-func newRounds(sink *core.Sink) (rounds *core.Coordinator[int], remove func() error, err error) {
+func newRounds(sink *signals.Sink) (rounds *core.Coordinator[int], remove func() error, err error) {
 	images := album()
 	dir, err := os.MkdirTemp("", "ephemeral-demo-")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
@@ -18,7 +19,7 @@ import (
 // orders. The load does not grow with time, and accepted work is finished at the end.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		closed, begun := map[string]int{}, map[string]int{}
 		ctx, stop := context.WithCancelCause(t.Context())
 		l, err := newLoad(sink)
@@ -82,7 +83,7 @@ func liveHeap() uint64 {
 // Operations and signals of rounds go after five minutes.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+		sink, dir := signals.NewSink(signals.SinkOptions{}), t.TempDir()
 		images, err := fs.Sub(album().(slowFS).FS, "day-0")
 		if err != nil {
 			t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // beScheduler is an environment variable with the directory of the files. A test binary with
@@ -98,7 +99,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv(beScheduler); dir != "" {
 		p := openTicking(dir)
-		p.queue.Sink().Subscribe(durable.SignalSucceeded, func(core.Signal) { fmt.Println("item done") })
+		p.queue.Sink().Subscribe(durable.SignalSucceeded, func(signals.Signal) { fmt.Println("item done") })
 		p.schedule()
 		panic(p.queue.Run(context.Background()))
 	}
@@ -161,7 +162,7 @@ func killScheduler(ctx context.Context, t *testing.T, dir string) {
 // drain hands over the ticks that have come until end, and runs all items.
 func (p *ticking) drain(t *testing.T, end int64) {
 	progress, ended := make(chan struct{}, 1), make(chan error)
-	p.queue.Sink().Subscribe("durable.*,schedule.*", func(core.Signal) {
+	p.queue.Sink().Subscribe("durable.*,schedule.*", func(signals.Signal) {
 		select {
 		case progress <- struct{}{}:
 		default:

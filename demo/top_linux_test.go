@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -27,7 +28,7 @@ func TestTop(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orders, err := core.NewKeyedCoordinator(func(item string) string { return item }, func(ctx context.Context, _ string) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -48,7 +49,7 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, err := statuspage.New(statuspage.Options{
-		Title: "shop", Sinks: map[string]*core.Sink{"shop": sink}, Coordinators: []core.Inspector{orders}, Sink: sink, View: view,
+		Title: "shop", Sinks: map[string]*signals.Sink{"shop": sink}, Coordinators: []core.Inspector{orders}, Sink: sink, View: view,
 		Allow: func(*http.Request, statuspage.Action) bool { return true },
 	})
 	if err != nil {

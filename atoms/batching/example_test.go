@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -134,7 +135,7 @@ func ExampleBatch() {
 	batcher := core.Must(batching.New(insert, batching.Options[string]{MaxSize: 2}))
 	defer batcher.Close()
 	flushes := map[batching.Reason]int{}
-	batching.Flushed.Subscribe(batcher.Sink(), func(_ core.Signal, b batching.Batch) {
+	batching.Flushed.Subscribe(batcher.Sink(), func(_ signals.Signal, b batching.Batch) {
 		fmt.Println(b.Items, "rows in", b.Calls, "call, because of", b.Reason)
 		flushes[b.Reason]++
 	})

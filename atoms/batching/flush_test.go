@@ -14,6 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Batches have exact sizes. They are flushed one at a time, in order, at the right times.
@@ -115,7 +116,7 @@ func TestDropOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, l := newJournal(time.Minute), new(lost)
 		b := newBatcher(t, j.flush, batching.Options[int]{Name: "rows", MaxSize: 2, MaxQueued: 3, DropOldest: true, OnError: l.onError})
-		signals := coretest.Watch(t, b.Sink(), "batch.*")
+		facts := coretest.Watch(t, b.Sink(), "batch.*")
 		enqueue(t, b, 0, 1)
 		synctest.Wait()
 		wait := begin(t.Context(), b, 2)
@@ -124,7 +125,7 @@ func TestDropOldest(t *testing.T) {
 		enqueue(t, b, 6, 7)
 		assert.Equal(t, []int{3, 4}, l.items)
 		assert.Equal(t, []error{core.ErrDropped, core.ErrDropped}, l.errs)
-		assert.Equal(t, "rows", signals.ExpectExactly(batching.SignalDropped)[0].Key, "once, when it begins")
+		assert.Equal(t, "rows", facts.ExpectExactly(batching.SignalDropped)[0].Key, "once, when it begins")
 		assert.Equal(t, uint64(3), drained(t, b).Dropped)
 		assert.Equal(t, []string{"0s: [0 1]", "1m0s: [5]", "2m0s: [6 7]"}, j.got(), "an empty batch is not flushed")
 	})
@@ -173,15 +174,15 @@ func TestKeys(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		j := newJournal(time.Second)
 		b := newBatcher(t, j.flush, batching.Options[int]{
 			Name: "rows", Sink: sink, MaxSize: 2, SizeOf: func(int) int { return 100 }, Key: func(int) string { return "table" },
 		})
 		require.Same(t, sink, b.Sink())
-		signals := coretest.Watch(t, sink, "batch.*")
+		facts := coretest.Watch(t, sink, "batch.*")
 		play(t, b, "1 1m")
-		raised := signals.ExpectExactly(batching.SignalFlushed)
+		raised := facts.ExpectExactly(batching.SignalFlushed)
 		assert.Equal(t, "rows", raised[0].Source)
 		assert.Equal(t, "table", raised[0].Key)
 		info, _ := batching.Flushed.From(raised[0])
@@ -191,7 +192,7 @@ func TestSignals(t *testing.T) {
 
 		j.fail = func([]int) error { return errOnPurpose }
 		play(t, b, "2 3 1m")
-		info, _ = batching.Failed.From(signals.ExpectExactly(batching.SignalFailed)[0])
+		info, _ = batching.Failed.From(facts.ExpectExactly(batching.SignalFailed)[0])
 		assert.Equal(t, batching.Batch{
 			Items: 2, Bytes: 200, Reason: batching.ReasonSize, Duration: time.Second, Calls: 1, Failed: 2, Err: errOnPurpose,
 		}, info)

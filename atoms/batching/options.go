@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // never is later than any time.
@@ -21,7 +21,7 @@ type Options[T any] struct {
 	//ephemeral:none
 	Name string
 	// Sink is where these signals are raised; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// MaxSize is the maximum number of items in a batch. A batch of this size is flushed. 0
 	// means 32.

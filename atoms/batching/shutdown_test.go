@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // However a batcher ends, each item is counted. OnError gets the items that were not
@@ -125,7 +126,7 @@ func TestOnErrorIsCalledEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 		var l lost
 		b := newBatcher(t, func(context.Context, []int) error { return errOnPurpose },
 			batching.Options[int]{MaxSize: 2, MaxQueued: 2, DropOldest: true, Bisect: true, OnError: l.onError})
-		b.Sink().Subscribe("batch.*,operation.started", func(core.Signal) { runtime.Goexit() })
+		b.Sink().Subscribe("batch.*,operation.started", func(signals.Signal) { runtime.Goexit() })
 		enqueue(t, b, 1, 2)
 		synctest.Wait()
 		assert.Equal(t, []int{1, 2}, l.items)

@@ -3,7 +3,7 @@ package batching
 import (
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals that a batcher raises. The operation of the batch raises the first three, with the
@@ -22,9 +22,9 @@ const (
 
 // Kinds of the signals that carry a [Batch].
 var (
-	Flushed  = core.NewKind[Batch](SignalFlushed)
-	Failed   = core.NewKind[Batch](SignalFailed)
-	Bisected = core.NewKind[Batch](SignalBisected)
+	Flushed  = signals.NewKind[Batch](SignalFlushed)
+	Failed   = signals.NewKind[Batch](SignalFailed)
+	Bisected = signals.NewKind[Batch](SignalBisected)
 )
 
 // ValueBatch is the name of the value in which the operation of a batch stores its [Batch],

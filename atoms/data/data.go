@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // store is the [Store]. It checks keys, encodes values and raises signals. The engine stores.
@@ -48,7 +49,7 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	for op, prefix := range map[string]string{"save": opts.SavePrefix, "load": opts.LoadPrefix, "delete": opts.DeletePrefix} {
-		s.cancels = append(s.cancels, opts.Sink.Subscribe(prefix+"."+opts.Name, func(signal core.Signal) {
+		s.cancels = append(s.cancels, opts.Sink.Subscribe(prefix+"."+opts.Name, func(signal signals.Signal) {
 			_, err := s.TryEnqueue(context.Background(), request{op, signal})
 			s.done(request{op, signal}, err)
 		}))
@@ -89,7 +90,7 @@ func (s *store[K, V]) leave() error {
 }
 
 // change does what call does, for a change. After the change it raises kind.
-func (s *store[K, V]) change(on core.Raiser, kind core.Kind[struct{}], op, key string, least int, fn func() error) error {
+func (s *store[K, V]) change(on signals.Raiser, kind signals.Kind[struct{}], op, key string, least int, fn func() error) error {
 	return s.call(op, key, least, func() error {
 		err := fn()
 		if err == nil {
@@ -107,7 +108,7 @@ func (s *store[K, V]) named(err error, op, key string) error {
 }
 
 // told raises an error, if it is not nil, and returns it.
-func (s *store[K, V]) told(on core.Raiser, err error) error {
+func (s *store[K, V]) told(on signals.Raiser, err error) error {
 	if err != nil {
 		Failed(s.opts.Name).Raise(on, err.(*Error).Key, err)
 	}
@@ -141,7 +142,7 @@ func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) erro
 }
 
 // save saves entries in the order of their keys. The argument key is for errors.
-func (s *store[K, V]) save(ctx context.Context, on core.Raiser, key string, entries iter.Seq2[K, V]) error {
+func (s *store[K, V]) save(ctx context.Context, on signals.Raiser, key string, entries iter.Seq2[K, V]) error {
 	return s.call("save", key, 0, func() error {
 		last := map[string][]byte{} // the last value of each key counts
 		for key, value := range entries {
@@ -186,7 +187,7 @@ func (s *store[K, V]) Delete(ctx context.Context, key K) error {
 	return s.told(s.opts.Sink, s.delete(ctx, s.opts.Sink, string(key)))
 }
 
-func (s *store[K, V]) delete(ctx context.Context, on core.Raiser, key string) error {
+func (s *store[K, V]) delete(ctx context.Context, on signals.Raiser, key string) error {
 	return s.change(on, Deleted(s.opts.Name), "delete", key, 1, func() error { return s.engine.Delete(ctx, key) })
 }
 

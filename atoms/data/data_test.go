@@ -22,6 +22,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -82,18 +83,18 @@ func load[V any](t testing.TB, s data.Store[string, V], key string) V {
 // without a value, or with a value of another type, is an error.
 func TestRequestsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "*.data.orders")
+		sink := signals.NewSink(signals.SinkOptions{})
+		facts := coretest.Watch(t, sink, "*.data.orders")
 		s := open(t, datatest.Memory(), data.Options[int]{Name: "orders", Sink: sink})
-		answer := func(name string) core.Signal {
+		answer := func(name string) signals.Signal {
 			t.Helper()
 			synctest.Wait()
-			got := signals.ExpectExactly("*", name)[1]
+			got := facts.ExpectExactly("*", name)[1]
 			assert.Equal(t, strings.Split(got.Path()[0], ".")[1], "data")
 			assert.Len(t, got.Path(), 2, "it has the request as its cause")
 			return got
 		}
-		assert.Equal(t, "orders", signals.ExpectExactly("initialized.data.orders")[0].Key)
+		assert.Equal(t, "orders", facts.ExpectExactly("initialized.data.orders")[0].Key)
 
 		data.Save[int]("orders").Raise(sink, "a", 7)
 		assert.Equal(t, "a", answer("saved.data.orders").Key)
@@ -143,7 +144,7 @@ func TestRequestsAreBounded(t *testing.T) {
 				return context.Cause(ctx)
 			}
 		})
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s := open(t, e, data.Options[int]{Sink: sink, MaxConcurrency: 3, MaxQueued: 4})
 		answers := coretest.Watch(t, sink, "saved.*,error.*")
 		for i := range 9 {
@@ -177,7 +178,7 @@ func TestRequestsAreBounded(t *testing.T) {
 
 // After Complete, requests are answered by an error, and direct calls still work.
 func TestRequestsAfterComplete(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	s := open(t, datatest.Memory(), data.Options[int]{Sink: sink})
 	s.Complete()
 	answers := coretest.Watch(t, sink, "saved.*,error.*")
@@ -197,11 +198,11 @@ func TestSignalsOfDirectCalls(t *testing.T) {
 		}
 		return nil
 	})
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	s := open(t, e, data.Options[int]{Sink: sink})
-	signals := coretest.Watch(t, sink, "*")
+	facts := coretest.Watch(t, sink, "*")
 	ctx, key := t.Context(), ""
-	cancel := sink.Subscribe("saved.data.data", func(signal core.Signal) {
+	cancel := sink.Subscribe("saved.data.data", func(signal signals.Signal) {
 		load(t, s, signal.Key)
 		key += signal.Key
 	})
@@ -212,15 +213,15 @@ func TestSignalsOfDirectCalls(t *testing.T) {
 	assert.Equal(t, "abcd", key)
 	require.NoError(t, s.Delete(ctx, "a"))
 	require.NoError(t, s.Clear(ctx))
-	got := signals.ExpectExactly("saved.*", "saved.*", "saved.*", "saved.*", "deleted.data.data", "deleted.data.data")
+	got := facts.ExpectExactly("saved.*", "saved.*", "saved.*", "saved.*", "deleted.data.data", "deleted.data.data")
 	assert.Equal(t, []string{"a", ""}, []string{got[4].Key, got[5].Key})
 
 	fails = true
 	_, _, err := s.Load(ctx, "a")
 	assert.ErrorIs(t, err, errOnPurpose)
-	signals.None()
+	facts.None()
 	err = s.Save(ctx, "a", 1)
-	raised, _ := data.Failed("data").From(signals.ExpectExactly("error.data.data")[0])
+	raised, _ := data.Failed("data").From(facts.ExpectExactly("error.data.data")[0])
 	assert.Equal(t, err, raised)
 	assert.Equal(t, &data.Error{Store: "data", Op: "save", Key: "a", Err: errOnPurpose}, err)
 	fails = false
@@ -229,11 +230,11 @@ func TestSignalsOfDirectCalls(t *testing.T) {
 // A store can have its own prefixes, and never mistakes an answer for a request.
 func TestPrefixes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s := open(t, datatest.Memory(), data.Options[int]{Sink: sink, SavePrefix: "put", LoadPrefix: "get", DeletePrefix: "drop"})
 		answers := coretest.Watch(t, sink, "saved.*,loaded.*,deleted.*,error.*")
 		for _, name := range []string{"put.data", "get.data", "drop.data"} {
-			core.NewKind[int](name).Raise(sink, "a", 1)
+			signals.NewKind[int](name).Raise(sink, "a", 1)
 			require.NoError(t, s.Flush(t.Context()))
 		}
 		answers.ExpectExactly("saved.data.data", "loaded.data.data", "deleted.data.data")
@@ -262,9 +263,9 @@ func TestLifecycle(t *testing.T) {
 			body, _ := bodies.LoadAndDelete(items[0].Key)
 			return body.(coretest.Body)(ctx)
 		})
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s := open(t, e, data.Options[int]{Sink: sink})
-		data.Failed("data").Subscribe(sink, func(signal core.Signal, err error) {
+		data.Failed("data").Subscribe(sink, func(signal signals.Signal, err error) {
 			if _, waits := bodies.Load(signal.Key); waits && !errors.Is(err, core.ErrStopped) { // otherwise the request was accepted
 				refused.Store(signal.Key, err)
 			}
@@ -304,9 +305,9 @@ func TestClose(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		})
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s := open(t, e, data.Options[int]{Sink: sink})
-		signals := coretest.Watch(t, sink, "*.data.data")
+		facts := coretest.Watch(t, sink, "*.data.data")
 		go func() { assert.NoError(t, s.Save(context.Background(), "a", 1)) }()
 		synctest.Wait()
 		var all sync.WaitGroup
@@ -325,11 +326,11 @@ func TestClose(t *testing.T) {
 		} {
 			assert.ErrorIs(t, err, core.ErrClosed, what)
 		}
-		signals.Expect("error.*", "error.*", "error.*", "error.*", "error.*")
+		facts.Expect("error.*", "error.*", "error.*", "error.*", "error.*")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Equal(t, int64(1), e.closes.Load())
-		err, _ := data.Failed("data").From(signals.Expect("saved.*", "error.*")[1])
+		err, _ := data.Failed("data").From(facts.Expect("saved.*", "error.*")[1])
 		assert.ErrorIs(t, err, errOnPurpose)
 
 		other := open(t, e, data.Options[int]{})
@@ -351,14 +352,14 @@ func errorOf[T any](seq iter.Seq2[T, error]) (last error) {
 // finished.
 func TestCloseInFunctionsOfCallers(t *testing.T) {
 	ctx := context.Background()
-	for name, call := range map[string]func(s data.Store[string, int], sink *core.Sink) error{
-		"Update": func(s data.Store[string, int], _ *core.Sink) error {
+	for name, call := range map[string]func(s data.Store[string, int], sink *signals.Sink) error{
+		"Update": func(s data.Store[string, int], _ *signals.Sink) error {
 			return s.Update(ctx, "a", func(int, bool) (int, error) { return 0, s.Close() })
 		},
-		"SaveAll": func(s data.Store[string, int], _ *core.Sink) error {
+		"SaveAll": func(s data.Store[string, int], _ *signals.Sink) error {
 			return s.SaveAll(ctx, func(yield func(string, int) bool) { s.Close(); yield("a", 1) })
 		},
-		"Keys": func(s data.Store[string, int], _ *core.Sink) error {
+		"Keys": func(s data.Store[string, int], _ *signals.Sink) error {
 			n := 0
 			for _, err := range s.Keys(ctx, "") {
 				if n++; err != nil {
@@ -368,12 +369,12 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 			}
 			return map[bool]error{false: errOnPurpose}[n == 2]
 		},
-		"a handler of a direct call": func(s data.Store[string, int], sink *core.Sink) error {
-			sink.Subscribe("saved.*", func(core.Signal) { s.Close() })
+		"a handler of a direct call": func(s data.Store[string, int], sink *signals.Sink) error {
+			sink.Subscribe("saved.*", func(signals.Signal) { s.Close() })
 			return s.Save(ctx, "b", 1)
 		},
-		"a handler of a request": func(s data.Store[string, int], sink *core.Sink) error {
-			sink.Subscribe("saved.*", func(core.Signal) { s.Close() })
+		"a handler of a request": func(s data.Store[string, int], sink *signals.Sink) error {
+			sink.Subscribe("saved.*", func(signals.Signal) { s.Close() })
 			data.Save[int]("data").Raise(sink, "b", 1)
 			synctest.Wait()
 			return nil
@@ -382,7 +383,7 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newSpy(nil)
-				sink := core.NewSink(core.SinkOptions{})
+				sink := signals.NewSink(signals.SinkOptions{})
 				s := open(t, e, data.Options[int]{Sink: sink})
 				require.NoError(t, s.SaveAll(t.Context(), maps.All(map[string]int{"a": 1, "b": 2})))
 				assert.NoError(t, call(s, sink))

@@ -9,17 +9,17 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Other parts of a program can use a store through signals.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
 	if err != nil {
 		panic(err)
 	}
-	data.Saved("orders").Subscribe(sink, func(s core.Signal, _ struct{}) { fmt.Println("saved", s.Key) })
+	data.Saved("orders").Subscribe(sink, func(s signals.Signal, _ struct{}) { fmt.Println("saved", s.Key) })
 	data.Save[float64]("orders").Raise(sink, "order-123", 42.5) // save.data.orders; prints: saved order-123
 	if err := orders.Drain(context.Background()); err != nil {  // waits for all requests
 		panic(err)
@@ -30,16 +30,16 @@ func Example() {
 
 // Requests for a key run in order. A request that fails gets an answer, too.
 func ExampleLoad() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
 	if err != nil {
 		panic(err)
 	}
 	defer orders.Close()
-	data.Loaded[float64]("orders").Subscribe(sink, func(s core.Signal, found data.Found[float64]) {
+	data.Loaded[float64]("orders").Subscribe(sink, func(s signals.Signal, found data.Found[float64]) {
 		fmt.Println("loaded", s.Key, found.Value, found.OK)
 	})
-	data.Failed("orders").Subscribe(sink, func(_ core.Signal, err error) { fmt.Println(err) })
+	data.Failed("orders").Subscribe(sink, func(_ signals.Signal, err error) { fmt.Println(err) })
 
 	data.Save[float64]("orders").Raise(sink, "order-123", 42.5)
 	data.Load("orders").Raise(sink, "order-123", struct{}{})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Store]. The zero value is the default.
@@ -21,7 +21,7 @@ type Options[V any] struct {
 	Name string
 	// Sink is where the store raises its signals and reads requests; nil means a new sink:
 	// see Store.Sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 	// Codec encodes the values; nil means JSON.
 	Codec Codec[V]
 	// SavePrefix, LoadPrefix and DeletePrefix are the first part of the names of requests. A
@@ -74,7 +74,7 @@ func (o Options[V]) resolved() (Options[V], error) {
 		return o, err
 	}
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	if o.Codec == nil {
 		o.Codec = JSON[V]{}

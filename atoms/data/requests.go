@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A request is a signal that asks for the operation op.
 type request struct {
 	op     string
-	signal core.Signal
+	signal signals.Signal
 }
 
 // serve runs a request. If there is no error, it raises the answer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Limits of every store.
@@ -82,7 +83,7 @@ type Store[K ~string, V any] interface {
 	// Name is Options.Name.
 	Name() string
 	// Sink is Options.Sink, or the sink that was made in its place.
-	Sink() *core.Sink
+	Sink() *signals.Sink
 	// Stats returns the counters of requests by signals. Dropped requests are counted as
 	// Rejected. Direct calls are not counted.
 	Stats() core.Stats

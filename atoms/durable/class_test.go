@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestClassErrors(t *testing.T) {
@@ -51,9 +52,9 @@ func TestClassRate(t *testing.T) {
 			}
 			return nil
 		}
-		opts := durable.Options{MaxConcurrency: 9, Classes: []durable.Class{{Name: "slow", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Sink: core.NewSink(core.SinkOptions{})}
+		opts := durable.Options{MaxConcurrency: 9, Classes: []durable.Class{{Name: "slow", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Sink: signals.NewSink(signals.SinkOptions{})}
 		q := s.serve(work, opts)
-		signals := watch(s, q, "class.*")
+		raised := watch(s, q, "class.*")
 		s.enqueue(q.Class("slow"), "a/1", "a/2", "b/1")
 		id := s.enqueue(q, "a/3", "c/1")[0]
 		time.Sleep(250 * time.Millisecond)
@@ -63,7 +64,7 @@ func TestClassRate(t *testing.T) {
 		assert.Equal(t, 2, s.stats(q).Classes[0].Pending)
 		time.Sleep(5 * time.Second)
 		assert.Equal(t, "a/2slow@1s b/1slow@2s a/2slow@3s a/3@3s", l.take())
-		all := signals.ExpectExactly(core.SignalThrottled, core.SignalFree)
+		all := raised.ExpectExactly(core.SignalThrottled, core.SignalFree)
 		change, _ := core.Throttled.From(all[0])
 		assert.Equal(t, core.ClassChange{Coordinator: "durable", Class: "slow", Next: began.Add(time.Second)}, change)
 	})

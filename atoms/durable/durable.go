@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ErrUnknown is returned if the queue has no item of that ID, or no longer has it.
@@ -114,7 +115,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 func (q *Queue[T]) Name() string { return q.opts.Name }
 
 // Sink returns the sink on which the queue raises its signals.
-func (q *Queue[T]) Sink() *core.Sink { return q.opts.Sink }
+func (q *Queue[T]) Sink() *signals.Sink { return q.opts.Sink }
 
 // Store returns the store that New was given, for engines.
 func (q *Queue[T]) Store() Store { return q.store }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Items of a key run one at a time, in order; others beside them. Items are there before
@@ -100,7 +101,7 @@ func TestRetries(t *testing.T) {
 			assert.Equal(t, len(starts), durable.ClaimFrom(ctx).Attempt)
 			return errOnPurpose
 		}, durable.Options{MaxAttempts: 6, Backoff: 10 * time.Second, MaxBackoff: time.Minute})
-		signals := watch(s, q, "durable.*")
+		raised := watch(s, q, "durable.*")
 		ids := s.enqueue(q, "a/1", "a/2")
 		_, err := q.Cancel(s.Context(), ids[1], "not of interest")
 		require.NoError(t, err)
@@ -114,7 +115,7 @@ func TestRetries(t *testing.T) {
 		}
 		assert.True(t, varies, "a part is random")
 		assert.Len(t, starts, 6)
-		dead := signals.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.failed")
+		dead := raised.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.failed")
 		item, _ := durable.ItemFailed.From(dead[5])
 		assert.Equal(t, "on purpose", item.Err)
 		assert.Regexp(t, `^dead \d+m\d+s ago: on purpose$`, s.explain(q, ids[0]))
@@ -154,13 +155,13 @@ func TestEndsOfBodies(t *testing.T) {
 		_, err := s.store.Insert(s.Context(), q.Name(), []durable.Insert{{Key: "ada", Data: []byte("{")}})
 		require.NoError(t, err)
 		ids = append(ids, ids[5]+1)
-		signals := watch(s, q, "durable.*")
+		raised := watch(s, q, "durable.*")
 		s.run(q)
 		assert.Equal(t, "dead ready retry running running dead dead", s.states(q, ids...))
 		assert.Equal(t, "is delayed for 1h0m0s", s.explain(q, ids[1]))
 		assert.Contains(t, s.explain(q, ids[2]), "ohno")
 		assert.Contains(t, s.explain(q, ids[6]), `decode item 7, key "ada", as string: unexpected end of JSON input`)
-		signals.Expect(durable.SignalFailed)
+		raised.Expect(durable.SignalFailed)
 		time.Sleep(10 * time.Second)
 		assert.Contains(t, s.explain(q, ids[3]), core.ErrTimeout.Error())
 		time.Sleep(2 * time.Hour)
@@ -257,7 +258,7 @@ func TestCancel(t *testing.T) {
 func TestDeferOn(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		q := s.serve(l.work, durable.Options{Name: "orders", Node: "shop-1", Sink: sink, DeferOn: "update.*"})
 		release := sink.Hold("update.in-progress", "db", 0)
 		ids := s.enqueue(q, "1")
@@ -323,7 +324,7 @@ func TestLaneOfNobody(t *testing.T) {
 		ids := append(s.enqueue(before.Lane("old"), "a/1", "b/1"), s.enqueue(before.Lane("hot"), "a/2", "c/1")...)
 		q := s.queue(l.sleeps, durable.Options{Lanes: []core.Lane{{Name: "hot"}, {Name: "slow"}}, MaxConcurrency: 1})
 		s.enqueue(q.Lane("slow"), "d/1")
-		signals := watch(s, q, durable.SignalLaneUnserved)
+		raised := watch(s, q, durable.SignalLaneUnserved)
 		s.run(q)
 		assert.Equal(t, "c/1", l.take())
 		assert.Contains(t, s.explain(q, ids[0]), `no node has lane "old", so it is the lowest`)
@@ -332,7 +333,7 @@ func TestLaneOfNobody(t *testing.T) {
 		assert.Equal(t, "d/1 a/1", l.take())
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, "done done done done", s.states(q, ids...))
-		name, _ := durable.LaneUnserved.From(signals.ExpectExactly(durable.SignalLaneUnserved)[0])
+		name, _ := durable.LaneUnserved.From(raised.ExpectExactly(durable.SignalLaneUnserved)[0])
 		assert.Equal(t, "old", name)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An ending is the end of a claim that is not recorded yet.
@@ -63,7 +64,7 @@ func (q *queue[T]) finish(r *run, e End) {
 	}
 }
 
-var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
+var kindOf = map[State]signals.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
 
 // tell raises the signal about the end of a claim.
 func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {

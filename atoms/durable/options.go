@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a queue. The zero value is the default. The processes of one queue should
@@ -28,7 +29,7 @@ type Options struct {
 	Node string
 	// Sink is where the queue raises its signals, and reads those of DeferOn; nil means a sink
 	// of its own.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// MaxConcurrency is how many items this process runs at once; 0 means
 	// runtime.GOMAXPROCS.
@@ -107,7 +108,7 @@ func (o Options) resolved() (Options, error) {
 	}
 	errs = append(errs, checkText("Options.Name", o.Name), checkText("Options.Node", o.Node))
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	count := func(field string, value *int, normally int) {
 		if *value = cmp.Or(*value, normally); *value < 0 {

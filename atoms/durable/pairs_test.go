@@ -14,6 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // These tests are about two features that meet.
@@ -82,7 +83,7 @@ func TestEndMeetsTheEndOfRun(t *testing.T) {
 		require.NoError(t, q.Resume(s.Context())) // it looks for items, in vain
 		synctest.Wait()
 		require.True(t, q.Sink().Has(durable.SignalStoreLost))
-		defer q.Sink().SubscribeRetracted(durable.SignalStoreLost, func(core.Retraction) {
+		defer q.Sink().SubscribeRetracted(durable.SignalStoreLost, func(signals.Retraction) {
 			if f.cut.Swap(false) {
 				close(free)
 				time.Sleep(time.Second)

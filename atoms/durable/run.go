@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -45,7 +46,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	defer q.hearWaiters()()
 	if q.opts.DeferOn != "" {
-		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
+		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(signals.Retraction) { wake() })()
 	}
 	share, leave := shareOf(q.store, q.queue, q.opts.Lease, wake)
 	defer leave()

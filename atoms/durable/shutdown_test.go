@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // When Run is to end, by whatever means, what runs ends first, and the rest stays for others.
@@ -50,7 +51,7 @@ func TestEndIsRefused(t *testing.T) {
 		good := s.queue(l.work, durable.Options{})
 		s.store = &faulty{Store: s.store, refused: "bad"}
 		q := s.queue(l.sleeps, durable.Options{MaxConcurrency: 3, Lease: 10 * time.Second, Poll: time.Hour})
-		signals := watch(s, q, durable.SignalFenced)
+		raised := watch(s, q, durable.SignalFenced)
 		ids := s.enqueue(q, "a/1", "bad/1", "b/1", "bad/2")
 		ended := make(chan error)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -68,7 +69,7 @@ func TestEndIsRefused(t *testing.T) {
 		assert.Equal(t, 11*time.Second, time.Since(began))
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.EqualError(t, err, `durable: queue "durable": the end of item 2 could not be recorded for 10s, so the item may run again: on purpose`)
-		item, _ := durable.ItemFenced.From(signals.ExpectExactly(durable.SignalFenced)[0])
+		item, _ := durable.ItemFenced.From(raised.ExpectExactly(durable.SignalFenced)[0])
 		assert.Equal(t, ids[1], item.ID)
 		assert.False(t, q.Sink().Has(durable.SignalStoreLost))
 		assert.ElementsMatch(t, []string{"a/1", "bad/1", "b/1", "c/1"}, split(l.take()))
@@ -91,7 +92,7 @@ func TestItemsAreGivenBack(t *testing.T) {
 			}
 			return sleep(ctx, time.Hour)
 		}, durable.Options{MaxConcurrency: 1})
-		signals := watch(s, q, "durable.*")
+		raised := watch(s, q, "durable.*")
 		ids := s.enqueue(q, "1")
 		synctest.Wait()
 		f.slow.Store(true) // 2 is claimed while 1 is suspended, and has no slot when it comes
@@ -104,7 +105,7 @@ func TestItemsAreGivenBack(t *testing.T) {
 		assert.Equal(t, "running ready", s.states(q, ids...))
 		require.NoError(t, q.Close())
 		assert.Equal(t, "ready ready", s.states(q, ids...))
-		signals.ExpectExactly(durable.SignalReturned, durable.SignalReturned)
+		raised.ExpectExactly(durable.SignalReturned, durable.SignalReturned)
 		for i, err := range q.Items(s.Context(), durable.Query{}) {
 			require.NoError(t, err)
 			assert.Zero(t, i.Attempts)
@@ -151,7 +152,7 @@ func TestBodiesUseTheirQueue(t *testing.T) {
 // A queue that was closed leaves nothing on the sink.
 func TestNothingIsLeft(t *testing.T) {
 	inBubble(t, func(s *shop) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		coretest.NothingLeft(s, sink, func() {
 			var l log
 			f := &faulty{Store: s.store}

@@ -1,6 +1,8 @@
 package durable
 
-import "github.com/ephemeralgo/ephemeral/core"
+import (
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 // Signals that a queue raises on its sink. The key is the queue's name. A signal about an item
 // has the [Item] as payload, with its new State and Err and without its Data: see
@@ -34,15 +36,15 @@ const (
 
 // Kinds of the signals with a payload.
 var (
-	ItemSucceeded = core.NewKind[Item](SignalSucceeded)
-	ItemRetried   = core.NewKind[Item](SignalRetried)
-	ItemFailed    = core.NewKind[Item](SignalFailed)
-	ItemSnoozed   = core.NewKind[Item](SignalSnoozed)
-	ItemReturned  = core.NewKind[Item](SignalReturned)
-	ItemCancelled = core.NewKind[Item](SignalCancelled)
-	ItemFenced    = core.NewKind[Item](SignalFenced)
-	LeaseLost     = core.NewKind[error](SignalLeaseLost)
-	NodeLost      = core.NewKind[Lost](SignalNodeLost)
-	StoreLost     = core.NewKind[error](SignalStoreLost)
-	LaneUnserved  = core.NewKind[string](SignalLaneUnserved) // the name of the lane
+	ItemSucceeded = signals.NewKind[Item](SignalSucceeded)
+	ItemRetried   = signals.NewKind[Item](SignalRetried)
+	ItemFailed    = signals.NewKind[Item](SignalFailed)
+	ItemSnoozed   = signals.NewKind[Item](SignalSnoozed)
+	ItemReturned  = signals.NewKind[Item](SignalReturned)
+	ItemCancelled = signals.NewKind[Item](SignalCancelled)
+	ItemFenced    = signals.NewKind[Item](SignalFenced)
+	LeaseLost     = signals.NewKind[error](SignalLeaseLost)
+	NodeLost      = signals.NewKind[Lost](SignalNodeLost)
+	StoreLost     = signals.NewKind[error](SignalStoreLost)
+	LaneUnserved  = signals.NewKind[string](SignalLaneUnserved) // the name of the lane
 )

@@ -10,13 +10,14 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Source is a coordinator, for a [Recorder]. All coordinators, dispatchers and processors of
 // core are Sources, and so are types of atoms with these methods, such as fixedwork.Pool.
 type Source interface {
 	lastwords.Source
-	Sink() *core.Sink
+	Sink() *signals.Sink
 }
 
 // Options configure a [Recorder]. The zero value is the default.
@@ -27,7 +28,7 @@ type Options struct {
 	Name string
 	// Sink gets [lastwords.Relay.Failed] and the signals of deliveries. nil means the sink of the
 	// coordinator.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Capture is the pattern of the signals that are captured. Their payload must have the
 	// type of the kind. "" means the name of the kind, with or without a prefix that
@@ -47,7 +48,7 @@ type Options struct {
 	// Filter reports whether to capture a signal that passed all other conditions. nil
 	// means all. It is called on the goroutine that evicts the operation, and delays it. If
 	// it panics, there is no entry, and the coordinator counts the panic in its Stats.
-	Filter func(core.Signal) bool
+	Filter func(signals.Signal) bool
 	// MaxAge leaves out signals that are older than this when the operation leaves the
 	// window. 0 and negative mean no limit.
 	MaxAge time.Duration
@@ -99,7 +100,7 @@ var _ core.Inspector = (*Recorder[int])(nil)
 // A Kind[any] captures signals with any payload, and signals without a payload.
 //
 //ephemeral:none
-func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
+func New[P any](c Source, kind signals.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
 	if core.IsNil(c) || deliver == nil || kind.Name() == "" {
 		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")
 	}
@@ -146,7 +147,7 @@ func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
 }
 
 // payload returns the payload of a signal if it is a P. If P is any, a signal needs no payload.
-func payload[P any](s core.Signal) (p P, ok bool) {
+func payload[P any](s signals.Signal) (p P, ok bool) {
 	if s.Payload() == nil {
 		_, ok = any(&p).(*any)
 		return p, ok
@@ -179,6 +180,6 @@ func (e Entry[P]) SignalKey() string { return e.Operation.String() }
 
 // A Capture is one signal of an operation, with its payload.
 type Capture[P any] struct {
-	Signal  core.Signal `json:"signal"`
-	Payload P           `json:"payload"`
+	Signal  signals.Signal `json:"signal"`
+	Payload P              `json:"payload"`
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
 
 // said is the kind that the operations of these tests raise.
-var said = core.NewKind[string]("echo.said")
+var said = signals.NewKind[string]("echo.said")
 
 // newOrders makes a coordinator whose window shows at most n finished operations.
 func newOrders(shown int) *core.Coordinator[coretest.Body] {
@@ -62,15 +63,15 @@ func say(t testing.TB, c *core.Coordinator[coretest.Body], word string) core.Ope
 }
 
 func TestLifecycle(t *testing.T) {
-	body := core.NewKind[coretest.Body]("body")
+	body := signals.NewKind[coretest.Body]("body")
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 		c := newOrders(0)
 		deliver := func(ctx context.Context, e echo.Entry[coretest.Body]) error { return e.Captures[0].Payload(ctx) }
 		r := core.Must(echo.New(c, body, deliver, echo.Options{}))
 		submit := func(_ context.Context, b coretest.Body) error {
-			one, s := core.NewSink(core.SinkOptions{}), core.Snapshot{ID: 7}
+			one, s := signals.NewSink(signals.SinkOptions{}), core.Snapshot{ID: 7}
 			body.Raise(one, "", b)
-			for signal := range one.Sense(core.Query{}) {
+			for signal := range one.Sense(signals.Query{}) {
 				s.Signals = append(s.Signals, signal)
 			}
 			return r.Record(s)
@@ -86,7 +87,7 @@ func TestEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, a, all := newOrders(1), new(archive[string]), new(archive[any])
 		r := core.Must(echo.New(c, said, a.append, echo.Options{}))
-		untyped := core.Must(echo.New(c, core.NewKind[any]("anything"), all.append, echo.Options{Capture: "echo.*, plain"}))
+		untyped := core.Must(echo.New(c, signals.NewKind[any]("anything"), all.append, echo.Options{Capture: "echo.*, plain"}))
 		begun := time.Now()
 		id := core.Must(c.Enqueue(t.Context(), func(ctx context.Context) error {
 			op := core.OperationFrom(ctx)
@@ -120,7 +121,7 @@ func TestEntry(t *testing.T) {
 		assert.True(t, begun.Add(time.Minute).Equal(got.Finished))
 		assert.True(t, begun.Add(3*time.Minute).Equal(got.Time))
 		got.Finished, got.Time = time.Time{}, time.Unix(0, 0).UTC()
-		got.Captures = []echo.Capture[string]{{Signal: core.Signal{Name: "a", Time: got.Time, Seq: 1}, Payload: "p"}}
+		got.Captures = []echo.Capture[string]{{Signal: signals.Signal{Name: "a", Time: got.Time, Seq: 1}, Payload: "p"}}
 		text, err := json.Marshal(got)
 		assert.NoError(t, err)
 		assert.JSONEq(t, fmt.Sprintf(`{"operation":%d,"key":"order-1","signal":"shop.orders.clerk.echo.said","status":"failed","error":"failed on purpose","pinned":true,
@@ -131,7 +132,7 @@ func TestEntry(t *testing.T) {
 // A delivery and its failure have the operation's id as key, whatever key the function sets.
 func TestFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink := newOrders(-1), core.NewSink(core.SinkOptions{})
+		c, sink := newOrders(-1), signals.NewSink(signals.SinkOptions{})
 		r := core.Must(echo.New(c, said, func(ctx context.Context, e echo.Entry[string]) error {
 			op := core.OperationFrom(ctx)
 			assert.Equal(t, []string{e.Operation.String(), "archive"}, []string{op.Key(), op.Source()})
@@ -139,7 +140,7 @@ func TestFailed(t *testing.T) {
 			return errOnPurpose
 		}, echo.Options{Sink: sink, Name: "archive", MaxQueued: -1}))
 		failures := map[string]error{}
-		defer r.Failed().Subscribe(sink, func(s core.Signal, f lastwords.Failure[echo.Entry[string]]) { failures[s.Key] = f.Err })()
+		defer r.Failed().Subscribe(sink, func(s signals.Signal, f lastwords.Failure[echo.Entry[string]]) { failures[s.Key] = f.Err })()
 		id := say(t, c, "fails").String()
 		require.NoError(t, r.Drain(t.Context()))
 		assert.Equal(t, map[string]error{id: errOnPurpose}, failures)
@@ -160,7 +161,7 @@ func TestCaptureLikeTheModel(t *testing.T) {
 				MaxPerOperation: r.IntN(7) - 1,
 			}
 			if r.IntN(2) == 0 {
-				opts.Filter = func(s core.Signal) bool { return s.Payload() != "3" }
+				opts.Filter = func(s signals.Signal) bool { return s.Payload() != "3" }
 			}
 			c, a := newOrders(0), new(archive[string])
 			rec := core.Must(echo.New(c, said, a.append, opts))
@@ -172,18 +173,18 @@ func TestCaptureLikeTheModel(t *testing.T) {
 					name := []string{"echo.said", "echo.status", "other", "open", "echo.number"}[r.IntN(5)]
 					typed := name != "open" && name != "echo.number"
 					if typed {
-						core.NewKind[string](name).Raise(op, "", word)
+						signals.NewKind[string](name).Raise(op, "", word)
 					} else {
-						core.NewKind[int](name).Raise(op, "", i)
+						signals.NewKind[int](name).Raise(op, "", i)
 					}
-					opens := !active && core.Match(opts.Activate, name)
+					opens := !active && signals.Match(opts.Activate, name)
 					active = active || opens
 					pattern := opts.Capture
 					if pattern == "" {
 						pattern = "echo.said"
 					}
 					young := opts.MaxAge <= 0 || time.Duration(length-i)*time.Second <= opts.MaxAge
-					selected := core.Match(pattern, name) && (opts.Filter == nil || word != "3")
+					selected := signals.Match(pattern, name) && (opts.Filter == nil || word != "3")
 					if active && typed && young && selected && !(opens && opts.SkipActivation) {
 						want = append(want, word)
 					}
@@ -210,13 +211,13 @@ func TestOptions(t *testing.T) {
 	c, a := newOrders(0), new(archive[string])
 	for _, of := range []struct {
 		source  echo.Source
-		kind    core.Kind[string]
+		kind    signals.Kind[string]
 		deliver core.Work[echo.Entry[string]]
 		opts    echo.Options
 		want    string
 	}{
 		{nil, said, a.append, echo.Options{}, "echo: New needs a coordinator, a kind"},
-		{c, core.Kind[string]{}, a.append, echo.Options{}, "echo: New needs a coordinator, a kind"},
+		{c, signals.Kind[string]{}, a.append, echo.Options{}, "echo: New needs a coordinator, a kind"},
 		{c, said, nil, echo.Options{}, "echo: New needs a coordinator, a kind"},
 		{c, said, a.append, echo.Options{MaxConcurrency: -1}, "echo: lastwords: "},
 	} {

@@ -9,13 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var _ echo.Source = (*core.ResultCoordinator[string, string])(nil)
 
 func Example() {
 	type lastState struct{ Order, Status string }
-	captured := core.NewKind[lastState]("echo.capture")
+	captured := signals.NewKind[lastState]("echo.capture")
 	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
 		return nil
@@ -31,7 +32,7 @@ func Example() {
 		panic(err)
 	}
 	defer rec.Close()
-	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f lastwords.Failure[echo.Entry[lastState]]) {
+	rec.Failed().Subscribe(rec.Sink(), func(_ signals.Signal, f lastwords.Failure[echo.Entry[lastState]]) {
 		fmt.Println("not archived:", f.Value.Key, f.Err)
 	})
 
@@ -56,11 +57,11 @@ func Example() {
 func Example_activation() {
 	type payload struct{ Order, State string }
 	var (
-		capture = core.NewKind[payload]("echo.capture")
-		detail  = core.NewKind[payload]("echo.detail")
+		capture = signals.NewKind[payload]("echo.capture")
+		detail  = signals.NewKind[payload]("echo.detail")
 	)
-	sink := core.NewSink(core.SinkOptions{})
-	jobs, err := core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	sink := signals.NewSink(signals.SinkOptions{})
+	jobs, err := core.NewProcessor(func(ctx context.Context, s signals.Signal) error {
 		op := core.OperationFrom(ctx)
 		detail.Raise(op, s.Key, payload{s.Key, "on its way"})
 		capture.Raise(op, s.Key, payload{s.Key, "archivable"})

@@ -8,15 +8,16 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/hedge"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	h, err := hedge.New(hedge.Options{Delay: 10 * time.Millisecond, MaxExtra: 1, Sink: sink})
 	if err != nil {
 		panic(err)
 	}
-	hedge.Started.Subscribe(sink, func(s core.Signal, e hedge.Event) {
+	hedge.Started.Subscribe(sink, func(s signals.Signal, e hedge.Event) {
 		fmt.Println(s.Name, "after at least 10 ms:", e.After >= 10*time.Millisecond)
 	})
 

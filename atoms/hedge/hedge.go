@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Hedger]. The zero value is the default.
@@ -23,7 +24,7 @@ type Options struct {
 	Name string
 	// Sink gets [SignalPaused], and the signals of calls that are not part of an operation.
 	// nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Delay is a fixed delay before a second attempt. It must not be negative. 0 means the
 	// 95th percentile of the last 100 calls, and at least 1 millisecond.
@@ -58,8 +59,8 @@ type Event struct {
 
 // The kinds of the signals.
 var (
-	Started   = core.NewKind[Event](SignalStarted)
-	Succeeded = core.NewKind[Event](SignalSucceeded)
+	Started   = signals.NewKind[Event](SignalStarted)
+	Succeeded = signals.NewKind[Event](SignalSucceeded)
 )
 
 // ErrSlower is the cause with which the context of an attempt ends when the other attempt has
@@ -111,7 +112,7 @@ const (
 )
 
 func (o Options) resolved() (Options, error) {
-	o.Name, o.Sink = cmp.Or(o.Name, "hedge"), cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	o.Name, o.Sink = cmp.Or(o.Name, "hedge"), cmp.Or(o.Sink, signals.NewSink(signals.SinkOptions{}))
 	o.MaxExtra, o.MaxErrors = cmp.Or(o.MaxExtra, 0.05), cmp.Or(o.MaxErrors, 0.1)
 	switch {
 	case o.Delay < 0:
@@ -137,7 +138,7 @@ func New(opts Options) (*Hedger, error) {
 func (h *Hedger) Name() string { return h.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
-func (h *Hedger) Sink() *core.Sink { return h.opts.Sink }
+func (h *Hedger) Sink() *signals.Sink { return h.opts.Sink }
 
 // Stats returns the counters.
 func (h *Hedger) Stats() Stats {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/hedge"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -172,7 +173,7 @@ func TestMaxExtra(t *testing.T) {
 // There are no second attempts while calls fail, and a signal says so.
 func TestPausedWhileCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		h := newHedger(t, hedge.Options{Name: "shop", Delay: time.Millisecond, MaxExtra: 1, Sink: sink})
 		fail := func(n int, err error) {
 			for range n {
@@ -189,7 +190,7 @@ func TestPausedWhileCallsFail(t *testing.T) {
 		fail(10, errOnPurpose)
 		assert.True(t, hedged(), "10 of 100")
 		fail(1, errOnPurpose)
-		for s := range sink.Sense(core.Query{Pattern: hedge.SignalPaused}) {
+		for s := range sink.Sense(signals.Query{Pattern: hedge.SignalPaused}) {
 			assert.Equal(t, "shop", s.Key)
 		}
 		assert.True(t, sink.Has(hedge.SignalPaused))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Do calls work, and calls it a second time if the first call is slow; see [Hedger]. It returns nil
@@ -153,7 +154,7 @@ func (r *race[T]) hedge() {
 }
 
 // raise raises a signal by the operation of the call, or on the sink.
-func (r *race[T]) raise(kind core.Kind[Event]) {
+func (r *race[T]) raise(kind signals.Kind[Event]) {
 	e, key := Event{time.Since(r.begun)}, r.hedger.opts.Name
 	op := core.OperationFrom(r.ctx)
 	if op == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A payload that is nested as deeply as JSON permits is readable alone, and not in a message. It hides no other signal.
 func TestDeepPayload(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
-		deep := core.NewKind[json.RawMessage]("a.deep")
+		deep := signals.NewKind[json.RawMessage]("a.deep")
 		opts := Options{Carry: []Carrier{Carry(deep)}}
 		one, two := e.join("one", opts), e.join("two", opts)
 		defer closeAll(one, two)
@@ -63,7 +63,7 @@ func (d denying) LastError() error { return *d.err }
 // What the server denies later is counted and signalled, and only once.
 func TestDeniedLater(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
-		last, sink := errors.New("of another"), core.NewSink(core.SinkOptions{})
+		last, sink := errors.New("of another"), signals.NewSink(signals.SinkOptions{})
 		m, err := join(t.Context(), denying{wire{e, "one"}, &last}, sink, Options{Cluster: "test", Name: "one", Share: "a.*", Lease: lease})
 		require.NoError(t, err)
 		defer m.Close()
@@ -115,8 +115,8 @@ func FuzzHostile(f *testing.F) {
 	f.Add("", strings.Repeat("<", 900), "{", "to.x", []byte(`{"is":"ack","node":"n","ask":18446744073709551615}`))
 	f.Add("mesh.x", "", "null", "wake", []byte(`{"is":"beat","node":"n","held":-1,"sent":-9223372036854775808}`))
 	f.Fuzz(func(t *testing.T, name, key, payload, topic string, data []byte) {
-		kind := core.NewKind[hostile]("a.x")
-		sink, facts := core.NewSink(core.SinkOptions{}), 0
+		kind := signals.NewKind[hostile]("a.x")
+		sink, facts := signals.NewSink(signals.SinkOptions{}), 0
 		m, err := join(t.Context(), sunk{func(subject string, data []byte) {
 			got := decode(data, "run")
 			assert.True(t, got.Node == "one" && len(data) <= 4<<10, "%q", data)

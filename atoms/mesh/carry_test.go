@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // oddity is a payload that takes its time, or panics.
@@ -30,7 +30,7 @@ func (o *oddity) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-var odd = core.NewKind[oddity]("a.odd")
+var odd = signals.NewKind[oddity]("a.odd")
 
 // A payload that panics harms no other signal.
 func TestPayloadPanics(t *testing.T) {
@@ -75,7 +75,7 @@ func TestSlowPayload(t *testing.T) {
 // A payload needs both ends, and the same type.
 func TestPayloadOfOneSide(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
-		other := core.NewKind[string]("a.placed")
+		other := signals.NewKind[string]("a.placed")
 		one, two, three := e.join("one", Options{Carry: []Carrier{Carry(placed)}}), e.join("two", Options{}), e.join("three", Options{Carry: []Carrier{Carry(other)}})
 		defer closeAll(one, two, three)
 		settle()

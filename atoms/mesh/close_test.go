@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Close may be called in a handler, twice, and by many.
@@ -18,8 +18,8 @@ func TestClose(t *testing.T) {
 		settle()
 		one.sink.Hold("a.held", "", 0)
 		settle()
-		two.sink.Subscribe("a.fact", func(core.Signal) { assert.NoError(t, two.Close()) })
-		two.sink.SubscribeRetracted("a.held", func(core.Retraction) { assert.NoError(t, two.Close()) })
+		two.sink.Subscribe("a.fact", func(signals.Signal) { assert.NoError(t, two.Close()) })
+		two.sink.SubscribeRetracted("a.held", func(signals.Retraction) { assert.NoError(t, two.Close()) })
 		two.take()
 		for range 3 { // in one message
 			one.sink.Raise("a.fact")
@@ -45,7 +45,7 @@ func TestRaisedBeforeClose(t *testing.T) {
 		one, two := e.join("one", Options{}), e.join("two", Options{})
 		defer closeAll(two)
 		settle()
-		two.sink.Subscribe("a.*", func(core.Signal) { time.Sleep(latency) })
+		two.sink.Subscribe("a.*", func(signals.Signal) { time.Sleep(latency) })
 		for i := range 5 {
 			one.sink.RaiseKey("a.last", fmt.Sprint(i))
 			time.Sleep(latency / 2)
@@ -67,7 +67,7 @@ func TestCloseWhileSending(t *testing.T) {
 		odd.Raise(one.sink, "", oddity{Wait: 50 * latency})
 		synctest.Wait()
 		one.sink.Raise("a.next")
-		one.sink.Subscribe("stop", func(core.Signal) { one.Close() })
+		one.sink.Subscribe("stop", func(signals.Signal) { one.Close() })
 		one.sink.Raise("stop")
 		settle()
 		assert.Equal(t, []string{"a.odd:", "a.next:"}, two.take())
@@ -82,8 +82,8 @@ func TestCloseInOneOfTwoHandlers(t *testing.T) {
 		defer closeAll(one, two)
 		settle()
 		closed := make(chan struct{})
-		two.sink.Subscribe("a.held", func(core.Signal) { <-closed })
-		two.sink.Subscribe("a.fact", func(core.Signal) { two.Close(); close(closed) })
+		two.sink.Subscribe("a.held", func(signals.Signal) { <-closed })
+		two.sink.Subscribe("a.fact", func(signals.Signal) { two.Close(); close(closed) })
 		one.sink.Hold("a.held", "", 0)
 		settle()
 		one.sink.Raise("a.fact")

@@ -13,7 +13,7 @@ import (
 	nats "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -153,16 +153,16 @@ func (e *ether) losing(lose func(from, to, subject string, data []byte) bool) {
 // node is a mesh with the signals that came from others.
 type node struct {
 	*Mesh
-	sink *core.Sink
+	sink *signals.Sink
 	mu   sync.Mutex
-	got  []core.Signal
+	got  []signals.Signal
 }
 
 // join makes a node that shares "a.*".
 func (e *ether) join(name string, opts Options) *node {
 	e.t.Helper()
-	n := &node{sink: core.NewSink(core.SinkOptions{Capacity: 100_000})}
-	n.sink.Subscribe("*", func(s core.Signal) {
+	n := &node{sink: signals.NewSink(signals.SinkOptions{Capacity: 100_000})}
+	n.sink.Subscribe("*", func(s signals.Signal) {
 		if s.Node != "" {
 			n.mu.Lock()
 			n.got = append(n.got, s)
@@ -173,7 +173,7 @@ func (e *ether) join(name string, opts Options) *node {
 	return n
 }
 
-func (e *ether) joinOn(sink *core.Sink, name string, opts Options) *Mesh {
+func (e *ether) joinOn(sink *signals.Sink, name string, opts Options) *Mesh {
 	e.t.Helper()
 	opts.Cluster, opts.Name, opts.Lease = "test", name, lease
 	if opts.Share == "" {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // PaymentDeclined travels with its payload.
-var PaymentDeclined = core.NewKind[string]("payment.declined")
+var PaymentDeclined = signals.NewKind[string]("payment.declined")
 
 func ExampleJoin() {
 	ctx := context.Background()
@@ -23,7 +24,7 @@ func ExampleJoin() {
 		return
 	}
 	defer conn.Close()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	m, err := mesh.Join(ctx, conn, sink, mesh.Options{
 		Cluster: "shop",
 		Share:   "payment.*, gateway.*, update.*", // all else stays in this process

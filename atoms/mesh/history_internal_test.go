@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // touch is a write of a node to its register, or a read of it on another node.
@@ -82,7 +82,7 @@ func histories(t *testing.T, seed uint64, flush bool) (found map[touch][]porcupi
 					time.Sleep(time.Duration(random.IntN(40)) * latency / 2)
 					var values [nodes]int
 					from := time.Since(begun)
-					for s := range n.sink.Sense(core.Query{Pattern: "a.value"}) {
+					for s := range n.sink.Sense(signals.Query{Pattern: "a.value"}) {
 						var writer, value int
 						fmt.Sscan(s.Key, &writer, &value)
 						values[writer] = max(values[writer], value)

@@ -14,6 +14,7 @@ import (
 	nats "github.com/nats-io/nats.go"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a mesh, on its sink. They do not travel.
@@ -35,10 +36,10 @@ const (
 )
 
 // Missed is the kind of [SignalMissed].
-var Missed = core.NewKind[uint64](SignalMissed)
+var Missed = signals.NewKind[uint64](SignalMissed)
 
 // Unsent is the kind of [SignalUnsent].
-var Unsent = core.NewKind[uint64](SignalUnsent)
+var Unsent = signals.NewKind[uint64](SignalUnsent)
 
 // A Mesh is this node. Make one with [Join], and close it. All methods are safe for concurrent
 // use. It has goroutines while there is something to send or to raise, and those of the
@@ -46,7 +47,7 @@ var Unsent = core.NewKind[uint64](SignalUnsent)
 type Mesh struct {
 	opts     Options
 	bus      bus
-	sink     *core.Sink
+	sink     *signals.Sink
 	carriers carriers
 	start    time.Time
 	stamps   stamps        // of the sender
@@ -73,14 +74,14 @@ type Mesh struct {
 // connection does not answer until ctx ends, or within 10 seconds, if the user of conn may not publish
 // and subscribe ([nats.ErrPermissionViolation]), and if max_payload of the server is below 3 kB. After that, conn may
 // lose its server and find it again; it stays the caller's, who closes it after Close.
-func Join(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts Options) (*Mesh, error) {
+func Join(ctx context.Context, conn *nats.Conn, sink *signals.Sink, opts Options) (*Mesh, error) {
 	if conn == nil || sink == nil {
 		return nil, errors.New("mesh: Join needs a connection and a sink, not nil")
 	}
 	return join(ctx, conn, sink, opts)
 }
 
-func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, error) {
+func join(ctx context.Context, b bus, sink *signals.Sink, opts Options) (*Mesh, error) {
 	opts, err := opts.resolved()
 	carry, wrong := newCarriers(opts.Carry)
 	if err = cmp.Or(err, wrong); err != nil {
@@ -113,10 +114,10 @@ func join(ctx context.Context, b bus, sink *core.Sink, opts Options) (*Mesh, err
 func (m *Mesh) Name() string { return m.opts.Name }
 
 // Sink is the sink that was given to [Join].
-func (m *Mesh) Sink() *core.Sink { return m.sink }
+func (m *Mesh) Sink() *signals.Sink { return m.sink }
 
 // relay queues a fact of this node.
-func (m *Mesh) relay(s core.Signal, lease time.Duration) (ended func()) {
+func (m *Mesh) relay(s signals.Signal, lease time.Duration) (ended func()) {
 	switch {
 	case !mayTravel(m.opts.Share, s.Name):
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type order struct {
@@ -20,7 +21,7 @@ type order struct {
 	Total int
 }
 
-var placed = core.NewKind[order]("a.placed")
+var placed = signals.NewKind[order]("a.placed")
 
 func TestRaisedFacts(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
@@ -33,7 +34,7 @@ func TestRaisedFacts(t *testing.T) {
 		two.take()
 		placed.Raise(one.sink, "ada", order{"4711", 3})
 		one.sink.Raise("b.stays")
-		one.sink.Because(core.Signal{Name: "a.cause"}).RaiseKey("a.led", "k")
+		one.sink.Because(signals.Signal{Name: "a.cause"}).RaiseKey("a.led", "k")
 		for i := range 50 {
 			one.sink.RaiseKey("a.many", fmt.Sprint(i))
 		}
@@ -58,7 +59,7 @@ func TestRaisedFacts(t *testing.T) {
 
 func TestHeldFacts(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		before := sink.Hold("a.before", "k", 0)
 		one := &node{Mesh: e.joinOn(sink, "one", Options{}), sink: sink}
 		two := e.join("two", Options{})
@@ -244,7 +245,7 @@ func TestSlowHandler(t *testing.T) {
 		one, two := e.join("one", Options{}), e.join("two", Options{MaxLate: -1})
 		defer closeAll(one, two)
 		settle()
-		two.sink.Subscribe("a.fact", func(core.Signal) { time.Sleep(10 * time.Millisecond) })
+		two.sink.Subscribe("a.fact", func(signals.Signal) { time.Sleep(10 * time.Millisecond) })
 		for i := range 1000 {
 			one.sink.RaiseKey("a.fact", fmt.Sprint(i))
 			time.Sleep(latency)
@@ -269,7 +270,7 @@ func TestFlush(t *testing.T) {
 		assert.NoError(t, one.Flush(t.Context()), "nobody is heard")
 		two, three := e.join("two", Options{}), e.join("three", Options{})
 		settle()
-		two.sink.Subscribe("a.fact", func(core.Signal) { time.Sleep(500 * time.Millisecond) })
+		two.sink.Subscribe("a.fact", func(signals.Signal) { time.Sleep(500 * time.Millisecond) })
 		one.sink.Raise("a.fact")
 		one.sink.Hold("a.held", "", 0)
 		begun := time.Now()
@@ -360,7 +361,7 @@ func TestTwoNodesOfOneName(t *testing.T) {
 // What does not fit is counted and harms nobody.
 func TestLimits(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
-		bad := core.NewKind[func()]("a.bad")
+		bad := signals.NewKind[func()]("a.bad")
 		one := e.join("one", Options{MaxQueued: 100, Carry: []Carrier{Carry(bad)}})
 		two := e.join("two", Options{MaxRate: 50})
 		defer closeAll(one, two)
@@ -406,7 +407,7 @@ func TestLoopOverNodes(t *testing.T) {
 		defer closeAll(one, two)
 		settle()
 		for _, n := range []*node{one, two} {
-			n.sink.Subscribe("a.*", func(s core.Signal) {
+			n.sink.Subscribe("a.*", func(s signals.Signal) {
 				if s.Node != "" {
 					n.sink.Because(s).Raise(fmt.Sprint("a.answer-", s.Depth()))
 				}
@@ -425,7 +426,7 @@ func TestTwoVersions(t *testing.T) {
 	inEther(t, func(t *testing.T, e *ether) {
 		one, two := e.join("one", Options{}), e.join("two", Options{})
 		newer := func(name string) *node {
-			sink := core.NewSink(core.SinkOptions{})
+			sink := signals.NewSink(signals.SinkOptions{})
 			m, err := join(t.Context(), next{wire{e, name + "-next"}}, sink, Options{Cluster: "test", Name: name, Share: "a.*", Lease: lease})
 			require.NoError(t, err)
 			return &node{Mesh: m, sink: sink}
@@ -472,7 +473,7 @@ func TestWake(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	for want, opts := range map[string]Options{
 		`Cluster is "a.b"`: {Cluster: "a.b"},
 		"Name is":          {Cluster: "a", Name: "\xff"},

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Mesh]. Cluster is required. All nodes of a cluster should have the same
@@ -82,5 +82,5 @@ func (o Options) resolved() (Options, error) {
 
 // mayTravel reports whether signals of that name are for other nodes.
 func mayTravel(pattern, name string) bool {
-	return !strings.HasPrefix(name, "mesh.") && core.Match(pattern, name)
+	return !strings.HasPrefix(name, "mesh.") && signals.Match(pattern, name)
 }

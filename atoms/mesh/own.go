@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // own is what this node shares: a plain structure without lock and clock.
@@ -26,9 +26,9 @@ type own struct {
 
 // pending is what is to be sent, in the order of its fields.
 type pending struct {
-	changes []share       // facts that are held from now on, or not any more
-	list    bool          // all held facts
-	facts   []core.Signal // Seq is the number
+	changes []share          // facts that are held from now on, or not any more
+	list    bool             // all held facts
+	facts   []signals.Signal // Seq is the number
 	beat    bool
 	leave   bool // the last beat
 	wakes   []string
@@ -36,7 +36,7 @@ type pending struct {
 
 // raise queues a fact. If most facts wait already, it is not sent, and the other nodes will
 // count it as missed.
-func (o *own) raise(s core.Signal, most int) {
+func (o *own) raise(s signals.Signal, most int) {
 	o.last++
 	if len(o.facts) >= most {
 		o.unsent++

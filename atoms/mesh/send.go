@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // send sends what there is.
@@ -43,7 +43,7 @@ func (m *Mesh) send() {
 }
 
 // sendFacts sends raised facts. They age while they are encoded.
-func (m *Mesh) sendFacts(facts []core.Signal, now time.Time, sent time.Duration) {
+func (m *Mesh) sendFacts(facts []signals.Signal, now time.Time, sent time.Duration) {
 	var all []share
 	room := m.room()
 	for _, f := range facts {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func testTable() *table {
@@ -202,7 +202,7 @@ func TestTableModel(t *testing.T) {
 					break
 				}
 			case 2, 3:
-				w.sender.raise(core.Signal{Name: "a"}, 1000)
+				w.sender.raise(signals.Signal{Name: "a"}, 1000)
 			}
 			step()
 		}
@@ -272,7 +272,7 @@ func TestTable(t *testing.T) {
 func TestAskAfterFacts(t *testing.T) {
 	o := own{asks: map[*ask]bool{}}
 	for range maxBatch + 2 {
-		o.raise(core.Signal{}, maxBatch+1)
+		o.raise(signals.Signal{}, maxBatch+1)
 	}
 	a := &ask{last: o.last}
 	o.asks[a] = true

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The protocol. All messages but wakes are JSON. The subject says the version, the cluster,
@@ -117,17 +117,17 @@ func decode(data []byte, run string) *message {
 // A Carrier encodes the payloads of a kind. Make one with [Carry].
 type Carrier struct {
 	name   string
-	encode func(signal core.Signal) (data []byte, ok bool)
+	encode func(signal signals.Signal) (data []byte, ok bool)
 	decode func(data []byte) (payload any, ok bool)
 }
 
 // Carry lets payloads of the kind travel, as JSON. Both ends declare it, see [Options].
 //
 //ephemeral:raises {kind}
-func Carry[P any](kind core.Kind[P]) Carrier {
+func Carry[P any](kind signals.Kind[P]) Carrier {
 	return Carrier{
 		kind.Name(),
-		func(signal core.Signal) (data []byte, ok bool) {
+		func(signal signals.Signal) (data []byte, ok bool) {
 			p, ok := signal.Payload().(P)
 			if !ok {
 				return nil, signal.Payload() == nil
@@ -163,7 +163,7 @@ func newCarriers(all []Carrier) (carriers, error) {
 }
 
 // encode returns the fact as others get it, without data if it cannot travel.
-func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
+func (c carriers) encode(id uint64, s signals.Signal, age time.Duration) share {
 	path := s.Path()
 	it := item{ID: id, Name: s.Name, Key: s.Key, Source: s.Source, Causes: path[:len(path)-1], Age: age}
 	ok := s.Name != "" && len(s.Name) <= maxName && !changed(s.Key) && !changed(s.Source) && !slices.ContainsFunc(path, changed)
@@ -181,12 +181,12 @@ func (c carriers) encode(id uint64, s core.Signal, age time.Duration) share {
 func changed(text string) bool { return !utf8.ValidString(text) }
 
 // signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.
-func (c carriers) signal(it *item, held bool) (s core.Signal, ok bool) {
+func (c carriers) signal(it *item, held bool) (s signals.Signal, ok bool) {
 	var payload any
 	if carrier, found := c[it.Name]; found && it.Payload != nil {
 		if payload, ok = carrier.decode(it.Payload); !ok {
 			return s, false
 		}
 	}
-	return core.Signal{Name: it.Name, Key: it.Key, Source: it.Source, Held: held}.With(payload, it.Causes...), true
+	return signals.Signal{Name: it.Name, Key: it.Key, Source: it.Source, Held: held}.With(payload, it.Causes...), true
 }

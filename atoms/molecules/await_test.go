@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ship is a blueprint whose second step awaits "settled".
@@ -33,13 +34,13 @@ func ship(j *journal, timeout time.Duration, pay do) molecules.Blueprint {
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, "molecule.*")
+		facts := coretest.Watch(t, sink, "molecule.*")
 		var j journal
 		r := newRunner(sink, molecules.Options{}, ship(&j, 0, quick))
 		sink.RaiseKey("settled:1", "a") // too early
 		sink.RaiseKey("placed", "a")
 		synctest.Wait()
-		signals.ExpectExactly(molecules.SignalStarted, molecules.SignalStepStarted, molecules.SignalStepCompleted)
+		facts.ExpectExactly(molecules.SignalStarted, molecules.SignalStepStarted, molecules.SignalStepCompleted)
 		for op := range r.Operations(core.OperationQuery{}) {
 			state, _ := core.Value[molecules.State](op, molecules.ValueState)
 			assert.Equal(t, molecules.State{Blueprint: "order", Step: "ship", Awaiting: "settled, settled:*"}, state)
@@ -49,10 +50,10 @@ func TestAwait(t *testing.T) {
 		sink.RaiseKey("settled", "b") // of another key
 		sink.Raise("settled")         // without a key
 		time.Sleep(time.Minute - 1)
-		signals.None()
+		facts.None()
 		sink.RaiseKey("settled:2", "a")
 		require.NoError(t, r.Flush(t.Context()))
-		signals.ExpectExactly(molecules.SignalStepStarted, molecules.SignalStepCompleted, molecules.SignalCompleted)
+		facts.ExpectExactly(molecules.SignalStepStarted, molecules.SignalStepCompleted, molecules.SignalCompleted)
 		assert.Equal(t, []string{"ship a because of settled:2 true"}, j.take())
 		require.NoError(t, r.Close())
 	})
@@ -62,7 +63,7 @@ func TestAwaitTimeout(t *testing.T) {
 	for _, c := range []struct{ given, want time.Duration }{{0, time.Minute}, {time.Second, time.Second}} {
 		bubble(t, fmt.Sprint(c.given), func(t *testing.T) {
 			sink := newSink()
-			signals := coretest.Watch(t, sink, "molecule.step.*, molecule.failed")
+			facts := coretest.Watch(t, sink, "molecule.step.*, molecule.failed")
 			var j journal
 			r := newRunner(sink, molecules.Options{}, ship(&j, c.given, quick))
 			begun := time.Now()
@@ -70,7 +71,7 @@ func TestAwaitTimeout(t *testing.T) {
 			require.NoError(t, r.Drain(t.Context()))
 			assert.Equal(t, c.want, time.Since(begun))
 			assert.Equal(t, []string{"refund"}, j.take())
-			raised := signals.Expect(molecules.SignalStepCompleted, molecules.SignalStepFailed, molecules.SignalStepCompensated, molecules.SignalFailed)
+			raised := facts.Expect(molecules.SignalStepCompleted, molecules.SignalStepFailed, molecules.SignalStepCompensated, molecules.SignalFailed)
 			var late *molecules.AwaitError
 			require.ErrorAs(t, event(raised[3]).Err, &late)
 			assert.Equal(t, molecules.AwaitError{Pattern: "settled, settled:*", Key: "a", Timeout: c.want}, *late)
@@ -84,8 +85,8 @@ func TestAwaitTimeout(t *testing.T) {
 func TestAwaitedSignalsThatComeEarlyCount(t *testing.T) {
 	for _, order := range []molecules.Order{molecules.OrderNone, molecules.OrderSerial} {
 		bubble(t, order.String(), func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{Capacity: 2})
-			sink.Subscribe("placed", func(s core.Signal) {
+			sink := signals.NewSink(signals.SinkOptions{Capacity: 2})
+			sink.Subscribe("placed", func(s signals.Signal) {
 				if s.Key == "handler" {
 					sink.RaiseKey("settled", s.Key)
 				}
@@ -121,7 +122,7 @@ func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 		bubble(t, order.String(), func(t *testing.T) {
 			sink := newSink()
 			held := make(chan struct{})
-			sink.Subscribe("placed:held", func(core.Signal) { <-held })
+			sink.Subscribe("placed:held", func(signals.Signal) { <-held })
 			var j journal
 			pay := func(_ context.Context, r *molecules.Run) error {
 				n, _ := r.Trigger.Arg()
@@ -178,7 +179,7 @@ func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 		sink := newSink()
 		var j journal
 		r := newRunner(sink, molecules.Options{Order: molecules.OrderPerKey}, ship(&j, time.Minute, quick))
-		molecules.Completed.Subscribe(sink, func(s core.Signal, _ molecules.Event) {
+		molecules.Completed.Subscribe(sink, func(s signals.Signal, _ molecules.Event) {
 			if r.Stats().Succeeded == 0 {
 				sink.RaiseKey("settled:next", s.Key)
 			}
@@ -207,10 +208,10 @@ func TestEnds(t *testing.T) {
 			bubble(t, fmt.Sprint(name, busy), func(t *testing.T) {
 				sink := newSink()
 				var j, ends journal
-				sink.Subscribe(terminal, func(s core.Signal) { ends.add("%s %s", s.Name, s.Key) })
+				sink.Subscribe(terminal, func(s signals.Signal) { ends.add("%s %s", s.Name, s.Key) })
 				asked := 0
 				b := ship(&j, -1, quick) // its steps await signals without a limit
-				b.When = func(core.Signal) bool { asked++; return true }
+				b.When = func(signals.Signal) bool { asked++; return true }
 				r := newRunner(sink, molecules.Options{MaxConcurrency: 1}, b)
 				var want []string
 				if busy {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Blueprint describes a workflow: the signals that start it, and its steps. It is plain
@@ -23,7 +23,7 @@ type Blueprint struct {
 	On string
 	// When decides for each of these signals whether it starts a run; nil means that each
 	// does. It is called on the goroutine that raises the signal. If it panics, no run starts.
-	When func(core.Signal) bool
+	When func(signals.Signal) bool
 	// Steps are done in order. A step starts after the step before it has returned nil.
 	Steps []Step
 }

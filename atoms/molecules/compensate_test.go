@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The error of a run is the error of its step, joined with the errors of its compensations.
@@ -23,12 +24,12 @@ func TestErrorsOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
 		var j journal
-		signals := coretest.Watch(t, sink, terminal+", molecule.step.failed, molecule.compensation.failed")
+		facts := coretest.Watch(t, sink, terminal+", molecule.step.failed, molecule.compensation.failed")
 		b := blueprint(quick, quick, quick, fail)
 		r := newRunner(sink, molecules.Options{}, b)
 		sink.Raise("go")
 		require.NoError(t, r.Drain(t.Context()))
-		raised := signals.ExpectExactly(molecules.SignalStepFailed, molecules.SignalFailed)
+		raised := facts.ExpectExactly(molecules.SignalStepFailed, molecules.SignalFailed)
 		failed := &molecules.StepError{Blueprint: "m", Step: "step3", Err: errOnPurpose}
 		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Step: "step3", Err: failed}, event(raised[0]))
 		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Err: failed}, event(raised[1]))
@@ -44,7 +45,7 @@ func TestErrorsOfARun(t *testing.T) {
 		sink.Raise("go")
 		require.NoError(t, r.Drain(t.Context()))
 		assert.Equal(t, []string{"undo2", "undo0"}, j.take())
-		raised = signals.ExpectExactly(
+		raised = facts.ExpectExactly(
 			molecules.SignalStepFailed, molecules.SignalCompensationFailed, molecules.SignalCompensationFailed, molecules.SignalFailed)
 		assert.EqualError(t, event(raised[1]).Err, `molecules: compensation of step "step2" of "m": cannot undo`)
 		err := event(raised[3]).Err
@@ -66,8 +67,8 @@ func TestGoexitInAHandler(t *testing.T) {
 		bubble(t, signal, func(t *testing.T) {
 			sink := newSink()
 			var j journal
-			sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })
-			sink.Subscribe(terminal, func(s core.Signal) { j.add("%s", s.Name) })
+			sink.Subscribe(signal, func(signals.Signal) { runtime.Goexit() })
+			sink.Subscribe(terminal, func(s signals.Signal) { j.add("%s", s.Name) })
 			b := blueprint(j.notes("do", nil))
 			b.Steps[0].Compensate = j.notes("undo", nil)
 			r := newRunner(sink, molecules.Options{}, b)
@@ -85,7 +86,7 @@ func TestACancelledRunIsCompensated(t *testing.T) {
 	for _, c := range []struct{ given, want time.Duration }{{0, 30 * time.Second}, {time.Second, time.Second}, {-1, 0}} {
 		bubble(t, fmt.Sprint(c.given), func(t *testing.T) {
 			sink := newSink()
-			signals := coretest.Watch(t, sink, terminal+", molecule.compensat*, molecule.step.cancelled, last.words")
+			facts := coretest.Watch(t, sink, terminal+", molecule.compensat*, molecule.step.cancelled, last.words")
 			b := blueprint(quick, takes(time.Hour))
 			b.Steps[0].Compensate = func(ctx context.Context, r *molecules.Run) error {
 				assert.NoError(t, ctx.Err())
@@ -108,9 +109,9 @@ func TestACancelledRunIsCompensated(t *testing.T) {
 			require.NoError(t, r.Close())
 			assert.Equal(t, c.want, time.Since(begun))
 			if c.want == 0 {
-				signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensated, molecules.SignalCancelled)
+				facts.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensated, molecules.SignalCancelled)
 			} else {
-				raised := signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensationFailed, molecules.SignalCancelled)
+				raised := facts.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensationFailed, molecules.SignalCancelled)
 				assert.ErrorIs(t, event(raised[3]).Err, core.ErrClosed)
 				assert.ErrorIs(t, event(raised[3]).Err, context.DeadlineExceeded)
 			}
@@ -271,8 +272,8 @@ func TestRandomRunsAgainstTheModel(t *testing.T) {
 				j   journal
 				err error
 			)
-			sink.Subscribe("molecule.*, operation.panicked", func(s core.Signal) { j.add("%s", s.Name) })
-			sink.Subscribe(terminal, func(s core.Signal) { err = event(s).Err })
+			sink.Subscribe("molecule.*, operation.panicked", func(s signals.Signal) { j.add("%s", s.Name) })
+			sink.Subscribe(terminal, func(s signals.Signal) { err = event(s).Err })
 			b := molecules.Blueprint{Name: "m", On: "go"}
 			for i := range p.do {
 				b.Steps = append(b.Steps, molecules.Step{

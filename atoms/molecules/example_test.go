@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An order is reserved, paid and shipped. If it cannot be shipped, it is refunded and then
@@ -21,7 +22,7 @@ func Example() {
 		}
 	}
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
 	runner, err := molecules.New(sink, []molecules.Blueprint{{
 		Name: "order",
@@ -41,7 +42,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	sink.Subscribe("order.shipped, molecule.failed", func(s core.Signal) {
+	sink.Subscribe("order.shipped, molecule.failed", func(s signals.Signal) {
 		fmt.Println(s.Name, s.Key)
 	})
 
@@ -68,8 +69,8 @@ func Example() {
 // A step can wait for a signal with the key of the trigger.
 func ExampleStep_await() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	settled := core.NewKind[int]("payment.settled")
+	sink := signals.NewSink(signals.SinkOptions{})
+	settled := signals.NewKind[int]("payment.settled")
 
 	runner := core.Must(molecules.New(sink, []molecules.Blueprint{{
 		Name: "order",
@@ -101,9 +102,9 @@ func ExampleStep_await() {
 // A trigger calls a function in the background: here when a run has failed.
 func ExampleTrigger() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 
-	alerts := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s core.Signal) error {
+	alerts := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s signals.Signal) error {
 		event, _ := molecules.Failed.From(s)
 		fmt.Println("alert:", event.Blueprint, "of", s.Key, "has failed")
 		return nil
@@ -133,7 +134,7 @@ func ExampleBlueprint_Mermaid() {
 	fmt.Print(molecules.Blueprint{
 		Name: "order",
 		On:   "order.placed",
-		When: func(core.Signal) bool { return true },
+		When: func(signals.Signal) bool { return true },
 		Steps: []molecules.Step{
 			{Name: "reserve", Do: do, Compensate: do},
 			{Name: "check", Do: do},
@@ -170,7 +171,7 @@ func ExampleBlueprint_Mermaid() {
 // Steps give work to coordinators, and a trigger reacts to a signal that a step has raised.
 func Example_coordinators() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	coordinator := func(name string) *core.Coordinator[string] {
 		return core.Must(core.NewCoordinator(func(_ context.Context, order string) error { return nil }, core.Options{Name: name, Sink: sink}))
 	}
@@ -193,7 +194,7 @@ func Example_coordinators() {
 	}
 	runner := core.Must(molecules.New(sink, []molecules.Blueprint{order}, molecules.Options{}))
 	defer runner.Close()
-	trigger := core.Must(molecules.NewTrigger(sink, "order.payment.complete", func(ctx context.Context, s core.Signal) error {
+	trigger := core.Must(molecules.NewTrigger(sink, "order.payment.complete", func(ctx context.Context, s signals.Signal) error {
 		_, err := notification.Enqueue(ctx, s.Key)
 		return err
 	}, molecules.TriggerOptions{}))
@@ -219,15 +220,15 @@ func Example_coordinators() {
 // which step and which trigger failed. The operation of the run says which step it has reached.
 func ExampleStepError() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	molecules.Failed.Subscribe(sink, func(s core.Signal, e molecules.Event) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	molecules.Failed.Subscribe(sink, func(s signals.Signal, e molecules.Event) {
 		var step *molecules.StepError
 		var late *molecules.AwaitError
 		if errors.As(e.Err, &step) && errors.As(e.Err, &late) {
 			fmt.Println(s.Key+":", step.Step, "waited", late.Timeout, "for", late.Pattern)
 		}
 	})
-	molecules.TriggerFailed.Subscribe(sink, func(s core.Signal, e molecules.TriggerEvent) {
+	molecules.TriggerFailed.Subscribe(sink, func(s signals.Signal, e molecules.TriggerEvent) {
 		fmt.Println(s.Key+":", e.Trigger, "failed:", e.Err)
 	})
 
@@ -237,7 +238,7 @@ func ExampleStepError() {
 		Steps: []molecules.Step{{Name: "ship", Await: "payment.settled", AwaitTimeout: time.Millisecond}},
 	}}, molecules.Options{}))
 	defer runner.Close()
-	mails := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(context.Context, core.Signal) error {
+	mails := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(context.Context, signals.Signal) error {
 		return errors.New("no mail server")
 	}, molecules.TriggerOptions{Name: "mail"}))
 	defer mails.Close()

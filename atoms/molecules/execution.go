@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // execution is a run whose operation runs. A step, or a handler of a signal, may end the
@@ -27,7 +28,7 @@ type execution struct {
 func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 	run.op = core.OperationFrom(ctx)
 	run.op.SetKey(run.Trigger.Key)
-	run.setState(State{}, core.Signal{})
+	run.setState(State{}, signals.Signal{})
 	e := &execution{Run: run, runner: r, ctx: ctx}
 	defer func() { err = e.result() }()
 	defer e.raiseEnd()
@@ -44,7 +45,7 @@ func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 }
 
 // raise raises a signal about the run, or about a step.
-func (e *execution) raise(k core.Kind[Event], step string, err error) {
+func (e *execution) raise(k signals.Kind[Event], step string, err error) {
 	k.Raise(e.Raiser(), e.Trigger.Key, Event{Blueprint: e.Blueprint(), Run: e.ID(), Step: step, Err: err})
 }
 
@@ -83,18 +84,18 @@ func (e *execution) step(i int) bool {
 }
 
 // fail sets the error that ends the steps.
-func (e *execution) fail(k core.Kind[Event], s *Step, err error) {
+func (e *execution) fail(k signals.Kind[Event], s *Step, err error) {
 	e.err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Err: err}
 	e.raise(k, s.Name, e.err)
 }
 
 // await waits for the signal that a step awaits, if there is one.
-func (e *execution) await(i int) (core.Signal, error) {
+func (e *execution) await(i int) (signals.Signal, error) {
 	s := &e.blueprint.Steps[i]
 	if s.Await == "" {
-		return core.Signal{}, nil
+		return signals.Signal{}, nil
 	}
-	e.setState(State{Step: s.Name, Awaiting: s.Await}, core.Signal{})
+	e.setState(State{Step: s.Name, Awaiting: s.Await}, signals.Signal{})
 	ctx, until := e.ctx, time.Time{}
 	if s.AwaitTimeout > 0 {
 		until = time.Now().Add(s.AwaitTimeout)
@@ -109,7 +110,7 @@ func (e *execution) await(i int) (core.Signal, error) {
 			return signal, nil
 		}
 		if ended {
-			return core.Signal{}, context.Cause(ctx)
+			return signals.Signal{}, context.Cause(ctx)
 		}
 		select {
 		case <-e.wake:
@@ -143,7 +144,7 @@ func (e *execution) compensate() {
 // undo compensates a step.
 func (e *execution) undo(s *Step) {
 	e.undone++
-	e.setState(State{Step: s.Name, Compensating: true}, core.Signal{})
+	e.setState(State{Step: s.Name, Compensating: true}, signals.Signal{})
 	var err error
 	defer func() {
 		if err == nil {
@@ -194,7 +195,7 @@ func (e *execution) call(ctx context.Context, limit time.Duration, fn func(conte
 // guard calls fn and sets err. If fn panics, err is a PanicError, and guard raises
 // core.SignalPanicked as the coordinator would, but with a cause. If fn ends its goroutine, err
 // is a PanicError too.
-func guard(err *error, on core.Raiser, fn func() error) {
+func guard(err *error, on signals.Raiser, fn func() error) {
 	returned := false
 	defer func() {
 		if returned {

@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -66,9 +67,9 @@ func bubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-func newSink() *core.Sink { return core.NewSink(core.SinkOptions{}) }
+func newSink() *signals.Sink { return signals.NewSink(signals.SinkOptions{}) }
 
-func newRunner(sink *core.Sink, opts molecules.Options, blueprints ...molecules.Blueprint) *molecules.Runner {
+func newRunner(sink *signals.Sink, opts molecules.Options, blueprints ...molecules.Blueprint) *molecules.Runner {
 	return core.Must(molecules.New(sink, blueprints, opts))
 }
 
@@ -84,11 +85,11 @@ func blueprint(do ...do) molecules.Blueprint {
 }
 
 // event returns the payload of a signal of a runner.
-func event(s core.Signal) molecules.Event { return s.Payload().(molecules.Event) }
+func event(s signals.Signal) molecules.Event { return s.Payload().(molecules.Event) }
 
 // submit returns a function that raises a body as the payload of a signal, with a new key each time.
 // If the signal starts nothing, the function returns core.ErrClosed.
-func submit(body core.Kind[coretest.Body], sink *core.Sink, stats func() core.Stats) func(context.Context, coretest.Body) error {
+func submit(body signals.Kind[coretest.Body], sink *signals.Sink, stats func() core.Stats) func(context.Context, coretest.Body) error {
 	var (
 		turn sync.Mutex
 		n    int

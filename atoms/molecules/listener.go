@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // listener is the common part of a Runner and a Trigger: the control of a coordinator, and the
@@ -62,6 +63,6 @@ func (l *listener) stopListening() {
 // endless loop. Two kinds of signals are ignored: signals that every operation of any
 // coordinator raises, and signals that this coordinator, or one of its operations, raises
 // without a cause.
-func (l *listener) ignores(s core.Signal) bool {
+func (l *listener) ignores(s signals.Signal) bool {
 	return s.Name == core.SignalStarted || s.Name == core.SignalStopped || s.Depth() == 0 && l.Raised(s)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A chart of several blueprints has a part for each. See the example for the parts.
 func TestMermaid(t *testing.T) {
 	blueprints := []molecules.Blueprint{
-		{Name: "order", On: "a?, b.c", When: func(core.Signal) bool { return true }, Steps: []molecules.Step{{Name: "pay", Await: "go"}}},
+		{Name: "order", On: "a?, b.c", When: func(signals.Signal) bool { return true }, Steps: []molecules.Step{{Name: "pay", Await: "go"}}},
 		{Name: `"] end #1; <b> &`, On: "a", Steps: []molecules.Step{{Name: "`x`\ny", Do: quick, Compensate: quick}}},
 	}
 	r := newRunner(newSink(), molecules.Options{}, blueprints...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Runner starts a run of a [Blueprint], in the background, for each signal that matches the
@@ -38,7 +39,7 @@ var (
 // option is wrong, New returns an error. It copies the blueprints.
 //
 // If a signal matches several blueprints, it starts a run of each, in the order of the list.
-func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error) {
+func New(sink *signals.Sink, blueprints []Blueprint, opts Options) (*Runner, error) {
 	if sink == nil {
 		return nil, errors.New("molecules: the sink of a runner is nil, there must be one")
 	}
@@ -62,19 +63,19 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	for _, b := range r.blueprints { // subscribe to awaited signals first, because a trigger may cause one
 		for i := range b.Steps {
 			if pattern := b.Steps[i].Await; pattern != "" {
-				receive := func(s core.Signal) { r.runs.receive(group{b, s.Key}, i, s) }
+				receive := func(s signals.Signal) { r.runs.receive(group{b, s.Key}, i, s) }
 				r.OnClosed(sink.Subscribe(pattern, receive))
 			}
 		}
 	}
 	for _, b := range r.blueprints {
-		r.cancels = append(r.cancels, sink.Subscribe(b.On, func(s core.Signal) { r.trigger(b, s) }))
+		r.cancels = append(r.cancels, sink.Subscribe(b.On, func(s signals.Signal) { r.trigger(b, s) }))
 	}
 	return r, nil
 }
 
 // trigger starts a run of b, on the goroutine that raises s.
-func (r *Runner) trigger(b *Blueprint, s core.Signal) {
+func (r *Runner) trigger(b *Blueprint, s signals.Signal) {
 	if _, ok := s.Payload().(Event); ok || r.ignores(s) || !r.matches(b, s) {
 		return
 	}
@@ -92,7 +93,7 @@ func (r *Runner) trigger(b *Blueprint, s core.Signal) {
 }
 
 // matches calls When, if there is one.
-func (r *Runner) matches(b *Blueprint, s core.Signal) bool {
+func (r *Runner) matches(b *Blueprint, s signals.Signal) bool {
 	returned := false
 	defer func() {
 		if !returned { // the sink counts the panic
@@ -104,7 +105,7 @@ func (r *Runner) matches(b *Blueprint, s core.Signal) bool {
 	return match
 }
 
-func (r *Runner) drop(b *Blueprint, s core.Signal, why error) {
+func (r *Runner) drop(b *Blueprint, s signals.Signal, why error) {
 	Dropped.Raise(r.Sink().Because(s), s.Key, Event{Blueprint: b.Name, Err: why})
 }
 
@@ -117,7 +118,7 @@ func (r *Runner) catchUp(run *Run) {
 		if pattern == "" {
 			continue
 		}
-		for s := range r.Sink().Sense(core.Query{Pattern: pattern, AfterSeq: run.Trigger.Seq}) {
+		for s := range r.Sink().Sense(signals.Query{Pattern: pattern, AfterSeq: run.Trigger.Seq}) {
 			if s.Key == run.Trigger.Key {
 				r.runs.receive(run.group(), i, s)
 			}

@@ -16,10 +16,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestLifecycle(t *testing.T) {
-	body := core.NewKind[coretest.Body]("coretest.body")
+	body := signals.NewKind[coretest.Body]("coretest.body")
 	for name, opts := range map[string]molecules.Options{
 		"none":    {},
 		"per key": {Order: molecules.OrderPerKey},
@@ -52,8 +53,8 @@ func TestLifecycle(t *testing.T) {
 func TestStepsAreDoneInOrderAndShareTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, "molecule.*, paid, parcel")
-		parcel := core.NewKind[int]("parcel")
+		facts := coretest.Watch(t, sink, "molecule.*, paid, parcel")
+		parcel := signals.NewKind[int]("parcel")
 		r := newRunner(sink, molecules.Options{Name: "shop"}, molecules.Blueprint{
 			Name: "order", On: "order.*",
 			Steps: []molecules.Step{
@@ -85,7 +86,7 @@ func TestStepsAreDoneInOrderAndShareTheRun(t *testing.T) {
 		assert.Equal(t, begun, time.Now(), "Raise does not wait")
 		require.NoError(t, r.Flush(t.Context()))
 
-		raised := signals.ExpectExactly(
+		raised := facts.ExpectExactly(
 			molecules.SignalStarted,
 			molecules.SignalStepStarted, "paid", molecules.SignalStepCompleted,
 			molecules.SignalStepStarted, "parcel", molecules.SignalStepCompleted,
@@ -124,7 +125,7 @@ func TestASignalStartsAllMatchingBlueprintsInOrder(t *testing.T) {
 		}
 		given := []molecules.Blueprint{
 			{Name: "b", On: "x.*", Steps: steps(note)},
-			{Name: "a", On: "y, x.1", Steps: steps(note), When: func(s core.Signal) bool { return s.Key != "no" }},
+			{Name: "a", On: "y, x.1", Steps: steps(note), When: func(s signals.Signal) bool { return s.Key != "no" }},
 		}
 		r := newRunner(sink, molecules.Options{Order: molecules.OrderSerial}, given...)
 		given[0].On, given[1].Steps[0].Do = "never", fail // the runner has copies
@@ -154,7 +155,7 @@ func TestOrder(t *testing.T) {
 			bubble(t, fmt.Sprint(c.opts.Order, c.resize, trigger), func(t *testing.T) {
 				sink := newSink()
 				var j journal
-				body := func(_ context.Context, s core.Signal) error {
+				body := func(_ context.Context, s signals.Signal) error {
 					n, _ := s.Arg()
 					j.add("+%s%s", s.Key, n)
 					time.Sleep(time.Second)
@@ -234,14 +235,14 @@ func TestABurstOfTriggersIsBounded(t *testing.T) {
 // A step that raises its own trigger does not loop for ever.
 func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
-		propagation core.Propagation
+		propagation signals.Propagation
 		runs        uint64
 	}{
-		"it is its own cause": {core.Propagation{}, 1},
-		"cycles allowed":      {core.Propagation{AllowCycles: true}, 11},
+		"it is its own cause": {signals.Propagation{}, 1},
+		"cycles allowed":      {signals.Propagation{AllowCycles: true}, 11},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{Propagation: c.propagation})
+			sink := signals.NewSink(signals.SinkOptions{Propagation: c.propagation})
 			again := func(_ context.Context, r *molecules.Run) error { r.Raise("go"); return nil }
 			r := newRunner(sink, molecules.Options{}, blueprint(again))
 			sink.Raise("go")
@@ -257,14 +258,14 @@ func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 // causes is bounded.
 func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: 6}})
+		sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true, MaxDepth: 6}})
 		raise := func(name string) do {
 			return func(_ context.Context, r *molecules.Run) error { r.Raise(name); return nil }
 		}
 		r := newRunner(sink, molecules.Options{},
 			molecules.Blueprint{Name: "ping", On: "ping", Steps: steps(raise("pong"))},
 			molecules.Blueprint{Name: "pong", On: "pong", Steps: steps(raise("pung"))})
-		trigger := core.Must(molecules.NewTrigger(sink, "pung", func(_ context.Context, s core.Signal) error {
+		trigger := core.Must(molecules.NewTrigger(sink, "pung", func(_ context.Context, s signals.Signal) error {
 			sink.Because(s).Raise("ping")
 			return nil
 		}, molecules.TriggerOptions{}))
@@ -282,7 +283,7 @@ func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		sink.Subscribe("operation.*", func(core.Signal) {}) // makes operations raise these
+		sink.Subscribe("operation.*", func(signals.Signal) {}) // makes operations raise these
 		noisy := func(ctx context.Context, _ *molecules.Run) error {
 			core.OperationFrom(ctx).Raise("noise")
 			panic("on purpose")
@@ -298,7 +299,7 @@ func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 
 		one = newRunner(sink, molecules.Options{}, all("a", quick), all("b", fail))
 		two := newRunner(sink, molecules.Options{MaxConcurrency: 1, MaxQueued: 1, Name: "two"}, all("c", quick))
-		trigger := core.Must(molecules.NewTrigger(sink, "*", func(context.Context, core.Signal) error { return errOnPurpose }, molecules.TriggerOptions{}))
+		trigger := core.Must(molecules.NewTrigger(sink, "*", func(context.Context, signals.Signal) error { return errOnPurpose }, molecules.TriggerOptions{}))
 		sink.Raise("go")
 		synctest.Wait()
 		assert.Less(t, one.Stats().Enqueued, uint64(100))
@@ -314,15 +315,15 @@ func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 func TestPanicsInHandlersAndConditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, terminal+","+molecules.SignalDropped)
-		sink.Subscribe(molecules.SignalStarted, func(core.Signal) { panic("on purpose") })
-		sink.Subscribe(molecules.SignalCompleted, func(core.Signal) { panic("on purpose") })
+		facts := coretest.Watch(t, sink, terminal+","+molecules.SignalDropped)
+		sink.Subscribe(molecules.SignalStarted, func(signals.Signal) { panic("on purpose") })
+		sink.Subscribe(molecules.SignalCompleted, func(signals.Signal) { panic("on purpose") })
 		bad, good := blueprint(quick), blueprint(quick)
-		bad.Name, bad.When = "bad", func(core.Signal) bool { panic("on purpose") }
+		bad.Name, bad.When = "bad", func(signals.Signal) bool { panic("on purpose") }
 		r := newRunner(sink, molecules.Options{}, bad, good)
 		sink.RaiseKey("go", "k")
 		require.NoError(t, r.Drain(t.Context()))
-		raised := signals.ExpectExactly(molecules.SignalDropped, molecules.SignalCompleted)
+		raised := facts.ExpectExactly(molecules.SignalDropped, molecules.SignalCompleted)
 		assert.Equal(t, "bad", event(raised[0]).Blueprint)
 		assert.ErrorContains(t, event(raised[0]).Err, "When panicked")
 		assert.Equal(t, uint64(3), sink.Stats().Panics)
@@ -338,7 +339,7 @@ func TestCancelledRuns(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			sink := newSink()
-			signals := coretest.Watch(t, sink, terminal)
+			facts := coretest.Watch(t, sink, terminal)
 			r := newRunner(sink, molecules.Options{MaxConcurrency: 1}, blueprint(takes(time.Hour), quick))
 			sink.RaiseKey("go", "runs")
 			sink.RaiseKey("go", "waits")
@@ -350,7 +351,7 @@ func TestCancelledRuns(t *testing.T) {
 			cancel(r, ids["waits"])
 			cancel(r, ids["runs"])
 			synctest.Wait()
-			for _, s := range signals.ExpectExactly(molecules.SignalCancelled, molecules.SignalCancelled) {
+			for _, s := range facts.ExpectExactly(molecules.SignalCancelled, molecules.SignalCancelled) {
 				assert.Equal(t, ids[s.Key], event(s).Run)
 				assert.ErrorIs(t, event(s).Err, errOnPurpose)
 			}
@@ -366,7 +367,7 @@ func TestCloseFromInsideWhen(t *testing.T) {
 		sink := newSink()
 		var r *molecules.Runner
 		b := blueprint(quick)
-		b.When = func(core.Signal) bool { return assert.NoError(t, r.Close()) }
+		b.When = func(signals.Signal) bool { return assert.NoError(t, r.Close()) }
 		r = newRunner(sink, molecules.Options{}, b)
 		sink.Raise("go")
 		assert.Equal(t, core.Stats{Limit: 16, Closed: true, Rejected: 1}, r.Stats())
@@ -376,10 +377,10 @@ func TestCloseFromInsideWhen(t *testing.T) {
 // Each run ends exactly once while many goroutines start and cancel runs and one closes.
 func TestEachRunEndsExactlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 10})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 10})
 		ends := make(map[core.OperationID]int)
 		var mu sync.Mutex
-		sink.Subscribe(terminal, func(s core.Signal) {
+		sink.Subscribe(terminal, func(s signals.Signal) {
 			mu.Lock()
 			defer mu.Unlock()
 			ends[event(s).Run]++
@@ -454,7 +455,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 
 // The function of a step can be called without a runner.
 func TestARunMadeByHand(t *testing.T) {
-	r := &molecules.Run{Trigger: core.Signal{Name: "go", Key: "k"}}
+	r := &molecules.Run{Trigger: signals.Signal{Name: "go", Key: "k"}}
 	r.Set("a", 1)
 	a, ok := molecules.Value[int](r, "a")
 	assert.True(t, ok)

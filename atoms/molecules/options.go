@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Runner]. The zero value is the default.
@@ -45,7 +46,7 @@ type TriggerOptions struct {
 	MaxQueued int
 	// OnError, if not nil, is called when a call has failed, after [SignalTriggerFailed] was
 	// raised, on the goroutine of the call. It is not called for a cancelled call.
-	OnError func(core.Signal, error)
+	OnError func(signals.Signal, error)
 }
 
 // An Order says which runs of a [Runner], or calls of a [Trigger], must not overlap.
@@ -99,7 +100,7 @@ func (o TriggerOptions) resolved() (Options, error) {
 
 // coordinator returns the options of the coordinator. The order is kept by keys, so that
 // SetMaxConcurrency does not change it.
-func (o Options) coordinator(sink *core.Sink) core.Options {
+func (o Options) coordinator(sink *signals.Sink) core.Options {
 	c := core.Options{
 		Name: o.Name, Sink: sink, MaxConcurrency: o.MaxConcurrency,
 		MaxQueued: o.MaxQueued,
@@ -115,7 +116,7 @@ func (o Options) coordinator(sink *core.Sink) core.Options {
 
 // key returns the key for the coordinator of the run or call that s starts. With OrderSerial all
 // have the same key. So they do not overlap, even if SetMaxConcurrency raises the limit.
-func (o Options) key(s core.Signal) string {
+func (o Options) key(s signals.Signal) string {
 	if o.Order == OrderSerial {
 		return "serial"
 	}

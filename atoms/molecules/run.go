@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Run is one execution of a [Blueprint]. Its steps share it. All methods are safe for
@@ -16,19 +17,19 @@ import (
 // and raises nothing.
 type Run struct {
 	// Trigger is the signal that started the run.
-	Trigger core.Signal
+	Trigger signals.Signal
 
 	blueprint *Blueprint
 	op        *core.Operation // nil until the run begins
 	wake      chan struct{}   // has room for one value, which says that an awaited signal has come
 
 	// Guarded by the mutex of runs.
-	after    uint64              // signals with a Seq up to this one are not for this run
-	received map[int]core.Signal // for each step, the newest signal that has come
+	after    uint64                 // signals with a Seq up to this one are not for this run
+	received map[int]signals.Signal // for each step, the newest signal that has come
 
 	mu      sync.Mutex
 	state   State
-	awaited core.Signal
+	awaited signals.Signal
 	values  map[string]any
 }
 
@@ -67,7 +68,7 @@ func (r *Run) Step() string {
 
 // Awaited returns the signal that the current step has awaited. If several had come when the
 // step started, Awaited returns the newest one. If the step awaits none, Awaited returns false.
-func (r *Run) Awaited() (core.Signal, bool) {
+func (r *Run) Awaited() (signals.Signal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.awaited, r.awaited.Seq != 0
@@ -87,7 +88,7 @@ func (r *Run) RaiseKey(name, key string) bool { return r.Raiser().RaiseKey(name,
 // Raiser returns a raiser for signals that have a payload:
 //
 //	OrderShipped.Raise(r.Raiser(), r.Trigger.Key, parcel)
-func (r *Run) Raiser() core.Raiser { return r.op.Because(r.Trigger) }
+func (r *Run) Raiser() signals.Raiser { return r.op.Because(r.Trigger) }
 
 // Set stores a value for later steps, which read it with [Value]. To read it outside of the run,
 // use [core.Value] with a snapshot of the run's operation. The value is shared, not copied: do not
@@ -122,7 +123,7 @@ func Value[V any](r *Run, name string) (V, bool) {
 }
 
 // setState says which step the run has reached.
-func (r *Run) setState(s State, awaited core.Signal) {
+func (r *Run) setState(s State, awaited signals.Signal) {
 	s.Blueprint = r.blueprint.Name
 	r.mu.Lock()
 	r.state, r.awaited = s, awaited

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // runs has the runs that have not ended and whose steps await signals.
@@ -53,7 +53,7 @@ func (l *runs) remove(r *Run) {
 }
 
 // receive passes a signal that a step awaits to the runs of a group.
-func (l *runs) receive(g group, step int, s core.Signal) {
+func (l *runs) receive(g group, step int, s signals.Signal) {
 	l.mu.Lock()
 	receivers := slices.Clone(l.groups[g])
 	for _, r := range receivers {
@@ -61,7 +61,7 @@ func (l *runs) receive(g group, step int, s core.Signal) {
 			continue
 		}
 		if r.received == nil {
-			r.received = make(map[int]core.Signal)
+			r.received = make(map[int]signals.Signal)
 		}
 		r.received[step] = s
 	}
@@ -75,7 +75,7 @@ func (l *runs) receive(g group, step int, s core.Signal) {
 }
 
 // newest returns the newest signal that has come for a step of r.
-func (l *runs) newest(r *Run, step int) (core.Signal, bool) {
+func (l *runs) newest(r *Run, step int) (signals.Signal, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := r.received[step]

@@ -1,6 +1,9 @@
 package molecules
 
-import "github.com/ephemeralgo/ephemeral/core"
+import (
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 // Signals of a [Runner], raised by the operation of the run. Their key is the key of the run's
 // trigger, their cause is the trigger, and their payload is an [Event]. They start no run of
@@ -43,24 +46,24 @@ const (
 //
 //	molecules.Failed.Subscribe(sink, func(s core.Signal, e molecules.Event) { ... })
 var (
-	Started            = core.NewKind[Event](SignalStarted)
-	Completed          = core.NewKind[Event](SignalCompleted)
-	Failed             = core.NewKind[Event](SignalFailed)
-	Cancelled          = core.NewKind[Event](SignalCancelled)
-	Compensated        = core.NewKind[Event](SignalCompensated)
-	Dropped            = core.NewKind[Event](SignalDropped)
-	StepStarted        = core.NewKind[Event](SignalStepStarted)
-	StepCompleted      = core.NewKind[Event](SignalStepCompleted)
-	StepFailed         = core.NewKind[Event](SignalStepFailed)
-	StepCancelled      = core.NewKind[Event](SignalStepCancelled)
-	StepCompensated    = core.NewKind[Event](SignalStepCompensated)
-	CompensationFailed = core.NewKind[Event](SignalCompensationFailed)
+	Started            = signals.NewKind[Event](SignalStarted)
+	Completed          = signals.NewKind[Event](SignalCompleted)
+	Failed             = signals.NewKind[Event](SignalFailed)
+	Cancelled          = signals.NewKind[Event](SignalCancelled)
+	Compensated        = signals.NewKind[Event](SignalCompensated)
+	Dropped            = signals.NewKind[Event](SignalDropped)
+	StepStarted        = signals.NewKind[Event](SignalStepStarted)
+	StepCompleted      = signals.NewKind[Event](SignalStepCompleted)
+	StepFailed         = signals.NewKind[Event](SignalStepFailed)
+	StepCancelled      = signals.NewKind[Event](SignalStepCancelled)
+	StepCompensated    = signals.NewKind[Event](SignalStepCompensated)
+	CompensationFailed = signals.NewKind[Event](SignalCompensationFailed)
 )
 
 // The kinds of the signals of a [Trigger].
 var (
-	TriggerFailed  = core.NewKind[TriggerEvent](SignalTriggerFailed)
-	TriggerDropped = core.NewKind[TriggerEvent](SignalTriggerDropped)
+	TriggerFailed  = signals.NewKind[TriggerEvent](SignalTriggerFailed)
+	TriggerDropped = signals.NewKind[TriggerEvent](SignalTriggerDropped)
 )
 
 // An Event is the payload of the signals of a [Runner].

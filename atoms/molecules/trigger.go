@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Trigger calls a function, in the background, for each signal that matches a pattern. Make
@@ -21,9 +22,9 @@ import (
 // same time, even if SetMaxConcurrency sets more.
 type Trigger struct {
 	*listener
-	coordinator *core.Coordinator[core.Signal]
-	fn          func(context.Context, core.Signal) error
-	onError     func(core.Signal, error)
+	coordinator *core.Coordinator[signals.Signal]
+	fn          func(context.Context, signals.Signal) error
+	onError     func(signals.Signal, error)
 }
 
 var (
@@ -39,7 +40,7 @@ var (
 // raises with [core.OperationFrom] and without a cause do not start the trigger again.
 //
 //ephemeral:pattern {pattern}
-func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.Signal) error, opts TriggerOptions) (*Trigger, error) {
+func NewTrigger(sink *signals.Sink, pattern string, fn func(context.Context, signals.Signal) error, opts TriggerOptions) (*Trigger, error) {
 	switch {
 	case sink == nil:
 		return nil, errors.New("molecules: the sink of a trigger is nil, there must be one")
@@ -60,7 +61,7 @@ func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.S
 }
 
 // trigger queues a signal, on the goroutine that raises it.
-func (t *Trigger) trigger(s core.Signal) {
+func (t *Trigger) trigger(s signals.Signal) {
 	if e, ok := s.Payload().(TriggerEvent); ok && e.by == t || t.ignores(s) {
 		return
 	}
@@ -70,7 +71,7 @@ func (t *Trigger) trigger(s core.Signal) {
 }
 
 // run is the work of the coordinator.
-func (t *Trigger) run(ctx context.Context, s core.Signal) (err error) {
+func (t *Trigger) run(ctx context.Context, s signals.Signal) (err error) {
 	op := core.OperationFrom(ctx)
 	op.SetKey(s.Key)
 	defer func() {

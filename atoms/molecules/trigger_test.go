@@ -14,15 +14,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestTriggerLifecycle(t *testing.T) {
-	body := core.NewKind[coretest.Body]("coretest.body")
+	body := signals.NewKind[coretest.Body]("coretest.body")
 	for _, order := range []molecules.Order{molecules.OrderNone, molecules.OrderPerKey, molecules.OrderSerial} {
 		t.Run(order.String(), func(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 				sink := newSink()
-				trigger := core.Must(molecules.NewTrigger(sink, "coretest.body", func(ctx context.Context, s core.Signal) error {
+				trigger := core.Must(molecules.NewTrigger(sink, "coretest.body", func(ctx context.Context, s signals.Signal) error {
 					run, _ := body.From(s)
 					return run(ctx)
 				}, molecules.TriggerOptions{Order: order}))
@@ -41,8 +42,8 @@ func TestTriggerLifecycle(t *testing.T) {
 func TestTriggerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, "trigger.*")
-		trigger := core.Must(molecules.NewTrigger(sink, "go", func(context.Context, core.Signal) error { time.Sleep(time.Minute); return nil },
+		facts := coretest.Watch(t, sink, "trigger.*")
+		trigger := core.Must(molecules.NewTrigger(sink, "go", func(context.Context, signals.Signal) error { time.Sleep(time.Minute); return nil },
 			molecules.TriggerOptions{Name: "mail", MaxConcurrency: 2, MaxQueued: 3}))
 		for i := range 7 {
 			sink.RaiseKey("go", fmt.Sprint(i))
@@ -50,7 +51,7 @@ func TestTriggerIsBounded(t *testing.T) {
 		}
 		s := trigger.Stats()
 		assert.Equal(t, []int{2, 3, 2}, []int{s.Running, s.Pending, int(s.Rejected)})
-		raised := signals.ExpectExactly(molecules.SignalTriggerDropped, molecules.SignalTriggerDropped)
+		raised := facts.ExpectExactly(molecules.SignalTriggerDropped, molecules.SignalTriggerDropped)
 		assert.Equal(t, "5", raised[0].Key)
 		dropped, _ := molecules.TriggerDropped.From(raised[0])
 		assert.Equal(t, "mail", dropped.Trigger)
@@ -65,9 +66,9 @@ func TestTriggerIsBounded(t *testing.T) {
 func TestTriggerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, "trigger.*, operation.panicked")
+		facts := coretest.Watch(t, sink, "trigger.*, operation.panicked")
 		var j journal
-		trigger := core.Must(molecules.NewTrigger(sink, "go", func(ctx context.Context, s core.Signal) error {
+		trigger := core.Must(molecules.NewTrigger(sink, "go", func(ctx context.Context, s signals.Signal) error {
 			switch s.Key {
 			case "error":
 				return errOnPurpose
@@ -80,12 +81,12 @@ func TestTriggerErrors(t *testing.T) {
 				return ctx.Err()
 			}
 			return nil
-		}, molecules.TriggerOptions{Order: molecules.OrderSerial, OnError: func(s core.Signal, err error) { j.add("%s %T", s.Key, err) }}))
+		}, molecules.TriggerOptions{Order: molecules.OrderSerial, OnError: func(s signals.Signal, err error) { j.add("%s %T", s.Key, err) }}))
 		for _, key := range []string{"error", "fine", "panic", "exit"} {
 			sink.RaiseKey("go", key)
 		}
 		require.NoError(t, trigger.Flush(t.Context()))
-		raised := signals.ExpectExactly(molecules.SignalTriggerFailed, core.SignalPanicked, molecules.SignalTriggerFailed, molecules.SignalTriggerFailed)
+		raised := facts.ExpectExactly(molecules.SignalTriggerFailed, core.SignalPanicked, molecules.SignalTriggerFailed, molecules.SignalTriggerFailed)
 		assert.Equal(t, "error", raised[0].Key)
 		assert.Equal(t, "trigger", raised[0].Source)
 		assert.Equal(t, []string{"go", molecules.SignalTriggerFailed}, raised[0].Path())
@@ -95,17 +96,17 @@ func TestTriggerErrors(t *testing.T) {
 		}
 		assert.Equal(t, []string{"error *errors.errorString", "panic *core.PanicError", "exit *core.PanicError"}, j.take())
 
-		cancel := sink.Subscribe(molecules.SignalTriggerFailed, func(core.Signal) { runtime.Goexit() })
+		cancel := sink.Subscribe(molecules.SignalTriggerFailed, func(signals.Signal) { runtime.Goexit() })
 		sink.RaiseKey("go", "error")
 		require.NoError(t, trigger.Flush(t.Context()))
-		signals.ExpectExactly(molecules.SignalTriggerFailed)
+		facts.ExpectExactly(molecules.SignalTriggerFailed)
 		assert.Equal(t, []string{"error *errors.errorString"}, j.take(), "a handler that ends the goroutine does not prevent it")
 		cancel()
 
 		sink.RaiseKey("go", "close")
 		synctest.Wait()
 		require.NoError(t, trigger.Close())
-		signals.None()
+		facts.None()
 		assert.Empty(t, j.take())
 		s := trigger.Stats()
 		assert.Equal(t, []uint64{1, 4, 1}, []uint64{s.Succeeded, s.Failed, s.Cancelled})
@@ -117,8 +118,8 @@ func TestTriggerErrors(t *testing.T) {
 func TestATriggerDoesNotReactToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		sink.Subscribe("operation.*", func(core.Signal) {}) // makes operations raise these
-		trigger := core.Must(molecules.NewTrigger(sink, "*", func(ctx context.Context, s core.Signal) error {
+		sink.Subscribe("operation.*", func(signals.Signal) {}) // makes operations raise these
+		trigger := core.Must(molecules.NewTrigger(sink, "*", func(ctx context.Context, s signals.Signal) error {
 			core.OperationFrom(ctx).Raise("noise")
 			return errOnPurpose
 		}, molecules.TriggerOptions{}))
@@ -133,11 +134,11 @@ func TestATriggerDoesNotReactToItself(t *testing.T) {
 
 func TestNewTriggerSaysWhatIsWrong(t *testing.T) {
 	sink := newSink()
-	fn := func(context.Context, core.Signal) error { return nil }
+	fn := func(context.Context, signals.Signal) error { return nil }
 	for want, c := range map[string]struct {
-		sink    *core.Sink
+		sink    *signals.Sink
 		pattern string
-		fn      func(context.Context, core.Signal) error
+		fn      func(context.Context, signals.Signal) error
 		opts    molecules.TriggerOptions
 	}{
 		"the sink of a trigger is nil":               {nil, "go", fn, molecules.TriggerOptions{}},

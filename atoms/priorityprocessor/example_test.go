@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/priorityprocessor"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -63,7 +64,7 @@ func ExampleNewResult() {
 // A coordinator limits the work and keeps the order of each widget. Two processors do the work.
 // The sink has the signals.
 func Example_workflow() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 	var calls atomic.Int64
 	widgets := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "a", Priority: 1, Do: func(ctx context.Context, widget string) error {
@@ -103,7 +104,7 @@ func Example_workflow() {
 
 // Processors react to a signal. Its key is the item.
 func Example_listening() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orders := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "a", Priority: 1, Do: func(ctx context.Context, order string) error { return errors.New("out of service") }},
 		{Name: "b", Priority: 2, Do: func(ctx context.Context, order string) error {
@@ -113,7 +114,7 @@ func Example_listening() {
 	}, priorityprocessor.Options{Sink: sink}))
 	defer orders.Close()
 
-	listener := core.Must(core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	listener := core.Must(core.NewProcessor(func(ctx context.Context, s signals.Signal) error {
 		return orders.Do(ctx, s.Key)
 	}, core.Options{MaxConcurrency: 1, Sink: sink}))
 	defer sink.Subscribe("order.placed", listener.Process)()
@@ -176,7 +177,7 @@ func ExampleFailover_Do_route() {
 			return nil
 		}
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	work := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "here", Priority: 1, Do: say("here")},
 		{Name: "there", Priority: 2, Do: say("there")},
@@ -201,7 +202,7 @@ func ExampleError() {
 		{Name: "backup", Priority: 2, Do: func(context.Context, string) error { return errors.New("disk full") }},
 	}, priorityprocessor.Options{Threshold: 1}))
 	defer charge.Close()
-	charge.Sink().Subscribe(priorityprocessor.SignalUnhealthy+":*", func(s core.Signal) {
+	charge.Sink().Subscribe(priorityprocessor.SignalUnhealthy+":*", func(s signals.Signal) {
 		report := s.Payload().(priorityprocessor.Report)
 		fmt.Println(report.Processor, "is unhealthy:", report.Err)
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Processor is one way to do the work.
@@ -43,7 +44,7 @@ type Options struct {
 	//ephemeral:none
 	Name string
 	// Sink gets the signals of the Failover, and may bring commands. nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Threshold is how many failures in a row make a processor unhealthy. 0 means 3.
 	// Negative means that failures do not make it unhealthy.
@@ -89,7 +90,7 @@ func (o Options) resolved() (Options, error) {
 	o.ProbeAfter = cmp.Or(o.ProbeAfter, 5*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	switch {
 	case o.MaxProbeAfter == 0:

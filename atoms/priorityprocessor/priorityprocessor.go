@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Failover gives each item to the first healthy processor. If that processor fails, it
@@ -92,8 +93,8 @@ func newEngine[In, Out any](processors []ResultProcessor[In, Out], opts Options)
 	for i, p := range processors {
 		members[i] = member{ProcessorStatus: ProcessorStatus{Name: p.Name, Priority: p.Priority}, probed: p.Probe != nil}
 		f.signals = append(f.signals, attemptSignals{
-			started:   core.NewKind[any](SignalStarted + ":" + pri(p.Priority)),
-			completed: core.NewKind[any](SignalCompleted + ":" + pri(p.Priority)),
+			started:   signals.NewKind[any](SignalStarted + ":" + pri(p.Priority)),
+			completed: signals.NewKind[any](SignalCompleted + ":" + pri(p.Priority)),
 			report:    Report{Processor: p.Name, Priority: p.Priority},
 		})
 		if p.Probe != nil {
@@ -325,7 +326,7 @@ func (f *engine[In, Out]) mark(name string, healthy bool) bool {
 }
 
 // markAll sets the health of the selected members and reports whether there are any.
-func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on core.Raiser) (found bool) {
+func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on signals.Raiser) (found bool) {
 	now := time.Since(f.base)
 	f.mu.Lock()
 	for i := range f.board.members {
@@ -345,7 +346,7 @@ func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on 
 func (f *engine[In, Out]) Name() string { return f.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
-func (f *engine[In, Out]) Sink() *core.Sink { return f.opts.Sink }
+func (f *engine[In, Out]) Sink() *signals.Sink { return f.opts.Sink }
 
 // Close ends the intake and the probes. From then on, Do returns [core.ErrClosed]. Close cancels
 // the context of a running Probe with this cause, and waits until the Probe returns. Inside a

@@ -19,6 +19,7 @@ import (
 	pp "github.com/ephemeralgo/ephemeral/atoms/priorityprocessor"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var (
@@ -86,14 +87,14 @@ func settled[T any](t testing.TB, f *pp.Failover[T]) pp.Stats {
 }
 
 // expectAfter expects signals after that time and none before.
-func expectAfter(t testing.TB, signals *coretest.Watcher, d time.Duration, names ...string) []core.Signal {
+func expectAfter(t testing.TB, facts *coretest.Watcher, d time.Duration, names ...string) []signals.Signal {
 	t.Helper()
 	time.Sleep(d - 1)
 	synctest.Wait()
-	signals.None()
+	facts.None()
 	time.Sleep(time.Nanosecond)
 	synctest.Wait()
-	return signals.ExpectExactly(names...)
+	return facts.ExpectExactly(names...)
 }
 
 // bubble runs a subtest in a synctest bubble.
@@ -114,16 +115,16 @@ func TestFailover(t *testing.T) {
 	a.fail(errDown)
 	b.fail(errItem)
 	f := newFailover(pp.Options{Threshold: -1}, c.as("third", 3), a.as("first", 1), b.as("second", 2))
-	signals := coretest.Watch(t, f.Sink(), "fail*,proc*")
+	facts := coretest.Watch(t, f.Sink(), "fail*,proc*")
 	require.NoError(t, f.Do(t.Context(), "order-1"))
 	tried := []string{"processing.failed:pri1", "failover.requested:pri1->pri2", "processing.failed:pri2", "failover.requested:pri2->pri3"}
-	raised := signals.ExpectExactly(tried...)
+	raised := facts.ExpectExactly(tried...)
 	assert.Equal(t, pp.Report{Processor: "first", Priority: 1, To: "second", ToPriority: 2, Err: errDown}, raised[1].Payload())
 	assert.EqualValues(t, 2, settled(t, f).Failovers)
 
 	c.fail(errDown)
 	err := f.Do(t.Context(), "order-1")
-	raised = signals.ExpectExactly(append(tried, "processing.failed:pri3", "failover.exhausted")...)
+	raised = facts.ExpectExactly(append(tried, "processing.failed:pri3", "failover.exhausted")...)
 	var all *pp.Error
 	require.ErrorAs(t, err, &all)
 	exhausted, _ := pp.Exhausted.From(raised[5])
@@ -161,10 +162,10 @@ func TestAllUnhealthy(t *testing.T) {
 	for _, healthyOnly := range []bool{false, true} {
 		var a, b fake
 		f := newFailover(pp.Options{HealthyOnly: healthyOnly, ProbeAfter: -1}, a.as("a", 1), b.as("b", 2))
-		signals := coretest.Watch(t, f.Sink(), "route.assigned:*, restore.*")
+		facts := coretest.Watch(t, f.Sink(), "route.assigned:*, restore.*")
 		require.True(t, f.MarkUnhealthy("a"))
 		require.True(t, f.MarkUnhealthy("b"))
-		signals.ExpectExactly("route.assigned:pri2", "route.assigned:none")
+		facts.ExpectExactly("route.assigned:pri2", "route.assigned:none")
 		err := f.Do(t.Context(), "order")
 		if healthyOnly {
 			assert.ErrorIs(t, err, pp.ErrNoneHealthy)
@@ -173,7 +174,7 @@ func TestAllUnhealthy(t *testing.T) {
 		}
 		assert.NoError(t, err)
 		assert.EqualValues(t, 1, a.items.Load())
-		signals.ExpectExactly("route.assigned:pri1", "restore.primary")
+		facts.ExpectExactly("route.assigned:pri1", "restore.primary")
 		assert.True(t, f.Processors()[0].Healthy, "it has done an item")
 	}
 }
@@ -184,16 +185,16 @@ func TestProbesRestore(t *testing.T) {
 		var primary, backup fake
 		primary.fail(errDown)
 		primary.failProbe(errDown)
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		f := newFailover(pp.Options{Sink: sink}, primary.withProbe("primary", 1), backup.as("backup", 2))
 		defer f.Close()
-		signals := coretest.Watch(t, sink, "processor.*, probe.*, route.assigned:*, restore.*")
+		facts := coretest.Watch(t, sink, "processor.*, probe.*, route.assigned:*, restore.*")
 		trip(t, f, 3)
-		raised := signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2")
+		raised := facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2")
 		assert.Equal(t, "primary", raised[0].Key)
 		assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Failures: 3, Err: errDown}, raised[0].Payload())
 		for i, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-			raised := expectAfter(t, signals, wait*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+			raised := expectAfter(t, facts, wait*time.Second, "probe.starting:pri1", "probe.failed:pri1")
 			assert.EqualValues(t, i+1, primary.probes.Load())
 			next := min(2*wait, 60) * time.Second
 			assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Next: next, Err: errDown}, raised[1].Payload())
@@ -203,7 +204,7 @@ func TestProbesRestore(t *testing.T) {
 		assert.EqualValues(t, 3, primary.items.Load())
 		primary.fail(nil)
 		primary.failProbe(nil)
-		raised = expectAfter(t, signals, time.Minute,
+		raised = expectAfter(t, facts, time.Minute,
 			"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
 		assert.Equal(t, pp.Report{Priority: 2, ToPriority: 1}, raised[4].Payload())
 		assert.Equal(t, "priorityprocessor", raised[4].Key)
@@ -285,17 +286,17 @@ func TestProbesThatPanicOrHang(t *testing.T) {
 			defer running.Add(-1)
 			return kinds[calls.Add(1)-1](ctx)
 		}}, backup.as("backup", 2))
-		signals := coretest.Watch(t, f.Sink(), "probe.*, operation.panicked")
+		facts := coretest.Watch(t, f.Sink(), "probe.*, operation.panicked")
 		f.MarkUnhealthy("primary")
-		expectAfter(t, signals, 5*time.Second, "probe.starting:pri1", "probe.failed:pri1", "operation.panicked")
-		expectAfter(t, signals, 10*time.Second, "probe.starting:pri1", "probe.failed:pri1")
-		expectAfter(t, signals, 20*time.Second, "probe.starting:pri1")
-		expectAfter(t, signals, 5*time.Second, "probe.failed:pri1")
-		expectAfter(t, signals, 40*time.Second, "probe.starting:pri1", "probe.failed:pri1")
-		expectAfter(t, signals, 80*time.Second, "probe.starting:pri1")
+		expectAfter(t, facts, 5*time.Second, "probe.starting:pri1", "probe.failed:pri1", "operation.panicked")
+		expectAfter(t, facts, 10*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+		expectAfter(t, facts, 20*time.Second, "probe.starting:pri1")
+		expectAfter(t, facts, 5*time.Second, "probe.failed:pri1")
+		expectAfter(t, facts, 40*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+		expectAfter(t, facts, 80*time.Second, "probe.starting:pri1")
 		f.MarkHealthy("primary")
 		f.MarkUnhealthy("primary")
-		expectAfter(t, signals, time.Hour, "probe.starting:pri1", "probe.success:pri1") // the next probe waits for the one that hangs
+		expectAfter(t, facts, time.Hour, "probe.starting:pri1", "probe.success:pri1") // the next probe waits for the one that hangs
 		assert.EqualValues(t, 1, most.Load())
 	})
 }
@@ -346,7 +347,7 @@ func TestCloseFromAnywhere(t *testing.T) {
 			p := work("a", 1, func(context.Context) error { closeFrom("Do"); return errDown })
 			p.Probe = func(context.Context) error { closeFrom("Probe"); return nil }
 			f = newFailover(pp.Options{Threshold: 1}, p)
-			f.Sink().Subscribe("processor.unhealthy:*, probe.starting:*", func(s core.Signal) { closeFrom(s.Name[:len(s.Name)-4] + "*") })
+			f.Sink().Subscribe("processor.unhealthy:*, probe.starting:*", func(s signals.Signal) { closeFrom(s.Name[:len(s.Name)-4] + "*") })
 			assert.ErrorIs(t, f.Do(t.Context(), "item"), errDown)
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
@@ -429,9 +430,9 @@ func TestFailoverIf(t *testing.T) {
 		primary.as("primary", 1), backup.as("backup", 2))
 	trip(t, f, 2)
 	primary.fail(errItem)
-	signals := coretest.Watch(t, f.Sink(), "processing.*, failover.*")
+	facts := coretest.Watch(t, f.Sink(), "processing.*, failover.*")
 	assert.Equal(t, errItem, f.Do(t.Context(), "item"), "not wrapped")
-	signals.ExpectExactly("processing.started:pri1")
+	facts.ExpectExactly("processing.started:pri1")
 	assert.Zero(t, f.Processors()[0].Failures, "it works")
 	primary.fail(errDown)
 	backup.fail(errItem)
@@ -457,13 +458,13 @@ func TestPanicAndGoexit(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			var backup fake
 			f := newFailover(pp.Options{Threshold: 2}, work("primary", 1, func(context.Context) error { end(); return nil }), backup.as("backup", 2))
-			signals := coretest.Watch(t, f.Sink(), "processing.failed:*, processor.unhealthy:*")
+			facts := coretest.Watch(t, f.Sink(), "processing.failed:*, processor.unhealthy:*")
 			c := core.Must(core.NewCoordinator(f.Do, core.Options{Sink: f.Sink()}))
 			var p *core.PanicError
 			for range 2 {
 				require.ErrorAs(t, c.Do(t.Context(), "item"), &p)
 			}
-			for _, s := range signals.ExpectExactly("processing.failed:pri1", "processing.failed:pri1", "processor.unhealthy:pri1") {
+			for _, s := range facts.ExpectExactly("processing.failed:pri1", "processing.failed:pri1", "processor.unhealthy:pri1") {
 				assert.ErrorContains(t, s.Payload().(pp.Report).Err, "priorityprocessor: the processor panicked")
 			}
 			require.NoError(t, c.Do(t.Context(), "item"))
@@ -488,8 +489,8 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 			var primary, backup fake
 			primary.fail(errDown)
 			f := newFailover(pp.Options{Threshold: 1, Verbose: true}, primary.withProbe("primary", 1), backup.as("backup", 2))
-			signals := coretest.Watch(t, f.Sink(), "processor.*,route.*,restore.*,probe.*")
-			f.Sink().Subscribe(pattern, func(core.Signal) { runtime.Goexit() })
+			facts := coretest.Watch(t, f.Sink(), "processor.*,route.*,restore.*,probe.*")
+			f.Sink().Subscribe(pattern, func(signals.Signal) { runtime.Goexit() })
 			c := core.Must(core.NewCoordinator(f.Do, core.Options{Sink: f.Sink()}))
 			err := c.Do(t.Context(), "item")
 			if pattern == "processing.started:*" || pattern == "p*,f*,r*" {
@@ -501,13 +502,13 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 			synctest.Wait()
 			settled(t, f)
 			if pattern == "probe.*" || pattern == "p*,f*,r*" {
-				signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2", "probe.starting:pri1", "probe.failed:pri1")
+				facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2", "probe.starting:pri1", "probe.failed:pri1")
 				assert.Equal(t, 10*time.Second, time.Until(f.Processors()[0].NextProbe), "there will be another probe")
 				require.NoError(t, f.Close())
 				return
 			}
 			assert.True(t, f.Processors()[0].Healthy, "a probe has restored it")
-			signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2",
+			facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2",
 				"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
 		})
 	}
@@ -517,12 +518,12 @@ func TestPriorityIsInTheName(t *testing.T) {
 	var a, b fake
 	f := newFailover(pp.Options{Verbose: true, Name: "orders"}, a.as("a", 1), b.as("b", 22))
 	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{Sink: f.Sink()}))
-	signals := coretest.Watch(t, f.Sink(), "p*,route.*")
+	facts := coretest.Watch(t, f.Sink(), "p*,route.*")
 	require.NoError(t, c.Do(t.Context(), "order-1"))
 	a.fail(errDown)
 	require.NoError(t, c.Do(t.Context(), "order-2"))
 	f.MarkUnhealthy("a")
-	raised := signals.ExpectExactly(
+	raised := facts.ExpectExactly(
 		"processing.started:pri1", "processing.complete:pri1",
 		"processing.started:pri1", "processing.failed:pri1", "processing.started:pri22", "processing.complete:pri22",
 		"processor.unhealthy:pri1", "route.assigned:pri22",
@@ -543,7 +544,7 @@ func TestRouterFromOutside(t *testing.T) {
 		p := func(name string, priority int) pp.Processor[string] {
 			return work(name, priority, func(context.Context) error { tried += name; return errs[name] })
 		}
-		sink := core.NewSink(core.SinkOptions{Capacity: 10})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 10})
 		before := sink.Hold(pp.CommandRoute+"3", "", 0)
 		f := newFailover(pp.Options{Sink: sink}, p("a", 1), p("b", 2), p("c", 3))
 		orders := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{}))
@@ -591,7 +592,7 @@ func TestRouterFromOutside(t *testing.T) {
 func TestProberFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b, c fake
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		f := newFailover(pp.Options{Sink: sink, ProbeAfter: -1}, a.withProbe("a", 1), b.withProbe("b", 2), c.as("c", 2))
 		healthy := func() (names string) {
 			for _, p := range f.Processors() {
@@ -601,8 +602,8 @@ func TestProberFromOutside(t *testing.T) {
 			}
 			return names
 		}
-		defer sink.Subscribe("processor.unhealthy:*", func(s core.Signal) {
-			priority, ok := core.ParseCommand(s.Name, "processor.unhealthy")
+		defer sink.Subscribe("processor.unhealthy:*", func(s signals.Signal) {
+			priority, ok := signals.ParseCommand(s.Name, "processor.unhealthy")
 			require.True(t, ok)
 			time.AfterFunc(time.Minute, func() { sink.Because(s).RaiseKey("processor.mark.healthy:"+priority, s.Key) })
 		})()
@@ -644,7 +645,7 @@ func TestCommandsMatchWholeNames(t *testing.T) {
 		pp.SignalStarted, pp.SignalCompleted, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
 		pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarting, pp.SignalProbeSuccess, pp.SignalProbeFailed,
 	} {
-		assert.False(t, core.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
+		assert.False(t, signals.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
 	}
 }
 
@@ -653,23 +654,23 @@ func TestMark(t *testing.T) {
 		var a, b fake
 		f := newFailover(pp.Options{}, a.withProbe("a", 1), b.as("b", 2))
 		defer f.Close()
-		signals := coretest.Watch(t, f.Sink(), "processor.*, operation.started")
+		facts := coretest.Watch(t, f.Sink(), "processor.*, operation.started")
 		assert.False(t, f.MarkUnhealthy("nobody"))
 		assert.False(t, f.MarkHealthy("nobody"))
 		assert.True(t, f.MarkHealthy("a"))
-		signals.None()
+		facts.None()
 		a.fail(errDown)
 		trip(t, f, 2)
 		assert.True(t, f.MarkHealthy("a"))
 		trip(t, f, 2)
-		signals.None() // the count started again
+		facts.None() // the count started again
 		assert.True(t, f.MarkUnhealthy("a"))
 		assert.True(t, f.MarkUnhealthy("a"))
-		assert.Equal(t, pp.Report{Processor: "a", Priority: 1}, signals.ExpectExactly("processor.unhealthy:pri1")[0].Payload())
+		assert.Equal(t, pp.Report{Processor: "a", Priority: 1}, facts.ExpectExactly("processor.unhealthy:pri1")[0].Payload())
 		assert.True(t, f.MarkHealthy("a"))
-		signals.ExpectExactly("processor.healthy:pri1")
+		facts.ExpectExactly("processor.healthy:pri1")
 		time.Sleep(time.Hour)
-		signals.None() // the timer is stopped
+		facts.None() // the timer is stopped
 	})
 }
 
@@ -678,10 +679,10 @@ func TestMark(t *testing.T) {
 func TestSignalsComeInOrder(t *testing.T) {
 	var a fake
 	f := newFailover(pp.Options{}, a.as("a", 1))
-	f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { f.MarkHealthy("a") })
-	signals := coretest.Watch(t, f.Sink(), "processor.*, route.assigned:*")
+	f.Sink().Subscribe("processor.unhealthy:*", func(signals.Signal) { f.MarkHealthy("a") })
+	facts := coretest.Watch(t, f.Sink(), "processor.*, route.assigned:*")
 	f.MarkUnhealthy("a")
-	signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:none", "processor.healthy:pri1", "route.assigned:pri1")
+	facts.ExpectExactly("processor.unhealthy:pri1", "route.assigned:none", "processor.healthy:pri1", "route.assigned:pri1")
 }
 
 // As the work of a coordinator, items of many goroutines are bounded and all counted.
@@ -722,7 +723,7 @@ func TestHandlerThatBlocks(t *testing.T) {
 		var a fake
 		f := newFailover(pp.Options{}, a.as("a", 1))
 		hang := make(chan struct{})
-		defer f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { <-hang })()
+		defer f.Sink().Subscribe("processor.unhealthy:*", func(signals.Signal) { <-hang })()
 		go f.MarkUnhealthy("a")
 		synctest.Wait()
 		for range 1000 {

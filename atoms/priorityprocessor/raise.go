@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // pri is a priority in the name of a signal.
@@ -19,17 +20,17 @@ func pri(priority int) string {
 // attemptSignals are the signals of Options.Verbose of one processor. They are made once, so
 // raising them allocates nothing.
 type attemptSignals struct {
-	started, completed core.Kind[any]
+	started, completed signals.Kind[any]
 	report             any
 }
 
 // raise raises the signal "name:arg".
-func raise(on core.Raiser, name, arg, key string, r Report) {
-	core.NewKind[Report](name+":"+arg).Raise(on, key, r)
+func raise(on signals.Raiser, name, arg, key string, r Report) {
+	signals.NewKind[Report](name+":"+arg).Raise(on, key, r)
 }
 
 // raiser returns the operation of the item, or the sink if there is none.
-func (f *engine[In, Out]) raiser(ctx context.Context) core.Raiser {
+func (f *engine[In, Out]) raiser(ctx context.Context) signals.Raiser {
 	if op := core.OperationFrom(ctx); op != nil {
 		return op
 	}
@@ -59,7 +60,7 @@ func (f *engine[In, Out]) addProbeSignal(i int, name string, r Report) {
 
 // apply sets the timer and adds the signals after a change of the health of a member. The lock
 // is held. Run the outbox after it is released.
-func (f *engine[In, Out]) apply(i int, on core.Raiser) {
+func (f *engine[In, Out]) apply(i int, on signals.Raiser) {
 	f.setTimer(i)
 	m := &f.board.members[i]
 	name, r := SignalHealthy, Report{Processor: m.Name, Priority: m.Priority}
@@ -81,7 +82,7 @@ func (f *engine[In, Out]) apply(i int, on core.Raiser) {
 // commands matches all commands.
 const commands = CommandUnhealthy + "," + CommandUnhealthy + ":*," + CommandHealthy + "," + CommandHealthy + ":*," + CommandRoute + "*"
 
-func (f *engine[In, Out]) command(s core.Signal) {
+func (f *engine[In, Out]) command(s signals.Signal) {
 	if strings.HasPrefix(s.Name, CommandRoute) {
 		f.routed.Store(true)
 		return
@@ -102,7 +103,7 @@ func (f *engine[In, Out]) start(ctx context.Context) int {
 	start, newest := 0, uint64(0)
 	for i := range f.board.levels {
 		pattern := CommandRoute + strconv.Itoa(f.board.levels[i].priority)
-		for s := range f.opts.Sink.Sense(core.Query{Pattern: pattern}) {
+		for s := range f.opts.Sink.Sense(signals.Query{Pattern: pattern}) {
 			if (s.Key == "" || s.Key == key) && s.Seq > newest {
 				start, newest = i, s.Seq
 			}

@@ -3,7 +3,7 @@ package priorityprocessor
 import (
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The signals of a Failover. Most names end with a colon and the priority, as in
@@ -64,8 +64,8 @@ const (
 
 // The kinds of the signals whose names have no priority.
 var (
-	Exhausted = core.NewKind[*Error](SignalExhausted)
-	Restored  = core.NewKind[Report](SignalRestored)
+	Exhausted = signals.NewKind[*Error](SignalExhausted)
+	Restored  = signals.NewKind[Report](SignalRestored)
 )
 
 // The signals that control a Failover. Other code raises them on its sink.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/bucket"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of limiters. The key is the name of the limiter. For [SignalApplied],
@@ -61,9 +61,9 @@ type Rejection struct {
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [core.Sink.Because].
 var (
-	RateApplied     = core.NewKind[Change](SignalApplied)
-	BurstApplied    = core.NewKind[Change](SignalBurstApplied)
-	CommandRejected = core.NewKind[Rejection](SignalRejected)
+	RateApplied     = signals.NewKind[Change](SignalApplied)
+	BurstApplied    = signals.NewKind[Change](SignalBurstApplied)
+	CommandRejected = signals.NewKind[Rejection](SignalRejected)
 )
 
 // numberCommands are the commands with a number.
@@ -72,8 +72,8 @@ var numberCommands = []string{CommandSet, CommandIncrease, CommandDecrease, Comm
 // parseCommand returns the command in the name of a signal, and the value after it. If there
 // is none, command is "".
 func parseCommand(name string) (command, value string) {
-	command, value = core.FindCommand(name, numberCommands...)
-	if rest, ok := core.ParseCommand(name+":", CommandReset); command == "" && ok && rest == "" {
+	command, value = signals.FindCommand(name, numberCommands...)
+	if rest, ok := signals.ParseCommand(name+":", CommandReset); command == "" && ok && rest == "" {
 		command = CommandReset
 	}
 	return command, strings.TrimSpace(value)
@@ -85,7 +85,7 @@ func (e *engine) subscribe(opts Options, withoutKey bool) {
 	if opts.IgnoreCommands {
 		return
 	}
-	e.unsubscribe = e.sink.Subscribe(core.CommandPattern(numberCommands...)+",*"+CommandReset, func(s core.Signal) {
+	e.unsubscribe = e.sink.Subscribe(signals.CommandPattern(numberCommands...)+",*"+CommandReset, func(s signals.Signal) {
 		command, value := parseCommand(s.Name)
 		for limit, name := range e.limits {
 			if command != "" && (s.Key == name || s.Key == "" && withoutKey) {
@@ -96,7 +96,7 @@ func (e *engine) subscribe(opts Options, withoutKey bool) {
 }
 
 // obey carries out a command, or raises CommandRejected.
-func (e *engine) obey(s core.Signal, limit int, command, value string) {
+func (e *engine) obey(s signals.Signal, limit int, command, value string) {
 	if command == CommandReset {
 		e.reset(limit, limit+1)
 		return

@@ -12,10 +12,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestCommands(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Sink: sink})
 	for _, c := range []struct {
 		signal string
@@ -49,10 +50,10 @@ func TestCommands(t *testing.T) {
 
 // A command that cannot be obeyed changes nothing, and a signal names the value and the rule.
 func TestRejectedCommands(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l := newLimiter(t, core.Rate{PerSecond: 0.5, Burst: 5}, ratelimit.Options{Name: "api", Sink: sink})
 	var got []ratelimit.Rejection
-	ratelimit.CommandRejected.Subscribe(sink, func(s core.Signal, r ratelimit.Rejection) {
+	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, r ratelimit.Rejection) {
 		assert.Equal(t, "api", s.Key)
 		got = append(got, r)
 	})
@@ -100,7 +101,7 @@ func TestRejectedCommands(t *testing.T) {
 // A command starts at the start of the name, or after a dot or a colon. The payload of a
 // command is not searched for another one.
 func TestCommandsHaveBoundaries(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Sink: sink})
 	for _, name := range []string{
 		"prorate.limit.set:5", "rate.limit.set", "rate.limit.settle:5", "xrate.limit.reset", "rate.limit.reset:1",
@@ -117,7 +118,7 @@ func TestCommandsHaveBoundaries(t *testing.T) {
 
 // A command with a key is for the limiter of that name only.
 func TestCommandsAddressOneByName(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	api := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "api", Sink: sink})
 	db := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "db", Sink: sink})
 	ignores := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "db", Sink: sink, IgnoreCommands: true})
@@ -135,8 +136,8 @@ func TestCommandsAddressOneByName(t *testing.T) {
 // A limiter does not obey the signals that it raises itself, so no reset is endless.
 func TestOwnSignalsAreNoCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
-		signals := coretest.Watch(t, sink, "*")
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: -1})
+		raised := coretest.Watch(t, sink, "*")
 		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Name: "api", Sink: sink})
 		l.Reset()
 		sink.Raise(ratelimit.CommandReset)
@@ -146,7 +147,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 		sink.Raise(ratelimit.CommandBurst + ":x")
 		drain(l)
 		time.Sleep(time.Hour)
-		for _, s := range signals.ExpectExactly(
+		for _, s := range raised.ExpectExactly(
 			ratelimit.CommandReset,
 			ratelimit.SignalApplied,
 			ratelimit.SignalBurstApplied,
@@ -160,7 +161,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 			}
 		}
 		var changes []ratelimit.Change
-		for _, change := range ratelimit.RateApplied.Sense(sink, core.Query{}) {
+		for _, change := range ratelimit.RateApplied.Sense(sink, signals.Query{}) {
 			changes = append(changes, change)
 		}
 		assert.Equal(t, []ratelimit.Change{{12.5, 5}, {1, 6}}, changes)
@@ -170,10 +171,10 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 // A handler of the signals of a limiter may call its methods.
 func TestHandlersMayCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 1}, ratelimit.Options{Sink: sink})
 		calls := 0
-		sink.Subscribe("rate.limit.*", func(s core.Signal) {
+		sink.Subscribe("rate.limit.*", func(s signals.Signal) {
 			calls++
 			l.Stats()
 			l.Allow()
@@ -197,21 +198,21 @@ func TestHandlersMayCall(t *testing.T) {
 // The signals are about a span of time, not about single requests.
 func TestLimitedAndRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		raised := coretest.Watch(t, sink, "*")
 		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 20}, ratelimit.Options{Name: "api", Sink: sink}) // full in 2 s
 		for range 20 {
 			l.Allow()
 		}
-		signals.None()
+		raised.None()
 		assert.False(t, l.Allow())
-		assert.Equal(t, "api", signals.ExpectExactly(ratelimit.SignalLimited)[0].Key)
+		assert.Equal(t, "api", raised.ExpectExactly(ratelimit.SignalLimited)[0].Key)
 		for range 1000 { // overload: every second request is refused
 			time.Sleep(50 * time.Millisecond)
 			l.Allow()
 			assert.True(t, sink.Has(ratelimit.SignalLimited))
 		}
-		signals.None()
+		raised.None()
 		require.NoError(t, l.Wait(t.Context()))
 		last := time.Now()
 		for sink.Has(ratelimit.SignalLimited) { // all pass
@@ -220,14 +221,14 @@ func TestLimitedAndRecovered(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.Equal(t, 2*time.Second, time.Since(last))
-		assert.Equal(t, "api", signals.ExpectExactly(ratelimit.SignalRecovered)[0].Key)
+		assert.Equal(t, "api", raised.ExpectExactly(ratelimit.SignalRecovered)[0].Key)
 		assert.False(t, l.Stats().Limited)
 
 		// A limiter is limited as long as a request is queued.
 		drain(l)
 		r := l.ReserveN(20)
 		time.Sleep(time.Millisecond)
-		signals.ExpectExactly(ratelimit.SignalLimited)
+		raised.ExpectExactly(ratelimit.SignalLimited)
 		require.NoError(t, l.SetRate(0.1)) // the bucket fills in 200 s, but recovery takes a minute at most
 		time.Sleep(r.Delay() + time.Minute - 1)
 		assert.True(t, sink.Has(ratelimit.SignalLimited))
@@ -244,7 +245,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 // A gate waits while the limiter is limited.
 func TestLimitedGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 10}, ratelimit.Options{Sink: sink})
 		c, err := core.NewCoordinator(func(context.Context, int) error { return nil },
 			core.Options{Sink: sink, DeferOn: ratelimit.SignalLimited})
@@ -260,7 +261,7 @@ func TestLimitedGates(t *testing.T) {
 // A gate does not wait for the minute that the old rate would have taken.
 func TestRecoversByTheNewRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: -1})
 		l := newLimiter(t, core.Rate{PerSecond: 0.1, Burst: 10}, ratelimit.Options{Sink: sink}) // full in 100 s
 		drain(l)
 		require.NoError(t, l.SetRate(5)) // in 2 s

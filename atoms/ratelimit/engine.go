@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // maxSpan is the longest span of time in nanoseconds, 146 years.
@@ -22,7 +23,7 @@ const InfDuration = time.Duration(bucket.Never)
 type engine struct {
 	name        string
 	limits      []string // keys of commands and signals, one for each meter of a shard
-	sink        *core.Sink
+	sink        *signals.Sink
 	unsubscribe func()
 	begin       time.Time
 	maxQueued   int64
@@ -211,7 +212,7 @@ func (s *shard) settings(limit int) Change {
 
 // update sets a limit to the settings that next returns, and raises applied. If next returns a
 // rule, update changes nothing and returns this rule.
-func (e *engine) update(on core.Raiser, limit int, applied core.Kind[Change], next func(old Change) (Change, string)) (rule string) {
+func (e *engine) update(on signals.Raiser, limit int, applied signals.Kind[Change], next func(old Change) (Change, string)) (rule string) {
 	var to Change
 	e.change(func(s *shard, now int64) {
 		if s == e.shards[0] {
@@ -271,7 +272,7 @@ func (e *engine) reset(first, end int) {
 func (e *engine) Name() string { return e.name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
-func (e *engine) Sink() *core.Sink { return e.sink }
+func (e *engine) Sink() *signals.Sink { return e.sink }
 
 // Reset fills the buckets, even if Tokens is negative. Queued requests are served first.
 func (e *engine) Reset() { e.reset(0, len(e.limits)) }

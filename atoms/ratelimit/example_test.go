@@ -9,10 +9,11 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 2}, ratelimit.Options{Name: "api", Sink: sink})
 	if err != nil {
 		panic(err)
@@ -88,11 +89,11 @@ func ExampleLimiter_Wait() {
 
 // A server has sent Retry-After. Until then, no user of the limiter sends a request.
 func ExampleLimiter_PauseFor() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{Sink: sink}))
 	defer l.Close()
-	defer sink.Subscribe("rate-limit:*", func(s core.Signal) {
-		if d, ok := core.ParseRetryAfter(s.Name); ok {
+	defer sink.Subscribe("rate-limit:*", func(s signals.Signal) {
+		if d, ok := signals.ParseRetryAfter(s.Name); ok {
 			l.PauseFor(d)
 		}
 	})()
@@ -173,12 +174,12 @@ func ExampleGroup() {
 // A command without a key is for all limiters. A command with a key is for the limiter of that
 // name.
 func ExampleLimiter_commands() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	api := core.Must(ratelimit.New(core.Rate{PerSecond: 10}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer api.Close()
 	mail := core.Must(ratelimit.New(core.Rate{PerSecond: 1}, ratelimit.Options{Name: "mail", Sink: sink}))
 	defer mail.Close()
-	ratelimit.CommandRejected.Subscribe(sink, func(s core.Signal, r ratelimit.Rejection) {
+	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, r ratelimit.Rejection) {
 		fmt.Println(s.Key, "rejects", r.Value+":", r.Rule)
 	})
 
@@ -193,10 +194,10 @@ func ExampleLimiter_commands() {
 
 // Each change of a rate or burst raises a signal. Stats has the counters and the limit.
 func ExampleChange() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	l := core.Must(ratelimit.New(core.Rate{PerSecond: 10, Burst: 1}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer l.Close()
-	ratelimit.RateApplied.Subscribe(sink, func(s core.Signal, c ratelimit.Change) {
+	ratelimit.RateApplied.Subscribe(sink, func(s signals.Signal, c ratelimit.Change) {
 		fmt.Println(s.Key, "has", c.Rate, "per second, burst", c.Burst)
 	})
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/bucket"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The limiter either does exactly what a command says, or stays as it was and raises a
@@ -20,7 +21,7 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Add(CommandReset)
 	f.Fuzz(func(t *testing.T, name string) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		l, err := New(core.Rate{PerSecond: 10, Burst: 5}, Options{Sink: sink})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func newGroup(t testing.TB, opts ratelimit.Options, limits ...ratelimit.Limit) *ratelimit.Group {
@@ -49,7 +50,7 @@ func TestGroupAllOrNothing(t *testing.T) {
 
 func TestGroupControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		g := newGroup(t, ratelimit.Options{Name: "llm", Sink: sink}, requestsAndTokens...)
 		sink.Raise(ratelimit.CommandSet + ":7")
 		sink.RaiseKey(ratelimit.CommandSet+":7", "llm")

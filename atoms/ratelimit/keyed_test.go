@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func newKeyed[K comparable](t testing.TB, rate core.Rate, opts ratelimit.Options) *ratelimit.Keyed[K] {
@@ -172,7 +173,7 @@ func TestKeyedWait(t *testing.T) {
 // with waiters are not forgotten.
 func TestKeyedWaitersAndChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		k := newKeyed[int](t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{Name: "clients", Capacity: 3, Sink: sink})
 		begin := time.Now()
 		out := make(chan served, 10)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Limiter], a [Group] or a [Keyed]. The zero value is the default.
@@ -26,7 +27,7 @@ type Options struct {
 	// IgnoreCommands makes the limiter ignore commands on the sink.
 	IgnoreCommands bool
 	// Sink gets the signals of the limiter, and may bring commands. nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 	// Capacity is how many keys a Keyed remembers. 0 means 65,536. It must not be negative
 	// or more than 2^30. If it is 8192 or more, the keys are divided among up to 64 shards,
 	// and each shard has its share of Capacity, rounded up. A Limiter and a Group do not
@@ -39,7 +40,7 @@ func (o Options) resolved(rate core.Rate) (core.Rate, Options, error) {
 	o.Name = cmp.Or(o.Name, "ratelimit")
 	o.MaxQueued, o.Capacity = max(0, cmp.Or(o.MaxQueued, 10_000)), cmp.Or(o.Capacity, 1<<16)
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	rate, err := checkRate(rate)
 	err = errors.Join(err, checkName(o.Name),

@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -463,7 +464,7 @@ func TestTokensAndTAT(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		for _, rate := range []float64{1, 0, ratelimit.Unlimited} {
 			l := newLimiter(t, core.Rate{PerSecond: rate, Burst: 2}, ratelimit.Options{Sink: sink})
 			out := queue(t, l, 4, 1)

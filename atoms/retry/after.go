@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ParseRetryAfter reads the delay that a server asks for. Give it to [After]. The text is
@@ -28,7 +28,7 @@ func ParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 			return max(0, at.Sub(now)), true
 		}
 	}
-	return core.ParseRetryAfter(text)
+	return signals.ParseRetryAfter(text)
 }
 
 // httpDates are the formats IMF-fixdate, RFC 850 and asctime. All dates are in UTC.

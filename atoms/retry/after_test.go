@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var someDay = time.Date(1994, time.November, 6, 8, 49, 7, 0, time.UTC)
@@ -73,7 +73,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 			}
 			return
 		}
-		want, isSignal := core.ParseRetryAfter(trimmed)
+		want, isSignal := signals.ParseRetryAfter(trimmed)
 		if ok != isSignal || got != want {
 			t.Fatalf("%q: %v, %t, want %v, %t", text, got, ok, want, isSignal)
 		}

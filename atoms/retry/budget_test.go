@@ -15,24 +15,25 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestBudgetIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := newBudget(t, retry.BudgetOptions{Burst: 3, PerSecond: -1})
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "retry.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		facts := coretest.Watch(t, sink, "retry.*")
 		one := newRetrier(t, retry.Options{Name: "one", Budget: budget, Sink: sink, Backoff: retry.Constant(0)})
 		two := newRetrier(t, retry.Options{Name: "two", Budget: budget, Sink: sink, Backoff: retry.Constant(0)})
 		fail := func(context.Context) error { return errOnPurpose }
 
 		assert.ErrorIs(t, one.Do(t.Context(), fail), retry.ErrAttempts)
-		signals.ExpectExactly(retry.SignalStarted, retry.SignalStarted, retry.SignalExhausted)
+		facts.ExpectExactly(retry.SignalStarted, retry.SignalStarted, retry.SignalExhausted)
 		err := two.Do(t.Context(), fail)
 		assert.ErrorIs(t, err, retry.ErrBudget)
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.EqualError(t, err, "retry: gave up after 2 attempts: the budget is spent: failed on purpose")
-		raised := signals.ExpectExactly(retry.SignalStarted, retry.SignalBudgetExhausted)
+		raised := facts.ExpectExactly(retry.SignalStarted, retry.SignalBudgetExhausted)
 		assert.Equal(t, retry.Event{Attempt: 2, Err: errOnPurpose}, raised[1].Payload())
 		assert.Equal(t, "two", raised[1].Key)
 		assert.Equal(t, retry.BudgetStats{Tokens: 0, Granted: 3, Denied: 1}, budget.Stats())

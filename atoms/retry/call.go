@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // do makes attempts until one succeeds or there is no further attempt. Wrapped says that
@@ -150,7 +151,7 @@ type raiser struct {
 	op *core.Operation
 }
 
-func (on raiser) raise(kind core.Kind[Event], e Event) {
+func (on raiser) raise(kind signals.Kind[Event], e Event) {
 	e.Err = unmark(e.Err)
 	if on.op == nil {
 		kind.Raise(on.r.opts.Sink, on.r.opts.Name, e)

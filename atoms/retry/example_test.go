@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -55,7 +56,7 @@ func ExampleRetrier_Do() {
 	if err != nil {
 		panic(err)
 	}
-	retry.Started.Subscribe(r.Sink(), func(_ core.Signal, e retry.Event) {
+	retry.Started.Subscribe(r.Sink(), func(_ signals.Signal, e retry.Event) {
 		fmt.Printf("attempt %d, after %v: %v\n", e.Attempt, e.Delay, e.Err)
 	})
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Retrier]. The zero value is the default.
@@ -23,7 +24,7 @@ type Options struct {
 	Name string
 	// Sink gets the signals of calls that are not part of an operation. nil means a new
 	// sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Attempts is how often a call may call its function: 3 attempts are the first one
 	// and 2 retries. 0 means 3, negative means no limit.
@@ -90,11 +91,11 @@ type Event struct {
 
 // The kinds of the signals.
 var (
-	Delayed         = core.NewKind[Event](SignalDelayed)
-	Started         = core.NewKind[Event](SignalStarted)
-	Recovered       = core.NewKind[Event](SignalRecovered)
-	Exhausted       = core.NewKind[Event](SignalExhausted)
-	BudgetExhausted = core.NewKind[Event](SignalBudgetExhausted)
+	Delayed         = signals.NewKind[Event](SignalDelayed)
+	Started         = signals.NewKind[Event](SignalStarted)
+	Recovered       = signals.NewKind[Event](SignalRecovered)
+	Exhausted       = signals.NewKind[Event](SignalExhausted)
+	BudgetExhausted = signals.NewKind[Event](SignalBudgetExhausted)
 )
 
 // A Retrier repeats failed calls, after a delay and a limited number of times. Make one with
@@ -137,7 +138,7 @@ func (s Stats) String() string { return core.StatsString(s) }
 
 func (o Options) resolved() Options {
 	o.Name = cmp.Or(o.Name, "retry")
-	o.Sink = cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	o.Sink = cmp.Or(o.Sink, signals.NewSink(signals.SinkOptions{}))
 	o.Attempts = cmp.Or(o.Attempts, 3)
 	if o.Attempts < 0 {
 		o.Attempts = math.MaxInt
@@ -241,7 +242,7 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 func (r *Retrier) Name() string { return r.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
-func (r *Retrier) Sink() *core.Sink { return r.opts.Sink }
+func (r *Retrier) Sink() *signals.Sink { return r.opts.Sink }
 
 // Stats returns the counters.
 func (r *Retrier) Stats() Stats {

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -295,7 +296,7 @@ func TestErrorsThatAreNotRetried(t *testing.T) {
 func TestCancelledWhileBackingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Hour)})
-		signals := coretest.Watch(t, r.Sink(), "retry.*")
+		facts := coretest.Watch(t, r.Sink(), "retry.*")
 		for _, why := range []error{errors.New("enough"), errOnPurpose} { // a cause that the error also matches
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(why) })
@@ -305,7 +306,7 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 			assert.Equal(t, time.Second, time.Since(s.begun))
 			assert.Equal(t, &retry.Error{Attempts: 1, Cause: why, Err: errOnPurpose}, err)
 			assert.Len(t, s.at, 1)
-			signals.ExpectExactly(retry.SignalDelayed)
+			facts.ExpectExactly(retry.SignalDelayed)
 		}
 		assert.Equal(t, retry.Stats{Failed: 2, Cancelled: 2}, r.Stats())
 		assert.JSONEq(t, `{"succeeded":0,"recovered":0,"failed":2,"permanent":0,"exhausted":0,"overBudget":0,"cancelled":2,"panicked":0,`+
@@ -342,10 +343,10 @@ func TestErrorsThatAskForADelay(t *testing.T) {
 		assert.EqualError(t, retry.After(limited{1}, time.Minute), "slow down")
 
 		// The mark is for this Retrier and for an outer one; the caller sees the error.
-		signals := coretest.Watch(t, r.Sink(), "retry.*")
+		facts := coretest.Watch(t, r.Sink(), "retry.*")
 		err := r.Do(t.Context(), fails(times(3, retry.After(errOnPurpose, time.Minute))...).work)
 		assert.Same(t, errOnPurpose, err.(*retry.Error).Err)
-		for _, s := range signals.Expect(retry.SignalDelayed, retry.SignalStarted, retry.SignalExhausted) {
+		for _, s := range facts.Expect(retry.SignalDelayed, retry.SignalStarted, retry.SignalExhausted) {
 			assert.Same(t, errOnPurpose, s.Payload().(retry.Event).Err, s.Name)
 		}
 		s := fails(err)
@@ -383,7 +384,7 @@ func TestPanicAndGoexit(t *testing.T) {
 			retry.SignalExhausted, retry.SignalRecovered, retry.SignalBudgetExhausted, retry.SignalDelayed, retry.SignalStarted,
 		} {
 			r := newRetrier(t, retry.Options{Attempts: 2, Budget: newBudget(t, retry.BudgetOptions{Burst: 1, PerSecond: -1, Ratio: -1})})
-			defer r.Sink().Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
+			defer r.Sink().Subscribe(signal, func(signals.Signal) { runtime.Goexit() })()
 			for _, s := range []*script{fails(errOnPurpose), fails(errOnPurpose, errOnPurpose)} {
 				go func() { _ = r.Do(t.Context(), s.work) }()
 				time.Sleep(time.Hour)
@@ -432,16 +433,16 @@ func TestDoValueAndWrap(t *testing.T) {
 // with its own key if it has one.
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink, own := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		sink, own := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 		r := newRetrier(t, retry.Options{Name: "api", Sink: own})
 		require.Same(t, own, r.Sink())
-		signals := coretest.Watch(t, own, "retry.*")
+		facts := coretest.Watch(t, own, "retry.*")
 		assert.NoError(t, r.Do(t.Context(), fails().work))
-		signals.None()
+		facts.None()
 
 		other := errors.New("another")
 		assert.NoError(t, r.Do(t.Context(), fails(errOnPurpose, other).work))
-		raised := signals.ExpectExactly(retry.SignalDelayed, retry.SignalStarted, retry.SignalDelayed, retry.SignalStarted, retry.SignalRecovered)
+		raised := facts.ExpectExactly(retry.SignalDelayed, retry.SignalStarted, retry.SignalDelayed, retry.SignalStarted, retry.SignalRecovered)
 		ms := time.Millisecond
 		for i, want := range []retry.Event{
 			{1, 50 * ms, errOnPurpose}, {2, 50 * ms, errOnPurpose}, {2, 100 * ms, other}, {3, 100 * ms, other}, {3, 0, other},
@@ -450,10 +451,10 @@ func TestSignals(t *testing.T) {
 			assert.Equal(t, "api", raised[i].Key)
 		}
 		assert.Error(t, r.Do(t.Context(), fails(times(3, errOnPurpose)...).work))
-		exhausted := signals.Expect(retry.SignalExhausted)[0]
+		exhausted := facts.Expect(retry.SignalExhausted)[0]
 		assert.Equal(t, retry.Event{Attempt: 3, Err: errOnPurpose}, exhausted.Payload())
 		assert.Error(t, r.Do(t.Context(), fails(retry.Permanent(errOnPurpose)).work))
-		signals.None()
+		facts.None()
 
 		of := coretest.Watch(t, sink, "retry.*")
 		work := retry.Wrap(r, func(ctx context.Context, key string) error {
@@ -466,6 +467,6 @@ func TestSignals(t *testing.T) {
 				assert.Equal(t, []string{want, "calls"}, []string{s.Key, s.Source})
 			}
 		}
-		signals.None()
+		facts.None()
 	})
 }

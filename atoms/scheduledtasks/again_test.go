@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The target and the store are away for half a second to three seconds, again and again. With
@@ -28,8 +29,8 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 				}
 				return nil
 			}}
-			sink := core.NewSink(core.SinkOptions{})
-			signals := coretest.Watch(t, sink, SignalMissed)
+			sink := signals.NewSink(signals.SinkOptions{})
+			raised := coretest.Watch(t, sink, SignalMissed)
 			store := new(memory)
 			s := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@every_second"))
 			for half := range 6 {
@@ -50,7 +51,7 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 			} else {
 				assert.NotZero(t, stats.Missed)
 			}
-			m, _ := Missed.From(signals.Expect(SignalMissed)[0])
+			m, _ := Missed.From(raised.Expect(SignalMissed)[0])
 			assert.Contains(t, m.Reason, "could not be handed over for ")
 			assert.Contains(t, m.Reason, errOnPurpose.Error())
 			assert.Equal(t, s.Schedules()[0].Last, store.ticks["a"])
@@ -114,16 +115,16 @@ func TestAHandOverIsTriedAgain(t *testing.T) {
 // waits, raises a signal, and goes on after Reset.
 func TestALastTickInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, j, sink := new(memory), new(journal), core.NewSink(core.SinkOptions{})
+		store, j, sink := new(memory), new(journal), signals.NewSink(signals.SinkOptions{})
 		future := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 		store.set(nil, map[string]time.Time{"a": future, "b": time.Now().Add(59 * time.Minute)})
-		signals := coretest.Watch(t, sink, SignalStalled)
+		raised := coretest.Watch(t, sink, SignalStalled)
 		s := open(t, j, Options{Store: store, Sink: sink}, job("a", "@hourly"), job("b", "@hourly"))
-		stalled, _ := Stalled.From(signals.Expect(SignalStalled)[0])
+		stalled, _ := Stalled.From(raised.Expect(SignalStalled)[0])
 		const why = "it waits for 2010-01-01T01:00:00Z, because its last tick is 87672h0m0s in the future; Reset lets it go on now"
 		assert.Equal(t, StalledSchedule{"a", future, future.Add(time.Hour), why}, stalled)
 		time.Sleep(30 * time.Minute)
-		signals.ExpectExactly()
+		raised.ExpectExactly()
 		require.ErrorIs(t, s.Reset(t.Context(), "x"), ErrUnknown)
 		require.NoError(t, s.Reset(t.Context(), "a"))
 		got, err := s.Explain("a")

@@ -9,12 +9,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
-	reportDue := core.NewKind[scheduledtasks.Task]("report.due")
-	reportDue.Subscribe(sink, func(s core.Signal, task scheduledtasks.Task) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	reportDue := signals.NewKind[scheduledtasks.Task]("report.due")
+	reportDue.Subscribe(sink, func(s signals.Signal, task scheduledtasks.Task) {
 		fmt.Println(s.Name, s.Key, string(task.Payload)) // report.due sales {"file": "sales.csv"}
 	})
 	run := core.Must(core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink}))
@@ -92,8 +93,8 @@ func (f file) ResetTick(_ context.Context, schedule string, to time.Time) error 
 func ExampleStore() {
 	var store scheduledtasks.Store = file{"leap": time.Date(2016, 2, 29, 3, 17, 0, 0, time.UTC)}
 	done := make(chan struct{})
-	sink := core.NewSink(core.SinkOptions{})
-	scheduledtasks.Missed.Subscribe(sink, func(s core.Signal, m scheduledtasks.MissedTicks) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	scheduledtasks.Missed.Subscribe(sink, func(s signals.Signal, m scheduledtasks.MissedTicks) {
 		fmt.Println(s.Key, "missed since", m.First.Year(), "- late runs:", m.Run)
 	})
 	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{{Name: "leap", Cron: "17 3 29 2 *", Signal: "leap.due"}},
@@ -109,8 +110,8 @@ func ExampleStore() {
 
 // The clock was ten years ahead when a schedule ran last, so it waits for long, until it is reset.
 func ExampleScheduler_Reset() {
-	sink := core.NewSink(core.SinkOptions{})
-	scheduledtasks.Stalled.Subscribe(sink, func(s core.Signal, a scheduledtasks.StalledSchedule) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	scheduledtasks.Stalled.Subscribe(sink, func(s signals.Signal, a scheduledtasks.StalledSchedule) {
 		fmt.Println(s.Key, "waits,", a.Next.Year()-time.Now().Year(), "years")
 	})
 	store := file{"cleanup": time.Now().AddDate(10, 0, 0)}
@@ -131,7 +132,7 @@ func ExampleScheduler_Reset() {
 
 // A task stays in the coordinator's window until a signal acknowledges it.
 func ExampleRun() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var keeper *responsibility.Keeper
 	run, err := core.NewCoordinator(scheduledtasks.Run(func(ctx context.Context, task scheduledtasks.Task) error {
 		if task.Name == "bad" {
@@ -147,7 +148,7 @@ func ExampleRun() {
 		panic(err)
 	}
 	defer keeper.Close()
-	scheduledtasks.TaskFailed.Subscribe(sink, func(s core.Signal, f scheduledtasks.Failure) {
+	scheduledtasks.TaskFailed.Subscribe(sink, func(s signals.Signal, f scheduledtasks.Failure) {
 		fmt.Println("failed:", s.Key, f.Err)
 	})
 	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // RunOnce is a value for [Options.Missed]: a schedule runs once for all its missed ticks.
@@ -17,7 +18,7 @@ type Options struct {
 	// Name is the name of this scheduler, for people; "" means "scheduledtasks".
 	Name string
 	// Sink is where the scheduler raises its signals; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Store remembers the last tick of each schedule. Ticks in a time without a process are
 	// then missed ticks. nil means that such ticks are not noticed.

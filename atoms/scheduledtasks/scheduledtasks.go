@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ErrUnknown is returned if the scheduler has no schedule of that name.
@@ -254,7 +255,7 @@ func (s *Scheduler) setPaused(pattern string, paused bool) int {
 	var changed []entry
 	s.mu.Lock()
 	for name, e := range s.plan.entries {
-		if e.paused != paused && core.Match(pattern, name) {
+		if e.paused != paused && signals.Match(pattern, name) {
 			e.paused, e.since = paused, e.another(now())
 			e.skip(now())
 			changed = append(changed, *e)

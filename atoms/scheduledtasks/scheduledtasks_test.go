@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -110,19 +111,19 @@ func open(t testing.TB, target Target, opts Options, definitions ...Definition) 
 
 func TestTasksCarryWhatTheDefinitionSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		run, err := core.NewCoordinator(Raise, core.Options{Sink: sink})
 		require.NoError(t, err)
 		d := Definition{Name: "report", Cron: "@every_minute", Signal: "report.due", Key: "sales", Payload: []byte(`{"file":"a.csv"}`), Description: "x"}
 		s := open(t, run, Options{Sink: sink}, d)
 		d.Payload[2] = 'X' // the scheduler has a copy
-		signals := coretest.Watch(t, sink, "report.*, schedule.*")
+		raised := coretest.Watch(t, sink, "report.*, schedule.*")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
 		want := Task{"report", "report.due", "sales", []byte(`{"file":"a.csv"}`), "x", time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC)}
 		assert.Equal(t, "report@2000-01-01T00:01:00Z", want.ID())
-		due, _ := core.NewKind[Task]("report.due").From(signals.Expect("report.due")[0])
+		due, _ := signals.NewKind[Task]("report.due").From(raised.Expect("report.due")[0])
 		assert.Equal(t, want, due)
 		d.Payload = want.Payload
 		assert.Equal(t, []Schedule{{d, want.ScheduledAt, want.ScheduledAt.Add(time.Minute), false}}, s.Schedules())
@@ -214,7 +215,7 @@ func TestReload(t *testing.T) {
 // Fault avoided: a failed enqueue ended the loop, and said nothing.
 func TestWeakPointOneErrorStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		j := &journal{fail: func(_ context.Context, task Task) error {
 			switch task.Name {
 			case "bad":
@@ -284,12 +285,12 @@ func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 			assert.Equal(t, []string{"a 01:00:00"}, j.take())
 			first.Close()
 			time.Sleep(4*time.Hour + 30*time.Minute)
-			sink := core.NewSink(core.SinkOptions{})
-			signals := coretest.Watch(t, sink, SignalMissed)
+			sink := signals.NewSink(signals.SinkOptions{})
+			raised := coretest.Watch(t, sink, SignalMissed)
 			second := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@hourly"))
 			assert.Equal(t, 1, second.Schedules()[0].Last.Hour())
 			assert.Equal(t, want, j.take())
-			m, _ := Missed.From(signals.Expect(SignalMissed)[0])
+			m, _ := Missed.From(raised.Expect(SignalMissed)[0])
 			assert.Equal(t, MissedTicks{"a", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), 4, len(want), "the first of them was noticed 3h30m0s late"}, m)
 			assert.Equal(t, uint64(4-len(want)), second.Stats().Missed)
 			time.Sleep(30 * time.Minute)
@@ -328,12 +329,12 @@ func TestAStoreThatFails(t *testing.T) {
 		require.ErrorIs(t, err, errOnPurpose)
 		store.set(nil, nil)
 		s := open(t, j, Options{Store: store}, job("a", "@hourly"))
-		signals := coretest.Watch(t, s.Sink(), "schedule.*")
+		raised := coretest.Watch(t, s.Sink(), "schedule.*")
 		store.set(errOnPurpose, nil)
 		time.Sleep(time.Hour)
 		first := j.take()
 		assert.Len(t, first, 1)
-		signals.ExpectExactly(SignalFired, SignalFailed)
+		raised.ExpectExactly(SignalFired, SignalFailed)
 		s.Close()
 		store.set(nil, map[string]time.Time{"a": time.Now().Add(-time.Hour)})
 		open(t, j, Options{Store: store}, job("a", "@hourly"))
@@ -377,11 +378,11 @@ func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 		run, err := core.NewCoordinator(Run(func(context.Context, Task) error { return errOnPurpose }), core.Options{})
 		require.NoError(t, err)
 		s := open(t, run, Options{}, job("a", "@hourly"))
-		signals := coretest.Watch(t, run.Sink(), "job.due, schedule.*")
+		raised := coretest.Watch(t, run.Sink(), "job.due, schedule.*")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
-		got := signals.ExpectExactly("job.due", SignalTaskFailed)
+		got := raised.ExpectExactly("job.due", SignalTaskFailed)
 		failure, _ := TaskFailed.From(got[1])
 		assert.Equal(t, "a", got[1].Key)
 		assert.ErrorIs(t, failure.Err, errOnPurpose)

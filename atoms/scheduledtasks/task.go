@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, come from
@@ -84,7 +85,7 @@ func Raise(ctx context.Context, task Task) error {
 	if err := plain("signal", task.Signal); op == nil || err != nil {
 		return fmt.Errorf("scheduledtasks: Raise needs an operation, and a task with the name of a signal: %v", err)
 	}
-	core.NewKind[Task](task.Signal).Raise(op, task.Key, task)
+	signals.NewKind[Task](task.Signal).Raise(op, task.Key, task)
 	return nil
 }
 
@@ -125,12 +126,12 @@ const (
 
 // Kinds of the signals.
 var (
-	Fired      = core.NewKind[Task](SignalFired)
-	Missed     = core.NewKind[MissedTicks](SignalMissed)
-	Skipped    = core.NewKind[Task](SignalSkipped)
-	Failed     = core.NewKind[Failure](SignalFailed)
-	Stalled    = core.NewKind[StalledSchedule](SignalStalled)
-	TaskFailed = core.NewKind[Failure](SignalTaskFailed)
+	Fired      = signals.NewKind[Task](SignalFired)
+	Missed     = signals.NewKind[MissedTicks](SignalMissed)
+	Skipped    = signals.NewKind[Task](SignalSkipped)
+	Failed     = signals.NewKind[Failure](SignalFailed)
+	Stalled    = signals.NewKind[StalledSchedule](SignalStalled)
+	TaskFailed = signals.NewKind[Failure](SignalTaskFailed)
 )
 
 // MissedTicks says which ticks of a schedule were missed.

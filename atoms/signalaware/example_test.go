@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/signalaware"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -15,7 +16,7 @@ func Example() {
 		return nil
 	}
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	gate, err := signalaware.New(process, core.Options{
 		CancelOn:       "shutdown, circuit-open",
 		DeferOn:        "backpressure.*",
@@ -55,7 +56,7 @@ func Example() {
 // Wrap puts another function behind the gate. It runs on the goroutine of its caller.
 func ExampleWrap() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	upload := func(_ context.Context, file string) error { fmt.Println("upload", file); return nil }
 	remove := func(_ context.Context, id int) error { fmt.Println("remove", id); return nil }
 

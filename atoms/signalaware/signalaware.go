@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Gate runs items while signals allow it. Make one with [New], and close it: a shared sink
@@ -41,7 +42,7 @@ type Gate[T any] struct {
 // items, and all items are finished, calls get [core.ErrClosed].
 func New[T any](work core.Work[T], opts core.Options) (*Gate[T], error) {
 	opts.Name = cmp.Or(opts.Name, "signalaware")
-	opts.Sink = cmp.Or(opts.Sink, core.NewSink(core.SinkOptions{}))
+	opts.Sink = cmp.Or(opts.Sink, signals.NewSink(signals.SinkOptions{}))
 	items, err := core.NewCoordinator(work, opts)
 	if err != nil {
 		return nil, fmt.Errorf("signalaware: %w", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/signalaware"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // double is work behind the gate.
@@ -39,7 +40,7 @@ func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
 // signal said that a call ran because of MaxDefer.
 func TestACallWaits(t *testing.T) {
 	bubble(t, func(o *core.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
-		signals := coretest.Watch(t, g.Sink(), core.SignalForced)
+		raised := coretest.Watch(t, g.Sink(), core.SignalForced)
 		call := signalaware.WrapResult(g, double)
 		takes := func(want time.Duration, ctx context.Context) (int, error) {
 			begun := time.Now()
@@ -56,12 +57,12 @@ func TestACallWaits(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Equal(t, 2, n)
 
-		signals.None()
+		raised.None()
 
 		g.Raise("backpressure.x")
 		_, err = takes(time.Minute, t.Context())
 		assert.NoError(t, err, "MaxDefer")
-		assert.Equal(t, "signalaware.calls", signals.ExpectExactly(core.SignalForced)[0].Source)
+		assert.Equal(t, "signalaware.calls", raised.ExpectExactly(core.SignalForced)[0].Source)
 
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
 		defer cancel()
@@ -134,7 +135,7 @@ func TestFromInsideTheWork(t *testing.T) {
 			return nil
 		}
 		call := signalaware.Wrap(g, coretest.Run)
-		cancel := g.Sink().Subscribe(core.SignalStarted, func(core.Signal) { g.Drain(t.Context()) }) // of a call
+		cancel := g.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { g.Drain(t.Context()) }) // of a call
 		assert.NoError(t, call(t.Context(), quick))
 		cancel()
 		id := enqueue(g, func(ctx context.Context) error {

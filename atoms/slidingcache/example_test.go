@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -47,7 +47,7 @@ func Example() {
 // products.
 func ExampleOptions_invalidateOn() {
 	prices := map[string]int{"tea": 3}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	cache, err := slidingcache.New(func(ctx context.Context, product string) (int, error) {
 		price, ok := prices[product]
 		if !ok {

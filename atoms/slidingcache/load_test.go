@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Ten callers want the same key at once, and it is loaded once.
@@ -53,7 +54,7 @@ func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 			causes <- context.Cause(ctx)
 			return 7, nil // all the same
 		}, options{})
-		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		raised := coretest.Watch(t, c.Sink(), "cache.*")
 		callers := []error{errors.New("first"), errors.New("last")}
 		var all sync.WaitGroup
 		for i, cause := range callers {
@@ -72,7 +73,7 @@ func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 		synctest.Wait()
 		assert.False(t, c.Contains("a"))
 		assert.Equal(t, uint64(1), c.Stats().Discarded)
-		signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalLoaded)
+		raised.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(errOnPurpose)
 		_, err := c.Get(ended, "a")
@@ -97,7 +98,7 @@ func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 			}
 			return 1, nil
 		}, options{MaxConcurrency: 1, StaleOnError: time.Hour, NegativeTTL: time.Hour})
-		signals := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanicked)
+		raised := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanicked)
 		for key, expect := range map[string][]string{
 			"error":  {slidingcache.SignalLoading, slidingcache.SignalFailed},
 			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.SignalFailed},
@@ -116,9 +117,9 @@ func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 				})
 			}
 			all.Wait()
-			signals.ExpectExactly(expect...)
+			raised.ExpectExactly(expect...)
 			wantGet(t, c, key, 1)
-			signals.Expect(slidingcache.SignalLoaded)
+			raised.Expect(slidingcache.SignalLoaded)
 		}
 		assert.Equal(t, uint64(3), c.Stats().Loads.Failed)
 	})
@@ -170,14 +171,14 @@ func TestCloseCancelsLoadsAndWaits(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		raised := coretest.Watch(t, c.Sink(), "cache.*")
 		start := time.Now()
 		require.NoError(t, c.Close())
 		all.Wait()
 		assert.Equal(t, time.Minute, time.Since(start))
 		assert.EqualValues(t, 2, begun.Load())
 		assert.Equal(t, uint64(4), c.Stats().Loads.Cancelled)
-		signals.None() // the loads were cancelled, not failed
+		raised.None() // the loads were cancelled, not failed
 	})
 }
 
@@ -225,7 +226,7 @@ func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 				c.Sink().Raise("changed")
 				return 1, nil
 			}, options{InvalidateOn: "changed"})
-			c.Sink().Subscribe(signal, func(core.Signal) { assert.NoError(t, c.Close()) })
+			c.Sink().Subscribe(signal, func(signals.Signal) { assert.NoError(t, c.Close()) })
 			c.Get(t.Context(), "a")
 			_, err := c.Get(t.Context(), "b")
 			assert.ErrorIs(t, err, core.ErrClosed)
@@ -459,9 +460,9 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 			InvalidateOn: "changed",
 			KeyText:      func(key string) string { use(); return key },
 			NotFound:     func(err error) bool { use(); return err == errOnPurpose },
-			KeyOf:        func(s core.Signal) (string, bool) { use(); return s.Key, s.Key != "" },
+			KeyOf:        func(s signals.Signal) (string, bool) { use(); return s.Key, s.Key != "" },
 		})
-		c.Sink().Subscribe("*", func(core.Signal) { use() })
+		c.Sink().Subscribe("*", func(signals.Signal) { use() })
 		for range 4 {
 			var all sync.WaitGroup
 			for i := range 9 {
@@ -591,7 +592,7 @@ func TestHandlersThatEndTheirGoroutine(t *testing.T) {
 			c := newCache(t, s.load, options{MaxConcurrency: 1, Capacity: 1, RaiseEvictions: true, SampleEvery: 1})
 			c.Set("b", 1)
 			var once sync.Once
-			c.Sink().Subscribe(name, func(core.Signal) { once.Do(runtime.Goexit) })
+			c.Sink().Subscribe(name, func(signals.Signal) { once.Do(runtime.Goexit) })
 			var all sync.WaitGroup
 			for i := range 2 {
 				all.Go(func() {
@@ -628,7 +629,7 @@ func TestForgottenCacheIsGarbage(t *testing.T) {
 				return 1, nil
 			}, options{RefreshAfter: time.Minute, StaleOnError: time.Hour})
 			require.NoError(t, err)
-			c.Sink().Subscribe("cache.*", func(core.Signal) { c.Len() })
+			c.Sink().Subscribe("cache.*", func(signals.Signal) { c.Len() })
 			wantGet(t, c, "a", 1)
 			return weak.Make(c)
 		}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ErrNotFound is the error, wrapped or not, with which a load function says that a key has no
@@ -25,7 +25,7 @@ type Options[K comparable] struct {
 	//ephemeral:none
 	Name string
 	// Sink is where the cache raises its signals; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// Sliding is the time from the last access to a value, or from its storage, until it
 	// expires; 0 means 5 minutes, negative never. An access is a call of Get or GetIfPresent.
@@ -65,7 +65,7 @@ type Options[K comparable] struct {
 	InvalidateOn string
 	// KeyOf returns the key of the cache that a signal removes, or false. nil means the key
 	// of the signal; then K must be a string type.
-	KeyOf func(s core.Signal) (K, bool)
+	KeyOf func(s signals.Signal) (K, bool)
 	// KeyText returns the text of a key for signals and [Cache.Loads]; nil means
 	// fmt.Sprint. The cache uses the first 128 bytes.
 	KeyText func(key K) string
@@ -91,7 +91,7 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	}
 	o.Name = cmp.Or(o.Name, "slidingcache")
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	if o.Capacity = cmp.Or(o.Capacity, 1000); o.Capacity < 0 {
 		refuse("Capacity is %d, but must not be negative", o.Capacity)
@@ -123,9 +123,9 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	}
 	textual := reflect.TypeFor[K]().Kind() == reflect.String
 	if o.InvalidateOn != "" {
-		own := func(name string) bool { return core.Match(o.InvalidateOn, name) }
-		if i := slices.IndexFunc(signals, own); i >= 0 {
-			refuse("InvalidateOn is %q, but must not match %s, which the cache raises itself", o.InvalidateOn, signals[i])
+		own := func(name string) bool { return signals.Match(o.InvalidateOn, name) }
+		if i := slices.IndexFunc(raised, own); i >= 0 {
+			refuse("InvalidateOn is %q, but must not match %s, which the cache raises itself", o.InvalidateOn, raised[i])
 		}
 		if o.KeyOf == nil && !textual {
 			refuse("KeyOf is nil, but InvalidateOn needs it to make a %v of a signal", reflect.TypeFor[K]())
@@ -141,7 +141,7 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 }
 
 // keyOfText makes a key of a string type from the key of a signal.
-func keyOfText[K comparable](s core.Signal) (key K, ok bool) {
+func keyOfText[K comparable](s signals.Signal) (key K, ok bool) {
 	reflect.ValueOf(&key).Elem().SetString(s.Key)
 	return key, s.Key != ""
 }

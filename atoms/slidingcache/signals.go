@@ -3,8 +3,8 @@ package slidingcache
 import (
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals that a cache raises on its sink. The key of a signal is the text of the cache's
@@ -30,14 +30,14 @@ const (
 )
 
 // signals lists them.
-var signals = []string{
+var raised = []string{
 	SignalHit, SignalPeeked, SignalMiss, SignalShared,
 	SignalLoading, SignalLoaded, SignalRefreshing, SignalRefreshed, SignalNotFound, SignalFailed, SignalStale,
 	SignalInvalidated, SignalCleared, SignalExpired, SignalCold,
 }
 
 // LoadFailed is the kind of [SignalFailed]; the payload is the error.
-var LoadFailed = core.NewKind[error](SignalFailed)
+var LoadFailed = signals.NewKind[error](SignalFailed)
 
 // evicted are the signals of records that the store has removed by itself.
 var evicted = map[lru.Reason]string{lru.ReasonEvicted: SignalCold, lru.ReasonExpired: SignalExpired}

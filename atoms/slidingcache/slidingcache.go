@@ -14,6 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Cache loads values for keys with a function. It holds a value until the value expires or
@@ -279,7 +280,7 @@ func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*loading[K, V]) {
 }
 
 // invalidate removes the key of a signal that matches [Options.InvalidateOn], or all keys.
-func (c *Cache[K, V]) invalidate(signal core.Signal) {
+func (c *Cache[K, V]) invalidate(signal signals.Signal) {
 	if key, ok := c.opts.KeyOf(signal); ok {
 		c.Remove(key)
 	} else if signal.Key == "" {
@@ -304,7 +305,7 @@ func (c *Cache[K, V]) Sweep() {
 func (c *Cache[K, V]) Name() string { return c.opts.Name }
 
 // Sink returns the sink on which the cache raises its signals.
-func (c *Cache[K, V]) Sink() *core.Sink { return c.opts.Sink }
+func (c *Cache[K, V]) Sink() *signals.Sink { return c.opts.Sink }
 
 // Close cancels the loads with the cause [core.ErrClosed], waits until they have returned, and
 // empties the cache. Their callers get ErrClosed. The cache no longer handles signals. If Close

@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -145,9 +146,9 @@ func TestKeysAreInTheKeyOfSignalsAndBounded(t *testing.T) {
 		} {
 			load := func(context.Context, any) (int, error) { return 0, errOnPurpose }
 			c := core.Must(slidingcache.New(load, slidingcache.Options[any]{KeyText: as.keyText}))
-			signals := coretest.Watch(t, c.Sink(), "cache.*")
+			facts := coretest.Watch(t, c.Sink(), "cache.*")
 			c.Get(t.Context(), as.key)
-			raised := signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed)
+			raised := facts.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed)
 			cause, ok := slidingcache.LoadFailed.From(raised[1])
 			assert.Equal(t, []any{as.text, as.text, errOnPurpose, true}, []any{raised[0].Key, raised[1].Key, cause, ok})
 			for op := range c.Loads(core.OperationQuery{}) {
@@ -162,38 +163,38 @@ func TestKeysAreInTheKeyOfSignalsAndBounded(t *testing.T) {
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := newCache(t, s.load, options{Name: "users", Sink: sink, SampleEvery: 1, Capacity: 2, RaiseEvictions: true, Sliding: time.Minute})
 		assert.Same(t, sink, c.Sink())
-		signals := coretest.Watch(t, sink, "cache.*")
+		facts := coretest.Watch(t, sink, "cache.*")
 		wantGet(t, c, "a", 1)
-		raised := signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
+		raised := facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		assert.Equal(t, "users", raised[2].Source)
 		assert.NotZero(t, raised[2].Operation)
 		assert.Equal(t, "a", raised[2].Key)
 		wantGet(t, c, "a", 1)
-		signals.ExpectExactly(slidingcache.SignalHit)
+		facts.ExpectExactly(slidingcache.SignalHit)
 		c.GetIfPresent("a")
-		signals.ExpectExactly(slidingcache.SignalPeeked)
+		facts.ExpectExactly(slidingcache.SignalPeeked)
 		c.GetIfPresent("b")
-		signals.ExpectExactly(slidingcache.SignalMiss)
+		facts.ExpectExactly(slidingcache.SignalMiss)
 		c.Set("b", 1)
-		signals.None()
+		facts.None()
 		c.Set("c", 1)
-		signals.ExpectExactly(slidingcache.SignalCold)
+		facts.ExpectExactly(slidingcache.SignalCold)
 		assert.Equal(t, uint64(1), c.Stats().Evictions)
 		time.Sleep(time.Minute)
 		c.GetIfPresent("c")
-		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalExpired)
+		facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalExpired)
 		c.Set("c", 1)
-		signals.Expect()
+		facts.Expect()
 		assert.True(t, removed(c.Remove("c")))
-		assert.Equal(t, "c", signals.Expect(slidingcache.SignalInvalidated)[0].Key)
+		assert.Equal(t, "c", facts.Expect(slidingcache.SignalInvalidated)[0].Key)
 		assert.False(t, removed(c.Remove("c")))
-		signals.None()
+		facts.None()
 		c.Clear()
-		signals.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
-		signals.None()
+		facts.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
+		facts.None()
 		assert.Equal(t, 2, sink.Count("cache.compute.*"), "can be sensed afterwards")
 	})
 }
@@ -218,32 +219,32 @@ func TestSampling(t *testing.T) {
 func TestInvalidateOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type id string // needs no KeyOf, because it is a string type
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		load := func(context.Context, id) (int, error) { return 0, nil }
 		c := core.Must(slidingcache.New(load, slidingcache.Options[id]{Sink: sink, InvalidateOn: "product.*, prices.changed"}))
 		c.Set("1", 1)
 		c.Set("2", 2)
-		signals := coretest.Watch(t, sink, "cache.*")
+		facts := coretest.Watch(t, sink, "cache.*")
 		sink.RaiseKey("product.changed", "1")
-		signals.ExpectExactly(slidingcache.SignalInvalidated)
+		facts.ExpectExactly(slidingcache.SignalInvalidated)
 		sink.RaiseKey("customer.changed", "2")
 		assert.Equal(t, []bool{false, true}, []bool{c.Contains("1"), c.Contains("2")})
 		assert.Equal(t, uint64(1), c.Stats().Invalidations)
 		sink.Raise("prices.changed")
 		assert.Zero(t, c.Len(), "without a key it is about all keys")
 		require.NoError(t, c.Close())
-		signals = coretest.Watch(t, sink, "cache.*")
+		facts = coretest.Watch(t, sink, "cache.*")
 		sink.RaiseKey("product.changed", "2")
-		signals.None()
+		facts.None()
 	})
 }
 
 func TestInvalidateOnWithKeyOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		changed := core.NewKind[int]("changed")
-		sink := core.NewSink(core.SinkOptions{})
+		changed := signals.NewKind[int]("changed")
+		sink := signals.NewSink(signals.SinkOptions{})
 		load := func(context.Context, int) (int, error) { return 0, nil }
-		c := core.Must(slidingcache.New(load, slidingcache.Options[int]{Sink: sink, InvalidateOn: "changed", KeyOf: func(s core.Signal) (int, bool) { return changed.From(s) }}))
+		c := core.Must(slidingcache.New(load, slidingcache.Options[int]{Sink: sink, InvalidateOn: "changed", KeyOf: func(s signals.Signal) (int, bool) { return changed.From(s) }}))
 		c.Set(1, 1)
 		c.Set(2, 2)
 		changed.Raise(sink, "", 1)

@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // foreign runs a statement on a separate connection, like a program without the lock file. For
@@ -76,11 +77,11 @@ func TestCallersLeaveWhileAnotherProgramWrites(t *testing.T) {
 // There is one signal, and the connection is kept.
 func TestBusyTimeoutIsOneBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		w := openLog(t, sqlitewriter.Options{BusyTimeout: 3 * time.Second, MaxGroup: 4, Sink: sink})
 		end := foreign(t, w.Path(), "begin immediate")
 		defer end()
-		signals := coretest.Watch(t, sink, "write.*")
+		raised := coretest.Watch(t, sink, "write.*")
 		begun, late := time.Now(), time.Now().Add(time.Second)
 		var all sync.WaitGroup
 		for i := range 30 {
@@ -96,7 +97,7 @@ func TestBusyTimeoutIsOneBound(t *testing.T) {
 		synctest.Wait()
 		all.Wait()
 		assert.Equal(t, 6*time.Second, time.Since(begun), "one bound for Exec and one for Tx")
-		signals.ExpectExactly("write.start", "write.error", "write.start", "write.error")
+		raised.ExpectExactly("write.start", "write.error", "write.start", "write.error")
 		end()
 		execute(t, w, insert, "a")
 		assert.Equal(t, []string{"a"}, texts(t, w.DB()))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func temporaryFile() (path string, remove func()) {
@@ -106,8 +107,8 @@ func ExampleOptions_signals() {
 	path, remove := temporaryFile()
 	defer remove()
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	sqlitewriter.Written.Subscribe(sink, func(s core.Signal, g sqlitewriter.Group) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sqlitewriter.Written.Subscribe(sink, func(s signals.Signal, g sqlitewriter.Group) {
 		fmt.Println(s.Name, s.Key, g.Writes)
 	})
 	w := core.Must(sqlitewriter.Open(ctx, path, sqlitewriter.Options{Name: "app", Sink: sink}))

@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // file is what all handles of a file share.
@@ -28,7 +29,7 @@ type file struct {
 	commits *groupcommit.Committer[*write]
 	cache   *lru.LRU[string, any]
 	readers *sql.DB
-	raiser  core.Raiser // Options.Sink, or a raiser that does nothing
+	raiser  signals.Raiser // Options.Sink, or a raiser that does nothing
 
 	lock *filelock.Lock // makes processes take turns; SQLite's busy timeout does not do that
 

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const fairEnv = "SQLITEWRITER_FAIR_CHILD"
@@ -104,12 +105,12 @@ func TestWaitForTheLockEnds(t *testing.T) {
 
 // If the lock file fails, the writes that wait for it fail, and a signal says so once.
 func TestFailureOfTheLockFileIsSignalled(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
-	signals := coretest.Watch(t, sink, "write.*")
+	raised := coretest.Watch(t, sink, "write.*")
 	w.BreakLock()
 	_, err := w.Exec(t.Context(), insert, "a")
 	assert.ErrorContains(t, err, "app.db.lock: use of closed file")
-	failure, _ := sqlitewriter.Failed.From(signals.ExpectExactly(sqlitewriter.SignalWriting, sqlitewriter.SignalFailed)[1])
+	failure, _ := sqlitewriter.Failed.From(raised.ExpectExactly(sqlitewriter.SignalWriting, sqlitewriter.SignalFailed)[1])
 	assert.Equal(t, err, failure)
 }

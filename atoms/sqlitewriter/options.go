@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Writer]. The zero value is the default. All handles of a file share the
@@ -20,7 +20,7 @@ type Options struct {
 	//ephemeral:none
 	Name string
 	// Sink is where signals are raised, and where InvalidateOn listens; nil means no signals.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// MaxQueued is how many writes may wait for their transaction; 0 means 1024. Further calls of
 	// Exec, Batch and Tx wait for room. It must not be negative.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // cached holds a value of type V. It keeps V even if V is an interface type.
@@ -51,8 +51,8 @@ func (f *file) invalidate(keys ...string) {
 }
 
 // invalidateOn handles a signal that matches [Options.InvalidateOn].
-func (f *file) invalidateOn(s core.Signal) {
-	key, ok := core.ParseCommand(s.Name, CommandInvalidate)
+func (f *file) invalidateOn(s signals.Signal) {
+	key, ok := signals.ParseCommand(s.Name, CommandInvalidate)
 	if !ok {
 		key = s.Key
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func countRows(ctx context.Context, db *sql.DB) (n int, err error) {
@@ -29,10 +30,10 @@ func read(t testing.TB, w *sqlitewriter.Writer) int {
 
 // Every way to invalidate a key works.
 func TestInvalidation(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink, InvalidateOn: "cache.invalidate:*,rows.changed"})
 	assert.Equal(t, 0, read(t, w))
-	signals := coretest.Watch(t, sink, "cache.*")
+	raised := coretest.Watch(t, sink, "cache.*")
 	text := byte('a')
 	for name, invalidate := range map[string]func(){
 		"Invalidate": func() { w.Invalidate("other", "rows") },
@@ -56,7 +57,7 @@ func TestInvalidation(t *testing.T) {
 		invalidate()
 		assert.Equal(t, before+1, read(t, w), name)
 	}
-	signals.Expect(sqlitewriter.SignalHit)
+	raised.Expect(sqlitewriter.SignalHit)
 }
 
 // A write invalidates its keys after the commit, even if its caller has gone.
@@ -103,17 +104,17 @@ func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
 // Capacity and TTL limit the values that Read keeps. A value expires even if it is used all the time.
 func TestOptionsOfTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, Sink: sink})
 		assert.Equal(t, 1, w.Stats().Cache.Capacity)
-		signals := coretest.Watch(t, sink, "cache.*")
+		raised := coretest.Watch(t, sink, "cache.*")
 		for i := range 10 {
 			assert.Equal(t, 0, read(t, w))
 			execute(t, w, insert, i)
 			time.Sleep(time.Second / 10)
 		}
 		assert.Equal(t, 10, read(t, w), "the value has expired")
-		signals.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
+		raised.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // All names of a file give handles of one writer, and each handle is closed for itself.
@@ -64,7 +65,7 @@ func TestOpenRaces(t *testing.T) {
 }
 
 func TestOptionsOfLaterHandles(t *testing.T) {
-	opts := sqlitewriter.Options{MaxGroup: 8, Sink: core.NewSink(core.SinkOptions{})}
+	opts := sqlitewriter.Options{MaxGroup: 8, Sink: signals.NewSink(signals.SinkOptions{})}
 	w := open(t, opts)
 	openAt(t, w.Path(), sqlitewriter.Options{})
 	openAt(t, w.Path(), opts)

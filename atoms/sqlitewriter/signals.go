@@ -6,6 +6,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals that a writer raises on [Options.Sink]. The key is [Options.Name]. Names and keys of
@@ -38,8 +39,8 @@ const CommandInvalidate = "cache.invalidate"
 
 // Kinds of the signals with a payload.
 var (
-	Written = core.NewKind[Group](SignalWritten)
-	Failed  = core.NewKind[error](SignalFailed)
+	Written = signals.NewKind[Group](SignalWritten)
+	Failed  = signals.NewKind[error](SignalFailed)
 )
 
 // A Group describes writes that shared a transaction. If one of them failed, each had its

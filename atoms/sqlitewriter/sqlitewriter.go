@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
@@ -82,7 +83,7 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 func (w *Writer) Name() string { return w.opts.Name }
 
 // Sink is [Options.Sink]; nil if there is none.
-func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
+func (w *Writer) Sink() *signals.Sink { return w.opts.Sink }
 
 // Path is the absolute path of the file, without symbolic links.
 func (w *Writer) Path() string { return w.path }

@@ -22,6 +22,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -128,10 +129,10 @@ const endless = "with recursive n(i) as (select 1 union all select i+1 from n) i
 
 // Close interrupts a running statement, and the statement is rolled back.
 func TestCloseInterruptsAStatement(t *testing.T) {
-	sink, turn := core.NewSink(core.SinkOptions{}), make(chan struct{})
+	sink, turn := signals.NewSink(signals.SinkOptions{}), make(chan struct{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
 	other := openAt(t, w.Path(), sqlitewriter.Options{})
-	defer sink.Subscribe(sqlitewriter.SignalWriting, func(core.Signal) { close(turn) })()
+	defer sink.Subscribe(sqlitewriter.SignalWriting, func(signals.Signal) { close(turn) })()
 	wait := begin(t.Context(), w, sqlitewriter.Statement{SQL: endless})
 	<-turn
 	require.NoError(t, w.Close())
@@ -262,7 +263,7 @@ func TestTx(t *testing.T) {
 // A call is refused if it would wait for its own transaction, or for the write that has raised a
 // signal.
 func TestNoCallWaitsForItself(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
 	calls := func(ctx context.Context) {
 		_, err := w.Exec(ctx, insert, "x")
@@ -282,7 +283,7 @@ func TestNoCallWaitsForItself(t *testing.T) {
 	handled := 0
 	assert.Equal(t, 0, read(t, w))
 	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalInvalidated}, ",")
-	defer sink.Subscribe(names, func(core.Signal) { handled++; calls(context.Background()) })()
+	defer sink.Subscribe(names, func(signals.Signal) { handled++; calls(context.Background()) })()
 	_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
 	require.NoError(t, err)
 	assert.Equal(t, 3, handled)
@@ -365,26 +366,26 @@ func TestBusyTimeout(t *testing.T) {
 
 // A connection that is broken is replaced.
 func TestBrokenConnectionIsReopened(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
-	signals := coretest.Watch(t, sink, sqlitewriter.SignalReopened)
+	facts := coretest.Watch(t, sink, sqlitewriter.SignalReopened)
 	require.NoError(t, w.Conn().Close())
 	_, err := w.Exec(t.Context(), insert, "a")
 	assert.ErrorIs(t, err, sql.ErrConnDone)
 	execute(t, w, insert, "b")
 	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
-	signals.ExpectExactly(sqlitewriter.SignalReopened)
+	facts.ExpectExactly(sqlitewriter.SignalReopened)
 }
 
 // Signals have names without SQL, the file's name as key, and numbers as payload.
 func TestSignals(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
-	signals := coretest.Watch(t, sink, "*")
+	facts := coretest.Watch(t, sink, "*")
 	execute(t, w, insert, "a")
 	_, err := w.Exec(t.Context(), insert, "a")
 	require.Error(t, err)
-	got := signals.ExpectExactly("write.start", "write.done", "write.start", "write.error")
+	got := facts.ExpectExactly("write.start", "write.done", "write.start", "write.error")
 	group, ok := sqlitewriter.Written.From(got[1])
 	assert.True(t, ok)
 	assert.Positive(t, group.Duration)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var _ volatile.Target = (*core.Coordinator[string])(nil)
@@ -25,7 +26,7 @@ func Example() {
 	gone := make(chan core.OperationID, 3)
 	evictor, err := volatile.New(jobs, volatile.Options{
 		LetFinish: true,
-		OnKilled:  func(id core.OperationID, _ core.Signal) { gone <- id },
+		OnKilled:  func(id core.OperationID, _ signals.Signal) { gone <- id },
 	})
 	if err != nil {
 		panic(err)
@@ -41,7 +42,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println("done:", jobs.Stats().Succeeded, "still shown:", jobs.Stats().Tracked)
-	for echo := range jobs.Echoes(core.Query{}) {
+	for echo := range jobs.Echoes(signals.Query{}) {
 		fmt.Println("echo:", echo.Status, echo.Signals[0].Name)
 	}
 	// Output:

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // ErrKilled is the cause with which killed operations are cancelled.
@@ -32,7 +33,7 @@ type Options struct {
 	// If reports whether a signal that matches Pattern kills. nil means that all do. It is
 	// called on the goroutine that raises the signal. If it panics, the signal does not
 	// kill, and the sink counts the panic.
-	If func(core.Signal) bool
+	If func(signals.Signal) bool
 	// ByKey means that signals that are raised on the sink itself kill, too. They kill the
 	// operation whose id, in decimal, is the key of the signal.
 	ByKey bool
@@ -46,7 +47,7 @@ type Options struct {
 	// when the coordinator does not have the operation. They are called on the goroutine
 	// that raised the signal or, if the operation was not finished, on a goroutine of the
 	// evictor. No lock is held. [Stats] counts their panics.
-	OnKilled, OnMissed func(core.OperationID, core.Signal)
+	OnKilled, OnMissed func(core.OperationID, signals.Signal)
 }
 
 func (o Options) resolved(target Target) (Options, error) {
@@ -62,7 +63,7 @@ func (o Options) resolved(target Target) (Options, error) {
 // error.
 type Target interface {
 	Name() string
-	Sink() *core.Sink
+	Sink() *signals.Sink
 	Lookup(core.OperationID) (core.Snapshot, bool)
 	Cancel(id core.OperationID, cause error) bool
 	Evict(core.OperationID) bool
@@ -98,7 +99,7 @@ type Evictor struct {
 	target      Target
 	opts        Options
 	unsubscribe func()
-	callbacks   *core.Sink // calls OnKilled and OnMissed
+	callbacks   *signals.Sink // calls OnKilled and OnMissed
 	endCalls    func()
 	ctx         context.Context // ends with Close
 	stop        context.CancelFunc
@@ -111,7 +112,7 @@ type Evictor struct {
 
 // calls is the kind of the signals on Evictor.callbacks. The payload is the function to
 // call.
-var calls = core.NewKind[func()]("volatile.call")
+var calls = signals.NewKind[func()]("volatile.call")
 
 // New makes an evictor for the operations of target. Until Close, it is subscribed to the sink
 // of target. New returns an error if target is nil.
@@ -120,10 +121,10 @@ func New(target Target, opts Options) (*Evictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	callbacks := core.NewSink(core.SinkOptions{Capacity: 1})
+	callbacks := signals.NewSink(signals.SinkOptions{Capacity: 1})
 	e := &Evictor{target: target, opts: opts, callbacks: callbacks, underway: make(map[core.OperationID]struct{})}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.endCalls = calls.Subscribe(e.callbacks, func(_ core.Signal, call func()) { call() })
+	e.endCalls = calls.Subscribe(e.callbacks, func(_ signals.Signal, call func()) { call() })
 	e.unsubscribe = target.Sink().Subscribe(opts.Pattern, e.handle)
 	return e, nil
 }
@@ -132,7 +133,7 @@ func New(target Target, opts Options) (*Evictor, error) {
 func (e *Evictor) Name() string { return e.target.Name() }
 
 // Sink is the sink of the coordinator.
-func (e *Evictor) Sink() *core.Sink { return e.target.Sink() }
+func (e *Evictor) Sink() *signals.Sink { return e.target.Sink() }
 
 // Close ends the subscription. Killed operations that are not finished are not evicted any more.
 // Close waits for callbacks that run, except inside a callback or a handler. After Close, no
@@ -157,7 +158,7 @@ func (e *Evictor) Stats() Stats {
 }
 
 // handle is the handler of the signals that kill.
-func (e *Evictor) handle(s core.Signal) {
+func (e *Evictor) handle(s signals.Signal) {
 	id := s.Operation
 	if id == 0 && e.opts.ByKey {
 		n, _ := strconv.ParseUint(s.Key, 10, 64)
@@ -188,7 +189,7 @@ func (e *Evictor) begin(id core.OperationID) bool {
 
 // kill evicts an operation, now or when it is finished. The call of end is deferred because
 // handlers of the coordinator may end this goroutine.
-func (e *Evictor) kill(id core.OperationID, s core.Signal) {
+func (e *Evictor) kill(id core.OperationID, s signals.Signal) {
 	counter := &e.stats.Killed
 	defer func() { e.end(id, s, counter) }()
 	if e.isPinned(id) {
@@ -209,7 +210,7 @@ func (e *Evictor) kill(id core.OperationID, s core.Signal) {
 
 // await starts a goroutine that evicts an operation when it is finished, and returns nil. If the
 // evictor is closed, it returns the counter.
-func (e *Evictor) await(id core.OperationID, s core.Signal) *uint64 {
+func (e *Evictor) await(id core.OperationID, s signals.Signal) *uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -244,7 +245,7 @@ func (e *Evictor) isPinned(id core.OperationID) bool {
 
 // end counts an operation that is no longer underway, raises the signal and calls the callback.
 // If counter is nil, the operation is still underway, and end does nothing.
-func (e *Evictor) end(id core.OperationID, s core.Signal, counter *uint64) {
+func (e *Evictor) end(id core.OperationID, s signals.Signal, counter *uint64) {
 	if counter == nil {
 		return
 	}
@@ -260,7 +261,7 @@ func (e *Evictor) end(id core.OperationID, s core.Signal, counter *uint64) {
 	}
 }
 
-func (e *Evictor) report(signal string, callback func(core.OperationID, core.Signal), id core.OperationID, s core.Signal) {
+func (e *Evictor) report(signal string, callback func(core.OperationID, signals.Signal), id core.OperationID, s signals.Signal) {
 	e.target.Sink().Because(s).RaiseKey(signal, id.String())
 	if callback != nil {
 		calls.Raise(e.callbacks, "", func() { callback(id, s) })

@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // coordinator is the target of these tests.
@@ -97,7 +98,7 @@ func TestAnOperationThatKillsItselfLeavesWhenItHasFinished(t *testing.T) {
 		assert.Equal(t, 1, finalized)
 		assert.EqualValues(t, 1, c.Stats().Succeeded, "its body returned nil")
 		var said []string
-		for echo := range c.Echoes(core.Query{Operation: id}) {
+		for echo := range c.Echoes(signals.Query{Operation: id}) {
 			for _, s := range echo.Signals {
 				said = append(said, s.Name)
 			}
@@ -160,7 +161,7 @@ func TestLetFinish(t *testing.T) {
 
 func TestPatternAndPredicateMustAgree(t *testing.T) {
 	var asked []string
-	bubble(t, core.Options{}, volatile.Options{Pattern: "kill.*, end", If: func(s core.Signal) bool {
+	bubble(t, core.Options{}, volatile.Options{Pattern: "kill.*, end", If: func(s signals.Signal) bool {
 		asked = append(asked, s.Name)
 		return s.Name != "kill.not"
 	}}, func(t *testing.T, c coordinator, _ *volatile.Evictor) {
@@ -175,7 +176,7 @@ func TestPatternAndPredicateMustAgree(t *testing.T) {
 // ignored without ByKey, or if their key is no id.
 func TestSignalsOfOthers(t *testing.T) {
 	for _, byKey := range []bool{false, true} {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		bubble(t, core.Options{Sink: sink}, volatile.Options{ByKey: byKey}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 			other := core.Must(core.NewCoordinator(coretest.Run, core.Options{Sink: sink}))
 			defer other.Close()
@@ -200,21 +201,21 @@ func TestSignalsOfOthers(t *testing.T) {
 // Callbacks may call anything; their panics are counted.
 func TestCallbacks(t *testing.T) {
 	var called []string
-	note := func(what string) func(core.OperationID, core.Signal) {
-		return func(id core.OperationID, s core.Signal) {
+	note := func(what string) func(core.OperationID, signals.Signal) {
+		return func(id core.OperationID, s signals.Signal) {
 			called = append(called, fmt.Sprint(what, " by ", s.Name))
 			panic("on purpose")
 		}
 	}
 	opts := volatile.Options{ByKey: true, OnKilled: note("killed"), OnMissed: note("missed")}
 	bubble(t, core.Options{Name: "jobs"}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
-		signals := coretest.Watch(t, c.Sink(), "volatile.*")
+		facts := coretest.Watch(t, c.Sink(), "volatile.*")
 		id := c.run(quick)
 		c.kill(id, id, c.run(untilCancelled))
 		assert.Equal(t, []string{"killed by kill.job", "missed by kill.job", "killed by kill.job"}, called)
 		assert.Equal(t, uint64(3), e.Stats().Panics)
 		assert.Zero(t, c.Sink().Stats().Panics)
-		raised := signals.ExpectExactly(volatile.SignalKilled, volatile.SignalMissed, volatile.SignalKilled)
+		raised := facts.ExpectExactly(volatile.SignalKilled, volatile.SignalMissed, volatile.SignalKilled)
 		assert.Equal(t, id.String(), raised[0].Key)
 		assert.Equal(t, []string{"kill.job", volatile.SignalKilled}, raised[2].Path())
 		assert.Equal(t, "jobs", e.Name())
@@ -224,7 +225,7 @@ func TestCallbacks(t *testing.T) {
 
 // Signals of the evictor kill nothing, whatever the pattern is.
 func TestNoLoop(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: -1}})
+	sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true, MaxDepth: -1}})
 	bubble(t, core.Options{Sink: sink}, volatile.Options{Pattern: "*", ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		sink.RaiseKey("anything", "7777777")
 		assert.JSONEq(t, `{"matched":1,"killed":0,"missed":1,"spared":0,"repeated":0,"abandoned":0,"underway":0,"panics":0}`, e.Stats().String())
@@ -236,7 +237,7 @@ func TestNoLoop(t *testing.T) {
 // body that has killed itself, and a callback, may call it.
 func TestClose(t *testing.T) {
 	ended := 0
-	opts := volatile.Options{OnKilled: func(core.OperationID, core.Signal) { time.Sleep(time.Second); ended++ }}
+	opts := volatile.Options{OnKilled: func(core.OperationID, signals.Signal) { time.Sleep(time.Second); ended++ }}
 	bubble(t, core.Options{MaxConcurrency: 2}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		stubborn := c.run(slowly(raises("kill.job")))
 		c.run(raises("kill.job"))
@@ -254,7 +255,7 @@ func TestClose(t *testing.T) {
 	bubble(t, core.Options{}, volatile.Options{}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		c.run(func(ctx context.Context) error { _ = raises("kill.job")(ctx); return e.Close() })
 		assert.Equal(t, volatile.Stats{Matched: 1, Abandoned: 1}, e.Stats())
-		e = core.Must(volatile.New(c, volatile.Options{ByKey: true, OnKilled: func(core.OperationID, core.Signal) { assert.NoError(t, e.Close()) }}))
+		e = core.Must(volatile.New(c, volatile.Options{ByKey: true, OnKilled: func(core.OperationID, signals.Signal) { assert.NoError(t, e.Close()) }}))
 		c.kill(c.run(untilCancelled))
 		assert.Equal(t, volatile.Stats{Matched: 1, Killed: 1}, e.Stats())
 	})
@@ -263,7 +264,7 @@ func TestClose(t *testing.T) {
 // Close does not wait for the goroutine that evicts an operation that has finished.
 func TestNoCallbackStartsAfterClose(t *testing.T) {
 	called := false
-	opts := volatile.Options{OnKilled: func(core.OperationID, core.Signal) { called = true }}
+	opts := volatile.Options{OnKilled: func(core.OperationID, signals.Signal) { called = true }}
 	bubble(t, core.Options{}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		evicting := make(chan struct{})
 		defer c.OnFinalized(func(core.Snapshot) { evicting <- struct{}{}; <-evicting })()

@@ -13,6 +13,7 @@ import (
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Fault avoided: the half-open state admits every concurrent execution.
@@ -47,9 +48,9 @@ func TestHalfOpenBreakerAdmitsOneProbeOfAllExecutions(t *testing.T) {
 // keep the breaker open for longer.
 func TestOpenedIsHeldWhileTheBreakerIsOpen(t *testing.T) {
 	each(t, map[string]time.Duration{"quick": 0, "slow": 20 * time.Second, "slower than the reset": time.Minute}, func(t *testing.T, slow time.Duration) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		o := orchestrator(t, opts{Sink: sink, BreakerThreshold: 1, TotalTimeout: -1}, worker{Name: "db", Do: fails(0)})
-		sink.Subscribe("worker.failed:*", func(core.Signal) { time.Sleep(slow) })
+		sink.Subscribe("worker.failed:*", func(signals.Signal) { time.Sleep(slow) })
 		begun := time.Now()
 		run(t, o)
 		assert.Equal(t, []string{"circuit.opened:db:failures=1"}, signals(sink, "circuit.opened:*"), "even if it is over")
@@ -73,7 +74,7 @@ func TestCloseReleasesOpened(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			o := orchestrator(t, opts{BreakerThreshold: 1, BreakerReset: time.Hour},
 				worker{Name: "a", Do: fails(0)}, worker{Name: "b", Do: fails(ms)})
-			o.Sink().Subscribe(pattern, func(core.Signal) {
+			o.Sink().Subscribe(pattern, func(signals.Signal) {
 				assert.True(t, o.Sink().Has("circuit.opened:a:*"))
 				assert.NoError(t, o.Close())
 			})

@@ -16,6 +16,7 @@ import (
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type contextKey struct{}
@@ -200,8 +201,8 @@ func TestCloseFromInside(t *testing.T) {
 				o = orchestrator(t, opts{EarlyExit: func(int) bool { closes("early exit"); return false }},
 					worker{Name: "closes", Do: func(ctx context.Context, _ int) (int, error) { closes("worker"); return 1, nil }},
 					worker{Name: "hangs", Wave: 1, Do: hangs})
-				o.Sink().Subscribe("wave.*,worker.*", func(s core.Signal) {
-					if core.Match(at, s.Name) {
+				o.Sink().Subscribe("wave.*,worker.*", func(s signals.Signal) {
+					if signals.Match(at, s.Name) {
 						closes(at)
 					}
 				})
@@ -226,7 +227,7 @@ func TestCloseFromInside(t *testing.T) {
 // an operation begins. The first operations begin at once; free is their number.
 func hold(o *wave.Orchestrator[int, int], free int32, d time.Duration) {
 	var begun atomic.Int32
-	o.Sink().Subscribe(core.SignalStarted, func(core.Signal) {
+	o.Sink().Subscribe(core.SignalStarted, func(signals.Signal) {
 		if begun.Add(1) > free {
 			time.Sleep(d)
 		}
@@ -312,7 +313,7 @@ func TestTheEndComesWhileHandlersRun(t *testing.T) {
 	}, func(t *testing.T, c row) {
 		o := orchestrator(t, opts{}, never(t))
 		ctx, cancel := context.WithCancelCause(t.Context())
-		o.Sink().Subscribe(c.pattern, func(s core.Signal) { c.end(o, s.Operation, cancel) })
+		o.Sink().Subscribe(c.pattern, func(s signals.Signal) { c.end(o, s.Operation, cancel) })
 		r, err := o.Execute(ctx, 0)
 		assert.ErrorIs(t, err, c.want)
 		if c.want == wave.ErrFailed {
@@ -336,7 +337,7 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				o := orchestrator(t, opts{WorkerTimeout: ms, BreakerThreshold: 1},
 					worker{Name: "a", Do: ignores(1, time.Second)}, worker{Name: "b", Do: ignores(1, time.Second)}, worker{Name: "c", Do: fails(0)})
-				o.Sink().Subscribe(pattern, func(core.Signal) { runtime.Goexit() })
+				o.Sink().Subscribe(pattern, func(signals.Signal) { runtime.Goexit() })
 				r, err := o.Execute(t.Context(), 0)
 				assert.Equal(t, want, r.Outcome)
 				var ended *core.PanicError
@@ -350,7 +351,7 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{TotalTimeout: time.Second, EarlyExit: func(v int) bool { return v == 9 }},
 			worker{Name: "a", Do: func(ctx context.Context, in int) (int, error) { return in, wait(ctx, ms) }}, worker{Name: "b", Do: hangs})
-		o.Sink().Subscribe("wave.early_exit:*,wave.timeout:*", func(core.Signal) { runtime.Goexit() })
+		o.Sink().Subscribe("wave.early_exit:*,wave.timeout:*", func(signals.Signal) { runtime.Goexit() })
 		r, err := o.Execute(t.Context(), 9)
 		assert.NoError(t, err)
 		assert.Equal(t, "early-exit by a | completed a:0=9 | cancelled b:0", brief(r))

@@ -10,13 +10,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
 	answers := func(answer string) core.ResultWork[string, string] {
 		return func(ctx context.Context, input string) (string, error) { return input + ": " + answer, nil }
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	orchestrator := core.Must(waveorchestrator.New([]waveorchestrator.Worker[string, string]{
 		{Name: "FastCheck1", Wave: 0, Priority: 10, Do: answers("well-formed")},
 		{Name: "FastCheck2", Wave: 0, Priority: 20, Do: answers("unknown")},
@@ -222,7 +223,7 @@ func ExampleOrchestrator_Workers() {
 	if err != nil {
 		panic(err)
 	}
-	orchestrator.Sink().Subscribe(waveorchestrator.SignalWorkerFailed+":*", func(s core.Signal) {
+	orchestrator.Sink().Subscribe(waveorchestrator.SignalWorkerFailed+":*", func(s signals.Signal) {
 		e := s.Payload().(waveorchestrator.Event)
 		fmt.Println(e.Worker, "of wave", e.Wave, "failed:", e.Err)
 	})

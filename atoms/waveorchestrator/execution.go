@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // execution is one call of Execute. Its goroutine starts workers, receives their results,
@@ -380,7 +381,7 @@ func (ex *execution[In, Out]) collect(result *Result[Out]) {
 }
 
 // raise raises a signal of the execution or of a run.
-func (ex *execution[In, Out]) raise(on core.Raiser, name, key string, e Event) {
+func (ex *execution[In, Out]) raise(on signals.Raiser, name, key string, e Event) {
 	e.Execution = ex.op.ID()
-	core.NewKind[Event](name).Raise(on, key, e)
+	signals.NewKind[Event](name).Raise(on, key, e)
 }

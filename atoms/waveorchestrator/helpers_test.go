@@ -13,6 +13,7 @@ import (
 
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const ms = time.Millisecond
@@ -125,8 +126,8 @@ func run(t testing.TB, o *wave.Orchestrator[int, int]) string {
 }
 
 // signals lists the names of the signals on the sink that match.
-func signals(sink *core.Sink, pattern string) (names []string) {
-	for s := range sink.Sense(core.Query{Pattern: pattern}) {
+func raised(sink *signals.Sink, pattern string) (names []string) {
+	for s := range sink.Sense(signals.Query{Pattern: pattern}) {
 		names = append(names, s.Name)
 	}
 	return names

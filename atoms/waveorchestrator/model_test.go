@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // behaviour describes a worker in one execution.
@@ -272,7 +273,7 @@ func TestModel(t *testing.T) {
 			o := orchestrator(t, options, workers...)
 			clear(options.PerWave) // it is copied
 			var execution atomic.Uint64
-			wave.Started.Subscribe(o.Sink(), func(_ core.Signal, e wave.Event) { execution.Store(uint64(e.Execution)) })
+			wave.Started.Subscribe(o.Sink(), func(_ signals.Signal, e wave.Event) { execution.Store(uint64(e.Execution)) })
 			base := time.Now()
 			for step := range 12 {
 				plan := map[string]behaviour{}

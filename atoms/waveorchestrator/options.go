@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure an [Orchestrator]. The zero value is the default. For numbers and durations, 0
@@ -19,7 +19,7 @@ type Options[Out any] struct {
 	//ephemeral:none
 	Name string
 	// Sink is where the signals are raised; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 
 	// TotalTimeout is how long an execution may take; 0 means 5 seconds, negative no
 	// limit.

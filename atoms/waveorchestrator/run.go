@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // run is one worker in one execution. The execution's goroutine starts it, and the worker's own
@@ -145,7 +146,7 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 }
 
 // record gives the permit back with the outcome, and raises the signals of the outcome.
-func (r *run[In, Out]) record(on core.Raiser) {
+func (r *run[In, Out]) record(on signals.Raiser) {
 	m, o := r.m, r.ex.o
 	results := [...]breaker.Result{
 		completed: breaker.Success, failed: breaker.Failure, timedOut: breaker.Failure, cancelled: breaker.Neutral,
@@ -183,7 +184,7 @@ func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, unt
 }
 
 // raise raises a signal about a run that has ended.
-func (r *run[In, Out]) raise(on core.Raiser, name string) {
+func (r *run[In, Out]) raise(on signals.Raiser, name string) {
 	r.ex.raise(on, name, r.m.Name, Event{Worker: r.m.Name, Wave: r.m.Wave, Duration: r.took, Err: r.err})
 }
 

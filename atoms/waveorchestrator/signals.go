@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The signals of an orchestrator. Their payload is an [Event]. If a signal is about a worker or a
@@ -78,10 +79,10 @@ const (
 
 // The kinds of the signals whose names are constant.
 var (
-	Started         = core.NewKind[Event](SignalStarted)
-	Failed          = core.NewKind[Event](SignalFailed)
-	WorkerAbandoned = core.NewKind[Event](SignalWorkerAbandoned)
-	BreakerClosed   = core.NewKind[Event](SignalBreakerClosed)
+	Started         = signals.NewKind[Event](SignalStarted)
+	Failed          = signals.NewKind[Event](SignalFailed)
+	WorkerAbandoned = signals.NewKind[Event](SignalWorkerAbandoned)
+	BreakerClosed   = signals.NewKind[Event](SignalBreakerClosed)
 )
 
 // An Event is the payload of an orchestrator's signals:

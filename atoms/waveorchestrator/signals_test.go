@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The test checks the exact signals and their order.
 func TestSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		seen := coretest.Watch(t, sink, "wave.*,worker.*,circuit.*")
 		works := false
 		o := orchestrator(t, opts{Sink: sink, Name: "checks", BreakerThreshold: 1, BreakerReset: 10 * time.Second, WorkerTimeout: time.Second,
@@ -122,7 +122,7 @@ func TestSignalsOfTheTotalTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{TotalTimeout: 150 * ms}, worker{Name: "LLM", Wave: -3, Do: ignores(1, time.Second)})
 		seen := coretest.Watch(t, o.Sink(), "wave.*,worker.*,circuit.*")
-		wave.WorkerAbandoned.Subscribe(o.Sink(), func(s core.Signal, e wave.Event) {
+		wave.WorkerAbandoned.Subscribe(o.Sink(), func(s signals.Signal, e wave.Event) {
 			assert.Equal(t, []string{"LLM", "LLM"}, []string{s.Key, e.Worker})
 			assert.Equal(t, []any{uint64(1), 1}, []any{o.Counters().WorkersAbandoned, o.Counters().StillAbandoned})
 		})
@@ -145,7 +145,7 @@ func TestHandlerBlocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{WorkerTimeout: 100 * ms, Grace: ms},
 			worker{Name: "a", Do: gives(1, ms)}, worker{Name: "b", Do: ignores(2, time.Hour)})
-		o.Sink().Subscribe("worker.completed:a:*", func(core.Signal) { time.Sleep(time.Minute) })
+		o.Sink().Subscribe("worker.completed:a:*", func(signals.Signal) { time.Sleep(time.Minute) })
 		r, err := o.Execute(t.Context(), 0)
 		assert.Equal(t, wave.ErrTimeout, err)
 		assert.Equal(t, "timed-out | completed a:0=1 | failed b:0 | abandoned b:0", brief(r))

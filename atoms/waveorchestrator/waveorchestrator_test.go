@@ -18,6 +18,7 @@ import (
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestDefaults(t *testing.T) {
@@ -218,7 +219,7 @@ func TestRecursion(t *testing.T) {
 
 func TestExecutionsAndRunsAreOperations(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		look := func(ctx context.Context, in int) (int, error) {
 			core.OperationFrom(ctx).Set("in", in)
 			core.OperationFrom(ctx).Raise("looked")
@@ -237,7 +238,7 @@ func TestExecutionsAndRunsAreOperations(t *testing.T) {
 		in, _ := core.Value[int](run, "in")
 		assert.Equal(t, 3, in)
 		assert.True(t, run.Has("looked"))
-		for s := range sink.Sense(core.Query{Pattern: "looked"}) {
+		for s := range sink.Sense(signals.Query{Pattern: "looked"}) {
 			assert.Equal(t, []string{"checks.workers", "w"}, []string{s.Source, s.Key})
 		}
 		time.Sleep(time.Minute)
@@ -251,7 +252,7 @@ func TestExecutionsAndRunsAreOperations(t *testing.T) {
 // run; a gap is walked wave by wave; workers of one name share a breaker.
 func TestWorkersAreCheckedAndWavesAreThoseThereAre(t *testing.T) {
 	do := gives(1, 0)
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	for want, list := range map[string][]worker{
 		"at least one worker":                                   {},
 		"worker 1 needs a Name":                                 {{Name: "a", Do: do}, {Do: do}},

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 200, MaxAge: time.Minute})
 	resizer, err := windowsize.New(sink, windowsize.Options{})
 	if err != nil {
 		panic(err)
@@ -29,7 +29,7 @@ func Example() {
 
 // The answer to a command is a signal.
 func ExampleEvent() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 200, MaxAge: time.Minute})
 	resizer, err := windowsize.New(sink, windowsize.Options{})
 	if err != nil {
 		panic(err)
@@ -37,10 +37,10 @@ func ExampleEvent() {
 	defer resizer.Close()
 
 	show := func(w windowsize.Window) string { return fmt.Sprint(w.Capacity, " signals for ", w.MaxAge) }
-	windowsize.TimeApplied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+	windowsize.TimeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		fmt.Println(e.Command+":", show(e.From), "->", show(e.To))
 	})
-	windowsize.TimeRejected.Subscribe(sink, func(_ core.Signal, e windowsize.Event) { fmt.Println(e.Err) })
+	windowsize.TimeRejected.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) { fmt.Println(e.Err) })
 
 	sink.Raise("window.time.decrease:30s")
 	sink.Raise("window.time.set:30")
@@ -50,7 +50,7 @@ func ExampleEvent() {
 }
 
 func ExampleResizer_AddCapacity() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 200})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 200})
 	resizer, err := windowsize.New(sink, windowsize.Options{MaxCapacity: 250})
 	if err != nil {
 		panic(err)

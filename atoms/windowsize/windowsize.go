@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Resizer]. The zero value is the default. The bounds apply to changes by
@@ -60,10 +61,10 @@ const (
 
 // The kinds of the signals.
 var (
-	SizeApplied  = core.NewKind[Event](SignalSizeApplied)
-	TimeApplied  = core.NewKind[Event](SignalTimeApplied)
-	SizeRejected = core.NewKind[Event](SignalSizeRejected)
-	TimeRejected = core.NewKind[Event](SignalTimeRejected)
+	SizeApplied  = signals.NewKind[Event](SignalSizeApplied)
+	TimeApplied  = signals.NewKind[Event](SignalTimeApplied)
+	SizeRejected = signals.NewKind[Event](SignalSizeRejected)
+	TimeRejected = signals.NewKind[Event](SignalTimeRejected)
 )
 
 // An Event is the payload of the signals.
@@ -92,7 +93,7 @@ var ErrNoLimit = errors.New("windowsize: the window has no limit of age to chang
 // A command is carried out before its Raise returns. A change takes time at most in proportion to
 // the number of signals in the sink. A Resizer has no goroutine.
 type Resizer struct {
-	sink   *core.Sink
+	sink   *signals.Sink
 	opts   Options
 	cancel func()
 
@@ -121,7 +122,7 @@ func (s Stats) String() string { return core.StatsString(s) }
 
 // New makes a Resizer for the sink, and subscribes it to commands. It does not change the
 // window. It returns an error if the sink is nil or the options are not valid.
-func New(sink *core.Sink, opts Options) (*Resizer, error) {
+func New(sink *signals.Sink, opts Options) (*Resizer, error) {
 	if sink == nil {
 		return nil, errors.New("windowsize: New needs a sink")
 	}
@@ -130,7 +131,7 @@ func New(sink *core.Sink, opts Options) (*Resizer, error) {
 		return nil, err
 	}
 	r := &Resizer{sink: sink, opts: opts}
-	r.cancel = sink.Subscribe(core.CommandPattern(commands...), r.onCommand)
+	r.cancel = sink.Subscribe(signals.CommandPattern(commands...), r.onCommand)
 	return r, nil
 }
 
@@ -139,11 +140,11 @@ func (o Options) resolved() (Options, error) {
 	if o.Name == "" {
 		o.Name = "windowsize"
 	}
-	o.MinCapacity, o.MaxCapacity = orDefault(o.MinCapacity, 16, 1), orDefault(o.MaxCapacity, 50_000, core.MaxSinkCapacity)
+	o.MinCapacity, o.MaxCapacity = orDefault(o.MinCapacity, 16, 1), orDefault(o.MaxCapacity, 50_000, signals.MaxSinkCapacity)
 	o.MinAge, o.MaxAge = orDefault(o.MinAge, 5*time.Second, 1), orDefault(o.MaxAge, time.Hour, math.MaxInt64)
 	switch {
-	case o.MaxCapacity > core.MaxSinkCapacity:
-		return o, fmt.Errorf("windowsize: Options.MaxCapacity is %d: a sink holds up to %d signals", o.MaxCapacity, core.MaxSinkCapacity)
+	case o.MaxCapacity > signals.MaxSinkCapacity:
+		return o, fmt.Errorf("windowsize: Options.MaxCapacity is %d: a sink holds up to %d signals", o.MaxCapacity, signals.MaxSinkCapacity)
 	case o.MinCapacity > o.MaxCapacity:
 		return o, fmt.Errorf("windowsize: Options.MinCapacity is %d: it must not be above MaxCapacity, %d", o.MinCapacity, o.MaxCapacity)
 	case o.MinAge > o.MaxAge:
@@ -197,7 +198,7 @@ func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
 func (r *Resizer) Name() string { return r.opts.Name }
 
 // Sink is the sink of [New].
-func (r *Resizer) Sink() *core.Sink { return r.sink }
+func (r *Resizer) Sink() *signals.Sink { return r.sink }
 
 // Stats returns the counters.
 func (r *Resizer) Stats() Stats {
@@ -214,11 +215,11 @@ func (r *Resizer) Close() error {
 }
 
 // onCommand handles a signal that may be a command.
-func (r *Resizer) onCommand(s core.Signal) {
+func (r *Resizer) onCommand(s signals.Signal) {
 	if s.Key != "" && s.Key != r.opts.Name {
 		return
 	}
-	command, payload := core.FindCommand(s.Name, commands...)
+	command, payload := signals.FindCommand(s.Name, commands...)
 	how, sign := set, 1
 	switch command {
 	case "":
@@ -304,7 +305,7 @@ func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamp
 }
 
 // change changes the window and raises applied. by is the command; nil for a method.
-func (r *Resizer) change(next nextWindow, applied core.Kind[Event], by *core.Signal) (Window, error) {
+func (r *Resizer) change(next nextWindow, applied signals.Kind[Event], by *signals.Signal) (Window, error) {
 	changing.Lock()
 	from := r.window()
 	to, clamped, err := next(from)
@@ -321,7 +322,7 @@ func (r *Resizer) change(next nextWindow, applied core.Kind[Event], by *core.Sig
 		r.stats.Clamped++
 	}
 	r.mu.Unlock()
-	event, on := Event{From: from, To: to, Clamped: clamped}, core.Raiser(r.sink)
+	event, on := Event{From: from, To: to, Clamped: clamped}, signals.Raiser(r.sink)
 	if by != nil {
 		event.Command, on = by.Name, r.sink.Because(*by)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -26,11 +27,11 @@ const (
 	timeRejected = windowsize.SignalTimeRejected
 )
 
-func newSink(capacity int, maxAge time.Duration) *core.Sink {
-	return core.NewSink(core.SinkOptions{Capacity: capacity, MaxAge: maxAge})
+func newSink(capacity int, maxAge time.Duration) *signals.Sink {
+	return signals.NewSink(signals.SinkOptions{Capacity: capacity, MaxAge: maxAge})
 }
 
-func newResizer(t testing.TB, sink *core.Sink, opts windowsize.Options) *windowsize.Resizer {
+func newResizer(t testing.TB, sink *signals.Sink, opts windowsize.Options) *windowsize.Resizer {
 	t.Helper()
 	r, err := windowsize.New(sink, opts)
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func newResizer(t testing.TB, sink *core.Sink, opts windowsize.Options) *windows
 	return r
 }
 
-func window(sink *core.Sink) windowsize.Window {
+func window(sink *signals.Sink) windowsize.Window {
 	s := sink.Stats()
 	return windowsize.Window{Capacity: s.Capacity, MaxAge: s.MaxAge}
 }
@@ -71,7 +72,7 @@ func TestCommandsChangeTheWindow(t *testing.T) {
 		"window.time.increase:2h":              {age(time.Hour), true},
 	} {
 		sink := newSink(200, time.Minute)
-		signals := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
+		facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
 		newResizer(t, sink, windowsize.Options{})
 		sink.Raise(command)
 		assert.Equal(t, c.want, window(sink), command)
@@ -79,7 +80,7 @@ func TestCommandsChangeTheWindow(t *testing.T) {
 		if strings.Contains(command, "time") {
 			applied = timeApplied
 		}
-		s := signals.ExpectExactly(applied)[0]
+		s := facts.ExpectExactly(applied)[0]
 		assert.Equal(t, "windowsize", s.Key)
 		assert.Equal(t, []string{command, applied}, s.Path(), "caused by the command")
 		assert.Equal(t, windowsize.Event{Command: command, From: start, To: c.want, Clamped: c.clamped}, s.Payload(), command)
@@ -104,10 +105,10 @@ func TestMalformedPayloadsAreRejected(t *testing.T) {
 	}
 	sink := newSink(200, time.Minute)
 	r := newResizer(t, sink, windowsize.Options{Name: "shared"})
-	signals := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
+	facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
 	for command, rejected := range cases {
 		sink.Raise(command)
-		s := signals.ExpectExactly(rejected)[0]
+		s := facts.ExpectExactly(rejected)[0]
 		assert.Equal(t, "shared", s.Key)
 		e := s.Payload().(windowsize.Event)
 		assert.Equal(t, command, e.Command)
@@ -119,7 +120,7 @@ func TestMalformedPayloadsAreRejected(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf(`{"applied":0,"clamped":0,"rejected":%d}`, len(cases)), r.Stats().String())
 
 	sink.Raise(windowsize.CommandTimeSet + ":" + strings.Repeat("x", 10_000))
-	e := signals.ExpectExactly(timeRejected)[0].Payload().(windowsize.Event)
+	e := facts.ExpectExactly(timeRejected)[0].Payload().(windowsize.Event)
 	assert.Less(t, len(e.Err.Error()), 200, "the payload may be of any length, the error may not")
 }
 
@@ -145,7 +146,7 @@ func TestCommandsHaveBoundaries(t *testing.T) {
 func TestLoopsThroughOtherHandlersEnd(t *testing.T) {
 	sink := newSink(200, time.Minute)
 	r := newResizer(t, sink, windowsize.Options{})
-	cancel := sink.Subscribe(sizeApplied, func(s core.Signal) { sink.Because(s).Raise("window.size.increase:1") })
+	cancel := sink.Subscribe(sizeApplied, func(s signals.Signal) { sink.Because(s).Raise("window.size.increase:1") })
 	defer cancel()
 	sink.Raise("window.size.increase:1")
 	assert.Equal(t, windowsize.Stats{Applied: 1}, r.Stats())
@@ -202,7 +203,7 @@ func TestShrinkingDropsTheOldest(t *testing.T) {
 			}
 		}
 		remembered := func() (keys []string) {
-			for s := range sink.Sense(core.Query{Pattern: "fact"}) {
+			for s := range sink.Sense(signals.Query{Pattern: "fact"}) {
 				keys = append(keys, s.Key)
 			}
 			return keys
@@ -225,7 +226,7 @@ func TestShrinkingDropsTheOldest(t *testing.T) {
 // The methods do what the commands do, with any number.
 func TestMethods(t *testing.T) {
 	sink := newSink(200, time.Minute)
-	signals := coretest.Watch(t, sink, "window.*")
+	facts := coretest.Watch(t, sink, "window.*")
 	r := newResizer(t, sink, windowsize.Options{})
 	assert.Equal(t, 500, r.SetCapacity(500))
 	assert.Equal(t, 16, r.SetCapacity(-1))
@@ -239,7 +240,7 @@ func TestMethods(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Equal(t, c[1], got)
 	}
-	raised := signals.ExpectExactly(sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied,
+	raised := facts.ExpectExactly(sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied,
 		timeApplied, timeApplied, timeApplied, timeApplied)
 	assert.Equal(t, windowsize.Event{
 		From:    windowsize.Window{Capacity: 500, MaxAge: time.Minute},
@@ -258,17 +259,17 @@ func TestMethods(t *testing.T) {
 func TestNoLimitOfAge(t *testing.T) {
 	sink := newSink(200, -1)
 	r := newResizer(t, sink, windowsize.Options{})
-	signals := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
+	facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
 	for _, delta := range []time.Duration{time.Minute, -time.Minute} {
 		d, err := r.AddMaxAge(delta)
 		assert.Zero(t, d)
 		assert.ErrorIs(t, err, windowsize.ErrNoLimit)
 	}
-	signals.None()
+	facts.None()
 	assert.Zero(t, r.Stats().Rejected, "a method returns the error instead")
 	sink.Raise("window.time.increase:1m")
 	sink.Raise("window.time.decrease:1m")
-	for _, s := range signals.ExpectExactly(timeRejected, timeRejected) {
+	for _, s := range facts.ExpectExactly(timeRejected, timeRejected) {
 		assert.ErrorIs(t, s.Payload().(windowsize.Event).Err, windowsize.ErrNoLimit)
 	}
 	assert.Zero(t, window(sink).MaxAge)
@@ -289,7 +290,7 @@ func TestOptions(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt64), age)
 
 	for field, opts := range map[string]windowsize.Options{
-		"Options.MaxCapacity is 67108865": {MaxCapacity: core.MaxSinkCapacity + 1},
+		"Options.MaxCapacity is 67108865": {MaxCapacity: signals.MaxSinkCapacity + 1},
 		"Options.MinCapacity is 60000":    {MinCapacity: 60_000},
 		"Options.MinCapacity is 16":       {MaxCapacity: 10},
 		"Options.MinAge is 2h0m0s":        {MinAge: 2 * time.Hour},
@@ -314,7 +315,7 @@ func TestClose(t *testing.T) {
 	assert.Equal(t, 300, r.SetCapacity(300), "the methods still work")
 
 	r = newResizer(t, sink, windowsize.Options{})
-	defer sink.Subscribe(sizeApplied, func(core.Signal) { assert.NoError(t, r.Close()) })()
+	defer sink.Subscribe(sizeApplied, func(signals.Signal) { assert.NoError(t, r.Close()) })()
 	sink.Raise("window.size.set:400")
 	sink.Raise("window.size.set:500")
 	assert.Equal(t, 400, window(sink).Capacity, "closed by a handler")
@@ -399,7 +400,7 @@ func FuzzCommands(f *testing.F) {
 			t.Errorf("%q: %+v", name, w)
 		}
 		answers := uint64(0)
-		for signal := range sink.Sense(core.Query{Key: "windowsize"}) {
+		for signal := range sink.Sense(signals.Query{Key: "windowsize"}) {
 			if _, ok := signal.Payload().(windowsize.Event); ok {
 				answers++
 			}

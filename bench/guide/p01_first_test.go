@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example_first() {
@@ -42,7 +43,7 @@ func Example_first() {
 }
 
 func Example_sink() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	ship := func(ctx context.Context, order string) error {
 		core.OperationFrom(ctx).Raise("order.shipped")
 		return nil

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example_signals() {
-	sink := core.NewSink(core.SinkOptions{})
-	cancel := sink.Subscribe("payment.*", func(s core.Signal) { fmt.Println("handler:", s.Name, s.Key) })
+	sink := signals.NewSink(signals.SinkOptions{})
+	cancel := sink.Subscribe("payment.*", func(s signals.Signal) { fmt.Println("handler:", s.Name, s.Key) })
 	defer cancel()
 
 	sink.RaiseKey("payment.declined", "order-1")
@@ -18,7 +19,7 @@ func Example_signals() {
 	sink.RaiseKey("order.shipped", "order-2")
 
 	fmt.Println(sink.Has("payment.declined"), sink.Count("payment.*"))
-	for s := range sink.Sense(core.Query{Key: "order-2", Within: time.Minute}) {
+	for s := range sink.Sense(signals.Query{Key: "order-2", Within: time.Minute}) {
 		fmt.Println("found:", s.Name)
 	}
 	// Output:
@@ -30,7 +31,7 @@ func Example_signals() {
 }
 
 func Example_gates() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	show := func(ctx context.Context, text string) error {
 		fmt.Println(text)
 		return nil
@@ -56,10 +57,10 @@ func Example_gates() {
 
 func Example_kinds() {
 	type Parcel struct{ Grams int }
-	packed := core.NewKind[Parcel]("parcel.packed") // usually a package variable
+	packed := signals.NewKind[Parcel]("parcel.packed") // usually a package variable
 
-	sink := core.NewSink(core.SinkOptions{})
-	cancel := packed.Subscribe(sink, func(s core.Signal, p Parcel) { fmt.Println(s.Key, p.Grams, "g") })
+	sink := signals.NewSink(signals.SinkOptions{})
+	cancel := packed.Subscribe(sink, func(s signals.Signal, p Parcel) { fmt.Println(s.Key, p.Grams, "g") })
 	defer cancel()
 	packed.Raise(sink, "order-1", Parcel{Grams: 700})
 	fmt.Println(sink.Has("parcel.packed"))

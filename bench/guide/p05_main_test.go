@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
@@ -31,7 +32,7 @@ func Example_main() {
 	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once
 
 	// Parts that must end last come first.
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	handler := slog.NewTextHandler(printer{}, nil) // in a program: os.Stderr
 	reader := metric.NewPeriodicReader(printer{})  // in a program: an exporter of OpenTelemetry
 	logs := core.Must(logging.NewBridge(sink, handler, logging.BridgeOptions{Pattern: "order.*, mail.*"}))

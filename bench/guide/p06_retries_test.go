@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/hedge"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -65,7 +66,7 @@ func Example_limits() {
 }
 
 func Example_hedge() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	r := core.Must(retry.New(retry.Options{AttemptTimeout: time.Second}))
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
 	defer breaker.Close()

@@ -11,11 +11,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 func Example_breaker() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "carrier",
 		Threshold: 2,                // 2 failures open the breaker
@@ -42,7 +43,7 @@ func Example_breaker() {
 	}}}))
 	defer orders.Close()
 	closed := make(chan bool)
-	defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, c circuitbreaker.Change) {
+	defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, c circuitbreaker.Change) {
 		fmt.Printf("%s: %s\n", s.Name, c.Reason)
 		if s.Name == "circuit.closed.carrier" {
 			close(closed)
@@ -69,7 +70,7 @@ func Example_breaker() {
 
 func Example_breakers() {
 	type page struct{ host, path string }
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var failed atomic.Bool
 	fetch := func(ctx context.Context, p page) error {
 		if p.host == "south" && !failed.Swap(true) {
@@ -107,7 +108,7 @@ func Example_breakers() {
 }
 
 func Example_breakerRefuses() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
 	defer breaker.Close()
 	quotes := core.Must(core.NewCoordinator(
@@ -125,7 +126,7 @@ func Example_breakerRefuses() {
 }
 
 func Example_together() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{})) // 100 calls a second
 	defer limiter.Close()
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))

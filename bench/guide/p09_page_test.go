@@ -7,11 +7,12 @@ import (
 	"net/http/httptest"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
 func Example_statusPage() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	ship := func(ctx context.Context, order string) error { return nil }
 	orders := core.Must(core.NewCoordinator(ship, core.Options{Name: "orders", Sink: sink}))
 	defer orders.Close()
@@ -20,7 +21,7 @@ func Example_statusPage() {
 	server := httptest.NewServer(mux) // a program: http.ListenAndServe("localhost:6060", mux)
 	defer server.Close()
 	page := core.Must(statuspage.New(statuspage.Options{
-		Sinks:        map[string]*core.Sink{"main": sink},
+		Sinks:        map[string]*signals.Sink{"main": sink},
 		Coordinators: []core.Inspector{orders},
 	}))
 	defer page.Close() // before the server ends, because it ends the streams to browsers

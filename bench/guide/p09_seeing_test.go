@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
 func Example_explain() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	started := make(chan bool)
 	ship := func(ctx context.Context, customer string) error {
 		started <- true
@@ -39,7 +40,7 @@ func Example_explain() {
 }
 
 func Example_logging() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	text := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
 	bridge := core.Must(logging.NewBridge(sink, text, logging.BridgeOptions{Pattern: "error.*, circuit.*"}))
 	sink.RaiseKey("error.payment", "order-1")

@@ -13,11 +13,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
 func Example_telemetry() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	reader := sdkmetric.NewManualReader() // a program: sdkmetric.NewPeriodicReader(exporter)
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	tel := core.Must(telemetry.New(sink, telemetry.Options{MeterProvider: provider}))

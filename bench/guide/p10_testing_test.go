@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // t is the test that runs the next example.
@@ -38,7 +39,7 @@ func Example_clock() {
 
 func Example_stuck() {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		ship := func(ctx context.Context, order string) error { return nil }
 		orders := core.Must(core.NewCoordinator(ship, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
 		defer orders.Close()
@@ -61,8 +62,8 @@ func Example_stuck() {
 
 func Example_expect() {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "order.*")
+		sink := signals.NewSink(signals.SinkOptions{})
+		raised := coretest.Watch(t, sink, "order.*")
 		orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 			op := core.OperationFrom(ctx)
 			op.Raise("order.packed")
@@ -74,6 +75,6 @@ func Example_expect() {
 		if err := orders.Do(t.Context(), "order-1"); err != nil {
 			t.Error(err)
 		}
-		signals.ExpectExactly("order.packed", "order.shipped")
+		raised.ExpectExactly("order.packed", "order.shipped")
 	})
 }

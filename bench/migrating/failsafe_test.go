@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -76,7 +77,7 @@ func Example_failsafeBreakerBefore() {
 
 func Example_failsafeBreakerAfter() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "pages",
 		Threshold: 3,
@@ -88,7 +89,7 @@ func Example_failsafeBreakerAfter() {
 		panic(err)
 	}
 	defer breaker.Close()
-	defer sink.Subscribe("circuit.open.pages", func(core.Signal) { fmt.Println("pages are not available") })()
+	defer sink.Subscribe("circuit.open.pages", func(signals.Signal) { fmt.Println("pages are not available") })()
 	guarded := circuitbreaker.WrapResult(breaker, get)
 
 	for _, url := range []string{"/gone", "/gone", "/gone", "/cat"} {

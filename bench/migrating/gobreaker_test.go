@@ -8,7 +8,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -41,7 +41,7 @@ func Example_gobreakerBefore() {
 
 func Example_gobreakerAfter() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "pages",
 		Window:    30 * time.Second,
@@ -53,7 +53,7 @@ func Example_gobreakerAfter() {
 		panic(err)
 	}
 	defer breaker.Close()
-	defer sink.Subscribe("circuit.open.*", func(s core.Signal) { fmt.Println(s.Name) })()
+	defer sink.Subscribe("circuit.open.*", func(s signals.Signal) { fmt.Println(s.Name) })()
 
 	guarded := circuitbreaker.WrapResult(breaker, get)
 	for _, url := range []string{"/gone", "/gone", "/gone", "/cat"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example_rateBefore() {
@@ -29,7 +30,7 @@ func Example_rateBefore() {
 }
 
 func Example_rateAfter() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	limiter, err := ratelimit.New(core.Rate{PerSecond: 1000, Burst: 2}, ratelimit.Options{Sink: sink})
 	if err != nil {
 		panic(err)

@@ -9,12 +9,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
 // Signals are counted by their class.
 func Example_telemetry() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	reader := sdkmetric.NewManualReader() // in a program: an exporter
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	tel, err := telemetry.New(sink, telemetry.Options{MeterProvider: metrics, Signals: "*"})

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example_watermillBefore() {
@@ -28,10 +29,10 @@ func Example_watermillBefore() {
 }
 
 func Example_watermillAfter() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	handlers := core.Must(core.NewDispatcher(core.Options{MaxQueued: 100}))
 	defer handlers.Close()
-	handlers.Handle("page.*", func(ctx context.Context, s core.Signal) error { return visit(ctx, Visit{s.Key}) })
+	handlers.Handle("page.*", func(ctx context.Context, s signals.Signal) error { return visit(ctx, Visit{s.Key}) })
 	defer sink.Subscribe("page.*", handlers.Dispatch)()
 	sink.RaiseKey("page.changed", "/cat")
 	fmt.Println("visited", <-visited)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/priorityprocessor"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
 
 // A queue for each widget, a primary that is down, and its backup.
 func Example_workflow() {
-	sink := core.NewSink(core.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 	processors, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "a", Priority: 1, Do: func(ctx context.Context, widget string) error { return errors.New("down") }},
 		{Name: "b", Priority: 2, Do: func(ctx context.Context, widget string) error { return nil }},

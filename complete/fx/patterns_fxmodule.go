@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/fxmodule"
 	"go.uber.org/fx"
 )
@@ -29,6 +30,6 @@ func FxCoordinator[C core.Lifecycle](name string, constructor any) fx.Option {
 
 // FxScoped is [fxmodule.Scoped]: Scoped makes a handler that opens a scope for each
 // attempt, calls do, and passes the error of do to the function close of the scope.
-func FxScoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, core.Signal, S) error) core.Handler {
+func FxScoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, signals.Signal, S) error) core.Handler {
 	return fxmodule.Scoped[S](open, do)
 }

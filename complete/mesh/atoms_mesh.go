@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	nats "github.com/nats-io/nats.go"
 )
 
@@ -45,7 +45,7 @@ var MeshUnsent = mesh.Unsent
 type Mesh = mesh.Mesh
 
 // JoinMesh is [mesh.Join]: Join makes this process a node of a cluster.
-func JoinMesh(ctx context.Context, conn *nats.Conn, sink *core.Sink, opts mesh.Options) (*mesh.Mesh, error) {
+func JoinMesh(ctx context.Context, conn *nats.Conn, sink *signals.Sink, opts mesh.Options) (*mesh.Mesh, error) {
 	return mesh.Join(ctx, conn, sink, opts)
 }
 
@@ -66,6 +66,6 @@ type MeshStats = mesh.Stats
 type MeshCarrier = mesh.Carrier
 
 // MeshCarry is [mesh.Carry]: Carry lets payloads of the kind travel, as JSON.
-func MeshCarry[P any](kind core.Kind[P]) mesh.Carrier {
+func MeshCarry[P any](kind signals.Kind[P]) mesh.Carrier {
 	return mesh.Carry[P](kind)
 }

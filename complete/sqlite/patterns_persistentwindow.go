@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
@@ -19,7 +19,7 @@ type WindowPayload = persistentwindow.Payload
 
 // WindowJSON is [persistentwindow.JSON]: JSON encodes payloads of a kind with package
 // encoding/json.
-func WindowJSON[P any](kind core.Kind[P]) persistentwindow.Payload {
+func WindowJSON[P any](kind signals.Kind[P]) persistentwindow.Payload {
 	return persistentwindow.JSON[P](kind)
 }
 
@@ -29,7 +29,7 @@ type WindowOrigin = persistentwindow.Origin
 
 // WindowOriginOf is [persistentwindow.OriginOf]: OriginOf returns the origin of a
 // restored signal.
-func WindowOriginOf(s core.Signal) (o persistentwindow.Origin, ok bool) {
+func WindowOriginOf(s signals.Signal) (o persistentwindow.Origin, ok bool) {
 	return persistentwindow.OriginOf(s)
 }
 
@@ -38,7 +38,7 @@ type Window = persistentwindow.Window
 
 // OpenWindow is [persistentwindow.Open]: Open opens a window of sink in the file of
 // writer.
-func OpenWindow(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts persistentwindow.Options) (*persistentwindow.Window, error) {
+func OpenWindow(ctx context.Context, writer *sqlitewriter.Writer, sink *signals.Sink, opts persistentwindow.Options) (*persistentwindow.Window, error) {
 	return persistentwindow.Open(ctx, writer, sink, opts)
 }
 

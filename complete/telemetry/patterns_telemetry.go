@@ -4,6 +4,7 @@ package telemetry
 
 import (
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
@@ -22,7 +23,7 @@ type Telemetry = telemetry.Telemetry
 
 // NewTelemetry is [telemetry.New]: New makes a Telemetry that counts the signals of
 // sink from now on.
-func NewTelemetry(sink *core.Sink, opts telemetry.Options) (*telemetry.Telemetry, error) {
+func NewTelemetry(sink *signals.Sink, opts telemetry.Options) (*telemetry.Telemetry, error) {
 	return telemetry.New(sink, opts)
 }
 

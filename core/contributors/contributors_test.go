@@ -130,7 +130,7 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 func TestEachHasOneOutcome(t *testing.T) {
 	sink := signals.NewSink(signals.SinkOptions{})
 	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b", "a")
-	sigs := coretest.Watch(t, sink, "*")
+	facts := coretest.Watch(t, sink, "*")
 	check := func(got, want error) {
 		t.Helper()
 		coretest.Check(t, errors.Is(got, want), "got %v, want %v", got, want)
@@ -146,7 +146,7 @@ func TestEachHasOneOutcome(t *testing.T) {
 	if got, want := text(tracker.Snapshot()), "a=1 b:on purpose; "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	raised := sigs.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
+	raised := facts.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
 	coretest.Check(t, len(raised) != 2 || raised[0].Key == "a" && raised[1].Key == "b", "got %v", raised)
 }
 

@@ -73,9 +73,9 @@ func (w *Watcher) None() {
 	w.ExpectExactly()
 }
 
-func list(sigs []signals.Signal) string {
-	names := make([]string, len(sigs))
-	for i, s := range sigs {
+func list(facts []signals.Signal) string {
+	names := make([]string, len(facts))
+	for i, s := range facts {
 		names[i] = s.Name
 	}
 	return joined(names)

@@ -235,7 +235,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 			}
 			return context.Cause(ctx)
 		}, core.Options{MaxConcurrency: 3})
-		sigs := coretest.Watch(t, c.Sink(), earlyexit.SignalExited)
+		facts := coretest.Watch(t, c.Sink(), earlyexit.SignalExited)
 		check(t, "Do", c.Do(t.Context(), 0), nil) // its lifecycle signals match, and do not count
 		for range 10 {
 			_, err := c.TryEnqueue(t.Context(), 1)
@@ -249,7 +249,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 		check(t, "intake", err, core.ErrClosed)
 		s, exited := exit.Signal()
 		check(t, "exit", fmt.Sprint(s.Name, s.Key, exited), "verdictthe firsttrue")
-		raised := sigs.ExpectExactly(earlyexit.SignalExited)[0]
+		raised := facts.ExpectExactly(earlyexit.SignalExited)[0]
 		check(t, "key and path", raised.Key+" "+strings.Join(raised.Path(), ">"), "the first verdict>"+earlyexit.SignalExited)
 		check(t, "Flush", c.Flush(t.Context()), nil)
 		check(t, "began", began.Load(), int64(4))

@@ -86,7 +86,7 @@ func TestAdd(t *testing.T) {
 func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "node.*")
+		facts := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "a", quick)
 		add(t, g, "b", fail, "a")
@@ -104,7 +104,7 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 			}
 			checkEqual(t, "has an error", n.Err != nil, n.Name == "b")
 		}
-		raised := sigs.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
+		raised := facts.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
 			graph.SignalSkipped, graph.SignalSkipped, graph.SignalStarted, graph.SignalCompleted)
 		var keys string
 		for _, s := range raised {
@@ -120,7 +120,7 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "node.*")
+		facts := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "done", quick)
 		add(t, g, "running", takes(time.Hour))
@@ -146,7 +146,7 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 			checkEqual(t, name+" has started", !n.Started.IsZero(), name == "running")
 		}
 		count := map[string]int{}
-		for _, s := range sigs.Expect(graph.SignalStarted, "*", "*", "*", "*", "*", "*", "*", "*") {
+		for _, s := range facts.Expect(graph.SignalStarted, "*", "*", "*", "*", "*", "*", "*", "*") {
 			count[s.Name]++
 		}
 		checkEqual(t, "started", count[graph.SignalStarted], 4)
@@ -154,14 +154,14 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 		checkEqual(t, "cancelled", count[graph.SignalCancelled], 1)
 		checkEqual(t, "failed", count[graph.SignalFailed], 1)
 		checkEqual(t, "skipped", count[graph.SignalSkipped], 1)
-		sigs.None()
+		facts.None()
 
 		for range 100 { // from the beginning
 			r, err = g.Run(ctx, do, core.Options{Sink: sink})
 			checkError(t, err, patience)
 			checkStatuses(t, r, "done cancelled, running cancelled, stubborn cancelled, unruly cancelled, waits for a slot cancelled, waits for another cancelled, skipped cancelled")
 		}
-		sigs.None()
+		facts.None()
 	})
 }
 
@@ -358,7 +358,7 @@ func TestGates(t *testing.T) {
 func TestOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "loaded")
+		facts := coretest.Watch(t, sink, "loaded")
 		g := graph.New[job]()
 		add(t, g, "users", func(ctx context.Context) error { core.OperationFrom(ctx).Raise("loaded"); return nil })
 		type key struct{}
@@ -368,7 +368,7 @@ func TestOperations(t *testing.T) {
 			return j(ctx)
 		}, core.Options{Sink: sink})
 		checkError(t, err, nil)
-		s := sigs.ExpectExactly("loaded")[0]
+		s := facts.ExpectExactly("loaded")[0]
 		checkEqual(t, "key", s.Key, "users")
 		checkEqual(t, "source", s.Source, "graph")
 		checkEqual(t, "still there", sink.Has("loaded"), true)

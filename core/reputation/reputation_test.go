@@ -118,12 +118,12 @@ func TestNotANumberIsIgnored(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
 		s := newScores(t, reputation.Options{Sink: sink})
 		s.Update("a", 3)
-		sigs := coretest.Watch(t, sink, "*")
+		facts := coretest.Watch(t, sink, "*")
 		for _, delta := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			check(t, fmt.Sprint(delta), s.Update("a", delta), 3)
 			check(t, fmt.Sprint(delta), s.Update("b", delta), 0)
 		}
-		sigs.None()
+		facts.None()
 		if got := s.Stats(); got.Ignored != 6 || got.Len != 1 {
 			t.Errorf("got %+v", got)
 		}

@@ -149,15 +149,15 @@ func TestWhatAcknowledges(t *testing.T) {
 // not count as acknowledgements.
 func TestReportsWhatItDoes(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
-		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		facts := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		promise := responsibility.Promise{Announce: "file.ready", Ack: "*", Key: "f1"}
 		s.kept(promise)
-		got := sigs.ExpectExactly(responsibility.SignalKept, "file.ready")
+		got := facts.ExpectExactly(responsibility.SignalKept, "file.ready")
 		for _, signal := range got {
 			coretest.Check(t, signal.Key == "f1", "%s: got key %q, want that of the promise", signal.Name, signal.Key)
 		}
 		s.sink.RaiseKey("file.seen", "f1")
-		got = sigs.ExpectExactly("file.seen", responsibility.SignalReleased)
+		got = facts.ExpectExactly("file.seen", responsibility.SignalReleased)
 		if want := []string{"file.seen", responsibility.SignalReleased}; !slices.Equal(got[1].Path(), want) {
 			t.Errorf("causes of the release: got %v, want %v", got[1].Path(), want)
 		}
@@ -167,11 +167,11 @@ func TestReportsWhatItDoes(t *testing.T) {
 			responsibility.SignalExpired:  func(core.OperationID) { time.Sleep(time.Minute); synctest.Wait() },
 		} {
 			end(s.kept(promise))
-			sigs.ExpectExactly(responsibility.SignalKept, "file.ready", want)
+			facts.ExpectExactly(responsibility.SignalKept, "file.ready", want)
 		}
 		s.kept(promise)
 		s.Close()
-		sigs.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
+		facts.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
 	})
 }
 
@@ -203,7 +203,7 @@ func TestExpiresWithoutAnySignal(t *testing.T) {
 // Fault avoided: an acknowledgement between the pin and the registration is missed.
 func TestAcknowledgedWhilePinning(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		facts := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		k := core.Must(responsibility.New(pinnerFunc(func(id core.OperationID) (func(), bool) {
 			s.sink.RaiseKey("file.ready.ack", "f1")
 			return s.c.Pin(id)
@@ -213,7 +213,7 @@ func TestAcknowledgedWhilePinning(t *testing.T) {
 		coretest.Check(t, k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}), "Keep: got false, want true")
 		finish()
 		coretest.Check(t, k.Len() == 0 && !s.visible(id), "the acknowledgement was missed")
-		sigs.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
+		facts.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
 	})
 }
 
@@ -238,10 +238,10 @@ func TestPinsOfOthersStay(t *testing.T) {
 // A promise that is replaced has not ended.
 func TestKeepAgainReplaces(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		sigs := coretest.Watch(t, s.sink, "responsibility.*")
+		facts := coretest.Watch(t, s.sink, "responsibility.*")
 		id := s.kept(responsibility.Promise{Announce: "file.ready", Key: "f1"})
 		s.Keep(id, responsibility.Promise{Announce: "file.moved", Key: "f2"})
-		sigs.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept)
+		facts.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept)
 		s.sink.RaiseKey("file.ready.ack", "f1")
 		s.mustBeKept(id, "the former promise is acknowledged")
 		s.sink.RaiseKey("file.moved.ack", "f2")
@@ -268,15 +268,15 @@ func TestActive(t *testing.T) {
 
 func TestKeepOfWhatCannotBePinned(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		facts := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		id, finish := s.operation()
 		finish()
 		coretest.Check(t, !s.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep of an operation that has left: got true, want false")
-		sigs.None()
+		facts.None()
 		for range 100 { // MaxTracked
 			s.kept(responsibility.Promise{})
 		}
-		sigs.Expect(responsibility.SignalKept)
+		facts.Expect(responsibility.SignalKept)
 		id, _ = s.operation()
 		coretest.Check(t, !s.Keep(id, responsibility.Promise{}), "Keep of more than may be pinned: got true, want false")
 	})
@@ -286,11 +286,11 @@ func TestKeepOfWhatCannotBePinned(t *testing.T) {
 // it.
 func TestOperationLeavesAnyway(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
-		sigs := coretest.Watch(t, s.sink, responsibility.SignalReleased)
+		facts := coretest.Watch(t, s.sink, responsibility.SignalReleased)
 		closed := s.kept(responsibility.Promise{})
 		s.c.Close()
 		s.mustBeReleased(closed, "after Close of the coordinator")
-		sigs.ExpectExactly(responsibility.SignalReleased)
+		facts.ExpectExactly(responsibility.SignalReleased)
 		coretest.Check(t, !s.Keep(closed, responsibility.Promise{}), "Keep after Close of the coordinator: got true, want false")
 	})
 }
@@ -312,12 +312,12 @@ func TestGoneWhilePinning(t *testing.T) {
 				p.pinned = func(id core.OperationID) { meanwhile(s, k, id) }
 				k = core.Must(responsibility.New(p, s.sink, responsibility.Options{}))
 				defer k.Close()
-				sigs := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+				facts := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 				id, finish := s.operation()
 				unpin, _ := s.c.Pin(id)
 				finish()
 				coretest.Check(t, !k.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep: got true, want false")
-				sigs.None()
+				facts.None()
 				unpin()
 				coretest.Check(t, k.Len() == 0 && !s.visible(id), "something is left of it")
 			})

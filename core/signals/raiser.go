@@ -39,16 +39,18 @@ type Raiser interface {
 
 	// RaiseNote is Raise with all that a raiser says.
 	//
-	//ephemeral:raises {n.Name}
+	//ephemeral:none
 	RaiseNote(n Note) bool
 }
 
 // A Note is what a raiser says about a signal; the sink adds the rest of the [Signal].
 type Note struct {
-	Name, Key string
-	Payload   any // see [Kind]; nil: none
-	cause     *link
-	copied    *Signal // the signal that it copies, or the start of a hold; nil: neither
+	//ephemeral:raises
+	Name    string
+	Key     string
+	Payload any // see [Kind]; nil: none
+	cause   *link
+	copied  *Signal // the signal that it copies, or the start of a hold; nil: neither
 }
 
 // more returns the rest of the fact that the note becomes.

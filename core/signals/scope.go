@@ -49,6 +49,8 @@ type ScopeOptions struct {
 
 // NewScope makes a Scope without owners. Source becomes the [Signal].Source of its signals. It
 // panics if the sink is nil.
+//
+//ephemeral:none
 func NewScope(on *Sink, source string, opts ScopeOptions) *Scope {
 	need(on != nil, "NewScope needs a sink")
 	sc := new(Scope)
@@ -60,7 +62,7 @@ func NewScope(on *Sink, source string, opts ScopeOptions) *Scope {
 // Raise raises a signal of o. The default of its Key is the key of o. Raise returns false where
 // [Sink.Raise] does, and after Evict.
 //
-//ephemeral:raises {n.Name}
+//ephemeral:none
 func (sc *Scope) Raise(o *Owner, n Note) bool { return sc.raise(o, &n) }
 
 // Raiser returns a [Raiser] for the signals of o.
@@ -222,7 +224,6 @@ func (sc *Scope) drop(f *fact, seq uint64) {
 // Where [Scope.Raise] returns false, and after Release, nothing is held, and release does
 // nothing.
 //
-//ephemeral:raises {n.Name}
 //ephemeral:release {lease}
 func (sc *Scope) Hold(o *Owner, n Note, lease time.Duration) (release func()) {
 	return sc.hold(o, &n, lease)

@@ -6,8 +6,9 @@ import "sync/atomic"
 // [Scope.Evict]. It is a small value that must not be copied after its first signal: make it a
 // field of what it stands for.
 type Owner struct {
-	ID  OperationID // of its signals, see [Signal].Operation; each owner of a sink has another, and does not change it
-	Key string      // of its signals that are raised without one; do not change it after the first signal
+	ID OperationID // of its signals, see [Signal].Operation; each owner of a sink has another, and does not change it
+	//ephemeral:none
+	Key string // of its signals that are raised without one; do not change it after the first signal
 
 	first *ownFact                // guarded by Sink.mu; older than the facts in rest; nil: none
 	rest  atomic.Pointer[ownMore] // what few owners need; nil: it has raised nothing

@@ -150,7 +150,7 @@ func (s *Sink) RaiseKey(name, key string) bool { return s.raise(Note{Name: name,
 
 // RaiseNote is Raise with all that a raiser says.
 //
-//ephemeral:raises {n.Name}
+//ephemeral:none
 func (s *Sink) RaiseNote(n Note) bool { return s.raise(n) }
 
 // Sink returns s, as a [Sensor] does.

@@ -71,7 +71,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var second atomic.Bool
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "stage.*")
+		facts := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 2},
 			stages.Stage[int]{Name: "first", Work: func(_ context.Context, i int) (int, error) {
 				time.Sleep(time.Second)
@@ -91,7 +91,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 		checkResults(t, results, "112", "212", "312")
 		checkEqual(t, "an item that was given", given[0], 1)
 		var keys []string
-		for _, s := range sigs.ExpectExactly(stages.SignalStart, stages.SignalComplete, stages.SignalStart, stages.SignalComplete) {
+		for _, s := range facts.ExpectExactly(stages.SignalStart, stages.SignalComplete, stages.SignalStart, stages.SignalComplete) {
 			keys = append(keys, s.Key)
 		}
 		checkEqual(t, "keys", strings.Join(keys, " "), "first first stage-2 stage-2")
@@ -116,7 +116,7 @@ func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "stage.*")
+		facts := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "first", Work: pass(1)},
 			stages.Stage[int]{Name: "waits", When: "go", Work: func(context.Context, int) (int, error) {
@@ -130,13 +130,13 @@ func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 		checkError(t, err, patience)
 		checkResults(t, results, "11 waits", "21 waits")
 		checkEqual(t, "error of an item", results[0].Err, patience)
-		sigs.ExpectExactly(stages.SignalStart, stages.SignalComplete)
+		facts.ExpectExactly(stages.SignalStart, stages.SignalComplete)
 
 		sink.Raise("go") // the signal is there, but the context has ended
 		results, err = p.Run(ctx, []int{1})
 		checkError(t, err, patience)
 		checkResults(t, results, "1 first")
-		sigs.None()
+		facts.None()
 	})
 }
 
@@ -174,7 +174,7 @@ func TestFailedItemsGoNoFurtherAndSayWhy(t *testing.T) {
 func TestStageThatLetsNothingPassFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "stage.*")
+		facts := coretest.Watch(t, sink, "stage.*")
 		fail := func(context.Context, int) (int, error) { return 0, errOnPurpose }
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "a", Work: fail},
@@ -182,13 +182,13 @@ func TestStageThatLetsNothingPassFails(t *testing.T) {
 		results, err := p.Run(t.Context(), []int{1, 2})
 		checkError(t, err, errOnPurpose)
 		checkResults(t, results, "1 a", "2 a")
-		raised := sigs.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+		raised := facts.ExpectExactly(stages.SignalStart, stages.SignalFailed)
 		checkEqual(t, "key", raised[1].Key, "a")
 
 		results, err = p.Run(t.Context(), nil)
 		checkError(t, err, nil)
 		checkEqual(t, "results", len(results), 0)
-		sigs.None()
+		facts.None()
 	})
 }
 
@@ -212,7 +212,7 @@ func TestStagesHaveTheirOwnLimits(t *testing.T) {
 func TestCancelledInAStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		sigs := coretest.Watch(t, sink, "stage.*")
+		facts := coretest.Watch(t, sink, "stage.*")
 		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 4},
 			stages.Stage[int]{Name: "a", Work: func(ctx context.Context, i int) (int, error) {
 				switch i {
@@ -240,7 +240,7 @@ func TestCancelledInAStage(t *testing.T) {
 		for i, want := range []error{patience, patience, errOnPurpose, patience, patience, patience} {
 			checkError(t, results[i].Err, want)
 		}
-		sigs.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+		facts.ExpectExactly(stages.SignalStart, stages.SignalFailed)
 	})
 }
 

@@ -125,11 +125,11 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 				defer cancel()
 				return hangs(ctx, s)
 			}})
-		sigs := coretest.Watch(t, e.Sink(), "s.*,f.*,p.*,stage.*")
+		facts := coretest.Watch(t, e.Sink(), "s.*,f.*,p.*,stage.*")
 		e.Sink().RaiseKey("go", "k")
 		drain(t, e, core.Stats{Enqueued: 5, Succeeded: 1, Failed: 4})
 		failed := waves.SignalFailed
-		raised := sigs.ExpectExactly("s.start", "s.done", "s.vote", "f.start", "f.failed", failed, "p.failed", failed, failed, failed)
+		raised := facts.ExpectExactly("s.start", "s.done", "s.vote", "f.start", "f.failed", failed, "p.failed", failed, failed, failed)
 		for i, s := range raised {
 			check(t, "key and path", s.Key+" "+strings.Join(s.Path(), ">"), "k go>"+s.Name)
 			event := s.Payload().(waves.Event)
@@ -194,7 +194,7 @@ func TestEarlyExit(t *testing.T) {
 			waves.Stage{Name: "hangs", Trigger: "go", Work: hangs, OnComplete: "done", OnFailure: "failed"},
 			waves.Stage{Name: "exits", Trigger: "go", OnStart: "verdict", Work: panics}, // the work is not called
 			waves.Stage{Trigger: "verdict", Work: quick, OnStart: "late"})
-		sigs := coretest.Watch(t, e.Sink(), "stage.*, "+earlyexit.SignalExited+", done, failed, late")
+		facts := coretest.Watch(t, e.Sink(), "stage.*, "+earlyexit.SignalExited+", done, failed, late")
 		for range 3 {
 			e.Sink().RaiseKey("go", "k")
 		}
@@ -204,7 +204,7 @@ func TestEarlyExit(t *testing.T) {
 		e.Sink().Raise("go") // starts nothing any more
 		drain(t, e, core.Stats{Enqueued: 6, Cancelled: 6, Rejected: e.Stats().Rejected})
 		any := earlyexit.SignalExited + ", " + waves.SignalCancelled // the work that hangs may be the first to see the exit
-		raised := sigs.ExpectExactly(any, any, any)
+		raised := facts.ExpectExactly(any, any, any)
 		verdict, _ := e.Exited()
 		at := slices.IndexFunc(raised, func(s signals.Signal) bool { return s.Name == earlyexit.SignalExited })
 		check(t, "exit", verdict.Name+" "+strings.Join(raised[max(0, at)].Path(), ">"), "verdict go>verdict>"+earlyexit.SignalExited)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // fakeQueue is a stored queue whose items are in memory.
@@ -144,7 +144,7 @@ func (s *fakeSchedules) each(pattern string, do func(*inspect.ScheduleStatus)) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.list {
-		if core.Match(pattern, s.list[i].Name) {
+		if signals.Match(pattern, s.list[i].Name) {
 			do(&s.list[i])
 			n++
 		}

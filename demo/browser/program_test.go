@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -36,7 +37,7 @@ func newOrder(customer string) order { return order{customer: customer, end: mak
 // go, a queue and schedules.
 type program struct {
 	t       testing.TB
-	sink    *core.Sink
+	sink    *signals.Sink
 	orders  *core.Coordinator[order]
 	uploads *core.Coordinator[time.Duration]
 	mails   *core.Coordinator[time.Duration]
@@ -80,7 +81,7 @@ func newShop(t testing.TB) *program {
 // newProgram starts a program whose names come from name. A durable queue or a scheduler
 // does not accept all of these, so those two are fakes.
 func newProgram(t testing.TB, name func(string) string) *program {
-	p := &program{t: t, sink: core.NewSink(core.SinkOptions{}), name: name}
+	p := &program{t: t, sink: signals.NewSink(signals.SinkOptions{}), name: name}
 	p.orders = core.Must(core.NewKeyedCoordinator(
 		func(o order) string { return o.customer }, p.ship,
 		core.Options{
@@ -211,7 +212,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (p *program) page() *statuspage.Page {
 	page, err := statuspage.New(statuspage.Options{
 		Title:        p.name("shop"),
-		Sinks:        map[string]*core.Sink{p.name("main"): p.sink},
+		Sinks:        map[string]*signals.Sink{p.name("main"): p.sink},
 		Coordinators: []core.Inspector{p.orders, p.uploads, p.mails},
 		Queues:       []inspect.StoredQueue{p.queue},
 		Schedules:    []inspect.Schedules{p.plans},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Limits bound the cost of a single image.
@@ -26,7 +26,7 @@ type Options struct {
 	Thumbnailers int
 	Limits       Limits
 	// Sink receives every signal of the run; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -48,7 +48,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.Limits.MaxBytes, 64<<20)
 	setDefault(&o.Limits.MaxPixels, 50_000_000)
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A claim is a reaction's work item: the source operation to read, and the pin that keeps it in its window until then.
@@ -31,7 +32,7 @@ type pipeline struct {
 	in     fs.FS
 	out    *Output
 	limits Limits
-	sink   *core.Sink
+	sink   *signals.Sink
 	tally  *tally
 	times  [stages]histogram
 	bytes  atomic.Int64          // bytes of the hashed images
@@ -144,7 +145,7 @@ func (p *pipeline) drain() error {
 }
 
 // fail reports a result that could not be written, and ends the intake.
-func (p *pipeline) fail(on core.Raiser, path string, err error) error {
+func (p *pipeline) fail(on signals.Raiser, path string, err error) error {
 	OutputFailed.Raise(on, path, Failure{File{Path: path}, cause(err)})
 	err = fmt.Errorf("output for %s: %w", Printable(path), err)
 	p.broken.CompareAndSwap(nil, &err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // run sends fsys through the pipeline into a new directory. It returns the summary and the rows.
@@ -230,9 +231,9 @@ func TestRunInterrupted(t *testing.T) {
 		data[fmt.Sprintf("%03d", i)] = pngOf(t, 1+i, 2)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	saved := 0
-	sink.Subscribe(SignalFileSaved, func(core.Signal) {
+	sink.Subscribe(SignalFileSaved, func(signals.Signal) {
 		if saved++; saved == 20 {
 			interrupt()
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // These errors do not happen. If one did, the results would be incomplete, and the run must not look like a success.
@@ -21,21 +22,21 @@ func (p *pipeline) subscribe() (cancel func()) {
 	cancels := []func(){
 		p.tally.subscribe(p.sink),
 
-		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.record(s, "") }),
-		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.thumbnails, s) }),
-		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.duplicates, s) }),
+		p.sink.Subscribe(SignalFileSaved, func(s signals.Signal) { p.record(s, "") }),
+		p.sink.Subscribe(SignalFileSaved, func(s signals.Signal) { p.hand(p.thumbnails, s) }),
+		p.sink.Subscribe(SignalFileSaved, func(s signals.Signal) { p.hand(p.duplicates, s) }),
 
 		// A failed file has a row as well. If the whole file could be read, it may be a duplicate.
-		FileFailed.Subscribe(p.sink, func(s core.Signal, f Failure) {
+		FileFailed.Subscribe(p.sink, func(s signals.Signal, f Failure) {
 			p.record(s, f.Cause)
 			if f.File.SHA256 != "" {
 				p.hand(p.duplicates, s)
 			}
 		}),
-		ThumbnailComplete.Subscribe(p.sink, func(_ core.Signal, t Thumbnail) {
+		ThumbnailComplete.Subscribe(p.sink, func(_ signals.Signal, t Thumbnail) {
 			p.change(t.Path, func(ctx context.Context, rows *store) error { return rows.setThumb(ctx, t.Path, t.Name) })
 		}),
-		ThumbnailFailed.Subscribe(p.sink, func(_ core.Signal, f Failure) {
+		ThumbnailFailed.Subscribe(p.sink, func(_ signals.Signal, f Failure) {
 			p.change(f.File.Path, func(ctx context.Context, rows *store) error { return rows.setError(ctx, f.File.Path, f.Cause) })
 		}),
 	}
@@ -48,7 +49,7 @@ func (p *pipeline) subscribe() (cancel func()) {
 
 // claim pins the source operation of a signal for one reaction. It runs inside the raise, so the operation still
 // runs and is in the window.
-func (p *pipeline) claim(s core.Signal) (claim, error) {
+func (p *pipeline) claim(s signals.Signal) (claim, error) {
 	unpin, ok := p.files.Pin(s.Operation)
 	if !ok {
 		return claim{}, errNotPinned
@@ -82,7 +83,7 @@ func (p *pipeline) look(c claim) (File, error) {
 }
 
 // hand gives the source operation of s to a reaction, and waits while that one is busy.
-func (p *pipeline) hand(reaction *core.Coordinator[claim], s core.Signal) {
+func (p *pipeline) hand(reaction *core.Coordinator[claim], s signals.Signal) {
 	c, err := p.claim(s)
 	if err == nil {
 		_, err = reaction.Enqueue(p.work, c)
@@ -93,7 +94,7 @@ func (p *pipeline) hand(reaction *core.Coordinator[claim], s core.Signal) {
 }
 
 // record lets the writer write the row of the source operation of s.
-func (p *pipeline) record(s core.Signal, cause string) {
+func (p *pipeline) record(s signals.Signal, cause string) {
 	c, err := p.claim(s)
 	if err != nil {
 		p.fail(p.sink, s.Key, err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -97,7 +97,7 @@ func TestPrintable(t *testing.T) {
 
 // The list of failures must not depend on their order.
 func TestTallyKeepsTheLowestFailures(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	tally := newTally()
 	cancel := tally.subscribe(sink)
 	const n = 3 * maxFailures

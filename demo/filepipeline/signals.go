@@ -1,6 +1,8 @@
 package filepipeline
 
-import "github.com/ephemeralgo/ephemeral/core"
+import (
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 // Signals raised by the pipeline; the key of each is the path it is about. The kinds carry a payload; the plain names
 // need none, because whoever reacts reads the state of the operation that raised them.
@@ -11,13 +13,13 @@ const (
 )
 
 var (
-	FileSkipped       = core.NewKind[Reason]("file.skipped")          // the entry is no image, or must not be opened
-	FileFailed        = core.NewKind[Failure]("file.failed")          // the file is unreadable, corrupt or over a limit
-	DirectoryFailed   = core.NewKind[Failure]("directory.failed")     // the directory could not be listed
-	ThumbnailComplete = core.NewKind[Thumbnail]("thumbnail.complete") // the thumbnail was made, or shared with an equal file
-	ThumbnailFailed   = core.NewKind[Failure]("thumbnail.failed")     // the image does not decode, or has changed meanwhile
-	DuplicateFound    = core.NewKind[Duplicate]("duplicate.found")    // raised once per file beyond the first of its contents
-	OutputFailed      = core.NewKind[Failure]("output.failed")        // the output directory refused a write
+	FileSkipped       = signals.NewKind[Reason]("file.skipped")          // the entry is no image, or must not be opened
+	FileFailed        = signals.NewKind[Failure]("file.failed")          // the file is unreadable, corrupt or over a limit
+	DirectoryFailed   = signals.NewKind[Failure]("directory.failed")     // the directory could not be listed
+	ThumbnailComplete = signals.NewKind[Thumbnail]("thumbnail.complete") // the thumbnail was made, or shared with an equal file
+	ThumbnailFailed   = signals.NewKind[Failure]("thumbnail.failed")     // the image does not decode, or has changed meanwhile
+	DuplicateFound    = signals.NewKind[Duplicate]("duplicate.found")    // raised once per file beyond the first of its contents
+	OutputFailed      = signals.NewKind[Failure]("output.failed")        // the output directory refused a write
 )
 
 // File is the state that a source operation keeps for the reactions. It also fills the first columns of a row.

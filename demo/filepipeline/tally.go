@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // maxFailures is how many failures a summary lists; the database has them all.
@@ -30,7 +31,7 @@ func newTally() *tally {
 const counted = "file.*, directory.*, thumbnail.*, metadata.*, duplicate.*, output.*, pipeline.*, " + core.SignalPanicked
 
 // subscribe listens on the sink until the result is called.
-func (t *tally) subscribe(sink *core.Sink) (cancel func()) {
+func (t *tally) subscribe(sink *signals.Sink) (cancel func()) {
 	cancels := []func(){
 		sink.Subscribe(counted, t.count),
 		FileSkipped.Subscribe(sink, t.skip),
@@ -45,13 +46,13 @@ func (t *tally) subscribe(sink *core.Sink) (cancel func()) {
 	}
 }
 
-func (t *tally) count(s core.Signal) {
+func (t *tally) count(s signals.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.signals[s.Name]++
 }
 
-func (t *tally) skip(_ core.Signal, why Reason) {
+func (t *tally) skip(_ signals.Signal, why Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.skipped[why]++
@@ -59,7 +60,7 @@ func (t *tally) skip(_ core.Signal, why Reason) {
 
 // fail keeps the failures that sort lowest, so that the list does not depend on the order in
 // which they come.
-func (t *tally) fail(_ core.Signal, f Failure) {
+func (t *tally) fail(_ signals.Signal, f Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed++

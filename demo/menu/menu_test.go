@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -61,12 +62,12 @@ func (d *driver) expect(t *testing.T, texts ...string) {
 	}
 }
 
-func raised(names ...string) []core.Signal {
-	var signals []core.Signal
+func raised(names ...string) []signals.Signal {
+	var facts []signals.Signal
 	for i, name := range names {
-		signals = append(signals, core.Signal{Name: name, Key: "k", Seq: uint64(i + 1)})
+		facts = append(facts, signals.Signal{Name: name, Key: "k", Seq: uint64(i + 1)})
 	}
-	return signals
+	return facts
 }
 
 func ends(cmd tea.Cmd, want tea.Msg) bool { return cmd != nil && cmd() == want }
@@ -162,7 +163,7 @@ func TestAnyMessages(t *testing.T) {
 				seq += uint64(1 + random.IntN(2))
 				text := texts[random.IntN(len(texts))]
 				f.lines = append(f.lines, text)
-				f.signals = append(f.signals, core.Signal{Name: text, Key: text, Seq: seq})
+				f.signals = append(f.signals, signals.Signal{Name: text, Key: text, Seq: seq})
 			}
 			d.send(f)
 		default:

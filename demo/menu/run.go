@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -32,7 +32,7 @@ type run struct {
 // frame is the news of a run.
 type frame struct {
 	lines   []string
-	signals []core.Signal
+	signals []signals.Signal
 	ended   bool
 	err     error
 }
@@ -74,7 +74,7 @@ func (r *run) look() (f frame) {
 	r.mu.Lock()
 	f.lines, r.lines = r.lines, nil
 	r.mu.Unlock()
-	f.signals = slices.Collect(r.screen.Sink.Sense(core.Query{AfterSeq: r.seq}))
+	f.signals = slices.Collect(r.screen.Sink.Sense(signals.Query{AfterSeq: r.seq}))
 	if n := len(f.signals); n > 0 {
 		r.seq = f.signals[n-1].Seq
 	}

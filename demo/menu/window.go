@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // maxLines is how many lines of output, and how many signals, are kept for a screen.
@@ -15,7 +15,7 @@ const maxLines = 300
 type window struct {
 	filter  string // a pattern; "" shows all
 	every   int    // one matching signal in this many is shown
-	signals []core.Signal
+	signals []signals.Signal
 
 	received uint64
 	shown    uint64
@@ -28,8 +28,8 @@ type window struct {
 func (w *window) reset() { *w = window{filter: w.filter, every: max(w.every, 1)} }
 
 // add adds the signals that have come to the sink since the last call.
-func (w *window) add(signals []core.Signal) {
-	for _, s := range signals {
+func (w *window) add(raised []signals.Signal) {
+	for _, s := range raised {
 		w.skipped += s.Seq - w.received - 1 // Seq counts all signals of the sink from 1
 		w.received = s.Seq
 		switch {
@@ -47,14 +47,14 @@ func (w *window) add(signals []core.Signal) {
 	w.signals = w.signals[max(0, len(w.signals)-maxLines):]
 }
 
-func (w *window) matches(s core.Signal) bool {
-	return w.filter == "" || core.Match(w.filter, s.Name)
+func (w *window) matches(s signals.Signal) bool {
+	return w.filter == "" || signals.Match(w.filter, s.Name)
 }
 
 // setFilter removes signals that do not match from the screen. The counters do not change.
 func (w *window) setFilter(pattern string) {
 	w.filter = pattern
-	w.signals = slices.DeleteFunc(slices.Clone(w.signals), func(s core.Signal) bool { return !w.matches(s) })
+	w.signals = slices.DeleteFunc(slices.Clone(w.signals), func(s signals.Signal) bool { return !w.matches(s) })
 }
 
 // sample changes N of "1 of N".
@@ -76,7 +76,7 @@ func (w *window) head() []string {
 }
 
 // line is a signal: its time, if there is room, its place in the sink, its name and its key.
-func line(s core.Signal, width int) string {
+func line(s signals.Signal, width int) string {
 	text := fmt.Sprintf("%06d %s %s", s.Seq, s.Name, s.Key)
 	if width < 48 {
 		return text
@@ -97,7 +97,7 @@ var families = []struct{ pattern, colour string }{
 // colour returns the colour of a name; "" is the normal colour of text.
 func colour(name string) string {
 	for _, f := range families {
-		if core.Match(f.pattern, name) {
+		if signals.Match(f.pattern, name) {
 			return f.colour
 		}
 	}

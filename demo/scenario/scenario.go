@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Scenario is a small program that shows one thing in at most four seconds.
@@ -22,7 +22,7 @@ type Scenario struct {
 // Screen is what a scenario shows: lines, and the signals on its sink. Its methods are safe
 // for concurrent use.
 type Screen struct {
-	Sink *core.Sink // the menu shows its signals while the scenario runs
+	Sink *signals.Sink // the menu shows its signals while the scenario runs
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -31,7 +31,7 @@ type Screen struct {
 
 // New returns a screen that writes its lines to out, one Write for each.
 func New(out io.Writer) *Screen {
-	return &Screen{Sink: core.NewSink(core.SinkOptions{}), out: out, start: time.Now()}
+	return &Screen{Sink: signals.NewSink(signals.SinkOptions{}), out: out, start: time.Now()}
 }
 
 // Printf writes one line, with the time since the start in front of it.

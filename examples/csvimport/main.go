@@ -21,6 +21,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A row is what the file has in a line. A customer is a row that is right.
@@ -36,8 +37,8 @@ type customer struct {
 
 // imports imports a file of size bytes. It prints a bar, and then the rows that are wrong.
 func imports(ctx context.Context, file io.Reader, size int64, insert func(context.Context, []customer) error, out io.Writer) error {
-	sink := core.NewSink(core.SinkOptions{})
-	defer progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	defer progress.Reports.Subscribe(sink, func(_ signals.Signal, r progress.Report) {
 		percent := int(100 * r.Fraction())
 		fmt.Fprintf(out, "\r[%-20s] %d %%", strings.Repeat("#", percent/5), percent)
 	})()

@@ -20,6 +20,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/hedge"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The contract, for each customer. A minute takes 300 ms here, so that you need not wait.
@@ -34,7 +35,7 @@ func (q question) Customer() string { return q.customer }
 func (q question) Tokens() int      { return len(q.text)/4 + 60 } // the question, and at most 60 for the answer
 
 func run(ctx context.Context, out io.Writer, api *fakeAPI) error {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	again := core.Must(retry.New(retry.Options{Sink: sink}))
 	twice := core.Must(hedge.New(hedge.Options{Delay: 40 * time.Millisecond, MaxExtra: 0.2, Sink: sink}))
 

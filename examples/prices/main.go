@@ -19,6 +19,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -35,7 +36,7 @@ type service struct {
 
 // newService makes a service. The function ask asks the carrier for the price of a city.
 func newService(ask core.ResultWork[string, int]) (s *service, err error) {
-	s, sink := &service{}, core.NewSink(core.SinkOptions{})
+	s, sink := &service{}, signals.NewSink(signals.SinkOptions{})
 	s.breaker, err = circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier", Threshold: 2, OpenFor: openFor, HalfOpen: 1})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Pattern matches the signals that contain a time to wait, such as "rate-limit:500ms". The
@@ -51,7 +52,7 @@ func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], err
 	}
 	opts.Name = cmp.Or(opts.Name, "adaptiverate")
 	fact := SignalLimited + "." + opts.Name
-	if !core.Match(fact, fact) {
+	if !signals.Match(fact, fact) {
 		return nil, fmt.Errorf("adaptiverate: Options.Name is %q, but must be a name without commas and without blanks around it", opts.Name)
 	}
 	opts.DeferOn += "," + fact
@@ -83,7 +84,7 @@ func reporting[T any](work core.Work[T]) core.Work[T] {
 
 // limit is the held signal of a coordinator.
 type limit struct {
-	sink    *core.Sink
+	sink    *signals.Sink
 	fact    string
 	effects outbox.Outbox
 
@@ -93,8 +94,8 @@ type limit struct {
 }
 
 // follow takes the time from a signal.
-func (l *limit) follow(s core.Signal) {
-	if d, ok := core.ParseRetryAfter(s.Name); ok {
+func (l *limit) follow(s signals.Signal) {
+	if d, ok := signals.ParseRetryAfter(s.Name); ok {
 		l.set(s.Seq, time.Until(s.Time)+d)
 	}
 }

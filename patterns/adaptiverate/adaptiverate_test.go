@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 )
 
@@ -22,9 +23,9 @@ func (l limited) RetryAfter() time.Duration { return time.Duration(l) }
 func quick(context.Context, int) error { return nil }
 
 // bubble runs a test with a sink, on which nothing is left.
-func bubble(t *testing.T, test func(*testing.T, *core.Sink)) {
+func bubble(t *testing.T, test func(*testing.T, *signals.Sink)) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		coretest.NothingLeft(t, sink, func() { test(t, sink) })
 	})
 }
@@ -44,8 +45,8 @@ func waits(t *testing.T, c *core.Coordinator[int], want time.Duration) {
 }
 
 func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
-		defer sink.Subscribe("rate-limit:9000ms", func(core.Signal) { sink.Raise("rate-limit:1000ms") })()
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
+		defer sink.Subscribe("rate-limit:9000ms", func(signals.Signal) { sink.Raise("rate-limit:1000ms") })()
 		sink.Raise("rate-limit:5000ms")
 		time.Sleep(2 * time.Second)
 		c := core.Must(adaptiverate.New(quick, core.Options{Sink: sink}))
@@ -67,7 +68,7 @@ func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
 }
 
 func TestErrorsThatSayRetryAfter(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
 		fails := func(_ context.Context, with error) error { return with }
 		c := core.Must(adaptiverate.New(fails, core.Options{Sink: sink, MaxConcurrency: 1}))
 		other := core.Must(adaptiverate.New(quick, core.Options{Sink: sink, Name: "other"}))
@@ -91,9 +92,9 @@ func TestErrorsThatSayRetryAfter(t *testing.T) {
 }
 
 func TestCloseWhileTheFactIsMade(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
 		c := core.Must(adaptiverate.New(quick, core.Options{Sink: sink}))
-		defer sink.Subscribe("rate.limited.*", func(core.Signal) { c.Close() })()
+		defer sink.Subscribe("rate.limited.*", func(signals.Signal) { c.Close() })()
 		sink.Raise("rate-limit:1000ms")
 	})
 }

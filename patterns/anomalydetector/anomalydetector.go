@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // prefix is the start of the names of the held signals.
@@ -50,12 +51,12 @@ func (o Options) resolved() (Options, error) {
 	switch {
 	case strings.ContainsAny(o.Name, "*?,"):
 		return o, fmt.Errorf("anomalydetector: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
-	case core.Match(o.Pattern, prefix+o.Name):
+	case signals.Match(o.Pattern, prefix+o.Name):
 		return o, fmt.Errorf("anomalydetector: Options.Pattern is %q, but must not match the detector's own fact, %s", o.Pattern, prefix+o.Name)
 	case o.Window < 0:
 		return o, fmt.Errorf("anomalydetector: Options.Window is %v, but must be more than 0", o.Window)
-	case o.Threshold > core.MonitorCap:
-		return o, fmt.Errorf("anomalydetector: Options.Threshold is %d, but must be at most %d", o.Threshold, core.MonitorCap)
+	case o.Threshold > signals.MonitorCap:
+		return o, fmt.Errorf("anomalydetector: Options.Threshold is %d, but must be at most %d", o.Threshold, signals.MonitorCap)
 	case !(o.Deviations > 0) && o.Threshold == 0:
 		return o, fmt.Errorf("anomalydetector: Options.Threshold is none and Options.Deviations is %v, but there must be one of them", o.Deviations)
 	}
@@ -68,17 +69,17 @@ func (o Options) resolved() (Options, error) {
 // costs a handler and another monitor as well.
 type Detector struct {
 	opts        Options // resolved
-	sink        *core.Sink
-	monitor     *core.Monitor
+	sink        *signals.Sink
+	monitor     *signals.Monitor
 	unsubscribe func()
 
 	anomalous, closed atomic.Bool
 	effects           outbox.Outbox
 	release           func() // of effects
 
-	nextSample atomic.Int64  // time of the next sample, in nanoseconds of Unix time
-	sampling   atomic.Bool   // guards the fields below
-	sinceLast  *core.Monitor // counts signals since the last sample; nil without Deviations
+	nextSample atomic.Int64     // time of the next sample, in nanoseconds of Unix time
+	sampling   atomic.Bool      // guards the fields below
+	sinceLast  *signals.Monitor // counts signals since the last sample; nil without Deviations
 	usual      baseline
 	limit      int // 0 before the first limit is known
 	cancel     func()
@@ -89,7 +90,7 @@ type Detector struct {
 // if the options are not valid.
 //
 //ephemeral:raises anomaly.{Options.Name|detector}
-func New(on core.Sensor, opts Options) (*Detector, error) {
+func New(on signals.Sensor, opts Options) (*Detector, error) {
 	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func New(on core.Sensor, opts Options) (*Detector, error) {
 func (d *Detector) Name() string { return d.opts.Name }
 
 // Sink is the sink on which the signal is held.
-func (d *Detector) Sink() *core.Sink { return d.sink }
+func (d *Detector) Sink() *signals.Sink { return d.sink }
 
 // Anomalous reports whether there are too many signals. It costs an atomic load.
 func (d *Detector) Anomalous() bool { return d.anomalous.Load() }
@@ -138,7 +139,7 @@ func (d *Detector) Close() error {
 // sample adds the count of a window to the baseline, and changes the limit. It does so at the
 // first signal after the window. A count above the limit is added as the limit, so that it
 // does not become usual at once.
-func (d *Detector) sample(s core.Signal) {
+func (d *Detector) sample(s signals.Signal) {
 	now := s.Time.UnixNano()
 	if now < d.nextSample.Load() || !d.sampling.CompareAndSwap(false, true) {
 		return

@@ -12,13 +12,14 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 )
 
 // bubble runs a test with a detector on a sink of capacity 2.
-func bubble(t *testing.T, opts anomalydetector.Options, test func(*testing.T, *core.Sink, *anomalydetector.Detector)) {
+func bubble(t *testing.T, opts anomalydetector.Options, test func(*testing.T, *signals.Sink, *anomalydetector.Detector)) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 2})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 2})
 		coretest.NothingLeft(t, sink, func() {
 			d, err := anomalydetector.New(sink, opts)
 			require.NoError(t, err)
@@ -28,7 +29,7 @@ func bubble(t *testing.T, opts anomalydetector.Options, test func(*testing.T, *c
 	})
 }
 
-func raise(sink *core.Sink, n int) {
+func raise(sink *signals.Sink, n int) {
 	for range n {
 		sink.Raise("error.disk")
 	}
@@ -37,7 +38,7 @@ func raise(sink *core.Sink, n int) {
 // A count equal to the threshold is an anomaly, and a signal as old as the window counts.
 // Other signals change nothing, although they evict signals that count.
 func TestThreshold(t *testing.T) {
-	bubble(t, anomalydetector.Options{Name: "errors"}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
+	bubble(t, anomalydetector.Options{Name: "errors"}, func(t *testing.T, sink *signals.Sink, d *anomalydetector.Detector) {
 		expect := func(count int, anomalous bool) {
 			t.Helper()
 			synctest.Wait()
@@ -66,7 +67,7 @@ func TestThreshold(t *testing.T) {
 // Detectors do not depend on each other, and one of a coordinator sees the signals of its
 // operations only.
 func TestDetectorsAreIndependent(t *testing.T) {
-	bubble(t, anomalydetector.Options{Name: "a"}, func(t *testing.T, sink *core.Sink, a *anomalydetector.Detector) {
+	bubble(t, anomalydetector.Options{Name: "a"}, func(t *testing.T, sink *signals.Sink, a *anomalydetector.Detector) {
 		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Sink: sink}))
 		b := core.Must(anomalydetector.New(c, anomalydetector.Options{Name: "b", Threshold: 1}))
 		raise(sink, 5)
@@ -84,9 +85,9 @@ func TestDetectorsAreIndependent(t *testing.T) {
 // silence. A level that lasts becomes usual.
 func TestDeviations(t *testing.T) {
 	opts := anomalydetector.Options{Deviations: 5, Window: time.Minute}
-	bubble(t, opts, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
+	bubble(t, opts, func(t *testing.T, sink *signals.Sink, d *anomalydetector.Detector) {
 		alarms := 0
-		defer sink.Subscribe("anomaly.detector", func(core.Signal) { alarms++ })()
+		defer sink.Subscribe("anomaly.detector", func(signals.Signal) { alarms++ })()
 		rnd := rand.New(rand.NewPCG(1, 2))
 		traffic := func(windows, perWindow int) {
 			for end := time.Now().Add(time.Duration(windows) * time.Minute); time.Now().Before(end); {
@@ -117,7 +118,7 @@ func TestDeviations(t *testing.T) {
 
 // A hundred signals in each window deviate by ten, even if there were a hundred each time.
 func TestRegularTraffic(t *testing.T) {
-	bubble(t, anomalydetector.Options{Deviations: 3}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
+	bubble(t, anomalydetector.Options{Deviations: 3}, func(t *testing.T, sink *signals.Sink, d *anomalydetector.Detector) {
 		for range 20 {
 			raise(sink, 100)
 			time.Sleep(10*time.Second + 1)
@@ -133,7 +134,7 @@ func TestRegularTraffic(t *testing.T) {
 // still learning.
 func TestDeviationsBesideAThreshold(t *testing.T) {
 	opts := anomalydetector.Options{Deviations: 3, Threshold: 20}
-	bubble(t, opts, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
+	bubble(t, opts, func(t *testing.T, sink *signals.Sink, d *anomalydetector.Detector) {
 		for range 10 {
 			raise(sink, 19)
 			assert.False(t, d.Anomalous())
@@ -146,8 +147,8 @@ func TestDeviationsBesideAThreshold(t *testing.T) {
 
 // A handler of the held signal may close the detector.
 func TestCloseFromAHandler(t *testing.T) {
-	bubble(t, anomalydetector.Options{Deviations: 1, Threshold: 1}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
-		defer sink.Subscribe("anomaly.*", func(core.Signal) { assert.NoError(t, d.Close()) })()
+	bubble(t, anomalydetector.Options{Deviations: 1, Threshold: 1}, func(t *testing.T, sink *signals.Sink, d *anomalydetector.Detector) {
+		defer sink.Subscribe("anomaly.*", func(signals.Signal) { assert.NoError(t, d.Close()) })()
 		raise(sink, 1)
 		assert.False(t, d.Anomalous())
 	})
@@ -158,10 +159,10 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"Name":       {Name: "a*"},
 		"Pattern":    {Pattern: "*"},
 		"Window":     {Window: -1},
-		"Threshold":  {Threshold: core.MonitorCap + 1},
+		"Threshold":  {Threshold: signals.MonitorCap + 1},
 		"Deviations": {Deviations: math.NaN(), Threshold: -1},
 	} {
-		_, err := anomalydetector.New(core.NewSink(core.SinkOptions{}), opts)
+		_, err := anomalydetector.New(signals.NewSink(signals.SinkOptions{}), opts)
 		assert.ErrorContains(t, err, "anomalydetector: ")
 		assert.ErrorContains(t, err, "Options."+name)
 	}

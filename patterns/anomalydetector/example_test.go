@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 )
 
 // Five errors in ten seconds are an anomaly. During this time, the detector holds a signal.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	detector, err := anomalydetector.New(sink, anomalydetector.Options{
 		Name:      "errors",
 		Pattern:   "error.*",
@@ -21,7 +21,7 @@ func Example() {
 		panic(err)
 	}
 	defer detector.Close()
-	sink.Subscribe("anomaly.*", func(s core.Signal) { fmt.Println("alarm:", s.Name) }) // alarm: anomaly.errors
+	sink.Subscribe("anomaly.*", func(s signals.Signal) { fmt.Println("alarm:", s.Name) }) // alarm: anomaly.errors
 
 	for range 7 {
 		sink.Raise("error.timeout")

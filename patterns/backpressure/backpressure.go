@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Pattern matches the signals that defer the items of a coordinator that [New] made. For a
@@ -59,7 +60,7 @@ func (w Watermarks) resolved() (Watermarks, error) {
 // A Target is a coordinator of any kind, such as a [core.Coordinator].
 type Target interface {
 	Name() string
-	Sink() *core.Sink
+	Sink() *signals.Sink
 	OnPending(high, low int, fn func(over bool)) (cancel func())
 	OnClosed(fn func()) (cancel func())
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
 
 // bubble runs a test with a sink, on which nothing is left.
-func bubble(t *testing.T, test func(*testing.T, *core.Sink)) {
+func bubble(t *testing.T, test func(*testing.T, *signals.Sink)) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		coretest.NothingLeft(t, sink, func() { test(t, sink) })
 	})
 }
@@ -31,7 +32,7 @@ func enqueue(c core.Enqueuer[int], n int) {
 }
 
 func TestItemsWaitWhileASignalIsThere(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
 		c := core.Must(backpressure.New(second, core.Options{Sink: sink, DeferOn: "maintenance", MaxDefer: -1}))
 		for _, name := range []string{"backpressure.downstream", "maintenance"} {
 			enqueue(c, 1)
@@ -49,7 +50,7 @@ func TestItemsWaitWhileASignalIsThere(t *testing.T) {
 }
 
 func TestForcedItemsAreReported(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
 		c := core.Must(backpressure.New(second, core.Options{Sink: sink, MaxDefer: time.Second}))
 		sink.Raise("backpressure.downstream")
 		enqueue(c, 1)
@@ -59,7 +60,7 @@ func TestForcedItemsAreReported(t *testing.T) {
 }
 
 func TestWatchHoldsBetweenTheWatermarks(t *testing.T) {
-	bubble(t, func(t *testing.T, sink *core.Sink) {
+	bubble(t, func(t *testing.T, sink *signals.Sink) {
 		db := core.Must(core.NewCoordinator(second, core.Options{Name: "db", Sink: sink, MaxConcurrency: 1}))
 		stop := backpressure.Watch(db, backpressure.Watermarks{High: 8}) // and 2
 		held := func() bool { return sink.Has("backpressure.db") }
@@ -75,7 +76,7 @@ func TestWatchHoldsBetweenTheWatermarks(t *testing.T) {
 			require.False(t, held())
 			require.NoError(t, db.Flush(t.Context()))
 		}
-		unsubscribe := sink.Subscribe("backpressure.db", func(core.Signal) { stop() }) // called during Hold
+		unsubscribe := sink.Subscribe("backpressure.db", func(signals.Signal) { stop() }) // called during Hold
 		enqueue(db, 9)
 		require.False(t, held())
 		unsubscribe()

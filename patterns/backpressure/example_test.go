@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
 
 // The database is paused. The intake stops when 10 orders wait for it, until only 2 wait.
 func Example() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	db := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Name: "db", Sink: sink}))
 	db.Pause()
@@ -47,7 +48,7 @@ func Example() {
 
 // Other code raises and retracts the signal.
 func ExampleNew() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	process := func(context.Context, string) error { return nil }
 	coordinator, err := backpressure.New(process, core.Options{MaxConcurrency: 4, Sink: sink})
 	if err != nil {

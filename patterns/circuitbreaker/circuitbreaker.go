@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The signals of a breaker. To each, the breaker adds a dot and its name: the breaker "api"
@@ -36,7 +37,7 @@ const (
 )
 
 // Changes are the signals of all breakers that have a [Change] as payload.
-var Changes = core.NewFamily[Change](SignalOpened + ".*, " + SignalClosed + ".*")
+var Changes = signals.NewFamily[Change](SignalOpened + ".*, " + SignalClosed + ".*")
 
 // A Change says why a breaker has opened or closed.
 type Change struct {
@@ -100,7 +101,7 @@ type Options struct {
 	CountIf func(error) bool
 }
 
-func (o Options) resolved(on core.Sensor) (Options, error) {
+func (o Options) resolved(on signals.Sensor) (Options, error) {
 	o.Name, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Window, 30*time.Second)
 	o.Failure, o.OpenFor, o.HalfOpen = cmp.Or(o.Failure, failed+o.Name), cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
 	switch {
@@ -110,14 +111,14 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
 	case strings.TrimSpace(o.Failure) != o.Failure:
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not have blanks around it", o.Failure)
-	case slices.ContainsFunc([]string{SignalOpen, SignalHalfOpen, SignalOpened, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own+"."+o.Name) }):
+	case slices.ContainsFunc([]string{SignalOpen, SignalHalfOpen, SignalOpened, SignalClosed}, func(own string) bool { return signals.Match(o.Failure, own+"."+o.Name) }):
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match a signal of the breaker", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
 	case o.Rate > 0 && o.Threshold <= 0:
-		o.Threshold = core.MonitorCap + 1 // never
-	case o.Threshold < 0 || o.Threshold > core.MonitorCap:
-		return o, fmt.Errorf("circuitbreaker: Options.Threshold is %d, but must be from 1 to %d, or none with a Rate", o.Threshold, core.MonitorCap)
+		o.Threshold = signals.MonitorCap + 1 // never
+	case o.Threshold < 0 || o.Threshold > signals.MonitorCap:
+		return o, fmt.Errorf("circuitbreaker: Options.Threshold is %d, but must be from 1 to %d, or none with a Rate", o.Threshold, signals.MonitorCap)
 	}
 	o.Threshold = cmp.Or(o.Threshold, 5)
 	return o, nil
@@ -129,9 +130,9 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 // that succeeds costs an atomic load, and with Rate a clock reading and a lock as well.
 type Breaker struct {
 	opts     Options // resolved
-	sink     *core.Sink
+	sink     *signals.Sink
 	failure  string // the signal that failed calls raise
-	failures *core.Monitor
+	failures *signals.Monitor
 	shared   *breaker.Shared
 
 	// Only the method changed uses these fields.
@@ -143,7 +144,7 @@ type Breaker struct {
 // New makes a breaker, or says what is wrong with the options. Pass a sink to count all
 // failure signals of the sink, or a coordinator to count only failures of its
 // operations. Signals that are present already count as well.
-func New(on core.Sensor, opts Options) (*Breaker, error) {
+func New(on signals.Sensor, opts Options) (*Breaker, error) {
 	opts, err := opts.resolved(on)
 	if err != nil {
 		return nil, err
@@ -196,7 +197,7 @@ func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) 
 func (b *Breaker) Name() string { return b.opts.Name }
 
 // Sink is the sink on which the signal is held.
-func (b *Breaker) Sink() *core.Sink { return b.sink }
+func (b *Breaker) Sink() *signals.Sink { return b.sink }
 
 // State is the state: [breaker.Closed], [breaker.Open] or [breaker.HalfOpen].
 func (b *Breaker) State() breaker.State { return b.shared.State() }

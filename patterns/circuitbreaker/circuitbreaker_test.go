@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -23,9 +24,9 @@ var errDown = errors.New("down")
 
 // bubble runs a test with a breaker over a sink of capacity 2, on which nothing is left, and
 // a wrapped function that returns its item.
-func bubble(t *testing.T, opts circuitbreaker.Options, test func(*testing.T, *core.Sink, *circuitbreaker.Breaker, core.Work[error])) {
+func bubble(t *testing.T, opts circuitbreaker.Options, test func(*testing.T, *signals.Sink, *circuitbreaker.Breaker, core.Work[error])) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 2})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 2})
 		coretest.NothingLeft(t, sink, func() {
 			b, err := circuitbreaker.New(sink, opts)
 			require.NoError(t, err)
@@ -41,7 +42,7 @@ func bubble(t *testing.T, opts circuitbreaker.Options, test func(*testing.T, *co
 func TestClosesAsFailuresAge(t *testing.T) {
 	for _, name := range []string{"api.failure", "api.*"} {
 		opts := circuitbreaker.Options{Name: "api", Failure: name, Threshold: 3, Window: 10 * time.Second}
-		bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
 				time.Sleep(40 * time.Second)
 				core.OperationFrom(ctx).Raise("api.failure")
@@ -83,10 +84,10 @@ func TestClosesAsFailuresAge(t *testing.T) {
 func TestWrapRaisesFailures(t *testing.T) {
 	countIf := func(err error) bool { return errors.Is(err, errDown) }
 	for failure, raised := range map[string]string{"": "circuit.failure.x", "down.*": "circuit.failure.x"} {
-		bubble(t, circuitbreaker.Options{Name: "x", Failure: failure, CountIf: countIf}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		bubble(t, circuitbreaker.Options{Name: "x", Failure: failure, CountIf: countIf}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			var keys []string
-			defer sink.Subscribe(raised, func(s core.Signal) { keys = append(keys, s.Key) })()
-			for _, on := range []*core.Sink{sink, nil} {
+			defer sink.Subscribe(raised, func(s signals.Signal) { keys = append(keys, s.Key) })()
+			for _, on := range []*signals.Sink{sink, nil} {
 				c := core.Must(core.NewKeyedCoordinator(func(error) string { return "key" }, work, core.Options{Sink: on}))
 				require.ErrorIs(t, c.Do(t.Context(), errDown), errDown)
 				require.NoError(t, c.Close())
@@ -109,7 +110,7 @@ func TestWrapRaisesFailures(t *testing.T) {
 // tests the decisions of trials.
 func TestHalfOpen(t *testing.T) {
 	opts := circuitbreaker.Options{Threshold: 2, Window: 90 * time.Second, HalfOpen: 2, OpenFor: time.Minute}
-	bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		state := func(want breaker.State) {
 			t.Helper()
 			assert.Equal(t, want, b.State())
@@ -152,7 +153,7 @@ func TestHalfOpen(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	opts := circuitbreaker.Options{Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, OpenFor: 20 * time.Second}
-	bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		for _, err := range []error{nil, nil, nil, nil, errDown, errDown, errDown} {
 			assert.Equal(t, err, work(t.Context(), err), "3 of 7")
 		}
@@ -169,7 +170,7 @@ func TestRate(t *testing.T) {
 // open together.
 func TestTwoBreakersOnOneSink(t *testing.T) {
 	for _, failure := range []string{"", "failure"} {
-		bubble(t, circuitbreaker.Options{Name: "a", Failure: failure}, func(t *testing.T, sink *core.Sink, a *circuitbreaker.Breaker, work core.Work[error]) {
+		bubble(t, circuitbreaker.Options{Name: "a", Failure: failure}, func(t *testing.T, sink *signals.Sink, a *circuitbreaker.Breaker, work core.Work[error]) {
 			b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "b", Failure: failure}))
 			defer b.Close()
 			for range 5 {
@@ -183,7 +184,7 @@ func TestTwoBreakersOnOneSink(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	for window, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: time.Second} {
-		bubble(t, circuitbreaker.Options{Window: window}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+		bubble(t, circuitbreaker.Options{Window: window}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
 			for i := range 5 {
 				assert.False(t, b.Open(), i)
 				sink.Raise("circuit.failure.breaker")
@@ -198,7 +199,7 @@ func TestDefaults(t *testing.T) {
 
 // The held signal defers items of coordinators that name it, and of no others.
 func TestGates(t *testing.T) {
-	bubble(t, circuitbreaker.Options{Name: "a", Threshold: 1, Window: time.Hour, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, circuitbreaker.Options{Name: "a", Threshold: 1, Window: time.Hour, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		defers := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.a"}))
 		other := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.b"}))
 		defer core.InOrder(defers, other).Close()
@@ -213,9 +214,9 @@ func TestGates(t *testing.T) {
 
 // A handler of the held signal may use the breaker and close it. Then it is closed for ever.
 func TestResetAndCloseFromAHandler(t *testing.T) {
-	bubble(t, circuitbreaker.Options{Threshold: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, circuitbreaker.Options{Threshold: 1}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		end := func() { b.Reset() }
-		defer sink.Subscribe(circuitbreaker.SignalOpen+".*", func(core.Signal) {
+		defer sink.Subscribe(circuitbreaker.SignalOpen+".*", func(signals.Signal) {
 			assert.True(t, b.Open())
 			assert.ErrorIs(t, work(t.Context(), nil), circuitbreaker.ErrOpen, "the signal is held, and its handlers are still called")
 			end()
@@ -236,7 +237,7 @@ func TestResetAndCloseFromAHandler(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	for _, opts := range []circuitbreaker.Options{{}, {Rate: 0.5}} {
-		bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = b.Check(), work(t.Context(), nil) }))
 		})
 	}
@@ -252,10 +253,10 @@ func TestMistakes(t *testing.T) {
 		"Window":       {Window: -1},
 		"OpenFor":      {OpenFor: -1},
 		"Threshold":    {Threshold: -1},
-		"is 16385":     {Threshold: core.MonitorCap + 1},
+		"is 16385":     {Threshold: signals.MonitorCap + 1},
 		"Rate":         {Rate: 1.1},
 	} {
-		_, err := circuitbreaker.New(core.NewSink(core.SinkOptions{}), opts)
+		_, err := circuitbreaker.New(signals.NewSink(signals.SinkOptions{}), opts)
 		assert.ErrorContains(t, err, "circuitbreaker: ")
 		assert.ErrorContains(t, err, name)
 	}
@@ -309,16 +310,16 @@ func TestChangesAreFacts(t *testing.T) {
 			"1h0m1s open ends", "1h0m1s closed {it has ended 0s}"}},
 	} {
 		c.opts.Name = "api"
-		bubble(t, c.opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		bubble(t, c.opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			begin, got := time.Now(), []string(nil)
-			note := func(s core.Signal, text string) {
+			note := func(s signals.Signal, text string) {
 				name, ok := strings.CutSuffix(strings.TrimPrefix(s.Name, "circuit."), ".api")
 				assert.True(t, ok)
 				got = append(got, strings.TrimSpace(fmt.Sprint(time.Since(begin), " ", name, " ", text)))
 			}
-			defer sink.Subscribe("circuit.open.*, circuit.half_open.*", func(s core.Signal) { note(s, "") })()
-			defer sink.SubscribeRetracted("circuit.*", func(r core.Retraction) { note(r.Signal, "ends") })()
-			defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
+			defer sink.Subscribe("circuit.open.*, circuit.half_open.*", func(s signals.Signal) { note(s, "") })()
+			defer sink.SubscribeRetracted("circuit.*", func(r signals.Retraction) { note(r.Signal, "ends") })()
+			defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, change circuitbreaker.Change) {
 				assert.Equal(t, "api", s.Key)
 				note(s, fmt.Sprint(change))
 			})()
@@ -333,7 +334,7 @@ func TestChangesAreFacts(t *testing.T) {
 // A class that follows both held signals starts only as many items as there are trials, even when a trial fails, and when the
 // others go on after a success. The breaker refuses at most the items that were chosen before it opened.
 func TestDeferredItemsDoNotRushIn(t *testing.T) {
-	bubble(t, circuitbreaker.Options{Name: "gpt", OpenFor: time.Minute, HalfOpen: 3}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, circuitbreaker.Options{Name: "gpt", OpenFor: time.Minute, HalfOpen: 3}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		var mu sync.Mutex
 		calls, running, most := 0, map[bool]int{}, map[bool]int{} // by: the breaker is closed
 		c := core.Must(core.NewCoordinator(circuitbreaker.Wrap(b, func(context.Context, int) error {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 // Three failures in half a minute open the breaker, whichever code raised them.
 func Example() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	api, err := circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "api",
 		Failure:   "api.failure",
@@ -53,12 +54,12 @@ func Example() {
 // Half of at least four calls must fail. A minute later one trial finds out whether the
 // service works again.
 func ExampleOptions_rate() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	api := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name: "api", Rate: 0.5, MinCalls: 4, HalfOpen: 1, OpenFor: time.Minute,
 	}))
 	defer api.Close()
-	defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
+	defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, change circuitbreaker.Change) {
 		fmt.Printf("%s: %s\n", s.Name, change.Reason)
 	})()
 	call := circuitbreaker.Wrap(api, func(_ context.Context, err error) error { return err })
@@ -80,7 +81,7 @@ func ExampleOptions_rate() {
 // While the breaker is open, 100 items wait. Then three trials find out whether the service works. When they
 // succeed, all others run. The coordinator knows the breaker only by the names of its signals.
 func ExampleBreaker() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	gpt := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "gpt", OpenFor: 20 * time.Millisecond, HalfOpen: 3}))
 	defer gpt.Close()
 

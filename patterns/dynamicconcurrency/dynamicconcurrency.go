@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of changes of the limit. They are raised on the sink. Their key is the name of the
@@ -18,8 +19,8 @@ const (
 
 // The kinds of these signals. The payload is the new limit.
 var (
-	Increased = core.NewKind[int](SignalIncreased)
-	Decreased = core.NewKind[int](SignalDecreased)
+	Increased = signals.NewKind[int](SignalIncreased)
+	Decreased = signals.NewKind[int](SignalDecreased)
 )
 
 // Scale has the lowest and the highest limit, and the signals that change the limit. The zero
@@ -77,7 +78,7 @@ func New[T any](work core.Work[T], scale Scale, opts core.Options) (*core.Coordi
 		return nil, fmt.Errorf("dynamicconcurrency: %w", err)
 	}
 	var steps outbox.Outbox
-	c.OnClosed(opts.Sink.Subscribe(scale.UpOn+","+scale.DownOn, func(s core.Signal) {
+	c.OnClosed(opts.Sink.Subscribe(scale.UpOn+","+scale.DownOn, func(s signals.Signal) {
 		steps.Add(func() { take(c.Control, scale, s) })
 		steps.Run()
 	}))
@@ -85,9 +86,9 @@ func New[T any](work core.Work[T], scale Scale, opts core.Options) (*core.Coordi
 }
 
 // take takes the step that a signal asks for.
-func take(c core.Control, scale Scale, s core.Signal) {
+func take(c core.Control, scale Scale, s signals.Signal) {
 	limit := c.Stats().Limit
-	to := scale.step(limit, core.Match(scale.UpOn, s.Name))
+	to := scale.step(limit, signals.Match(scale.UpOn, s.Name))
 	if to == limit {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency"
 )
 
@@ -18,9 +19,9 @@ func second(context.Context, int) error { time.Sleep(time.Second); return nil }
 
 func TestOneStepForEachSignalSaidWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink, said := core.NewSink(core.SinkOptions{}), []int{}
-		say := func(s core.Signal, limit int) { said = append(said, limit) }
-		dynamicconcurrency.Decreased.Subscribe(sink, func(core.Signal, int) { sink.Raise("boost") }) // the subscription is older than say
+		sink, said := signals.NewSink(signals.SinkOptions{}), []int{}
+		say := func(s signals.Signal, limit int) { said = append(said, limit) }
+		dynamicconcurrency.Decreased.Subscribe(sink, func(signals.Signal, int) { sink.Raise("boost") }) // the subscription is older than say
 		dynamicconcurrency.Increased.Subscribe(sink, say)
 		dynamicconcurrency.Decreased.Subscribe(sink, say)
 		sink.Raise("load.high") // raised before the coordinator exists
@@ -49,7 +50,7 @@ func TestOneStepForEachSignalSaidWhenItChanges(t *testing.T) {
 // Many goroutines raise: each signal is one step, and items follow the limit.
 func TestStepsAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := core.Must(dynamicconcurrency.New(second, dynamicconcurrency.Scale{Max: 1 << 20}, core.Options{Sink: sink, MaxConcurrency: 8}))
 		for i := range 500 {
 			core.Must(c.Enqueue(t.Context(), i))
@@ -74,7 +75,7 @@ func TestStepsAtTheSameTime(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	for want, wrong := range map[string]struct {
 		scale dynamicconcurrency.Scale
 		opts  core.Options

@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency"
 )
 
 // The limit follows the load. Each change is a signal.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	call := func(context.Context, string) error { return nil }
 	elastic, err := dynamicconcurrency.New(call, dynamicconcurrency.Scale{Min: 2, Max: 10}, core.Options{Name: "api", Sink: sink})
 	if err != nil {
 		panic(err)
 	}
 	defer elastic.Close()
-	defer dynamicconcurrency.Increased.Subscribe(sink, func(s core.Signal, limit int) {
+	defer dynamicconcurrency.Increased.Subscribe(sink, func(s signals.Signal, limit int) {
 		fmt.Println(s.Key, "may run", limit)
 	})()
 

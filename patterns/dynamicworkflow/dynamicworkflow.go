@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Workflow]. The zero value is the default.
@@ -55,10 +56,10 @@ type system struct {
 	events     outbox.Outbox          // changes of priorities and of the limit, one after the other
 	priorities [Priorities + 1]health // 0 is not used
 	clock      *core.Coordinator[int] // probes, and the end of an interval (0), each after a wait
-	waits      *core.Sink             // holds a signal for each wait of the clock
+	waits      *signals.Sink          // holds a signal for each wait of the clock
 
 	mu       sync.Mutex
-	monitors map[time.Duration][]*core.Monitor
+	monitors map[time.Duration][]*signals.Monitor
 }
 
 // resolved returns both options with defaults, or an error if they are not valid.
@@ -93,7 +94,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 	if work == nil {
 		return nil, errors.New("dynamicworkflow: work is nil, but must be a function")
 	}
-	s := &system{opts: opts, waits: core.NewSink(core.SinkOptions{}), monitors: map[time.Duration][]*core.Monitor{}}
+	s := &system{opts: opts, waits: signals.NewSink(signals.SinkOptions{}), monitors: map[time.Duration][]*signals.Monitor{}}
 	c, err := core.NewKeyedCoordinator(key, func(ctx context.Context, item T) error {
 		return s.run(ctx, func() error { return work(ctx, item) })
 	}, coordinator)
@@ -110,7 +111,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 	s.metrics(0)
 	s.metrics(max(opts.Interval, 0))
 	c.OnClosed(s.Sink().Follow("processor.unhealthy:*,processor.healthy:*", s.observe))
-	c.OnClosed(s.Sink().Subscribe("system.load.high,system.load.low", func(load core.Signal) {
+	c.OnClosed(s.Sink().Subscribe("system.load.high,system.load.low", func(load signals.Signal) {
 		s.do(func() { s.step(load.Name == "system.load.low", load.Name, s.Sink().Because(load)) })
 	}))
 	c.OnClosed(func() { s.clock.Close() })
@@ -147,7 +148,7 @@ func (s *system) do(event func()) {
 }
 
 // raise raises a decision on the sink or a view of it.
-func (s *system) raise(on core.Raiser, name, what string, d Decision) {
+func (s *system) raise(on signals.Raiser, name, what string, d Decision) {
 	Decisions.Named(name+":"+what).Raise(on, s.Name(), d)
 }
 
@@ -207,7 +208,7 @@ func (s *system) adapt() {
 }
 
 // step changes the limit by one step, and raises a signal if it has changed.
-func (s *system) step(up bool, reason string, on core.Raiser) {
+func (s *system) step(up bool, reason string, on signals.Raiser) {
 	from := s.Stats().Limit
 	to, name := max(from-s.opts.Step, s.opts.Min), SignalDecreased
 	if up {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
 
@@ -25,7 +26,7 @@ func entity(item string) string { name, _, _ := strings.Cut(item, "/"); return n
 
 func nothing(context.Context, string) error { return nil }
 
-func newWorkflow(t *testing.T, sink *core.Sink, work core.Work[string], opts dynamicworkflow.Options) *dynamicworkflow.Workflow[string] {
+func newWorkflow(t *testing.T, sink *signals.Sink, work core.Work[string], opts dynamicworkflow.Options) *dynamicworkflow.Workflow[string] {
 	w, err := dynamicworkflow.New(entity, work, opts, core.Options{Name: "orders", Sink: sink})
 	require.NoError(t, err)
 	t.Cleanup(func() { w.Close() })
@@ -37,7 +38,7 @@ func newWorkflow(t *testing.T, sink *core.Sink, work core.Work[string], opts dyn
 // primary gets no items while it is unhealthy, and is used again after a successful probe.
 func TestHundredWidgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		said := coretest.Watch(t, sink, "processor.marked.*")
 		var mu sync.Mutex
 		random, start, hung := rand.New(rand.NewPCG(1, 2)), time.Now(), make(chan struct{})
@@ -103,7 +104,7 @@ func TestHundredWidgets(t *testing.T) {
 // routed runs items and returns how many were routed to each priority.
 func routed(t *testing.T, w *dynamicworkflow.Workflow[string], items int, name func(int) string) map[string]int {
 	routes := map[string]int{}
-	defer w.Sink().Subscribe("route.priority.*", func(s core.Signal) { routes[strings.TrimPrefix(s.Name, "route.priority.")]++ })()
+	defer w.Sink().Subscribe("route.priority.*", func(s signals.Signal) { routes[strings.TrimPrefix(s.Name, "route.priority.")]++ })()
 	for i := range items {
 		require.NoError(t, w.Do(t.Context(), name(i)))
 	}
@@ -141,7 +142,7 @@ func TestRoutes(t *testing.T) {
 		"a route of your own":  {func(context.Context, string, func(int) bool) int { return 7 }, one, nil, counts{"7": 100}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
+			sink := signals.NewSink(signals.SinkOptions{})
 			for _, p := range c.unhealthy { // raised before the workflow exists: the order does not matter
 				sink.Raise(fmt.Sprint("processor.unhealthy:pri", p))
 			}
@@ -153,13 +154,13 @@ func TestRoutes(t *testing.T) {
 
 // The route is held only while the item runs: no table grows with the number of entities.
 func TestARouteIsHeldForItsItem(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{Capacity: 1})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 1})
 	w := newWorkflow(t, sink, func(ctx context.Context, item string) error {
 		for i := range 10 { // these would push out a raised signal
 			sink.RaiseKey("chatter", fmt.Sprint(i))
 		}
 		held := 0
-		for s := range sink.Sense(core.Query{Pattern: "route.priority.*"}) {
+		for s := range sink.Sense(signals.Query{Pattern: "route.priority.*"}) {
 			assert.Equal(t, entity(item), s.Key)
 			assert.True(t, s.Held)
 			held++
@@ -175,7 +176,7 @@ func TestARouteIsHeldForItsItem(t *testing.T) {
 // first that succeeds restores the priority once. A failure after that begins at 5 s again.
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		newFailover(sink)
 		said := coretest.Watch(t, sink, "processor.*, probe.*")
 		begun, times := time.Now(), []int{}
@@ -263,7 +264,7 @@ func TestWithoutProbe(t *testing.T) {
 // reports each change. An idle workflow does nothing.
 func TestAdaptiveConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		said := coretest.Watch(t, sink, "concurrency.*, workflow.*")
 		w := newWorkflow(t, sink, func(ctx context.Context, item string) error {
 			if strings.HasSuffix(item, "/slow") {
@@ -323,7 +324,7 @@ func TestAdaptiveConcurrency(t *testing.T) {
 // as an int.
 func TestEachResultIsMeasuredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		said := coretest.Watch(t, sink, "concurrency.*, workflow.*")
 		w := newWorkflow(t, sink, func(_ context.Context, item string) error {
 			if item == "bad" {
@@ -332,11 +333,11 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 			return nil
 		}, dynamicworkflow.Options{Step: math.MaxInt})
 		var failed atomic.Int64 // items fail at once
-		dynamicworkflow.Failed.Subscribe(sink, func(_ core.Signal, err error) {
+		dynamicworkflow.Failed.Subscribe(sink, func(_ signals.Signal, err error) {
 			failed.Add(1)
 			assert.Equal(t, errDown, err)
 		})
-		sink.Subscribe("order.failed, order.completed", func(core.Signal) { time.Sleep(time.Nanosecond) })
+		sink.Subscribe("order.failed, order.completed", func(signals.Signal) { time.Sleep(time.Nanosecond) })
 		for _, c := range []struct {
 			item string
 			want dynamicworkflow.Metrics
@@ -399,7 +400,7 @@ func TestCloseFromInside(t *testing.T) {
 				}
 				return errDown
 			}})
-			w.Sink().Subscribe(from, func(core.Signal) { w.Close() })
+			w.Sink().Subscribe(from, func(signals.Signal) { w.Close() })
 			w.Sink().Raise("processor.unhealthy:pri1")
 			time.Sleep(6 * time.Second)
 			w.Sink().Raise("system.load.low")

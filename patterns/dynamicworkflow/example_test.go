@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
 
 // Items go to the backup while the primary is unhealthy, and every decision is a signal.
 func Example() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	process := func(ctx context.Context, widget string) error { return nil } // in a program: Do of a priorityprocessor.Failover on the sink
 	key := func(widget string) string { return widget }
 	system, err := dynamicworkflow.New(key, process, dynamicworkflow.Options{Route: dynamicworkflow.Best(2), Max: 64}, core.Options{Name: "widgets", Sink: sink})
@@ -19,7 +20,7 @@ func Example() {
 		panic(err)
 	}
 	defer system.Close()
-	defer dynamicworkflow.Decisions.Subscribe(sink, func(s core.Signal, _ dynamicworkflow.Decision) {
+	defer dynamicworkflow.Decisions.Subscribe(sink, func(s signals.Signal, _ dynamicworkflow.Decision) {
 		fmt.Println(s.Key, s.Name)
 	})()
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 var errDown = errors.New("down")
@@ -15,16 +16,16 @@ var errDown = errors.New("down")
 // failover does items like the Failover of atoms/priorityprocessor: first with the priority
 // that is held for the entity, then with the next ones.
 type failover struct {
-	sink *core.Sink
+	sink *signals.Sink
 	do   []func(ctx context.Context, item string) error // by priority - 1
 
 	mu       sync.Mutex
 	failures map[int]int // in a row
 }
 
-func newFailover(sink *core.Sink, do ...func(context.Context, string) error) *failover {
+func newFailover(sink *signals.Sink, do ...func(context.Context, string) error) *failover {
 	f := &failover{sink: sink, do: do, failures: map[int]int{}}
-	sink.Subscribe("processor.mark.healthy:*", func(s core.Signal) {
+	sink.Subscribe("processor.mark.healthy:*", func(s signals.Signal) {
 		sink.Because(s).Raise("processor.healthy:" + strings.TrimPrefix(s.Name, "processor.mark.healthy:"))
 	})
 	return f
@@ -34,7 +35,7 @@ func (f *failover) Do(ctx context.Context, item string) error {
 	op := core.OperationFrom(ctx)
 	start := 0
 	for i := range f.do {
-		for range f.sink.Sense(core.Query{Pattern: fmt.Sprint("route.priority.", i+1), Key: op.Key()}) {
+		for range f.sink.Sense(signals.Query{Pattern: fmt.Sprint("route.priority.", i+1), Key: op.Key()}) {
 			start = i
 		}
 	}

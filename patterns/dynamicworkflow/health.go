@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // health is the state of an unhealthy priority.
@@ -25,7 +26,7 @@ func (s *system) healthy(priority int) bool {
 }
 
 // observe is called for "processor.healthy:pri1" and "processor.unhealthy:pri1".
-func (s *system) observe(signal core.Signal) {
+func (s *system) observe(signal signals.Signal) {
 	name, which, _ := strings.Cut(signal.Name, ":")
 	priority, _ := strconv.Atoi(strings.TrimPrefix(which, "pri"))
 	if which == pri(priority) && priority > 0 && priority <= Priorities { // rejects pri01 and pri+1
@@ -34,7 +35,7 @@ func (s *system) observe(signal core.Signal) {
 }
 
 // mark changes the health of a priority, unless it is the same already.
-func (s *system) mark(priority int, healthy bool, on core.Raiser) {
+func (s *system) mark(priority int, healthy bool, on signals.Raiser) {
 	if s.healthy(priority) == healthy {
 		return
 	}

@@ -3,7 +3,7 @@ package dynamicworkflow
 import (
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals about an item. Its operation raises them, so their key is the entity.
@@ -16,7 +16,7 @@ const (
 )
 
 // Failed is the kind of [SignalFailed]. The payload is the error of the work.
-var Failed = core.NewKind[error](SignalFailed)
+var Failed = signals.NewKind[error](SignalFailed)
 
 // Decisions. The name of such a signal is one of these constants, a colon, and the decision.
 // The payload is a [Decision]. The item's operation raises SignalAssigned. The others are
@@ -43,7 +43,7 @@ const (
 
 // Decisions is the family of all decisions. For signals that other code raises under the same
 // names, its method From returns false.
-var Decisions = core.NewFamily[Decision]("route.assigned:*,processor.marked.*,probe.*,concurrency.*")
+var Decisions = signals.NewFamily[Decision]("route.assigned:*,processor.marked.*,probe.*,concurrency.*")
 
 // Decision is the payload of decisions. Which fields are set depends on the signal.
 type Decision struct {
@@ -59,4 +59,4 @@ type Decision struct {
 const SignalMeasured = "workflow.measured"
 
 // Measured is the kind of [SignalMeasured].
-var Measured = core.NewKind[Metrics](SignalMeasured)
+var Measured = signals.NewKind[Metrics](SignalMeasured)

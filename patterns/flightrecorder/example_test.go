@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/flightrecorder"
 )
 
@@ -17,7 +18,7 @@ func Example() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	uploads := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads"}))
 	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
 		On: "circuit.opened.*", Dir: dir, Coordinators: []core.Inspector{uploads},
@@ -26,7 +27,7 @@ func Example() {
 		panic(err)
 	}
 	defer recorder.Close()
-	flightrecorder.Recorded.Subscribe(sink, func(_ core.Signal, r flightrecorder.Recording) {
+	flightrecorder.Recorded.Subscribe(sink, func(_ signals.Signal, r flightrecorder.Recording) {
 		text, err := os.ReadFile(r.Report)
 		var report flightrecorder.Report
 		if err := errors.Join(err, json.Unmarshal(text, &report)); err != nil {

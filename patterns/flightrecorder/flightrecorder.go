@@ -15,14 +15,15 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Recorded is the kind of the signal that says where a recording is. The key is the name of the recorder.
-var Recorded = core.NewKind[Recording]("flight.recorded")
+var Recorded = signals.NewKind[Recording]("flight.recorded")
 
 // Failed is the kind of the signal that says why a recording could not be written, or why an old one could not be deleted.
 // The key is the name of the recorder.
-var Failed = core.NewKind[error]("flight.failed")
+var Failed = signals.NewKind[error]("flight.failed")
 
 // A Recording says where the two files of a recording are.
 type Recording struct {
@@ -38,10 +39,10 @@ const maxListed = 1000
 
 // A Report is the JSON beside a trace. Stats and Busy are by the name of the coordinator; give all of them different names.
 type Report struct {
-	Cause   core.Signal           `json:"cause"`
+	Cause   signals.Signal        `json:"cause"`
 	Stats   map[string]core.Stats `json:"stats"`
 	Busy    map[string][]string   `json:"busy"`    // the oldest 1,000 operations that have not ended: the key, and what Explain says
-	Signals []core.Signal         `json:"signals"` // the newest 1,000 of the window, without payloads, oldest first
+	Signals []signals.Signal      `json:"signals"` // the newest 1,000 of the window, without payloads, oldest first
 }
 
 // Options configure a [Recorder]. On and Dir are required.
@@ -66,7 +67,7 @@ type Options struct {
 	MaxBytes uint64
 }
 
-func (o Options) resolved(sink *core.Sink) (Options, error) {
+func (o Options) resolved(sink *signals.Sink) (Options, error) {
 	o.Name, o.Keep, o.Pause = cmp.Or(o.Name, "flightrecorder"), cmp.Or(o.Keep, 10), cmp.Or(o.Pause, time.Minute)
 	o.MinAge, o.MaxBytes = cmp.Or(o.MinAge, 10*time.Second), cmp.Or(o.MaxBytes, 16<<20)
 	_, err := os.ReadDir(o.Dir)
@@ -75,7 +76,7 @@ func (o Options) resolved(sink *core.Sink) (Options, error) {
 		return o, errors.New("flightrecorder: New needs a sink, not nil")
 	case o.On == "":
 		return o, errors.New("flightrecorder: Options.On is empty, but must be the pattern of a signal")
-	case core.Match(o.On, Recorded.Name()) || core.Match(o.On, Failed.Name()):
+	case signals.Match(o.On, Recorded.Name()) || signals.Match(o.On, Failed.Name()):
 		return o, fmt.Errorf("flightrecorder: Options.On is %q, but must not match the signals of recorders, flight.*", o.On)
 	case err != nil:
 		return o, fmt.Errorf("flightrecorder: Options.Dir must be a directory: %w", err)
@@ -89,8 +90,8 @@ func (o Options) resolved(sink *core.Sink) (Options, error) {
 // close it. All methods are safe for concurrent use.
 type Recorder struct {
 	opts   Options // resolved
-	sink   *core.Sink
-	c      *core.Coordinator[core.Signal] // its operations are the recordings
+	sink   *signals.Sink
+	c      *core.Coordinator[signals.Signal] // its operations are the recordings
 	flight *trace.FlightRecorder
 	busy   atomic.Bool // a recording is written, or the tracing has ended
 }
@@ -101,7 +102,7 @@ type Recorder struct {
 //
 // A handler only asks for a recording. The files are written by an operation of the recorder, one at a time. During Pause, further
 // signals cause no recording. If Pause is over while one is still written, at most one more waits.
-func New(sink *core.Sink, opts Options) (*Recorder, error) {
+func New(sink *signals.Sink, opts Options) (*Recorder, error) {
 	opts, err := opts.resolved(sink)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func New(sink *core.Sink, opts Options) (*Recorder, error) {
 		return nil, fmt.Errorf("flightrecorder: %w", err)
 	}
 	var next atomic.Int64
-	r.c.OnClosed(sink.Subscribe(opts.On, func(s core.Signal) {
+	r.c.OnClosed(sink.Subscribe(opts.On, func(s signals.Signal) {
 		if now, at := s.Time.UnixNano(), next.Load(); now >= at && next.CompareAndSwap(at, now+int64(opts.Pause)) {
 			r.c.TryEnqueue(context.Background(), s)
 		}
@@ -144,10 +145,10 @@ func (r *Recorder) stop() {
 }
 
 // Sink is the sink whose signals cause recordings, and on which [Recorded] and [Failed] are raised.
-func (r *Recorder) Sink() *core.Sink { return r.sink }
+func (r *Recorder) Sink() *signals.Sink { return r.sink }
 
 // work makes a recording. If Close did not wait for it, work ends the tracing.
-func (r *Recorder) work(ctx context.Context, cause core.Signal) error {
+func (r *Recorder) work(ctx context.Context, cause signals.Signal) error {
 	recording, err := Recording{}, core.ErrClosed
 	if r.busy.CompareAndSwap(false, true) {
 		recording, err = r.record(cause)
@@ -166,7 +167,7 @@ func (r *Recorder) work(ctx context.Context, cause core.Signal) error {
 }
 
 // record writes both files. Busy is set. If one of them is not complete, it deletes both.
-func (r *Recorder) record(cause core.Signal) (got Recording, err error) {
+func (r *Recorder) record(cause signals.Signal) (got Recording, err error) {
 	defer r.busy.Store(false)
 	report, bad := json.MarshalIndent(r.report(cause), "", "\t") // first: it shows what waits now
 	base := filepath.Join(r.opts.Dir, "flight-"+time.Now().UTC().Format("20060102T150405.000000000"))
@@ -183,12 +184,12 @@ func (r *Recorder) record(cause core.Signal) (got Recording, err error) {
 	return got, err
 }
 
-func (r *Recorder) report(cause core.Signal) Report {
+func (r *Recorder) report(cause signals.Signal) Report {
 	report := Report{cause, map[string]core.Stats{}, map[string][]string{}, nil}
 	for _, c := range r.opts.Coordinators {
 		report.Stats[c.Name()], report.Busy[c.Name()] = c.Stats(), inspect.Busy(c, maxListed)
 	}
-	for s := range r.sink.Sense(core.Query{}) {
+	for s := range r.sink.Sense(signals.Query{}) {
 		report.Signals = append(report.Signals[max(0, len(report.Signals)-maxListed+1):], s) // a window may have a million
 	}
 	return report

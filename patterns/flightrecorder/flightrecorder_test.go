@@ -18,17 +18,18 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/flightrecorder"
 )
 
 // start starts a recorder for the signal "alarm", and returns what it has recorded so far.
-func start(t *testing.T, sink *core.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, *[]flightrecorder.Recording) {
+func start(t *testing.T, sink *signals.Sink, opts flightrecorder.Options) (*flightrecorder.Recorder, *[]flightrecorder.Recording) {
 	opts.On = "alarm"
 	r, err := flightrecorder.New(sink, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	recordings := new([]flightrecorder.Recording)
-	t.Cleanup(flightrecorder.Recorded.Subscribe(sink, func(s core.Signal, got flightrecorder.Recording) {
+	t.Cleanup(flightrecorder.Recorded.Subscribe(sink, func(s signals.Signal, got flightrecorder.Recording) {
 		assert.Equal(t, "flightrecorder", s.Key)
 		assert.Equal(t, []string{"alarm", s.Name}, s.Path())
 		*recordings = append(*recordings, got)
@@ -38,7 +39,7 @@ func start(t *testing.T, sink *core.Sink, opts flightrecorder.Options) (*flightr
 
 // The trace has the format of Go, and the report says why operations wait.
 func TestRecording(t *testing.T) {
-	sink, begun, free := core.NewSink(core.SinkOptions{Capacity: 5000}), make(chan struct{}, 2), make(chan struct{})
+	sink, begun, free := signals.NewSink(signals.SinkOptions{Capacity: 5000}), make(chan struct{}, 2), make(chan struct{})
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { begun <- struct{}{}; <-free; return nil }, core.Options{Name: "orders", MaxConcurrency: 1}))
 	for i := range 2 {
 		core.Must(c.Enqueue(t.Context(), i))
@@ -67,7 +68,7 @@ func TestRecording(t *testing.T) {
 	require.Len(t, report.Busy["orders"], 2)
 	assert.Contains(t, report.Busy["orders"][1], "the only slot is taken by operation")
 	require.Len(t, report.Signals, 1000, "the newest ones")
-	isBefore := func(s core.Signal) bool { return s.Name == "before" && s.Key == "k" }
+	isBefore := func(s signals.Signal) bool { return s.Name == "before" && s.Key == "k" }
 	assert.Greater(t, slices.IndexFunc(report.Signals, isBefore), 900)
 	assert.Equal(t, "old", report.Signals[0].Name)
 	close(free)
@@ -77,7 +78,7 @@ func TestRecording(t *testing.T) {
 // Without a pause, each signal is recorded that comes while no other one is written. Only the newest recordings stay, and files
 // of others are not touched.
 func TestKeep(t *testing.T) {
-	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
+	dir, sink := t.TempDir(), signals.NewSink(signals.SinkOptions{})
 	others := []string{filepath.Join(dir, "another.trace"), filepath.Join(dir, "flight-0.trace")}
 	for _, other := range others {
 		require.NoError(t, os.WriteFile(other, nil, 0o600))
@@ -96,11 +97,11 @@ func TestKeep(t *testing.T) {
 
 // If the files cannot be written, a signal says why. The next one may work.
 func TestFailure(t *testing.T) {
-	dir, sink := filepath.Join(t.TempDir(), "flights"), core.NewSink(core.SinkOptions{})
+	dir, sink := filepath.Join(t.TempDir(), "flights"), signals.NewSink(signals.SinkOptions{})
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	r, recordings := start(t, sink, flightrecorder.Options{Dir: dir, Pause: -1})
 	var failures []error
-	defer flightrecorder.Failed.Subscribe(sink, func(_ core.Signal, err error) { failures = append(failures, err) })()
+	defer flightrecorder.Failed.Subscribe(sink, func(_ signals.Signal, err error) { failures = append(failures, err) })()
 	require.NoError(t, os.Remove(dir))
 	sink.Raise("alarm")
 	require.NoError(t, r.Flush(t.Context()))
@@ -118,7 +119,7 @@ func (broken) Stats() core.Stats { panic("in Stats") }
 
 // A panic of a coordinator fails the operation, and Close ends the tracing.
 func TestPanic(t *testing.T) {
-	sink, c := core.NewSink(core.SinkOptions{}), core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
+	sink, c := signals.NewSink(signals.SinkOptions{}), core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
 	r, recordings := start(t, sink, flightrecorder.Options{Dir: t.TempDir(), Coordinators: []core.Inspector{broken{c.Control}}})
 	sink.Raise("alarm")
 	require.NoError(t, r.Flush(t.Context()))
@@ -129,7 +130,7 @@ func TestPanic(t *testing.T) {
 
 // Close while a recording is written waits for it, and leaves no part of one.
 func TestCloseWhileRecording(t *testing.T) {
-	dir, sink := t.TempDir(), core.NewSink(core.SinkOptions{})
+	dir, sink := t.TempDir(), signals.NewSink(signals.SinkOptions{})
 	recorded := sink.Monitor(flightrecorder.Recorded.Name(), 0)
 	defer recorded.Stop()
 	for range 20 {
@@ -145,7 +146,7 @@ func TestCloseWhileRecording(t *testing.T) {
 
 // There is one recorder in a process. After its end another one can start, and nothing is left on the sink.
 func TestOneAtATime(t *testing.T) {
-	sink, opts := core.NewSink(core.SinkOptions{}), flightrecorder.Options{On: "alarm", Dir: t.TempDir()}
+	sink, opts := signals.NewSink(signals.SinkOptions{}), flightrecorder.Options{On: "alarm", Dir: t.TempDir()}
 	coretest.NothingLeft(t, sink, func() {
 		for range 2 {
 			r, err := flightrecorder.New(sink, opts)
@@ -161,7 +162,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+	sink, dir := signals.NewSink(signals.SinkOptions{}), t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for want, opts := range map[string]flightrecorder.Options{
@@ -185,7 +186,7 @@ func TestTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("go tool trace is built first")
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	inner := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Name: "inner"}))
 	outer := core.Must(core.NewKeyedCoordinator(func(int) string { return "a key" }, func(ctx context.Context, n int) error {
 		trace.Log(ctx, "own", "entry")

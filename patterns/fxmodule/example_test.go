@@ -7,20 +7,21 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/fxmodule"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
 // A program with one coordinator. Its operations trigger a job.
 func Example() {
-	newUploads := func(sink *core.Sink) (*core.Coordinator[string], error) {
+	newUploads := func(sink *signals.Sink) (*core.Coordinator[string], error) {
 		return core.NewCoordinator(func(ctx context.Context, file string) error {
 			core.OperationFrom(ctx).RaiseKey("file.saved", file)
 			return nil
 		}, core.Options{Name: "uploads", Sink: sink})
 	}
 	newJobs := func() []jobs.Job {
-		return []jobs.Job{jobs.On("file.saved", func(ctx context.Context, s core.Signal) error {
+		return []jobs.Job{jobs.On("file.saved", func(ctx context.Context, s signals.Signal) error {
 			fmt.Println("thumbnail of", s.Key)
 			return nil
 		}, jobs.Options{Name: "thumbnail"})}
@@ -59,11 +60,11 @@ func ExampleScoped() {
 		}
 		return &tx{1}, end, nil
 	}
-	save := fxmodule.Scoped(open, func(ctx context.Context, s core.Signal, t *tx) error {
+	save := fxmodule.Scoped(open, func(ctx context.Context, s signals.Signal, t *tx) error {
 		fmt.Println("save", s.Key, "in transaction", t.id)
 		return nil
 	})
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	runner, err := jobs.New(sink, []jobs.Job{jobs.On("order.placed", save, jobs.Options{Name: "save"})}, core.Options{})
 	if err != nil {
 		panic(err)

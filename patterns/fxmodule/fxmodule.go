@@ -11,6 +11,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -25,8 +26,8 @@ const group = "ephemeral.jobs"
 func Module(opts core.Options) fx.Option {
 	return fx.Module("ephemeral",
 		fx.Provide(
-			func() *core.Sink { return cmp.Or(opts.Sink, core.NewSink(core.SinkOptions{})) },
-			fx.Annotate(func(lc fx.Lifecycle, sink *core.Sink, sets [][]jobs.Job) (*jobs.Runner, error) {
+			func() *signals.Sink { return cmp.Or(opts.Sink, signals.NewSink(signals.SinkOptions{})) },
+			fx.Annotate(func(lc fx.Lifecycle, sink *signals.Sink, sets [][]jobs.Job) (*jobs.Runner, error) {
 				all := slices.Concat(sets...)
 				slices.SortFunc(all, func(a, b jobs.Job) int {
 					return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(cmp.Or(a.Name, a.Trigger), cmp.Or(b.Name, b.Trigger)))
@@ -83,8 +84,8 @@ func end(ctx context.Context, c core.Lifecycle) error { return errors.Join(c.Dra
 // an error. If close returns an error, the attempt fails. Close is called before the run
 // pauses, and before it raises its signals of completion or failure. So handlers of these
 // signals find the data that was committed.
-func Scoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, core.Signal, S) error) core.Handler {
-	return func(ctx context.Context, s core.Signal) (err error) {
+func Scoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, signals.Signal, S) error) core.Handler {
+	return func(ctx context.Context, s signals.Signal) (err error) {
 		scope, end, err := open(ctx)
 		if err != nil {
 			return err

@@ -11,12 +11,13 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/fxmodule"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
 func noting(notes *[]string, note string) core.Handler {
-	return func(context.Context, core.Signal) error { *notes = append(*notes, note); return nil }
+	return func(context.Context, signals.Signal) error { *notes = append(*notes, note); return nil }
 }
 
 // Fault avoided: the runner was built only if some code asked for it, and registering jobs
@@ -24,9 +25,9 @@ func noting(notes *[]string, note string) core.Handler {
 // started runs before the parts that their handlers need.
 func TestModule(t *testing.T) {
 	var notes []string
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var closed []string
-	sink.Subscribe("coordinator.closed", func(s core.Signal) { closed = append(closed, s.Key) })
+	sink.Subscribe("coordinator.closed", func(s signals.Signal) { closed = append(closed, s.Key) })
 	job := func(name string, priority int) jobs.Job {
 		return jobs.On("go", noting(&notes, name), jobs.Options{Name: name, Priority: priority, Key: jobs.FixedKey("k")})
 	}
@@ -36,7 +37,7 @@ func TestModule(t *testing.T) {
 		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("c", 1), job("b", 1)} },
 			func(c *core.Coordinator[int]) ([]jobs.Job, error) { return []jobs.Job{job("a", 1)}, nil }),
 		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("first", 0)} }),
-		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *core.Sink, lc fx.Lifecycle) (*core.Coordinator[int], error) {
+		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *signals.Sink, lc fx.Lifecycle) (*core.Coordinator[int], error) {
 			lc.Append(fx.StartHook(func() { notes = append(notes, "started") }))
 			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Name: "needed", Sink: sink})
 		}),
@@ -44,7 +45,7 @@ func TestModule(t *testing.T) {
 			return core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads", Sink: sink}))
 		}),
 		fx.Invoke(fx.Annotate(func(c *core.Coordinator[string]) { uploads = c }, fx.ParamTags(`name:"uploads"`))),
-		fx.Invoke(func(s *core.Sink, r *jobs.Runner) {
+		fx.Invoke(func(s *signals.Sink, r *jobs.Runner) {
 			assert.Same(t, sink, s)
 			assert.Equal(t, "app", r.Name())
 		}),
@@ -62,10 +63,10 @@ func TestModule(t *testing.T) {
 // When the program stops, runs are drained until its deadline, and then closed.
 func TestStopHasTheDeadlineOfTheProgram(t *testing.T) {
 	cancelled := make(chan struct{})
-	var sink *core.Sink
+	var sink *signals.Sink
 	app := fx.New(fx.NopLogger, fxmodule.Module(core.Options{}), fx.Populate(&sink),
 		fxmodule.Jobs(func() []jobs.Job {
-			return []jobs.Job{jobs.On("go", func(ctx context.Context, _ core.Signal) error {
+			return []jobs.Job{jobs.On("go", func(ctx context.Context, _ signals.Signal) error {
 				<-ctx.Done()
 				close(cancelled)
 				return ctx.Err()
@@ -81,7 +82,7 @@ func TestStopHasTheDeadlineOfTheProgram(t *testing.T) {
 
 // Mistakes are errors when the program is built.
 func TestErrors(t *testing.T) {
-	do := func(context.Context, core.Signal) error { return nil }
+	do := func(context.Context, signals.Signal) error { return nil }
 	for want, opts := range map[string]fx.Option{
 		"there are no jobs": fx.Options(),
 		"the name is used twice": fxmodule.Jobs(func() []jobs.Job {
@@ -112,8 +113,8 @@ func TestScoped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var notes []string
-			sink := core.NewSink(core.SinkOptions{})
-			defer sink.Subscribe("done, job.*", func(s core.Signal) { notes = append(notes, s.Name) })()
+			sink := signals.NewSink(signals.SinkOptions{})
+			defer sink.Subscribe("done, job.*", func(s signals.Signal) { notes = append(notes, s.Name) })()
 			open := func(context.Context) (int, func(error) error, error) {
 				notes = append(notes, "open")
 				return 7, func(err error) error {
@@ -125,7 +126,7 @@ func TestScoped(t *testing.T) {
 					return c.commit
 				}, c.open
 			}
-			do := fxmodule.Scoped(open, func(_ context.Context, _ core.Signal, scope int) error {
+			do := fxmodule.Scoped(open, func(_ context.Context, _ signals.Signal, scope int) error {
 				notes = append(notes, "do "+string(rune('0'+scope)))
 				if c.panics {
 					panic("on purpose")

@@ -11,6 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // run is the body of the operations.
@@ -80,7 +81,7 @@ func (j *job) final(ctx context.Context, n int, err error) string {
 
 // lacking returns an error if awaited signals did not come in time. From the second attempt on it
 // looks for these signals again.
-func (run *Run) lacking(sink *core.Sink, n int) error {
+func (run *Run) lacking(sink *signals.Sink, n int) error {
 	if n > 1 {
 		run.lacks = slices.DeleteFunc(run.lacks, func(p string) bool { return run.present(sink, p) })
 	}
@@ -91,7 +92,7 @@ func (run *Run) lacking(sink *core.Sink, n int) error {
 }
 
 // attempt calls the handler.
-func (j *job) attempt(ctx context.Context, s core.Signal) error {
+func (j *job) attempt(ctx context.Context, s signals.Signal) error {
 	if j.Timeout == 0 {
 		return j.do(ctx, s)
 	}
@@ -114,7 +115,7 @@ func (run *Run) emit(ctx context.Context, names string) {
 	}
 }
 
-func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, last string, f Failure) {
+func (run *Run) fail(ctx context.Context, family signals.Family[Failure], signal, last string, f Failure) {
 	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, f)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // waiting is a run that awaits signals, or its turn to enter the coordinator. Until it is
@@ -69,11 +70,11 @@ func (r *Runner) await(run Run) error {
 }
 
 // present reports whether the sink now has a signal for a pattern that the run awaits.
-func (run *Run) present(sink *core.Sink, pattern string) bool {
+func (run *Run) present(sink *signals.Sink, pattern string) bool {
 	if !run.job.AwaitSameKey {
 		return sink.Has(pattern)
 	}
-	for s := range sink.Sense(core.Query{Pattern: pattern, Key: run.Signal.Key}) {
+	for s := range sink.Sense(signals.Query{Pattern: pattern, Key: run.Signal.Key}) {
 		if s.Key == run.Signal.Key {
 			return true
 		}
@@ -82,7 +83,7 @@ func (run *Run) present(sink *core.Sink, pattern string) bool {
 }
 
 // arrived handles a signal: it releases the runs that await no other signals.
-func (a *antechamber) arrived(s core.Signal) {
+func (a *antechamber) arrived(s signals.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(a.buckets[""], s.Matches)
@@ -147,7 +148,7 @@ func (r *Runner) enter(ctx context.Context, w *waiting) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	_, err := j.to.Enqueue(core.CausedBy(ctx, w.Signal), w.Run)
+	_, err := j.to.Enqueue(signals.CausedBy(ctx, w.Signal), w.Run)
 	if err != nil && ctx.Err() == nil {
 		r.reject(w.Run, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -13,7 +14,7 @@ import (
 // keyed coordinator.
 func BenchmarkSignals(b *testing.B) {
 	ctx, opts := context.Background(), core.Options{MaxConcurrency: 8}
-	do := func(context.Context, core.Signal) error { return nil }
+	do := func(context.Context, signals.Signal) error { return nil }
 	work := func(context.Context, string) error { return nil }
 	own := func(key string) string { return key }
 	keys := [...]string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -28,7 +29,7 @@ func BenchmarkSignals(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			sink := core.NewSink(core.SinkOptions{})
+			sink := signals.NewSink(signals.SinkOptions{})
 			q := core.Must(core.NewKeyedCoordinator(own, work, opts))
 			ends := core.Lifecycle(q)
 			if c.jobs {

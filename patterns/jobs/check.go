@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // rules collects the errors of jobs and options.
@@ -50,7 +51,7 @@ func (o Options) resolved() (Options, error) {
 
 // check resolves jobs, orders them by priority, and completes the options of their
 // coordinator.
-func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options, error) {
+func check(sink *signals.Sink, jobs []Job, opts core.Options) ([]Job, core.Options, error) {
 	var r rules
 	r.unless(sink != nil, "the sink is nil, but signals of a sink set off jobs")
 	r.unless(len(jobs) > 0, "there are no jobs")

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
 // Jobs follow the operations of a coordinator, and read the values that these have stored.
 func Example_crossOperation() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	uploads, err := core.NewCoordinator(func(ctx context.Context, name string) error {
 		op := core.OperationFrom(ctx)
 		op.Set("FilePath", "/data/"+name)
@@ -26,7 +27,7 @@ func Example_crossOperation() {
 	}
 	defer uploads.Close()
 
-	thumbnail := func(ctx context.Context, s core.Signal) error {
+	thumbnail := func(ctx context.Context, s signals.Signal) error {
 		source, ok := uploads.Lookup(s.Operation)
 		if !ok {
 			return errors.New("the source operation is gone")
@@ -40,11 +41,11 @@ func Example_crossOperation() {
 		op.Set("ThumbnailPath", path+".thumb")
 		return nil
 	}
-	scan := func(ctx context.Context, s core.Signal) error {
+	scan := func(ctx context.Context, s signals.Signal) error {
 		core.OperationFrom(ctx).Raise("virus.clean")
 		return nil
 	}
-	save := func(ctx context.Context, s core.Signal) error { return nil }
+	save := func(ctx context.Context, s signals.Signal) error { return nil }
 
 	runner, err := jobs.New(sink, []jobs.Job{
 		jobs.On("file.saved", thumbnail, jobs.Options{Name: "thumbnail", MaxConcurrency: 4, EmitOnStart: "thumbnail.start", EmitOnComplete: "thumbnail.complete"}),
@@ -76,12 +77,12 @@ func Example_crossOperation() {
 // An error in the log starts the job escalate. Its completion raises incident.created, which
 // starts the job notify.
 func Example_logWatcher() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
-	escalate := func(ctx context.Context, s core.Signal) error {
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
+	escalate := func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("escalating", s.Name, "for", s.Key)
 		return nil
 	}
-	notify := func(ctx context.Context, s core.Signal) error {
+	notify := func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("notified incident for", s.Key)
 		return nil
 	}
@@ -107,18 +108,18 @@ func Example_logWatcher() {
 // at a time. The operation of an order is pinned until it is acknowledged.
 func Example_orders() {
 	type order struct{ ID, Customer string }
-	processed := core.NewKind[order]("orders.processed")
-	process := func(ctx context.Context, s core.Signal) error {
+	processed := signals.NewKind[order]("orders.processed")
+	process := func(ctx context.Context, s signals.Signal) error {
 		fmt.Println("processing", s.Key)
 		processed.Raise(core.OperationFrom(ctx), s.Key, order{s.Key, "ann"})
 		return nil
 	}
-	notify := func(ctx context.Context, s core.Signal, o order) error {
+	notify := func(ctx context.Context, s signals.Signal, o order) error {
 		fmt.Println("notified", o.Customer, "of", o.ID)
 		core.OperationFrom(ctx).Sink().RaiseKey("responsibility.ack.notified", s.Operation.String())
 		return nil
 	}
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	pipeline := jobs.Group{Prefix: "pipeline", Lane: "io", MaxConcurrency: 2}.Jobs(
 		jobs.On("orders.process", process, jobs.Options{
 			Name: "process", Priority: 1, MaxConcurrency: 3, Lane: "hot:4", Key: jobs.SignalKey, Pin: true, ExpireAfter: time.Hour,

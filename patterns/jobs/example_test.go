@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -15,21 +16,21 @@ import (
 // the scanner is ready, and scans the files of each user in order. The third job follows the first.
 func Example() {
 	type file struct{ Path, User string }
-	saved := core.NewKind[file]("file.saved")
+	saved := signals.NewKind[file]("file.saved")
 	user := func(f file) string { return f.User }
 	var runner *jobs.Runner
-	thumbnail := func(ctx context.Context, s core.Signal, f file) error {
+	thumbnail := func(ctx context.Context, s signals.Signal, f file) error {
 		core.OperationFrom(ctx).Set("path", strings.Replace(f.Path, ".", ".thumb.", 1))
 		return nil
 	}
-	scan := func(ctx context.Context, s core.Signal, f file) error { return nil }
-	publish := func(ctx context.Context, s core.Signal) error {
+	scan := func(ctx context.Context, s signals.Signal, f file) error { return nil }
+	publish := func(ctx context.Context, s signals.Signal) error {
 		source, _ := runner.Lookup(s.Operation) // the run that raised the signal
 		path, _ := core.Value[string](source, "path")
 		fmt.Println("published", path) // published cat.thumb.png
 		return nil
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	runner, err := jobs.New(sink, []jobs.Job{
 		jobs.OnKind(saved, thumbnail, jobs.Options{Name: "thumbnail", Lane: "hot", MaxConcurrency: 4, MaxRetries: 3, EmitOnComplete: "thumbnail.done"}),
 		jobs.OnKindKeyed(saved, user, scan, jobs.Options{Name: "scan", Lane: "io:2", Await: []string{"scanner.ready"}, AwaitTimeout: time.Minute}),
@@ -49,18 +50,18 @@ func Example() {
 }
 
 // large is a kind. Only its large values start jobs.
-type large struct{ core.Kind[int] }
+type large struct{ signals.Kind[int] }
 
-func (l large) From(s core.Signal) (int, bool) {
+func (l large) From(s signals.Signal) (int, bool) {
 	size, ok := l.Kind.From(s)
 	return size, ok && size > 1000
 }
 
 // A type with a method From can choose which signals start a job.
 func ExamplePayload() {
-	var kind jobs.Payload[int] = large{core.NewKind[int]("file.saved")}
-	sink := core.NewSink(core.SinkOptions{})
-	runner, err := jobs.New(sink, []jobs.Job{jobs.OnKind(kind, func(_ context.Context, _ core.Signal, size int) error {
+	var kind jobs.Payload[int] = large{signals.NewKind[int]("file.saved")}
+	sink := signals.NewSink(signals.SinkOptions{})
+	runner, err := jobs.New(sink, []jobs.Job{jobs.OnKind(kind, func(_ context.Context, _ signals.Signal, size int) error {
 		fmt.Println("compress", size)
 		return nil
 	}, jobs.Options{Name: "compress"})}, core.Options{})
@@ -68,7 +69,7 @@ func ExamplePayload() {
 		panic(err)
 	}
 	defer runner.Close()
-	saved := core.NewKind[int]("file.saved")
+	saved := signals.NewKind[int]("file.saved")
 	saved.Raise(sink, "", 10)
 	saved.Raise(sink, "", 5000)
 	if err := runner.Drain(context.Background()); err != nil {
@@ -80,7 +81,7 @@ func ExamplePayload() {
 
 // Jobs of a group share a prefix, a lane and a limit.
 func ExampleGroup() {
-	print := func(ctx context.Context, s core.Signal) error {
+	print := func(ctx context.Context, s signals.Signal) error {
 		fmt.Println(s.Name, s.Key)
 		return nil
 	}
@@ -88,7 +89,7 @@ func ExampleGroup() {
 		jobs.On("ingest", print, jobs.Options{Name: "ingest", EmitOnComplete: "stage.finalize"}),
 		jobs.On("finalize", print, jobs.Options{Name: "finalize"}),
 	)
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	runner, err := jobs.New(sink, stages, core.Options{})
 	if err != nil {
 		panic(err)
@@ -110,17 +111,17 @@ func ExampleGroup() {
 
 // A dead-letter job gets the runs that have failed. It can raise their signals again.
 func ExampleFailure() {
-	paid := core.NewKind[int]("order.paid")
+	paid := signals.NewKind[int]("order.paid")
 	online := false
-	ship := func(ctx context.Context, s core.Signal, order int) error {
+	ship := func(ctx context.Context, s signals.Signal, order int) error {
 		if !online {
 			return errors.New("the warehouse is offline")
 		}
 		fmt.Println("shipped order", order)
 		return nil
 	}
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
-	again := func(ctx context.Context, s core.Signal, f jobs.Failure) error {
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
+	again := func(ctx context.Context, s signals.Signal, f jobs.Failure) error {
 		fmt.Println(f.Run.Job, "after", f.Attempt, "attempts:", f.Err)
 		online = true
 		f.Run.Raise(sink)
@@ -146,7 +147,7 @@ func ExampleFailure() {
 
 // A set of jobs can be drawn.
 func ExampleMermaid() {
-	do := func(context.Context, core.Signal) error { return nil }
+	do := func(context.Context, signals.Signal) error { return nil }
 	fmt.Print(jobs.Mermaid(
 		jobs.On("log.error.*", do, jobs.Options{Name: "escalate", EmitOnComplete: "incident.created"}),
 		jobs.On("incident.created", do, jobs.Options{Name: "notify"}),

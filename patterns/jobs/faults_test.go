@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -23,18 +24,18 @@ import (
 // letter raises its trigger again with its payload (ExampleFailure).
 
 func TestLifecycle(t *testing.T) {
-	body := core.NewKind[coretest.Body]("body")
+	body := signals.NewKind[coretest.Body]("body")
 	for name, opts := range map[string]jobs.Options{
 		"runs":            {MaxConcurrency: -1},
 		"runs that await": {MaxConcurrency: -1, Await: []string{"here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				sink := core.NewSink(core.SinkOptions{})
+				sink := signals.NewSink(signals.SinkOptions{})
 				sink.Hold("here", "", 0)
 				var accepted, told atomic.Uint64
-				opts.Key = func(core.Signal) string { accepted.Add(1); return "" }
-				r, err := jobs.New(sink, []jobs.Job{jobs.OnKind(body, func(ctx context.Context, _ core.Signal, b coretest.Body) error { return b(ctx) }, opts)},
+				opts.Key = func(signals.Signal) string { accepted.Add(1); return "" }
+				r, err := jobs.New(sink, []jobs.Job{jobs.OnKind(body, func(ctx context.Context, _ signals.Signal, b coretest.Body) error { return b(ctx) }, opts)},
 					core.Options{OnDone: func(core.Snapshot) { told.Add(1) }})
 				require.NoError(t, err)
 				return coretest.Subject{
@@ -125,7 +126,7 @@ func TestEndOfWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, core.Options{}, one("go", takes(0), jobs.Options{Await: []string{"x"}, AwaitTimeout: time.Hour}), func(s *scene) {
-				signals := coretest.Watch(s.t, s.sink, "job.*")
+				facts := coretest.Watch(s.t, s.sink, "job.*")
 				s.raise("go", "")
 				awaits := s.Awaiting()
 				synctest.Wait()
@@ -133,7 +134,7 @@ func TestEndOfWaits(t *testing.T) {
 				require.NoError(s.t, end(s))
 				synctest.Wait()
 				assert.EqualValues(t, 1, awaits.Stats().Cancelled)
-				signals.None()
+				facts.None()
 				s.raise("go", "")
 				assert.Empty(t, s.noted())
 			})
@@ -148,10 +149,10 @@ func TestFullQueues(t *testing.T) {
 	stage(t, core.Options{MaxConcurrency: 1, MaxQueued: 1, MaxSuspended: 2}, func(s *scene) []jobs.Job {
 		return []jobs.Job{jobs.On("go", s.does("go", time.Second), jobs.Options{}), jobs.On("wait", s.does("wait", time.Second), jobs.Options{Await: []string{"x"}})}
 	}, func(s *scene) {
-		signals := coretest.Watch(s.t, s.sink, "job.rejected:*")
+		facts := coretest.Watch(s.t, s.sink, "job.rejected:*")
 		s.raise("go", "1", "2", "3", "4")
 		s.raise("wait", "5", "6", "7")
-		for i, signal := range signals.ExpectExactly("job.rejected:go", "job.rejected:go", "job.rejected:wait") {
+		for i, signal := range facts.ExpectExactly("job.rejected:go", "job.rejected:go", "job.rejected:wait") {
 			f, ok := jobs.Rejected.From(signal)
 			require.True(s.t, ok)
 			assert.ErrorIs(s.t, f.Err, core.ErrFull)
@@ -160,7 +161,7 @@ func TestFullQueues(t *testing.T) {
 		s.raise("x", "")
 		synctest.Wait()         // 5 has the place of its class in the queue, and 6 waits for this place
 		s.raise("go", "8", "9") // 8 is behind 6, and then no more runs may wait
-		assert.Equal(s.t, "9", signals.ExpectExactly("job.rejected:go")[0].Key)
+		assert.Equal(s.t, "9", facts.ExpectExactly("job.rejected:go")[0].Key)
 		require.NoError(s.t, s.Drain(s.t.Context()))
 		assert.Equal(s.t, []string{"0s go 1", "1s go 2", "2s wait 5", "3s wait 6", "4s go 8"}, s.noted())
 		assert.EqualValues(s.t, 5, s.Stats().Enqueued)
@@ -172,11 +173,11 @@ func TestFullQueues(t *testing.T) {
 func TestFollowersFindTheOperation(t *testing.T) {
 	stage(t, core.Options{}, func(s *scene) []jobs.Job {
 		return []jobs.Job{
-			jobs.On("go", func(ctx context.Context, _ core.Signal) error {
+			jobs.On("go", func(ctx context.Context, _ signals.Signal) error {
 				core.OperationFrom(ctx).Set("path", "a.png")
 				return nil
 			}, jobs.Options{EmitOnComplete: "saved"}),
-			jobs.On("saved", func(ctx context.Context, signal core.Signal) error {
+			jobs.On("saved", func(ctx context.Context, signal signals.Signal) error {
 				source, ok := s.Lookup(signal.Operation)
 				path, _ := core.Value[string](source, "path")
 				s.note("%t %s %s, parent %t", ok, path, strings.Join(signal.Path(), ">"), core.OperationFrom(ctx).Parent() == signal.Operation)
@@ -194,9 +195,9 @@ func TestFollowersFindTheOperation(t *testing.T) {
 func TestCyclesEnd(t *testing.T) {
 	var blocked atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(core.Signal, core.BlockReason) { blocked.Add(1) }}})
-		do := func(context.Context, core.Signal) error { return errDown }
-		again := func(ctx context.Context, s core.Signal) error {
+		sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: func(signals.Signal, signals.BlockReason) { blocked.Add(1) }}})
+		do := func(context.Context, signals.Signal) error { return errDown }
+		again := func(ctx context.Context, s signals.Signal) error {
 			f, _ := jobs.Failed.From(s)
 			assert.False(t, f.Run.Raise(core.OperationFrom(ctx)), "a cycle")
 			return errDown
@@ -226,17 +227,17 @@ func TestNamesOfErrors(t *testing.T) {
 		"context.deadlineExceededError": context.DeadlineExceeded,
 	} {
 		stage(t, core.Options{}, one("go", func(*scene) core.Handler {
-			return func(context.Context, core.Signal) error {
+			return func(context.Context, signals.Signal) error {
 				if err == nil {
 					panic("on purpose")
 				}
 				return err
 			}
 		}, jobs.Options{MaxRetries: 1, SwallowErrors: err == nil, RetryIf: func(error) bool { return false }}), func(s *scene) {
-			signals := coretest.Watch(s.t, s.sink, "job.failed:*")
+			facts := coretest.Watch(s.t, s.sink, "job.failed:*")
 			s.raise("go", "")
 			synctest.Wait()
-			f, ok := jobs.Failed.From(signals.ExpectExactly("job.failed:go:" + want)[0])
+			f, ok := jobs.Failed.From(facts.ExpectExactly("job.failed:go:" + want)[0])
 			require.True(t, ok)
 			assert.Equal(t, 1, f.Attempt)
 			assert.Equal(t, "go", f.Run.Job)
@@ -253,11 +254,11 @@ func TestNamesOfErrors(t *testing.T) {
 func TestTimeoutOfADeafHandler(t *testing.T) {
 	for _, result := range []error{nil, errDown} {
 		stage(t, core.Options{}, one("go", takes(time.Minute, result), jobs.Options{Timeout: time.Second}), func(s *scene) {
-			signals := coretest.Watch(s.t, s.sink, "job.failed:*")
+			facts := coretest.Watch(s.t, s.sink, "job.failed:*")
 			s.raise("go", "")
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			f, _ := jobs.Failed.From(signals.ExpectExactly("job.failed:go:timeout")[0])
+			f, _ := jobs.Failed.From(facts.ExpectExactly("job.failed:go:timeout")[0])
 			assert.ErrorIs(t, f.Err, core.ErrTimeout)
 			assert.ErrorIs(t, f.Err, context.DeadlineExceeded)
 			assert.Equal(t, result != nil, errors.Is(f.Err, errDown))
@@ -280,7 +281,7 @@ func TestPauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var times []time.Time
 			do := func(*scene) core.Handler {
-				return func(context.Context, core.Signal) error { times = append(times, time.Now()); return errDown }
+				return func(context.Context, signals.Signal) error { times = append(times, time.Now()); return errDown }
 			}
 			stage(t, core.Options{MaxAge: -1}, one("go", do, c.opts), func(s *scene) {
 				s.raise("go", "")
@@ -305,14 +306,14 @@ func TestCancelledRuns(t *testing.T) {
 		"cancelled": {0, []string{"job.retry:go:1"}}, "timeout": {time.Hour, []string{"job.retry:go:1", "job.failed:go:errors.errorString"}},
 	} {
 		stage(t, core.Options{Timeout: c.limit}, one("go", takes(0, errDown, errDown), jobs.Options{MaxRetries: 1, RetryDelay: 24 * time.Hour, SwallowErrors: true}), func(s *scene) {
-			signals := coretest.Watch(s.t, s.sink, "job.*")
+			facts := coretest.Watch(s.t, s.sink, "job.*")
 			s.raise("go", "")
 			synctest.Wait()
 			if c.limit == 0 {
 				s.Abort(nil)
 			}
 			require.NoError(s.t, s.Drain(s.t.Context()))
-			signals.ExpectExactly(c.want...)
+			facts.ExpectExactly(c.want...)
 			assert.EqualValues(t, 1, s.Stats().Cancelled+s.Stats().Failed, name)
 		})
 	}
@@ -343,7 +344,7 @@ func TestStartAndEnd(t *testing.T) {
 }
 
 func TestMermaid(t *testing.T) {
-	do := func(context.Context, core.Signal) error { return nil }
+	do := func(context.Context, signals.Signal) error { return nil }
 	assert.Equal(t, `flowchart LR
     t0(["a"])
     j0["a"]
@@ -366,12 +367,12 @@ func TestMermaid(t *testing.T) {
 // CancelOn refuses runs: when their trigger is raised, and when their awaited signals have come.
 func TestCancelOn(t *testing.T) {
 	stage(t, core.Options{CancelOn: "stop"}, one("go", takes(0), jobs.Options{Await: []string{"x"}}), func(s *scene) {
-		signals := coretest.Watch(s.t, s.sink, "job.*")
+		facts := coretest.Watch(s.t, s.sink, "job.*")
 		s.raise("go", "1")
 		release := s.sink.Hold("stop", "", 0)
 		s.raise("x", "")
 		synctest.Wait()
-		f, _ := jobs.Rejected.From(signals.ExpectExactly("job.rejected:go")[0])
+		f, _ := jobs.Rejected.From(facts.ExpectExactly("job.rejected:go")[0])
 		assert.ErrorAs(t, f.Err, new(*core.RefusedError))
 		assert.Equal(t, "1", f.Run.Signal.Key)
 		assert.EqualValues(t, 1, s.Awaiting().Stats().Failed)
@@ -386,7 +387,7 @@ func TestWaitIdle(t *testing.T) {
 	stage(t, core.Options{}, func(s *scene) []jobs.Job {
 		return []jobs.Job{
 			jobs.On("a", s.does("a", time.Second), jobs.Options{EmitOnComplete: "b"}),
-			jobs.On("b", func(context.Context, core.Signal) error {
+			jobs.On("b", func(context.Context, signals.Signal) error {
 				time.AfterFunc(time.Hour, func() { s.sink.Raise("ready") })
 				return nil
 			}, jobs.Options{EmitOnComplete: "c"}),
@@ -423,17 +424,17 @@ func TestFailedSaysWhy(t *testing.T) {
 		job  jobs.Options
 		do   core.Handler
 	}{
-		"1: the error is permanent":                     {job: many, do: func(context.Context, core.Signal) error { return wrapped }},
-		"3: no retries are left: MaxRetries is 2":       {job: many, do: func(context.Context, core.Signal) error { return hopeless(false) }},
-		"1: no retries are left: MaxRetries is 0":       {do: func(context.Context, core.Signal) error { return errDown }},
-		"1: RetryIf does not retry the error":           {job: many, do: func(context.Context, core.Signal) error { return fs.ErrExist }},
-		"1: a handler that panics is not tried again":   {job: many, do: func(context.Context, core.Signal) error { panic("on purpose") }},
-		"1: the run took longer than the Runner allows": {job: many, opts: core.Options{Timeout: time.Second}, do: func(ctx context.Context, _ core.Signal) error { <-ctx.Done(); return errDown }},
+		"1: the error is permanent":                     {job: many, do: func(context.Context, signals.Signal) error { return wrapped }},
+		"3: no retries are left: MaxRetries is 2":       {job: many, do: func(context.Context, signals.Signal) error { return hopeless(false) }},
+		"1: no retries are left: MaxRetries is 0":       {do: func(context.Context, signals.Signal) error { return errDown }},
+		"1: RetryIf does not retry the error":           {job: many, do: func(context.Context, signals.Signal) error { return fs.ErrExist }},
+		"1: a handler that panics is not tried again":   {job: many, do: func(context.Context, signals.Signal) error { panic("on purpose") }},
+		"1: the run took longer than the Runner allows": {job: many, opts: core.Options{Timeout: time.Second}, do: func(ctx context.Context, _ signals.Signal) error { <-ctx.Done(); return errDown }},
 	} {
 		stage(t, c.opts, func(*scene) []jobs.Job { return []jobs.Job{jobs.On("go", c.do, c.job)} }, func(s *scene) {
 			var got []string
-			jobs.Failed.Subscribe(s.sink, func(_ core.Signal, f jobs.Failure) { got = append(got, fmt.Sprintf("%d: %s", f.Attempt, f.Reason)) })
-			jobs.Retry.Subscribe(s.sink, func(_ core.Signal, f jobs.Failure) { assert.Empty(t, f.Reason) })
+			jobs.Failed.Subscribe(s.sink, func(_ signals.Signal, f jobs.Failure) { got = append(got, fmt.Sprintf("%d: %s", f.Attempt, f.Reason)) })
+			jobs.Retry.Subscribe(s.sink, func(_ signals.Signal, f jobs.Failure) { assert.Empty(t, f.Reason) })
 			s.raise("go", "")
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -451,9 +452,9 @@ func TestManyJobs(t *testing.T) {
 			if i >= limited {
 				limit = -1
 			}
-			all = append(all, jobs.On("go", func(context.Context, core.Signal) error { return nil }, jobs.Options{Name: fmt.Sprint(i), MaxConcurrency: limit}))
+			all = append(all, jobs.On("go", func(context.Context, signals.Signal) error { return nil }, jobs.Options{Name: fmt.Sprint(i), MaxConcurrency: limit}))
 		}
-		r, err := jobs.New(core.NewSink(core.SinkOptions{}), all, core.Options{})
+		r, err := jobs.New(signals.NewSink(signals.SinkOptions{}), all, core.Options{})
 		if err == nil {
 			err = r.Close()
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a job. The zero value is the default. For patterns, see [core.Match].
@@ -37,7 +38,7 @@ type Options struct {
 	// a time, over all jobs and lanes. In one lane they run in the order in which they were
 	// accepted, but later runs can overtake a run that awaits signals. If Key is nil or returns
 	// "", the run has no key and no order. Key is called on the goroutine that raises the signal.
-	Key func(core.Signal) string
+	Key func(signals.Signal) string
 
 	// Await is a list of patterns. A run waits until there is a signal for each pattern. Signals
 	// count if they are on the sink when the run is accepted, or are raised later. While the run
@@ -94,13 +95,13 @@ type Options struct {
 }
 
 // SignalKey is a Key function. It returns the key of the signal.
-func SignalKey(s core.Signal) string { return s.Key }
+func SignalKey(s signals.Signal) string { return s.Key }
 
 // FixedKey returns a Key function that returns the same key for all signals.
 //
 //ephemeral:none
-func FixedKey(key string) func(core.Signal) string {
-	return func(core.Signal) string { return key }
+func FixedKey(key string) func(signals.Signal) string {
+	return func(signals.Signal) string { return key }
 }
 
 // A Job is a handler with the signals that start it. It is a value. Make one with [On],
@@ -112,9 +113,9 @@ type Job struct {
 	Trigger string
 	Options
 
-	accepts func(core.Signal) bool   // selects signals, for a job on a kind or a family; nil: all signals
-	key     func(core.Signal) string // for OnKindKeyed
-	keyless bool                     // OnKindKeyed got no function for the key
+	accepts func(signals.Signal) bool   // selects signals, for a job on a kind or a family; nil: all signals
+	key     func(signals.Signal) string // for OnKindKeyed
+	keyless bool                        // OnKindKeyed got no function for the key
 	do      core.Handler
 }
 
@@ -129,15 +130,15 @@ func On(pattern string, do core.Handler, opts Options) Job {
 // A Payload finds the payload of a signal. It is a [core.Kind], a [core.Family], or a type that
 // embeds one of them and accepts only some of its signals.
 type Payload[P any] interface {
-	From(core.Signal) (P, bool)
+	From(signals.Signal) (P, bool)
 }
 
 // OnKind makes a job. Signals of the [core.Kind] or [core.Family] start it, if their payload has
 // the type P.
 //
 //ephemeral:pattern {kind}
-func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
-	j := Job{Options: opts, accepts: func(s core.Signal) bool {
+func OnKind[P any](kind Payload[P], do func(context.Context, signals.Signal, P) error, opts Options) Job {
+	j := Job{Options: opts, accepts: func(s signals.Signal) bool {
 		_, ok := kind.From(s)
 		return ok
 	}}
@@ -148,7 +149,7 @@ func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) err
 		j.Trigger = k.Pattern()
 	}
 	if do != nil {
-		j.do = func(ctx context.Context, s core.Signal) error {
+		j.do = func(ctx context.Context, s signals.Signal) error {
 			p, _ := kind.From(s)
 			return do(ctx, s, p)
 		}
@@ -160,9 +161,9 @@ func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) err
 // [Options].Key must be nil.
 //
 //ephemeral:pattern {kind}
-func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts Options) Job {
+func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(context.Context, signals.Signal, P) error, opts Options) Job {
 	j := OnKind(kind, do, opts)
-	j.keyless, j.key = key == nil, func(s core.Signal) string {
+	j.keyless, j.key = key == nil, func(s signals.Signal) string {
 		p, _ := kind.From(s)
 		return string(key(p))
 	}
@@ -175,7 +176,7 @@ func (j *Job) emissions() []string {
 }
 
 // follows reports whether a name that is raised without a payload starts the job.
-func (j *Job) follows(name string) bool { return j.accepts == nil && core.Match(j.Trigger, name) }
+func (j *Job) follows(name string) bool { return j.accepts == nil && signals.Match(j.Trigger, name) }
 
 // name is the name of the job.
 func (j *Job) name() string { return cmp.Or(j.Name, j.Trigger) }

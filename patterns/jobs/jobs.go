@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Runner is a coordinator of the runs of its jobs. Its items have the type [Run]. From [New]
@@ -48,7 +49,7 @@ type job struct {
 //   - Sink must be nil or the sink of the jobs. Classes must be empty.
 //   - Without Lanes, the lanes are the lanes that jobs name. The lane that the first job names is
 //     the highest, and so on. A job without a lane names "normal".
-func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
+func New(sink *signals.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	jobs, opts, err := check(sink, jobs, opts)
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 		j.line, awaited = lines[j.Lane], append(awaited, j.Await...)
 		r.ends = append(r.ends, sink.Subscribe(j.Trigger, j.hear))
 	}
-	r.ends = append(r.ends, sink.Subscribe(drainOn, func(s core.Signal) {
-		if s.Key == "" || core.Match(s.Key, r.Name()) {
+	r.ends = append(r.ends, sink.Subscribe(drainOn, func(s signals.Signal) {
+		if s.Key == "" || signals.Match(s.Key, r.Name()) {
 			r.Complete()
 		}
 	}))
@@ -104,7 +105,7 @@ func (r *Runner) Jobs() []Job { return slices.Clone(r.jobs) }
 func (r *Runner) Awaiting() core.Control { return r.before.Control }
 
 // hear accepts a run for a signal that may start the job.
-func (j *job) hear(s core.Signal) {
+func (j *job) hear(s signals.Signal) {
 	if j.accepts != nil && !j.accepts(s) {
 		return
 	}
@@ -119,7 +120,7 @@ func (j *job) hear(s core.Signal) {
 	if len(j.Await) > 0 || j.line.runs.Load() > 0 {
 		err = j.runner.await(run)
 	} else {
-		_, err = j.to.TryEnqueue(core.CausedBy(context.Background(), s), run)
+		_, err = j.to.TryEnqueue(signals.CausedBy(context.Background(), s), run)
 	}
 	if err != nil {
 		j.runner.reject(run, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -24,7 +25,7 @@ type order struct{ ID, Customer string }
 
 func (o order) Key() string { return o.Customer }
 
-var placed = core.NewKind[order]("order.placed")
+var placed = signals.NewKind[order]("order.placed")
 
 var errDown = errors.New("down")
 
@@ -32,7 +33,7 @@ var errDown = errors.New("down")
 type scene struct {
 	*jobs.Runner
 	t       *testing.T
-	sink    *core.Sink
+	sink    *signals.Sink
 	begun   time.Time
 	mu      sync.Mutex
 	notes   []string
@@ -44,7 +45,7 @@ type scene struct {
 func stage(t *testing.T, opts core.Options, declared func(*scene) []jobs.Job, play func(*scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scene{t: t, sink: core.NewSink(core.SinkOptions{}), begun: time.Now()}
+		s := &scene{t: t, sink: signals.NewSink(signals.SinkOptions{}), begun: time.Now()}
 		if opts.MaxConcurrency == 0 {
 			opts.MaxConcurrency = 8
 		}
@@ -81,7 +82,7 @@ func (s *scene) expect(notes ...string) {
 // does returns a handler that notes its name and the key, takes d, and counts how many run.
 func (s *scene) does(name string, d time.Duration, result ...error) core.Handler {
 	calls := 0
-	return func(ctx context.Context, signal core.Signal) error {
+	return func(ctx context.Context, signal signals.Signal) error {
 		s.note("%s %s", name, signal.Key)
 		s.mu.Lock()
 		s.most = max(s.most, s.running.Add(1))
@@ -136,7 +137,7 @@ func TestOptions(t *testing.T) {
 		"fixed key": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.FixedKey("x")}), func(s *scene) { s.raise("go", "a", "b"); time.Sleep(3 * second) },
 			[]string{"0s ran a", "1s ran b"}},
 		"key of the payload": {func(s *scene) []jobs.Job {
-			return []jobs.Job{jobs.OnKindKeyed(placed, order.Key, func(ctx context.Context, _ core.Signal, o order) error {
+			return []jobs.Job{jobs.OnKindKeyed(placed, order.Key, func(ctx context.Context, _ signals.Signal, o order) error {
 				assert.Equal(t, o.Customer, core.OperationFrom(ctx).Key())
 				s.note("%s of %s", o.ID, o.Customer)
 				time.Sleep(second)
@@ -149,10 +150,10 @@ func TestOptions(t *testing.T) {
 			time.Sleep(2 * second)
 		}, []string{"0s 1 of ann", "1s 2 of ann"}},
 		"a family": {func(s *scene) []jobs.Job {
-			return []jobs.Job{jobs.OnKind(core.NewFamily[int]("n.*"), func(_ context.Context, _ core.Signal, n int) error { s.note("%d", n); return nil }, jobs.Options{Name: "n"})}
+			return []jobs.Job{jobs.OnKind(signals.NewFamily[int]("n.*"), func(_ context.Context, _ signals.Signal, n int) error { s.note("%d", n); return nil }, jobs.Options{Name: "n"})}
 		}, func(s *scene) {
-			core.NewKind[int]("n.a").Raise(s.sink, "", 7)
-			core.NewKind[string]("n.b").Raise(s.sink, "", "x")
+			signals.NewKind[int]("n.a").Raise(s.sink, "", 7)
+			signals.NewKind[string]("n.b").Raise(s.sink, "", "x")
 		}, []string{"0s 7"}},
 		"priority, lowest first": {func(s *scene) []jobs.Job {
 			job := func(name string, priority int) jobs.Job {
@@ -200,14 +201,14 @@ func TestOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, core.Options{}, c.jobs, func(s *scene) {
-				signals := coretest.Watch(s.t, s.sink, "started, done, failed, lost, job.*")
+				facts := coretest.Watch(s.t, s.sink, "started, done, failed, lost, job.*")
 				c.play(s)
 				if strings.Contains(c.want[0], "s ") {
 					assert.ElementsMatch(t, c.want, s.noted())
 					return
 				}
 				synctest.Wait()
-				for _, signal := range signals.ExpectExactly(c.want...) {
+				for _, signal := range facts.ExpectExactly(c.want...) {
 					assert.Equal(t, "k", signal.Key, "the key of the trigger")
 					assert.NotZero(t, signal.Operation, "raised by the run")
 					assert.Equal(t, "go", signal.Path()[0], "caused by the trigger")
@@ -236,7 +237,7 @@ func TestPinAndExpireAfter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var id core.OperationID
 			do := func(s *scene) core.Handler {
-				return func(ctx context.Context, _ core.Signal) error {
+				return func(ctx context.Context, _ signals.Signal) error {
 					id = core.OperationFrom(ctx).ID()
 					if c.opts.Name == "fails" {
 						return errDown
@@ -307,12 +308,12 @@ func TestLanes(t *testing.T) {
 // Fault avoided: a job could not replace a value of its group by the default value; a prefix could
 // double a dot.
 func TestGroup(t *testing.T) {
-	do := func(context.Context, core.Signal) error { return nil }
+	do := func(context.Context, signals.Signal) error { return nil }
 	all := jobs.Group{Prefix: "stage.", Lane: "io:2", MaxConcurrency: 3}.Jobs(
 		jobs.On(".ingest, .parse", do, jobs.Options{Name: "a"}),
 		jobs.On("finalize", do, jobs.Options{Name: "b", Lane: "hot", MaxConcurrency: 1}),
-		jobs.OnKind(placed, func(context.Context, core.Signal, order) error { return nil }, jobs.Options{Name: "c", MaxConcurrency: -1}))
-	r, err := jobs.New(core.NewSink(core.SinkOptions{}), all, core.Options{})
+		jobs.OnKind(placed, func(context.Context, signals.Signal, order) error { return nil }, jobs.Options{Name: "c", MaxConcurrency: -1}))
+	r, err := jobs.New(signals.NewSink(signals.SinkOptions{}), all, core.Options{})
 	require.NoError(t, err)
 	defer r.Close()
 	var got []string
@@ -324,9 +325,9 @@ func TestGroup(t *testing.T) {
 
 // Fault avoided: mistakes were found when the first signal came, or never.
 func TestNewSaysWhatIsWrong(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	do := func(context.Context, core.Signal) error { return nil }
-	typed := func(context.Context, core.Signal, order) error { return nil }
+	sink := signals.NewSink(signals.SinkOptions{})
+	do := func(context.Context, signals.Signal) error { return nil }
+	typed := func(context.Context, signals.Signal, order) error { return nil }
 	on := func(trigger string, opts jobs.Options) []jobs.Job { return []jobs.Job{jobs.On(trigger, do, opts)} }
 	both := func(a, b jobs.Options) []jobs.Job { return append(on("x", a), on("x", b)...) }
 	for want, c := range map[string]struct {
@@ -334,7 +335,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		opts core.Options
 	}{
 		`there are no jobs`:                                 {},
-		`another sink`:                                      {jobs: on("a", jobs.Options{}), opts: core.Options{Sink: core.NewSink(core.SinkOptions{})}},
+		`another sink`:                                      {jobs: on("a", jobs.Options{}), opts: core.Options{Sink: signals.NewSink(signals.SinkOptions{})}},
 		`Options.Classes must be empty`:                     {jobs: on("a", jobs.Options{}), opts: core.Options{Classes: []core.Class{{Name: "c", Limit: 1}}}},
 		`job "a": the name is used twice`:                   {jobs: both(jobs.Options{Name: "a"}, jobs.Options{Name: "a"})},
 		`the name "a.*" is empty, or has wildcards`:         {jobs: on("a.*", jobs.Options{})},

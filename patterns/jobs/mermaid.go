@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Mermaid draws jobs as a Mermaid flowchart: the signals that start them, and which jobs start
@@ -45,7 +45,7 @@ func Mermaid(jobs ...Job) string {
 // hears reports whether the trigger matches names that begin with name.
 func (j *Job) hears(name string) bool {
 	return slices.ContainsFunc(list(j.Trigger), func(term string) bool {
-		return core.Match(term, name+":") || strings.HasPrefix(term+":", name+":")
+		return signals.Match(term, name+":") || strings.HasPrefix(term+":", name+":")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
@@ -39,11 +40,11 @@ type modelRun struct {
 
 // some selects every nth item of a kind.
 type some struct {
-	core.Kind[int]
+	signals.Kind[int]
 	every int
 }
 
-func (s some) From(signal core.Signal) (int, bool) {
+func (s some) From(signal signals.Signal) (int, bool) {
 	n, ok := s.Kind.From(signal)
 	return n, ok && n%s.every == 0
 }
@@ -107,22 +108,22 @@ func (m *model) end(id string, uses []string, fails bool) {
 // hold, the runs of a key are in order, and each match that was not refused has exactly one
 // run.
 func TestAgainstModel(t *testing.T) {
-	signals := 10_000
+	raised := 10_000
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		signals = 100_000
+		raised = 100_000
 	}
 	refused := 0
 	for seed := range uint64(4) {
-		synctest.Test(t, func(t *testing.T) { refused += compareWithModel(t, seed, signals/4) })
+		synctest.Test(t, func(t *testing.T) { refused += compareWithModel(t, seed, raised/4) })
 	}
 	assert.Positive(t, refused, "nothing was refused, so the test has not seen that")
 }
 
-func compareWithModel(t *testing.T, seed uint64, signals int) (refused int) {
+func compareWithModel(t *testing.T, seed uint64, raised int) (refused int) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	m := &model{t: t, runs: map[string]*modelRun{}, running: map[string]int{}, limits: map[string]int{"": 6}, ready: map[string][]string{}}
-	sink := core.NewSink(core.SinkOptions{Capacity: 50})
-	number := core.NewKind[int]("number")
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 50})
+	number := signals.NewKind[int]("number")
 	lanes := core.Must(core.ParseLanes("hot:2, normal, slow:3"))
 	for _, l := range lanes {
 		m.limits["lane "+l.Name] = l.Limit
@@ -153,7 +154,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) (refused int) {
 			}
 			return fmt.Sprint("k", n%s.keys)
 		}
-		do := func(ctx context.Context, _ core.Signal, n int) error {
+		do := func(ctx context.Context, _ signals.Signal, n int) error {
 			id, uses := fmt.Sprint(s.name, " ", n), []string{"", "job " + s.name, "lane " + s.lane}
 			if k := key(n); k != "" {
 				uses = append(uses, "key "+k)
@@ -175,7 +176,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) (refused int) {
 	}
 	r, err := jobs.New(sink, all, core.Options{MaxConcurrency: 6, MaxQueued: 40, Lanes: lanes, MaxSuspended: 500})
 	require.NoError(t, err)
-	defer jobs.Rejected.Subscribe(sink, func(_ core.Signal, f jobs.Failure) {
+	defer jobs.Rejected.Subscribe(sink, func(_ signals.Signal, f jobs.Failure) {
 		n, _ := number.From(f.Run.Signal)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -189,7 +190,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) (refused int) {
 	})()
 
 	var order []string // the runs that await signals
-	for n := range signals {
+	for n := range raised {
 		if random.IntN(4) == 0 {
 			time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
 			synctest.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a [Runner]. NAME is the name of the job. The payload is a [Failure]. The key is the
@@ -32,9 +33,9 @@ const (
 
 // The families of these signals, for subscriptions and for [OnKind].
 var (
-	Retry    = core.NewFamily[Failure](SignalRetry + ":*")
-	Failed   = core.NewFamily[Failure](SignalFailed + ":*")
-	Rejected = core.NewFamily[Failure](SignalRejected + ":*")
+	Retry    = signals.NewFamily[Failure](SignalRetry + ":*")
+	Failed   = signals.NewFamily[Failure](SignalFailed + ":*")
+	Rejected = signals.NewFamily[Failure](SignalRejected + ":*")
 )
 
 // A Failure describes an attempt that failed, or a run that was rejected.
@@ -49,8 +50,8 @@ type Failure struct {
 
 // A Run is the item of a Runner: a job that a signal has started.
 type Run struct {
-	Job    string      `json:"job"`
-	Signal core.Signal `json:"signal"`
+	Job    string         `json:"job"`
+	Signal signals.Signal `json:"signal"`
 
 	job   *job
 	key   string
@@ -62,7 +63,7 @@ type Run struct {
 // [core.Propagation] blocks the signal as a cycle. Raise returns false if the signal was not
 // recorded. It also returns false for a signal with a payload whose name has "*", "?", commas or
 // blanks around it: no kind can have such a name.
-func (r Run) Raise(on core.Raiser) bool {
+func (r Run) Raise(on signals.Raiser) bool {
 	s := r.Signal
 	switch {
 	case s.Payload() == nil:
@@ -70,7 +71,7 @@ func (r Run) Raise(on core.Raiser) bool {
 	case !plain(s.Name, "*?,"):
 		return false
 	}
-	return core.NewKind[any](s.Name).Raise(on, s.Key, s.Payload())
+	return signals.NewKind[any](s.Name).Raise(on, s.Key, s.Payload())
 }
 
 // typeName is the type of an error as a part of a name. It is "timeout" for errors that match

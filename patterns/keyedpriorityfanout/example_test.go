@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout"
 )
 
 // A cancellation overtakes waiting orders of its user.
 func Example() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	user := func(command string) string { name, _, _ := strings.Cut(command, "/"); return name }
 	users, err := keyedpriorityfanout.New(user, func(_ context.Context, command string) error {
 		fmt.Println(command)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout"
 )
 
@@ -56,7 +57,7 @@ func TestHotKeyDelaysNoOtherAndPriorityOvertakes(t *testing.T) {
 
 func TestRulesAreForThePriorityLaneOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		coretest.NothingLeft(t, sink, func() {
 			lane := core.Lane{Name: "priority", Depth: 2, CancelOn: "circuit.open.*", DeferOn: "calm"}
 			c := core.Must(keyedpriorityfanout.New(user, second, lane, core.Options{MaxConcurrency: 1, Sink: sink}))

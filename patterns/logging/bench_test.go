@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
@@ -15,7 +15,7 @@ import (
 func handlers() map[string]slog.Handler {
 	return map[string]slog.Handler{
 		"text":    slog.NewTextHandler(io.Discard, nil),
-		"signals": logging.NewHandler(core.NewSink(core.SinkOptions{}), logging.HandlerOptions{}),
+		"signals": logging.NewHandler(signals.NewSink(signals.SinkOptions{}), logging.HandlerOptions{}),
 	}
 }
 

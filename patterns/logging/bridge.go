@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // BridgeOptions configure a bridge. The zero value is the default.
@@ -18,7 +19,7 @@ type BridgeOptions struct {
 	Pattern string
 	// Level returns the level of the record for a signal. nil means [LevelOf] the signal's
 	// name: error for "error.database" and "job.failed", warn for "schedule.missed".
-	Level func(core.Signal) slog.Level
+	Level func(signals.Signal) slog.Level
 	// MaxQueued is how many signals may wait. If one more comes, the oldest is dropped. 0
 	// means 1000. Negative means no queue: a signal is rejected if it comes while the bridge
 	// writes another one.
@@ -42,12 +43,12 @@ type originKey struct{}
 // they are not written again. Dropped and Rejected count signals that were never written. The
 // bridge raises its own signals on the sink. Drain, Stop or Close end it; until then, the sink
 // keeps it alive.
-func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Processor, error) {
+func NewBridge(sink *signals.Sink, h slog.Handler, opts BridgeOptions) (*core.Processor, error) {
 	if sink == nil || h == nil {
 		return nil, errors.New("logging: NewBridge needs a sink and a handler")
 	}
 	opts = opts.resolved()
-	bridge, err := core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	bridge, err := core.NewProcessor(func(ctx context.Context, s signals.Signal) error {
 		ctx, level := context.WithValue(ctx, originKey{}, true), opts.Level(s)
 		if !h.Enabled(ctx, level) {
 			return nil
@@ -59,7 +60,7 @@ func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Proce
 	if err != nil {
 		return nil, fmt.Errorf("logging: %w", err)
 	}
-	bridge.OnClosed(sink.Subscribe(opts.Pattern, func(s core.Signal) {
+	bridge.OnClosed(sink.Subscribe(opts.Pattern, func(s signals.Signal) {
 		if _, logged := s.Payload().(Record); !logged {
 			bridge.Process(s)
 		}
@@ -71,7 +72,7 @@ func (o BridgeOptions) resolved() BridgeOptions {
 	o.Pattern = cmp.Or(o.Pattern, "*")
 	o.Name = cmp.Or(o.Name, "logging")
 	if o.Level == nil {
-		o.Level = func(s core.Signal) slog.Level {
+		o.Level = func(s signals.Signal) slog.Level {
 			level, _ := LevelOf(s.Name)
 			return level
 		}

@@ -8,25 +8,26 @@ import (
 	"os"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
 // A logger writes records. Warnings and errors among them become signals as well.
 func ExampleNewHandler() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
-	signals := logging.NewHandler(sink, logging.HandlerOptions{Level: slog.LevelWarn})
-	logger := slog.New(slog.NewMultiHandler(base, signals))
+	raised := logging.NewHandler(sink, logging.HandlerOptions{Level: slog.LevelWarn})
+	logger := slog.New(slog.NewMultiHandler(base, raised))
 	orders := logger.With("category", "orders")
 
 	orders.Info("order received", "id", 7)
 	orders.Error("order store failed", "event", "DbFailure", "err", &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist})
 
-	print := func(s core.Signal, r logging.Record) {
+	print := func(s signals.Signal, r logging.Record) {
 		fmt.Println(s.Name)
 		fmt.Println(s.Key, "|", r.Message, "|", r.Attrs)
 	}
-	for s, r := range logging.Log.Sense(sink, core.Query{Pattern: "log.error.*"}) {
+	for s, r := range logging.Log.Sense(sink, signals.Query{Pattern: "log.error.*"}) {
 		print(s, r)
 	}
 	// Output:
@@ -38,18 +39,18 @@ func ExampleNewHandler() {
 
 // An error that is logged becomes an incident.
 func ExampleHandler() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
 	logger := slog.New(slog.NewMultiHandler(base, logging.NewHandler(sink, logging.HandlerOptions{})))
 
 	jobs := core.Must(core.NewDispatcher(core.Options{}))
 	defer jobs.Close()
-	jobs.Handle("log.error.*", func(_ context.Context, s core.Signal) error {
+	jobs.Handle("log.error.*", func(_ context.Context, s signals.Signal) error {
 		fmt.Println("escalating", s.Name, "for", s.Key)
 		sink.Because(s).RaiseKey("incident.created", s.Key)
 		return nil
 	})
-	jobs.Handle("incident.created", func(_ context.Context, s core.Signal) error {
+	jobs.Handle("incident.created", func(_ context.Context, s signals.Signal) error {
 		fmt.Println("incident for", s.Key)
 		return nil
 	})
@@ -66,10 +67,10 @@ func ExampleHandler() {
 
 // A bridge writes signals with the same logger.
 func ExampleNewBridge() {
-	sink := core.NewSink(core.SinkOptions{})
-	signals := logging.NewHandler(sink, logging.HandlerOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
+	raised := logging.NewHandler(sink, logging.HandlerOptions{})
 	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
-	logger := slog.New(slog.NewMultiHandler(base, signals))
+	logger := slog.New(slog.NewMultiHandler(base, raised))
 
 	bridge, err := logging.NewBridge(sink, logger.Handler(), logging.BridgeOptions{Pattern: "log.*, error.*"})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // HandlerOptions configure a [Handler]. The zero value is the default.
@@ -31,7 +32,7 @@ type HandlerOptions struct {
 // signal run before Handle returns, see [core.Sink.Subscribe]. All methods are safe for
 // concurrent use, and there is nothing to close. The zero value is not usable.
 type Handler struct {
-	sink   *core.Sink
+	sink   *signals.Sink
 	opts   HandlerOptions
 	groups []string    // open groups, the outermost first
 	attrs  []slog.Attr // attributes of the innermost group
@@ -40,7 +41,7 @@ type Handler struct {
 }
 
 // NewHandler makes a Handler. It panics if sink is nil.
-func NewHandler(sink *core.Sink, opts HandlerOptions) *Handler {
+func NewHandler(sink *signals.Sink, opts HandlerOptions) *Handler {
 	if sink == nil {
 		panic("logging: NewHandler needs a sink")
 	}
@@ -106,8 +107,8 @@ func (h *Handler) Handle(ctx context.Context, from slog.Record) error {
 }
 
 // because returns a view of on with the cause in the context, if there is one.
-func because(ctx context.Context, on core.Raiser) core.Raiser {
-	if cause, ok := core.CauseFrom(ctx); ok {
+func because(ctx context.Context, on signals.Raiser) signals.Raiser {
+	if cause, ok := signals.CauseFrom(ctx); ok {
 		return on.Because(cause)
 	}
 	return on

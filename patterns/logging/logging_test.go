@@ -18,23 +18,24 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
 var all = logging.HandlerOptions{Level: slog.Level(math.MinInt)}
 
 // logs lists the signals of the family on the sink, by name.
-func logs(sink *core.Sink) (names []string, last logging.Record) {
-	for s, r := range logging.Log.Sense(sink, core.Query{}) {
+func logs(sink *signals.Sink) (names []string, last logging.Record) {
+	for s, r := range logging.Log.Sense(sink, signals.Query{}) {
 		names, last = append(names, s.Name), r
 	}
 	return names, last
 }
 
 func TestSlogtest(t *testing.T) {
-	var sink *core.Sink
+	var sink *signals.Sink
 	slogtest.Run(t, func(*testing.T) slog.Handler {
-		sink = core.NewSink(core.SinkOptions{})
+		sink = signals.NewSink(signals.SinkOptions{})
 		return logging.NewHandler(sink, all)
 	}, func(*testing.T) map[string]any {
 		_, r := logs(sink)
@@ -86,7 +87,7 @@ func TestNames(t *testing.T) {
 		"log.critical.none.x": func(l *slog.Logger) { l.Log(context.TODO(), math.MaxInt, "", "event", "x") },
 		"log.trace.none.x":    func(l *slog.Logger) { l.Log(context.TODO(), math.MinInt, "", "event", "x") },
 	} {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		log(slog.New(logging.NewHandler(sink, all)))
 		names, _ := logs(sink)
 		require.Equal(t, []string{want}, names)
@@ -96,7 +97,7 @@ func TestNames(t *testing.T) {
 func FuzzNames(f *testing.F) {
 	f.Add("My.App", "DB Failure:*", 8)
 	f.Fuzz(func(t *testing.T, category, event string, level int) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		h := logging.NewHandler(sink, logging.HandlerOptions{Level: slog.Level(level)})
 		slog.New(h).Log(t.Context(), slog.Level(level), "", "category", category, "event", event, "err", fs.ErrExist)
 		names, _ := logs(sink)
@@ -107,7 +108,7 @@ func FuzzNames(f *testing.F) {
 }
 
 func TestRecordKeepsWhatWasLogged(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	base := slog.New(logging.NewHandler(sink, logging.HandlerOptions{})).With("a", 1)
 	a, b := base.With("b", 2), base.With("b", 3)
 	b.Info("other")
@@ -124,7 +125,7 @@ func TestRecordKeepsWhatWasLogged(t *testing.T) {
 }
 
 func TestReplaceAttr(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	logger := slog.New(logging.NewHandler(sink, logging.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		switch {
 		case a.Key == "bug":
@@ -145,7 +146,7 @@ func TestReplaceAttr(t *testing.T) {
 
 func TestTheOperationInTheContextIsTheRaiser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		logger := slog.New(logging.NewHandler(sink, all))
 		var inside context.Context
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
@@ -156,7 +157,7 @@ func TestTheOperationInTheContextIsTheRaiser(t *testing.T) {
 			logger.InfoContext(ctx, "")
 			return nil
 		}, core.Options{Name: "c", Sink: sink}))
-		id := core.Must(c.Enqueue(core.CausedBy(t.Context(), core.Signal{Name: "order.received"}), 0))
+		id := core.Must(c.Enqueue(signals.CausedBy(t.Context(), signals.Signal{Name: "order.received"}), 0))
 		require.NoError(t, c.Wait(t.Context(), id))
 		op, _ := c.Lookup(id)
 		var keys []string
@@ -177,13 +178,13 @@ func TestTheOperationInTheContextIsTheRaiser(t *testing.T) {
 }
 
 func TestNeverFailsTheCaller(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	logger := slog.New(logging.NewHandler(sink, all))
-	sink.Subscribe("log.*", func(core.Signal) { panic("on purpose") })
+	sink.Subscribe("log.*", func(signals.Signal) { panic("on purpose") })
 	logger.Info("", "v", panics{}, "category", panics{})
 	require.EqualValues(t, 1, sink.Stats().Panics)
 	require.Equal(t, 1, sink.Count("log.info.*"))
-	sink.Subscribe("log.error.*", func(core.Signal) { logger.Error("on purpose") })
+	sink.Subscribe("log.error.*", func(signals.Signal) { logger.Error("on purpose") })
 	logger.Error("") // the loop ends
 	require.Less(t, sink.Count("log.error.*"), 100)
 }
@@ -196,7 +197,7 @@ func TestBelowTheLevelNothingIsAllocated(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
-	logger := slog.New(logging.NewHandler(core.NewSink(core.SinkOptions{}), logging.HandlerOptions{}))
+	logger := slog.New(logging.NewHandler(signals.NewSink(signals.SinkOptions{}), logging.HandlerOptions{}))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		logger.LogAttrs(t.Context(), slog.LevelDebug, "", slog.Int("n", 1000), slog.Any("err", fs.ErrExist))
 	}))
@@ -212,7 +213,7 @@ func (f forgetful) Handle(_ context.Context, r slog.Record) error {
 func TestBothDirectionsOnOneLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, forgets := range []bool{false, true} {
-			sink, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+			sink, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 			var out bytes.Buffer
 			var h slog.Handler = slog.NewMultiHandler(slog.NewJSONHandler(&out, nil), logging.NewHandler(sink, all))
 			if forgets {
@@ -239,15 +240,15 @@ func TestBothDirectionsOnOneLogger(t *testing.T) {
 // If a logged error starts a job, and the job logs an error itself, this does not loop for ever.
 func TestJobsThatLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		logger := slog.New(logging.NewHandler(sink, all))
 		for _, name := range []string{"a", "b"} {
-			jobs := core.Must(core.NewCoordinator(func(ctx context.Context, _ core.Signal) error {
+			jobs := core.Must(core.NewCoordinator(func(ctx context.Context, _ signals.Signal) error {
 				logger.ErrorContext(ctx, "failed", "event", name)
 				return nil
 			}, core.Options{Name: name, Sink: sink}))
-			defer sink.Subscribe("log.error.*", func(s core.Signal) {
-				core.Must(jobs.Enqueue(core.CausedBy(t.Context(), s), s))
+			defer sink.Subscribe("log.error.*", func(s signals.Signal) {
+				core.Must(jobs.Enqueue(signals.CausedBy(t.Context(), s), s))
 			})()
 		}
 		logger.Error("first")
@@ -289,7 +290,7 @@ func TestLevelOf(t *testing.T) {
 
 func TestBridge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		h := &slow{gate: make(chan error, 20)}
 		bridge := core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{MaxQueued: 9}))
 		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x", "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x", "circuit.open.x"} {
@@ -303,7 +304,7 @@ func TestBridge(t *testing.T) {
 		stats := bridge.Stats()
 		require.EqualValues(t, []uint64{1, 9, 2}, []uint64{stats.Failed, stats.Succeeded, stats.Dropped})
 
-		own := func(core.Signal) slog.Level { return slog.LevelWarn }
+		own := func(signals.Signal) slog.Level { return slog.LevelWarn }
 		bridge = core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{Pattern: "*.failed", Level: own, Name: "mine"}))
 		sink.Raise("order.failed")
 		sink.Raise("log.error.orders.dbfailure")

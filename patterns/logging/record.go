@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Log is the family of the signals that a Handler raises:
@@ -28,7 +28,7 @@ import (
 // operation that raises the signal.
 //
 //ephemeral:raises log.*
-var Log = core.NewFamily[Record]("log.*")
+var Log = signals.NewFamily[Record]("log.*")
 
 // A Record is a log record, as the payload of a signal. Treat it as immutable.
 //

@@ -9,12 +9,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
 type File struct{ Size int }
 
-var FileSaved = core.NewKind[File]("file.saved")
+var FileSaved = signals.NewKind[File]("file.saved")
 
 func Example() {
 	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "ephemeral"))
@@ -22,13 +23,13 @@ func Example() {
 	w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "app.db"), sqlitewriter.Options{}))
 	defer w.Close()
 	for _, start := range []string{"first", "second"} { // the program, and the program after a restart
-		sink := core.NewSink(core.SinkOptions{MaxAge: 10 * time.Minute})
+		sink := signals.NewSink(signals.SinkOptions{MaxAge: 10 * time.Minute})
 		window := core.Must(persistentwindow.Open(ctx, w, sink, persistentwindow.Options{
 			FlushInterval: 30 * time.Second,
 			MaxAge:        10 * time.Minute,
 			Kinds:         []persistentwindow.Payload{persistentwindow.JSON(FileSaved)},
 		}))
-		for s, file := range FileSaved.Sense(sink, core.Query{}) {
+		for s, file := range FileSaved.Sense(sink, signals.Query{}) {
 			_, restored := persistentwindow.OriginOf(s)
 			fmt.Println(start, "start:", s.Key, file.Size, restored)
 		}

@@ -13,12 +13,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
 func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
 	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
-	return w, core.Must(persistentwindow.Open(context.Background(), w, core.NewSink(core.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
+	return w, core.Must(persistentwindow.Open(context.Background(), w, signals.NewSink(signals.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
 		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3, MaxQueued: 1 << 20}))
 }
 
@@ -56,7 +57,7 @@ func checkFlushed(dir string, acked []string) error {
 	defer w.Close()
 	defer window.Close()
 	there, last, want := map[string]bool{}, -1, 0
-	for s := range window.Sink().Sense(core.Query{Pattern: "n"}) {
+	for s := range window.Sink().Sense(signals.Query{Pattern: "n"}) {
 		var round, n int
 		core.Must(fmt.Sscanf(s.Key, "%d.%d", &round, &n))
 		if round > last {

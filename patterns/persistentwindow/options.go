@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Window]. The zero value is the default.
@@ -84,8 +84,8 @@ const maxPayload = 1 << 20
 // A Payload encodes and decodes payloads of one kind. Make one with [JSON].
 type Payload struct {
 	kind  string
-	text  func(core.Signal) (text []byte, ok bool)
-	raise func(on core.Raiser, key, text string) bool
+	text  func(signals.Signal) (text []byte, ok bool)
+	raise func(on signals.Raiser, key, text string) bool
 }
 
 // JSON encodes payloads of a kind with package encoding/json. If a payload cannot be encoded, or
@@ -93,10 +93,10 @@ type Payload struct {
 // the signal is restored without it. A method of the payload that panics counts as an error.
 //
 //ephemeral:none
-func JSON[P any](kind core.Kind[P]) Payload {
+func JSON[P any](kind signals.Kind[P]) Payload {
 	return Payload{
 		kind: kind.Name(),
-		text: func(s core.Signal) ([]byte, bool) {
+		text: func(s signals.Signal) ([]byte, bool) {
 			payload, ok := kind.From(s)
 			if !ok {
 				return nil, false
@@ -108,7 +108,7 @@ func JSON[P any](kind core.Kind[P]) Payload {
 			}
 			return text, err == nil && len(text) <= maxPayload
 		},
-		raise: func(on core.Raiser, key, text string) bool {
+		raise: func(on signals.Raiser, key, text string) bool {
 			var payload P
 			err, panicked := guard.Value("the decoder of a payload", func() error { return json.Unmarshal([]byte(text), &payload) })
 			return err == nil && panicked == nil && kind.Raise(on, key, payload)

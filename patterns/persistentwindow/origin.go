@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An Origin says where a restored signal was raised.
@@ -21,7 +22,7 @@ type Origin struct {
 }
 
 // OriginOf returns the origin of a restored signal. For other signals it returns false.
-func OriginOf(s core.Signal) (o Origin, ok bool) {
+func OriginOf(s signals.Signal) (o Origin, ok bool) {
 	if s.Operation != 0 || !strings.HasPrefix(s.Source, "boot:") || strings.Count(s.Source, ":") < 4 {
 		return o, false
 	}
@@ -44,11 +45,11 @@ type life struct {
 
 var lives sync.Map // from weak.Pointer[core.Sink] to *life
 
-func lifeOf(sink *core.Sink) *life {
+func lifeOf(sink *signals.Sink) *life {
 	key := weak.Make(sink)
 	l, known := lives.LoadOrStore(key, &life{boot: rand.Uint64() >> 1})
 	if !known {
-		runtime.AddCleanup(sink, func(key weak.Pointer[core.Sink]) { lives.Delete(key) }, key)
+		runtime.AddCleanup(sink, func(key weak.Pointer[signals.Sink]) { lives.Delete(key) }, key)
 	}
 	return l.(*life)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Window stores the signals of a sink. Make one with [Open], and close it before its writer.
@@ -19,7 +20,7 @@ import (
 // goroutine runs while they are written. A signal that waits takes about 300 bytes and its payload.
 type Window struct {
 	writer *sqlitewriter.Writer
-	sink   *core.Sink
+	sink   *signals.Sink
 	opts   Options
 	life   *life
 	runs   *core.Coordinator[struct{}] // its operations are the flushes, one at a time
@@ -39,7 +40,7 @@ type Window struct {
 // It restores signals to sink, and begins to record signals. See the package documentation.
 //
 //ephemeral:raises *
-func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
+func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *signals.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
 	}
@@ -56,12 +57,12 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, other flushes are pending
 	})
 	w.timer.Stop()
-	signals, err := w.load(ctx)
+	raised, err := w.load(ctx)
 	if err != nil {
 		return nil, w.named(err)
 	}
 	w.cancel = append(w.cancel, sink.SubscribeRetracted(opts.Pattern, w.retract))
-	w.stats.Restored = sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
+	w.stats.Restored = sink.Restore(slices.Values(slices.DeleteFunc(raised, func(s signals.Signal) bool {
 		_, known := w.life.restored.LoadOrStore(s.Source, true) // by another window
 		return known
 	})))
@@ -79,7 +80,7 @@ func (w *Window) named(err error) error {
 func (w *Window) Name() string { return w.opts.Name }
 
 // Sink returns the sink whose signals are stored.
-func (w *Window) Sink() *core.Sink { return w.sink }
+func (w *Window) Sink() *signals.Sink { return w.sink }
 
 // Stats returns the counters.
 func (w *Window) Stats() Stats {
@@ -91,7 +92,7 @@ func (w *Window) Stats() Stats {
 }
 
 // note handles a signal.
-func (w *Window) note(s core.Signal) {
+func (w *Window) note(s signals.Signal) {
 	if _, restored := OriginOf(s); restored || !isStorable(s) {
 		return
 	}
@@ -110,7 +111,7 @@ func (w *Window) note(s core.Signal) {
 }
 
 // retract handles a retraction.
-func (w *Window) retract(r core.Retraction) {
+func (w *Window) retract(r signals.Retraction) {
 	o, restored := OriginOf(r.Signal)
 	if !restored {
 		o = Origin{Boot: w.life.boot, Seq: r.Signal.Seq}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
@@ -30,7 +31,7 @@ func openWriter(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
 	return w
 }
 
-func open(t testing.TB, w *sqlitewriter.Writer, sink *core.Sink, opts Options) *Window {
+func open(t testing.TB, w *sqlitewriter.Writer, sink *signals.Sink, opts Options) *Window {
 	t.Helper()
 	window := core.Must(persistentwindow.Open(context.Background(), w, sink, opts))
 	t.Cleanup(func() {
@@ -56,24 +57,24 @@ func stored(t testing.TB, w *sqlitewriter.Writer) (rows []string) {
 }
 
 // shown returns the signals that a sink shows, without the signals of windows.
-func shown(sink *core.Sink) (signals []core.Signal) {
-	for s := range sink.Sense(core.Query{}) {
+func shown(sink *signals.Sink) (facts []signals.Signal) {
+	for s := range sink.Sense(signals.Query{}) {
 		if !s.Matches("window.*,write.*") {
-			signals = append(signals, s)
+			facts = append(facts, s)
 		}
 	}
-	return signals
+	return facts
 }
 
-func namesOf(signals []core.Signal) (names []string) {
-	for _, s := range signals {
+func namesOf(facts []signals.Signal) (names []string) {
+	for _, s := range facts {
 		names = append(names, s.Name)
 	}
 	return names
 }
 
-func newSink() *core.Sink {
-	return core.NewSink(core.SinkOptions{MaxAge: time.Hour})
+func newSink() *signals.Sink {
+	return signals.NewSink(signals.SinkOptions{MaxAge: time.Hour})
 }
 
 // Identity is the position in the sink, so all signals of an operation are stored.
@@ -98,7 +99,7 @@ func TestFailedFlushIsRepeated(t *testing.T) {
 	w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
 	window := open(t, w, sink, Options{MaxBatch: 2})
 	var failed error
-	persistentwindow.Failed.Subscribe(sink, func(_ core.Signal, err error) { failed = err })
+	persistentwindow.Failed.Subscribe(sink, func(_ signals.Signal, err error) { failed = err })
 	for i := range 3 {
 		sink.RaiseKey("a", fmt.Sprint(i))
 	}
@@ -166,7 +167,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 		w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
 		window := open(t, w, sink, Options{MaxQueued: 20, MaxBatch: 3})
 		lost := 0
-		persistentwindow.Lost.Subscribe(sink, func(_ core.Signal, n int) { lost += n })
+		persistentwindow.Lost.Subscribe(sink, func(_ signals.Signal, n int) { lost += n })
 		for i := range 10 {
 			sink.RaiseKey("a", fmt.Sprint(i))
 		}
@@ -198,7 +199,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 // signal comes back once.
 func TestRestoreIsSilentAndOnce(t *testing.T) {
 	type file struct{ Size int }
-	saved, other := core.NewKind[file]("file.saved"), core.NewKind[file]("other")
+	saved, other := signals.NewKind[file]("file.saved"), signals.NewKind[file]("other")
 	synctest.Test(t, func(t *testing.T) {
 		opts := Options{Kinds: []persistentwindow.Payload{persistentwindow.JSON(saved)}}
 		w, first := openWriter(t, sqlitewriter.Options{}), newSink()
@@ -207,10 +208,10 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 		first.Raise("before") // Open records the signals that are there
 		window := open(t, w, first, opts)
 		first.Raise("root")
-		for root := range first.Sense(core.Query{Pattern: "root"}) {
+		for root := range first.Sense(signals.Query{Pattern: "root"}) {
 			first.Because(root).Raise("middle")
 		}
-		for middle := range first.Sense(core.Query{Pattern: "middle"}) {
+		for middle := range first.Sense(signals.Query{Pattern: "middle"}) {
 			saved.Raise(first.Because(middle).Scoped("a", "b", "c"), "key", file{7})
 		}
 		other.Raise(first, "", file{8})
@@ -220,7 +221,7 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 
 		second := newSink()
 		calls, monitor := 0, second.Monitor("*", time.Hour)
-		second.Subscribe("*", func(s core.Signal) {
+		second.Subscribe("*", func(s signals.Signal) {
 			if !s.Matches("window.*") {
 				calls++
 			}
@@ -249,7 +250,7 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 		third := newSink()
 		open(t, w, third, Options{})
 		require.Equal(t, namesOf(want[1:]), namesOf(shown(third)))
-		for _, n := range persistentwindow.Loaded.Sense(third, core.Query{}) {
+		for _, n := range persistentwindow.Loaded.Sense(third, signals.Query{}) {
 			require.Equal(t, len(want)-1, n)
 		}
 	})
@@ -266,11 +267,11 @@ func TestRestoreFillsTheSink(t *testing.T) {
 		first.Raise("noise")
 	}
 	require.NoError(t, window.Close())
-	second := core.NewSink(core.SinkOptions{Capacity: 5})
+	second := signals.NewSink(signals.SinkOptions{Capacity: 5})
 	require.Equal(t, 5, open(t, w, second, Options{Pattern: "rare"}).Stats().Restored)
 	got := shown(second) // two signals of the window have taken the room of the oldest
 	require.Equal(t, []string{"7", "8", "9"}, []string{got[0].Key, got[1].Key, got[2].Key})
-	third := core.NewSink(core.SinkOptions{Capacity: 20})
+	third := signals.NewSink(signals.SinkOptions{Capacity: 20})
 	require.Equal(t, 10, open(t, w, third, Options{Pattern: "rare"}).Stats().Restored)
 	require.Equal(t, 8, open(t, w, third, Options{}).Stats().Restored)
 }
@@ -279,7 +280,7 @@ func TestRestoreFillsTheSink(t *testing.T) {
 // no operation, but OriginOf returns it.
 func TestRestoredOperationsAreForeign(t *testing.T) {
 	w, first := openWriter(t, sqlitewriter.Options{}), newSink()
-	run := func(sink *core.Sink) (id core.OperationID) {
+	run := func(sink *signals.Sink) (id core.OperationID) {
 		c, err := core.NewCoordinator(func(ctx context.Context, _ int) error {
 			core.OperationFrom(ctx).Raise("done")
 			return nil
@@ -297,8 +298,8 @@ func TestRestoredOperationsAreForeign(t *testing.T) {
 
 	sink := newSink()
 	open(t, w, sink, Options{})
-	require.Empty(t, slices.Collect(sink.Sense(core.Query{Operation: old})))
-	require.Empty(t, slices.Collect(sink.Sense(core.Query{Source: "a:b#1/orders"})))
+	require.Empty(t, slices.Collect(sink.Sense(signals.Query{Operation: old})))
+	require.Empty(t, slices.Collect(sink.Sense(signals.Query{Source: "a:b#1/orders"})))
 	var origins []persistentwindow.Origin
 	for _, s := range shown(sink) {
 		require.Zero(t, s.Operation)
@@ -310,7 +311,7 @@ func TestRestoredOperationsAreForeign(t *testing.T) {
 	boot := origins[0].Boot
 	require.Equal(t, []persistentwindow.Origin{{boot, origins[0].Seq, "", 0}, {boot, origins[1].Seq, "a:b#1/orders", old}}, origins)
 	for _, source := range []string{"", "orders", "boot:", "boot:x:1:2:", "boot:1:2:3", "boot:1:-2:3:x"} {
-		_, ok := persistentwindow.OriginOf(core.Signal{Source: source})
+		_, ok := persistentwindow.OriginOf(signals.Signal{Source: source})
 		require.False(t, ok, source)
 	}
 }
@@ -407,7 +408,7 @@ func TestClose(t *testing.T) {
 			name := fmt.Sprint("round", i)
 			window := open(t, w, sink, Options{Pattern: name + ",b"})
 			var once sync.Once
-			cancel := sink.Subscribe(during, func(core.Signal) {
+			cancel := sink.Subscribe(during, func(signals.Signal) {
 				once.Do(func() {
 					if during != "b" {
 						assert.ErrorIs(t, window.Flush(context.Background()), core.ErrWouldDeadlock, during)
@@ -452,7 +453,7 @@ func (m *mine) UnmarshalJSON([]byte) error { panic("UnmarshalJSON") }
 
 // A signal whose payload cannot be encoded or decoded because a method of it panics is stored and restored without it.
 func TestPayloadsThatPanic(t *testing.T) {
-	w, kind := openWriter(t, sqlitewriter.Options{}), core.NewKind[mine]("mine")
+	w, kind := openWriter(t, sqlitewriter.Options{}), signals.NewKind[mine]("mine")
 	opts := Options{Pattern: "mine", Kinds: []persistentwindow.Payload{persistentwindow.JSON(kind)}}
 	sink := newSink()
 	window := open(t, w, sink, opts)
@@ -462,11 +463,11 @@ func TestPayloadsThatPanic(t *testing.T) {
 	assert.Equal(t, []string{"mine none", "mine one"}, stored(t, w))
 	again := newSink()
 	open(t, w, again, opts)
-	signals := shown(again)
-	require.Len(t, signals, 2)
+	facts := shown(again)
+	require.Len(t, facts, 2)
 	for i, key := range []string{"none", "one"} {
-		_, has := kind.From(signals[i])
-		assert.Equal(t, key, signals[i].Key)
+		_, has := kind.From(facts[i])
+		assert.Equal(t, key, facts[i].Key)
 		assert.False(t, has)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals that a window raises on its sink. The key is [Options.Name]. They are never stored.
@@ -19,10 +20,10 @@ const (
 
 // Kinds of the signals with a payload.
 var (
-	Loaded  = core.NewKind[int](SignalLoaded)   // how many signals Open has restored
-	Flushed = core.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
-	Failed  = core.NewKind[error](SignalFailed) // the error of a flush; signals that are not written wait for the next one
-	Lost    = core.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the previous flush
+	Loaded  = signals.NewKind[int](SignalLoaded)   // how many signals Open has restored
+	Flushed = signals.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
+	Failed  = signals.NewKind[error](SignalFailed) // the error of a flush; signals that are not written wait for the next one
+	Lost    = signals.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the previous flush
 )
 
 // ownSignals are the signals of windows and of sqlitewriter. If they were stored, each flush would
@@ -32,7 +33,7 @@ var ownSignals = []string{
 	sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalFailed, sqlitewriter.SignalReopened,
 }
 
-func isStorable(s core.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
+func isStorable(s signals.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
 
 // Stats are the counters of a window. They are read at the same moment. Then
 //

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Statements; %s stands for the name of the table. A time is in nanoseconds since 1970, UTC. Causes
@@ -29,7 +29,7 @@ const (
 func (w *Window) sql(format string) string { return fmt.Sprintf(format, w.opts.Name) }
 
 // insert returns the statement that stores a signal, at most once.
-func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
+func (w *Window) insert(s signals.Signal) sqlitewriter.Statement {
 	path := s.Path()
 	causes, _ := json.Marshal(path[:len(path)-1]) // strings cause no error
 	args := []any{int64(w.life.boot), int64(s.Seq), s.Time.UnixNano(), s.Name, s.Key, s.Source, int64(s.Operation), string(causes), "", ""}
@@ -47,7 +47,7 @@ func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano(
 
 // load creates the table, and reads the newest signals of other boots that match and are not restored
 // yet, up to the capacity of the sink. It returns the oldest first.
-func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
+func (w *Window) load(ctx context.Context) (raised []signals.Signal, err error) {
 	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
 		return nil, err
 	}
@@ -58,22 +58,22 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	}
 	defer rows.Close()
 	// Only a sink can make signals with payloads and causes.
-	maker := core.NewSink(core.SinkOptions{Capacity: 1, Propagation: core.Propagation{MaxDepth: -1, AllowCycles: true}})
-	var made core.Signal
-	maker.Subscribe("*", func(s core.Signal) { made = s })
-	for len(signals) < window.Capacity-window.Stored && rows.Next() {
+	maker := signals.NewSink(signals.SinkOptions{Capacity: 1, Propagation: signals.Propagation{MaxDepth: -1, AllowCycles: true}})
+	var made signals.Signal
+	maker.Subscribe("*", func(s signals.Signal) { made = s })
+	for len(raised) < window.Capacity-window.Stored && rows.Next() {
 		at, o := int64(0), Origin{}
 		var name, key, kind, payload string
 		var path []byte
 		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &path, &kind, &payload); err != nil {
 			return nil, err
 		}
-		if _, known := w.life.restored.Load(o.String()); known || !core.Match(w.opts.Pattern, name) {
+		if _, known := w.life.restored.Load(o.String()); known || !signals.Match(w.opts.Pattern, name) {
 			continue
 		}
 		var causes []string
 		_ = json.Unmarshal(path, &causes) // a signal without causes is better than none
-		on := core.Raiser(maker)
+		on := signals.Raiser(maker)
 		for _, cause := range causes {
 			on.Raise(cause)
 			on = maker.Because(made)
@@ -83,8 +83,8 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 			on.RaiseKey(name, key)
 		}
 		made.Name, made.Time, made.Source = name, time.Unix(0, at), o.String()
-		signals = append(signals, made)
+		raised = append(raised, made)
 	}
-	slices.Reverse(signals)
-	return signals, rows.Err()
+	slices.Reverse(raised)
+	return raised, rows.Err()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -44,11 +45,11 @@ type Options struct {
 	// TryEnqueue returns [core.ErrFull]. 0 means 1024, negative no queue.
 	MaxQueued int
 	// Sink gets all signals; nil means a new sink.
-	Sink *core.Sink
+	Sink *signals.Sink
 }
 
 func (o Options) resolved() (Options, error) {
-	o.Name, o.Sink = cmp.Or(o.Name, "reactivefanout"), cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	o.Name, o.Sink = cmp.Or(o.Name, "reactivefanout"), cmp.Or(o.Sink, signals.NewSink(signals.SinkOptions{}))
 	o.Concurrency, o.MinConcurrency, o.Downstream = cmp.Or(o.Concurrency, 8), cmp.Or(o.MinConcurrency, 1), cmp.Or(o.Downstream, 4)
 	o.High = cmp.Or(o.High, 32)
 	o.Low = max(0, cmp.Or(o.Low, o.High/4))
@@ -121,7 +122,7 @@ func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
 func (f *Fanout[In, Mid]) Name() string { return f.opts.Name }
 
 // Sink is the sink on which the operations of both stages raise their signals.
-func (f *Fanout[In, Mid]) Sink() *core.Sink { return f.opts.Sink }
+func (f *Fanout[In, Mid]) Sink() *signals.Sink { return f.opts.Sink }
 
 // First shows the first stage: its operations, its counters, and why items wait. To end it,
 // use the methods of the Fanout.

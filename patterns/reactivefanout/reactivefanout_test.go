@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/reactivefanout"
 )
 
@@ -40,7 +41,7 @@ func TestLifecycle(t *testing.T) {
 // ms in the first stage and a second in the second.
 func fanout(t *testing.T, opts reactivefanout.Options, second core.Work[int], test func(*testing.T, *reactivefanout.Fanout[int, int])) {
 	synctest.Test(t, func(t *testing.T) {
-		opts.Name, opts.Sink = "two", core.NewSink(core.SinkOptions{})
+		opts.Name, opts.Sink = "two", signals.NewSink(signals.SinkOptions{})
 		coretest.NothingLeft(t, opts.Sink, func() {
 			test(t, core.Must(reactivefanout.New(func(_ context.Context, item int) (int, error) {
 				time.Sleep(100 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads"
 )
 
@@ -29,11 +30,11 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println("after it:", reads.Stats().Succeeded, "reads")
-	for s := range reads.Sink().Sense(core.Query{}) {
+	for s := range reads.Sink().Sense(signals.Query{}) {
 		fmt.Println(s.Name)
 	}
 	var last signalcoordinatedreads.Ended
-	for _, last = range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
+	for _, last = range signalcoordinatedreads.Done.Sense(reads.Sink(), signals.Query{}) {
 	}
 	fmt.Println("its error:", last.Err)
 	// Output:

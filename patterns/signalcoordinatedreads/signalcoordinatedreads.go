@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of updates. Their key is the name of the coordinator of the readers.
@@ -22,7 +23,7 @@ const (
 )
 
 // Done is the kind of [SignalDone].
-var Done = core.NewKind[Ended](SignalDone)
+var Done = signals.NewKind[Ended](SignalDone)
 
 // Ended is the payload of [SignalDone].
 type Ended struct {

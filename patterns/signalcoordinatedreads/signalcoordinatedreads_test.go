@@ -12,12 +12,13 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads"
 )
 
 func second(context.Context, int) error { time.Sleep(time.Second); return nil }
 
-func newReads(t *testing.T, sink *core.Sink, wait bool) *signalcoordinatedreads.Reads[int] {
+func newReads(t *testing.T, sink *signals.Sink, wait bool) *signalcoordinatedreads.Reads[int] {
 	_, err := signalcoordinatedreads.New(second, signalcoordinatedreads.Updates{}, core.Options{ResumeOn: "update.done"})
 	require.ErrorContains(t, err, `signalcoordinatedreads: Options.ResumeOn is "update.done"`)
 	return core.Must(signalcoordinatedreads.New(second, signalcoordinatedreads.Updates{WaitForReaders: wait}, core.Options{Sink: sink}))
@@ -27,7 +28,7 @@ func newReads(t *testing.T, sink *core.Sink, wait bool) *signalcoordinatedreads.
 // starts them at once. Neither MaxDefer nor many other signals start them earlier.
 func TestReadersWaitForTheLastUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 1})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 1})
 		coretest.NothingLeft(t, sink, func() {
 			reads, start := newReads(t, sink, false), time.Now()
 			for _, d := range []time.Duration{10 * time.Second, 20 * time.Second} {
@@ -57,7 +58,7 @@ func TestAnUpdateThatWaitsForReaders(t *testing.T) {
 		})
 		var said []error
 		require.NoError(t, reads.Update(t.Context(), func(context.Context) error { return nil }))
-		for _, ended := range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
+		for _, ended := range signalcoordinatedreads.Done.Sense(reads.Sink(), signals.Query{}) {
 			said = append(said, ended.Err)
 		}
 		assert.Equal(t, []error{context.DeadlineExceeded, signalcoordinatedreads.ErrPanicked, nil}, said)

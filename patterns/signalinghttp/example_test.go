@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalinghttp"
 )
 
@@ -22,7 +23,7 @@ func Example() {
 	}))
 	defer server.Close()
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	client := &http.Client{Transport: signalinghttp.NewTransport(nil, sink)} // nil: http.DefaultTransport
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/big.bin", nil)
@@ -32,7 +33,7 @@ func Example() {
 	var file strings.Builder
 	n, err := signalinghttp.Download(client, req, &file, sink)
 	fmt.Println(n, err)
-	for s := range sink.Sense(core.Query{}) {
+	for s := range sink.Sense(signals.Query{}) {
 		fmt.Println(s.Name)
 	}
 
@@ -73,7 +74,7 @@ func ExampleDownload() {
 	if err := downloads.Do(context.Background(), server.URL); err != nil {
 		panic(err)
 	}
-	for s := range downloads.Sense(core.Query{Pattern: "stage.*"}) {
+	for s := range downloads.Sense(signals.Query{Pattern: "stage.*"}) {
 		fmt.Println(s.Name)
 	}
 	fmt.Println(downloads.Count("progress:*"), "signals of progress")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a request; see the documentation of the package.
@@ -34,7 +35,7 @@ const (
 )
 
 // Failed is the kind of [SignalFailed]. The payload is the error of the request.
-var Failed = core.NewKind[error](SignalFailed)
+var Failed = signals.NewKind[error](SignalFailed)
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
@@ -71,14 +72,14 @@ func (e *StatusError) RetryAfter() time.Duration {
 // Download raises signals on the operation in the request's context, or else on sink. Sink
 // may be nil. If the client has a [Transport], the Transport raises no signals for this
 // request. Many goroutines may call Download at once.
-func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
+func Download(client *http.Client, req *http.Request, w io.Writer, sink *signals.Sink) (int64, error) {
 	return DownloadLimit(client, req, w, sink, -1)
 }
 
 // DownloadLimit is [Download] for a body of at most limit bytes. If the body is larger, it
 // returns [ErrTooLarge]. If the response states its length, it returns that error before it
 // writes anything. Otherwise it writes at most limit bytes. A negative limit means none.
-func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
+func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *signals.Sink, limit int64) (n int64, err error) {
 	if req == nil || req.URL == nil {
 		return 0, errNoURL
 	}
@@ -116,13 +117,13 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 // It is safe for concurrent use and needs no closing.
 type Transport struct {
 	base http.RoundTripper
-	sink *core.Sink
+	sink *signals.Sink
 }
 
 // NewTransport makes a Transport that sends requests with base. A nil base means
 // [http.DefaultTransport]. The sink gets the signals of requests that have no operation in
 // their context. It may be nil.
-func NewTransport(base http.RoundTripper, sink *core.Sink) *Transport {
+func NewTransport(base http.RoundTripper, sink *signals.Sink) *Transport {
 	return &Transport{cmp.Or(base, http.DefaultTransport), sink}
 }
 
@@ -193,17 +194,17 @@ func (b *body) Close() error {
 type exchange struct {
 	ctx   context.Context
 	url   string
-	on    core.Raiser // the operation of the request, or the sink
-	key   string      // key of the signals; "": the key of the operation
-	limit int64       // limit of the body; negative: none
-	total int64       // length of the body, if it is known
+	on    signals.Raiser // the operation of the request, or the sink
+	key   string         // key of the signals; "": the key of the operation
+	limit int64          // limit of the body; negative: none
+	total int64          // length of the body, if it is known
 
 	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; later signals wait for that
 	n, percent atomic.Int64
 	ended      atomic.Bool
 }
 
-func begin(req *http.Request, sink *core.Sink, limit int64) *exchange {
+func begin(req *http.Request, sink *signals.Sink, limit int64) *exchange {
 	url := *req.URL
 	url.User, url.RawQuery, url.Fragment = nil, "", ""
 	op := core.OperationFrom(req.Context())

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signalinghttp"
 )
 
@@ -35,15 +36,15 @@ func serve(t *testing.T, h http.HandlerFunc) *http.Request {
 	return req
 }
 
-func names(from core.Sensor) string {
+func names(from signals.Sensor) string {
 	var all []string
-	for s := range from.Sense(core.Query{Pattern: "stage.*, progress:*, http.*"}) {
+	for s := range from.Sense(signals.Query{Pattern: "stage.*, progress:*, http.*"}) {
 		all = append(all, s.Name)
 	}
 	return strings.Join(all, " ")
 }
 
-func newSink() *core.Sink { return core.NewSink(core.SinkOptions{}) }
+func newSink() *signals.Sink { return signals.NewSink(signals.SinkOptions{}) }
 
 // sized answers with a body whose length is known.
 func sized(n int) http.HandlerFunc {
@@ -69,7 +70,7 @@ func TestDownloadStagesAndProgress(t *testing.T) {
 	assert.True(t, strings.HasPrefix(all, begun), all)
 	assert.True(t, strings.HasSuffix(all, " "+completed), all)
 	last, number := -1, 0
-	for s := range sink.Sense(core.Query{Pattern: "progress:*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "progress:*"}) {
 		arg, _ := s.Arg()
 		percent, err := strconv.Atoi(arg)
 		require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestDownloadStagesAndProgress(t *testing.T) {
 		last, number = percent, number+1
 	}
 	assert.LessOrEqual(t, number, 101)
-	for s := range sink.Sense(core.Query{Pattern: "stage.starting"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "stage.starting"}) {
 		assert.Equal(t, strings.TrimSuffix(req.URL.String(), "?token=secret"), s.Key)
 	}
 }
@@ -169,7 +170,7 @@ func TestFailuresAreSaid(t *testing.T) {
 	fail := func(req *http.Request, w io.Writer) (string, error) {
 		sink := newSink()
 		_, err := signalinghttp.Download(http.DefaultClient, req, w, sink)
-		for _, said := range signalinghttp.Failed.Sense(sink, core.Query{}) {
+		for _, said := range signalinghttp.Failed.Sense(sink, signals.Query{}) {
 			assert.Equal(t, err, said)
 		}
 		return names(sink), err

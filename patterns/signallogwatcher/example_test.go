@@ -6,18 +6,19 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
 // The watcher gets errors that are older than the watcher, and new ones.
 func Example() {
-	sink := core.NewSink(core.SinkOptions{})
-	signallogwatcher.Failed.Subscribe(sink, func(_ core.Signal, f signallogwatcher.Failure) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	signallogwatcher.Failed.Subscribe(sink, func(_ signals.Signal, f signallogwatcher.Failure) {
 		fmt.Println("no alert for", f.Signal.Name, "because of:", f.Err)
 	})
 	sink.RaiseKey("error.database", "order-6")
 
-	watcher, err := signallogwatcher.New(sink, "error.*", func(_ context.Context, s core.Signal) error {
+	watcher, err := signallogwatcher.New(sink, "error.*", func(_ context.Context, s signals.Signal) error {
 		if s.Key == "" {
 			return errors.New("nobody is on duty")
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // DefaultPattern is the pattern of New if its argument is "".
@@ -19,11 +20,11 @@ const DefaultPattern = "error.*"
 const SignalFailed = "watcher.failed"
 
 // Failed is the kind of SignalFailed.
-var Failed = core.NewKind[Failure](SignalFailed)
+var Failed = signals.NewKind[Failure](SignalFailed)
 
 // Failure is the payload of SignalFailed: a call that returned an error.
 type Failure struct {
-	Signal core.Signal
+	Signal signals.Signal
 	Err    error
 }
 
@@ -43,14 +44,14 @@ type Failure struct {
 // signals. The sink keeps the watcher in memory until it is drained, stopped or closed.
 //
 //ephemeral:pattern {pattern}
-func New(sink *core.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
+func New(sink *signals.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
 	if sink == nil || onMatch == nil {
 		return nil, errors.New("signallogwatcher: New needs a sink and a function")
 	}
 	opts.Name = cmp.Or(opts.Name, "signallogwatcher")
 	opts.Sink = cmp.Or(opts.Sink, sink)
 	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, 1)
-	watcher, err := core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	watcher, err := core.NewProcessor(func(ctx context.Context, s signals.Signal) error {
 		err := onMatch(ctx, s)
 		if err != nil {
 			Failed.Raise(core.OperationFrom(ctx).Because(s), "", Failure{s, err})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Signals of a run.
@@ -39,7 +40,7 @@ type Result struct {
 }
 
 // maxItems is how many items may run: there is room for four signals of each.
-const maxItems = core.MaxSinkCapacity / 4
+const maxItems = signals.MaxSinkCapacity / 4
 
 // Run runs the given number of items, from 1 to 16,777,216, and reacts to their signals in all
 // ways. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
@@ -49,13 +50,13 @@ func Run(ctx context.Context, items int) (Result, error) {
 		return Result{}, fmt.Errorf("signalreactionshowcase: items is %d, but must be from 1 to %d", items, maxItems)
 	}
 	var called, dispatched atomic.Int64
-	sink := core.NewSink(core.SinkOptions{Capacity: items * 4, MaxAge: -1})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: items * 4, MaxAge: -1})
 	background := core.Must(core.NewDispatcher(core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: items * 4}))
 	defer background.Close()
-	background.Handle(SignalDone+":*", func(context.Context, core.Signal) error { dispatched.Add(1); return nil })
+	background.Handle(SignalDone+":*", func(context.Context, signals.Signal) error { dispatched.Add(1); return nil })
 	work := core.Must(core.NewCoordinator(stage, core.Options{
 		MaxConcurrency: min(runtime.NumCPU(), 8), MaxQueued: items, MaxTracked: items, MaxAge: -1, Sink: sink,
-		OnSignal: func(s core.Signal) { called.Add(1); background.Dispatch(s) },
+		OnSignal: func(s signals.Signal) { called.Add(1); background.Dispatch(s) },
 		DeferOn:  SignalDeferred, CancelOn: SignalRefused,
 	}))
 	defer work.Close()
@@ -83,7 +84,7 @@ func Run(ctx context.Context, items int) (Result, error) {
 		return r, err
 	}
 	r.Called, r.Dispatched, r.Polled = int(called.Load()), int(dispatched.Load()), sink.Count(SignalDone+":*")
-	for s := range sink.Sense(core.Query{Pattern: "stage.*"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "stage.*"}) {
 		r.Signals = append(r.Signals, s.Name)
 	}
 	return r, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -30,8 +31,8 @@ const (
 // Acted and Refused are the kinds of [SignalActed] and [SignalRefused]. The key of such a
 // signal is the name of the coordinator, queue, schedule or sink.
 var (
-	Acted   = core.NewKind[Action](SignalActed)
-	Refused = core.NewKind[Action](SignalRefused)
+	Acted   = signals.NewKind[Action](SignalActed)
+	Refused = signals.NewKind[Action](SignalRefused)
 )
 
 // An Action is a change that a request asks for. Each Kind has its own fields:
@@ -114,7 +115,7 @@ var kinds = map[string]kind{
 	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (int, error) {
 		return one(s.RunNow(ctx, name))
 	}),
-	"retract": on("sink signal", (*Page).sink, func(_ context.Context, s *core.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
+	"retract": on("sink signal", (*Page).sink, func(_ context.Context, s *signals.Sink, a Action) (int, error) { return s.Retract(a.Signal), nil }),
 }
 
 // on makes a kind of action on what find returns.
@@ -167,7 +168,7 @@ func (a Action) match() inspect.ItemQuery {
 	return inspect.ItemQuery{State: state, Lane: a.Lane, Class: a.Class, Key: a.Key, Err: a.Error, Limit: limit}
 }
 
-func (p *Page) sink(a Action) (*core.Sink, error) {
+func (p *Page) sink(a Action) (*signals.Sink, error) {
 	s, err := pick(p.sinks, "sink", a.Sink)
 	return s.is, err
 }

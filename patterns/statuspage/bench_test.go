@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 	release := c.Sink().Hold("halt", "", 0)
 	defer release()
-	p := newPage(b, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": c.Sink()}})
+	p := newPage(b, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": c.Sink()}})
 	for name, query := range map[string]string{
 		"overview":   "view=overview",
 		"operations": "view=operations",

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -17,24 +18,24 @@ import (
 // the same name.
 func TestCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := newCoordinator(t, func(ctx context.Context, name string) error {
 			core.OperationFrom(ctx).Raise(name)
 			return nil
 		}, core.Options{Name: "c", Sink: sink})
-		raise := func(name string, because core.Signal) (n core.OperationID, raised core.Signal) {
-			n, err := c.Enqueue(core.CausedBy(context.Background(), because), name)
+		raise := func(name string, because signals.Signal) (n core.OperationID, raised signals.Signal) {
+			n, err := c.Enqueue(signals.CausedBy(context.Background(), because), name)
 			require.NoError(t, err)
 			synctest.Wait()
-			for raised = range sink.Sense(core.Query{Operation: n}) {
+			for raised = range sink.Sense(signals.Query{Operation: n}) {
 			}
 			return n, raised
 		}
 		sink.Raise("order.begun")
-		var begun core.Signal
-		for begun = range sink.Sense(core.Query{}) {
+		var begun signals.Signal
+		for begun = range sink.Sense(signals.Query{}) {
 		}
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}})
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": sink}})
 		a, placed := raise("order.placed", begun)
 		b, priced := raise("order.priced", placed)
 		raise("order.priced", begun)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -64,7 +65,7 @@ func TestActionsOnManyItems(t *testing.T) {
 	assert.Equal(t, 400, code)
 	assert.Equal(t, []string{"againAll", "cancelAll statuspage: ops: cancelled by 127.0.0.1:4711", "discardAll"}, q.calls)
 	var acted []string
-	for _, a := range statuspage.Acted.Sense(p.Sink(), core.Query{}) {
+	for _, a := range statuspage.Acted.Sense(p.Sink(), signals.Query{}) {
 		acted = append(acted, fmt.Sprint(a.Kind, " ", a.State, " ", a.Changed, " ", a.Done, " ", a.Err != nil))
 	}
 	assert.Equal(t, []string{"againAll any 4 true false", "cancelAll ready 0 false false", "discardAll  3 true true", "againAll  0 false true"}, acted)

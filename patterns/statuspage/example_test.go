@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -23,7 +24,7 @@ func Example() {
 	orders := core.Must(core.NewCoordinator(charge, core.Options{Name: "orders"}))
 	defer orders.Close()
 	page := core.Must(statuspage.New(statuspage.Options{
-		Sinks:        map[string]*core.Sink{"main": orders.Sink()},
+		Sinks:        map[string]*signals.Sink{"main": orders.Sink()},
 		Coordinators: []core.Inspector{orders},
 	}))
 	mux := http.NewServeMux()
@@ -57,10 +58,10 @@ func ExampleAction() {
 		panic(err)
 	}
 	defer page.Close()
-	statuspage.Acted.Subscribe(page.Sink(), func(_ core.Signal, a statuspage.Action) {
+	statuspage.Acted.Subscribe(page.Sink(), func(_ signals.Signal, a statuspage.Action) {
 		fmt.Println(a.Who, "did", a.Kind, a.Coordinator)
 	})
-	statuspage.Refused.Subscribe(page.Sink(), func(_ core.Signal, a statuspage.Action) {
+	statuspage.Refused.Subscribe(page.Sink(), func(_ signals.Signal, a statuspage.Action) {
 		fmt.Println(a.Who, "may not", a.Kind, a.Coordinator)
 	})
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Limits of what is shown of an operation.
@@ -35,11 +36,11 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 		return nil, absent("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)
 	}
 	shown := object{"operation": p.operationRow(o.coordinator, &s)}
-	signals, values, children := []signalRow{}, []object{}, []operationRow{}
+	raised, values, children := []signalRow{}, []object{}, []operationRow{}
 	for _, signal := range s.Signals[max(0, len(s.Signals)-maxSignals):] {
 		row := p.signalRow(signal)
 		row.OffsetMS = new(signal.Time.Sub(s.Enqueued).Milliseconds())
-		signals = append(signals, row)
+		raised = append(raised, row)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
 		values = append(values, object{"name": cut(name), "type": typeOf(s.Values[name])})
@@ -60,7 +61,7 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	}
 	why := p.explain(o.coordinator, o.id, true)
 	shown["explanation"] = object{"text": why.Text, "reasons": why.Reasons}
-	shown["signals"], shown["values"], shown["children"], shown["missed"] = signals, values, children, o.missed
+	shown["signals"], shown["values"], shown["children"], shown["missed"] = raised, values, children, o.missed
 	return shown, nil
 }
 
@@ -74,7 +75,7 @@ func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	by, cause := rows[len(rows)-1], causes[len(causes)-1]
 	row := signalRow{Name: by.Name, Operation: by.Operation, Coordinator: by.Coordinator}
 	if on := sinkOf(o.coordinator); on != nil {
-		for c := range on.Sense(core.Query{Pattern: cause.Name}) {
+		for c := range on.Sense(signals.Query{Pattern: cause.Name}) {
 			if c.Name == cause.Name && c.Seq < s.Signals[0].Seq && c.Operation == cause.Operation {
 				row = o.page.signalRow(c)
 			}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type sinkRow struct {
 	Name string `json:"name"`
-	core.SinkStats
+	signals.SinkStats
 	MaxAgeMS int64    `json:"maxAgeMs"`
 	Can      []string `json:"can"` // actions
 }
@@ -121,7 +122,7 @@ func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 		row.Classes[i].Name = cut(row.Classes[i].Name)
 	}
 	row.Throughput, row.Oldest = p.sampler.shown(c)
-	if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
+	if i := slices.IndexFunc(p.sinks, func(s *entry[*signals.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
 		row.Sink = p.sinks[i].id
 	}
 	if _, ok := c.is.(inspect.Actions); ok {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -68,9 +69,9 @@ func TestCoordinatorMadeAgain(t *testing.T) {
 
 // Fault avoided: a script that goes on after a restart of the program, with the last Seq of before, got no signals.
 func TestSignalsAfterARestart(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Raise("a")
-	p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+	p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
 	o := get(t, p, "signals?after=4711")
 	assert.Equal(t, []any{"a"}, o.each("signals", "name"))
 	assert.Empty(t, get(t, p, fmt.Sprint("signals?after=", o["last"]))["signals"])
@@ -83,7 +84,7 @@ func TestManyEqualNames(t *testing.T) {
 	for i := range all {
 		all[i] = c
 	}
-	p := newPage(t, statuspage.Options{Coordinators: all, Sinks: map[string]*core.Sink{"": c.Sink(), "s": c.Sink()}})
+	p := newPage(t, statuspage.Options{Coordinators: all, Sinks: map[string]*signals.Sink{"": c.Sink(), "s": c.Sink()}})
 	assert.Equal(t, "c-300", get(t, p, "overview").at("coordinators", 299, "id"))
 	assert.Less(t, testing.AllocsPerRun(1, func() { core.Must(statuspage.New(statuspage.Options{Coordinators: all})) }), 20.0*300)
 	assert.EqualValues(t, 0, get(t, p, "signals?sink=unnamed")["last"], "a sink without a name can be chosen, too")
@@ -96,7 +97,7 @@ func TestNamesThatAreNoUTF8(t *testing.T) {
 		other := newCoordinator(t, block, core.Options{Name: strings.ReplaceAll(name, "\xe9", "\xe8")})
 		s := &plans{names: []string{name}}
 		p := newPage(t, statuspage.Options{
-			Coordinators: []core.Inspector{c, other}, Sinks: map[string]*core.Sink{name: c.Sink()}, View: statuspage.Loopback, Allow: anything,
+			Coordinators: []core.Inspector{c, other}, Sinks: map[string]*signals.Sink{name: c.Sink()}, View: statuspage.Loopback, Allow: anything,
 			Queues: []inspect.StoredQueue{&store{name: name}}, Schedules: []inspect.Schedules{s},
 		})
 		o := get(t, p, "overview")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An object is one in JSON, for which there is no type.
@@ -91,7 +92,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 }
 
 // signalRow is the row of a signal. It names the coordinator if the page shows it.
-func (p *Page) signalRow(s core.Signal) signalRow {
+func (p *Page) signalRow(s signals.Signal) signalRow {
 	return signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
 		Source: cut(s.Source), Coordinator: p.locate(s.Operation, s.Source), Held: s.Held, Node: cut(s.Node),
@@ -123,7 +124,7 @@ type causeRow struct {
 	Coordinator string           `json:"coordinator,omitempty"` // "": the page does not show that operation, or no longer
 }
 
-func (p *Page) causes(s core.Signal) (rows []causeRow) {
+func (p *Page) causes(s signals.Signal) (rows []causeRow) {
 	for _, c := range s.Causes() {
 		rows = append(rows, causeRow{p.redacted(c.Name), c.Operation, p.locate(c.Operation, "")})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The first frame looks at maxFirst signals, each later one at maxNew.
@@ -17,7 +18,7 @@ const maxFirst, maxNew, maxFamilies, maxHeld = 20_000, 500, 50, 100
 // looks only at new signals.
 type signalsSource struct {
 	page     *Page
-	sink     *entry[*core.Sink]
+	sink     *entry[*signals.Sink]
 	query    query
 	last     uint64 // newest Seq looked at
 	raised   uint64 // SinkStats.Raised at that time
@@ -41,8 +42,8 @@ func (p *Page) signals(q query) (source, error) {
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	stats := v.sink.is.Stats()
-	var found []core.Signal
-	for s := range v.sink.is.Sense(core.Query{AfterSeq: v.from(stats.Raised)}) {
+	var found []signals.Signal
+	for s := range v.sink.is.Sense(signals.Query{AfterSeq: v.from(stats.Raised)}) {
 		v.last = s.Seq
 		v.count(s.Name)
 		if (v.query.Pattern == "" || s.Matches(v.query.Pattern)) && (v.query.Key == "" || s.Key == v.query.Key) {
@@ -73,7 +74,7 @@ func (v *signalsSource) held() []signalRow {
 		}
 	}
 	rows := []signalRow{}
-	for s := range v.sink.is.Sense(core.Query{Held: true}) {
+	for s := range v.sink.is.Sense(signals.Query{Held: true}) {
 		if len(rows) == maxHeld {
 			break
 		}
@@ -112,8 +113,8 @@ func (v *signalsSource) count(name string) {
 }
 
 // sinkOf returns the sink of a coordinator, or nil.
-func sinkOf(c *coordinator) *core.Sink {
-	if on, ok := c.is.(interface{ Sink() *core.Sink }); ok {
+func sinkOf(c *coordinator) *signals.Sink {
+	if on, ok := c.is.(interface{ Sink() *signals.Sink }); ok {
 		return on.Sink()
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options say what a [Page] shows, who may see it, and who may change something. The zero
@@ -25,7 +26,7 @@ type Options struct {
 	Title string
 
 	// Sinks are shown under their names in the map.
-	Sinks map[string]*core.Sink
+	Sinks map[string]*signals.Sink
 	// Coordinators are shown under their names. If two names are equal, the second one gets
 	// "-2". A coordinator that implements inspect.Actions can be changed, if Allow permits it. If
 	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
@@ -78,7 +79,7 @@ type Options struct {
 	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
 	// Sink gets the signals of actions. nil means a new sink: see [Page.Sink].
-	Sink *core.Sink
+	Sink *signals.Sink
 }
 
 // resolved returns the options with defaults, or an error if they are not valid.
@@ -91,7 +92,7 @@ func (o Options) resolved() (Options, error) {
 	o.Hosts = slices.Clone(o.Hosts)
 	o.MaxClients, o.MaxTimes = cmp.Or(o.MaxClients, 16), cmp.Or(o.MaxTimes, 250)
 	if o.Sink == nil {
-		o.Sink = core.NewSink(core.SinkOptions{})
+		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}
 	if o.View == nil {
 		if o.View = Loopback; o.Allow != nil {
@@ -113,7 +114,7 @@ func (o Options) resolved() (Options, error) {
 // it before the server is shut down.
 type Page struct {
 	opts         Options
-	sinks        []*entry[*core.Sink]
+	sinks        []*entry[*signals.Sink]
 	coordinators []*coordinator
 	queues       []*entry[*cache]
 	schedules    []*entry[inspect.Schedules]
@@ -170,7 +171,7 @@ func (p *Page) Name() string { return p.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place. It gets the signals of
 // actions.
-func (p *Page) Sink() *core.Sink { return p.opts.Sink }
+func (p *Page) Sink() *signals.Sink { return p.opts.Sink }
 
 // Close ends the streams, so that http.Server.Shutdown can return. It also ends the
 // goroutine of the page. It waits for neither, and returns nil. After Close, requests for

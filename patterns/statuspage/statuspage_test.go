@@ -22,12 +22,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
 func TestNewRefuses(t *testing.T) {
 	_, err := statuspage.New(statuspage.Options{
-		Name: "ops", Sinks: map[string]*core.Sink{"a": nil}, Coordinators: []core.Inspector{nil},
+		Name: "ops", Sinks: map[string]*signals.Sink{"a": nil}, Coordinators: []core.Inspector{nil},
 		Queues: []inspect.StoredQueue{nil}, Schedules: []inspect.Schedules{nil},
 	})
 	require.Error(t, err)
@@ -41,7 +42,7 @@ func TestNewRefuses(t *testing.T) {
 // The test checks everything that a page shows for a small program.
 func TestViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		slow := newCoordinator(t, block, core.Options{Name: "slow", Sink: sink, MaxConcurrency: 1, DeferOn: "halt.*", Lanes: []core.Lane{{Name: "hot"}, {Name: "cold"}}})
 		var child core.OperationID
 		orders := newCoordinator(t, func(ctx context.Context, item string) error {
@@ -52,7 +53,7 @@ func TestViews(t *testing.T) {
 				return err
 			}
 			p.Add(1)
-			core.NewKind[[]int]("order.priced").Raise(o, "", nil)
+			signals.NewKind[[]int]("order.priced").Raise(o, "", nil)
 			child, err = slow.Lane("cold").Enqueue(ctx, item)
 			if err != nil {
 				return err
@@ -62,18 +63,18 @@ func TestViews(t *testing.T) {
 		again := newCoordinator(t, func(context.Context, string) error { return errors.New("no paper") }, core.Options{Name: "orders", Sink: sink})
 		jobs := &store{name: "jobs", dead: []inspect.StoredItem{{ID: 5, Key: "k", State: "dead", Attempts: 3, Ended: time.Now(), Err: "boom"}, {ID: 6}}}
 		p := newPage(t, statuspage.Options{
-			Title: "shop", Sinks: map[string]*core.Sink{"main": sink}, Coordinators: []core.Inspector{slow, orders, again},
+			Title: "shop", Sinks: map[string]*signals.Sink{"main": sink}, Coordinators: []core.Inspector{slow, orders, again},
 			Queues: []inspect.StoredQueue{jobs}, Schedules: []inspect.Schedules{&plans{names: []string{"report"}}}, View: statuspage.Loopback, Allow: anything,
 		})
 
 		first := enqueue(t, slow, "a")[0]
 		synctest.Wait()
 		sink.Raise("order.placed")
-		var placed core.Signal
-		for s := range sink.Sense(core.Query{Pattern: "order.placed"}) {
+		var placed signals.Signal
+		for s := range sink.Sense(signals.Query{Pattern: "order.placed"}) {
 			placed = s
 		}
-		order, err := orders.Enqueue(core.CausedBy(context.Background(), placed), "b")
+		order, err := orders.Enqueue(signals.CausedBy(context.Background(), placed), "b")
 		require.NoError(t, err)
 		failed := enqueue(t, again, "c")[0]
 		release := sink.Hold("halt.deploy", "web", 0)
@@ -162,10 +163,10 @@ func TestQueries(t *testing.T) {
 			ids = append(ids, id(n))
 		}
 		synctest.Wait()
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		sink.RaiseKey("x.a", "k")
 		sink.RaiseKey("x.b", "l")
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, Queues: []inspect.StoredQueue{&store{name: "q"}, &store{name: "q"}}})
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": sink}, Queues: []inspect.StoredQueue{&store{name: "q"}, &store{name: "q"}}})
 		for query, want := range map[string][]any{
 			"":                                ids,
 			"status=running":                  ids[:1],
@@ -188,7 +189,7 @@ func TestQueries(t *testing.T) {
 		assert.EqualValues(t, 0, get(t, p, "operations?limit=5")["next"])
 		assert.Equal(t, []any{"x.b"}, get(t, p, "signals?after=1").each("signals", "name"))
 		assert.Equal(t, []any{"x.a"}, get(t, p, "signals?key=k").each("signals", "name"))
-		_, ok := sink.Import(core.Signal{Name: "x.c", Key: "far"}, "shop-2")
+		_, ok := sink.Import(signals.Signal{Name: "x.c", Key: "far"}, "shop-2")
 		assert.True(t, ok)
 		assert.Equal(t, []any{"shop-2"}, get(t, p, "signals?key=far").each("signals", "node"))
 
@@ -201,7 +202,7 @@ func TestQueries(t *testing.T) {
 			assert.Equal(t, code, w.Code, target)
 			assert.NotEmpty(t, decode(t, w.Body.String())["error"], target)
 		}
-		several := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c, c}, Sinks: map[string]*core.Sink{"s": sink, "r": sink}})
+		several := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c, c}, Sinks: map[string]*signals.Sink{"s": sink, "r": sink}})
 		for target, want := range map[string]string{
 			"operations?status=failed": "there are several coordinators: the parameter coordinator must name one",
 			"signals":                  "there are several sinks: the parameter sink must name one",
@@ -290,14 +291,14 @@ func TestGuard(t *testing.T) {
 
 func TestActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		c := newCoordinator(t, block, core.Options{Name: "c", MaxConcurrency: 1})
 		ids := enqueue(t, c, "a", "b")
 		q, s := &store{name: "q"}, &plans{names: []string{"report", "*"}}
 		fixed := struct{ core.Inspector }{c} // not an inspect.Actions
 		p := newPage(t, statuspage.Options{
 			Coordinators: []core.Inspector{c, fixed}, Queues: []inspect.StoredQueue{q}, Schedules: []inspect.Schedules{s},
-			Sinks: map[string]*core.Sink{"s": sink}, Sink: sink, Name: "ops",
+			Sinks: map[string]*signals.Sink{"s": sink}, Sink: sink, Name: "ops",
 			Who:   func(*http.Request) string { return "ada" },
 			View:  statuspage.Loopback,
 			Allow: func(_ *http.Request, a statuspage.Action) bool { return a.Who == "ada" && a.Kind != "evict" },
@@ -360,10 +361,10 @@ func TestActions(t *testing.T) {
 		assert.ErrorContains(t, snapshot.Err, fmt.Sprintf("statuspage: ops: operation %d cancelled by ada", ids[1]))
 
 		var acted, refused []string
-		for s, a := range statuspage.Acted.Sense(sink, core.Query{}) {
+		for s, a := range statuspage.Acted.Sense(sink, signals.Query{}) {
 			acted = append(acted, fmt.Sprint(a.Kind, " ", s.Key, " ", a.Who, " ", a.Done, " ", a.Err != nil))
 		}
-		for s, a := range statuspage.Refused.Sense(sink, core.Query{}) {
+		for s, a := range statuspage.Refused.Sense(sink, signals.Query{}) {
 			refused = append(refused, fmt.Sprint(a.Kind, " ", s.Key, " ", a.Who, " ", a.Err))
 		}
 		assert.Len(t, acted, 18, "every action that was allowed")
@@ -414,11 +415,11 @@ func TestActionRefused(t *testing.T) {
 
 // everyView is what a page shows with the same text in every field that comes from outside.
 func everyView(t *testing.T, text string, redact func(string) string) (views []string) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c, err := core.NewKeyedCoordinator(func(s string) string { return s }, func(ctx context.Context, _ string) error {
 		o := core.OperationFrom(ctx)
 		o.Set(text, text)
-		core.NewKind[string](text+".secret").Raise(o.Because(core.Signal{Name: text}), text, text)
+		signals.NewKind[string](text+".secret").Raise(o.Because(signals.Signal{Name: text}), text, text)
 		if o.ID()%2 == 0 {
 			return errors.New(text)
 		}
@@ -430,7 +431,7 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	defer c.Close()
 	q := &store{name: text, dead: []inspect.StoredItem{{ID: 13, Key: text, Lane: text, State: text, Err: text}}}
 	p := newPage(t, statuspage.Options{
-		Title: text, Sinks: map[string]*core.Sink{text: sink}, Coordinators: []core.Inspector{c}, Queues: []inspect.StoredQueue{q},
+		Title: text, Sinks: map[string]*signals.Sink{text: sink}, Coordinators: []core.Inspector{c}, Queues: []inspect.StoredQueue{q},
 		Schedules: []inspect.Schedules{&plans{names: []string{text}}}, Redact: redact, View: statuspage.Loopback, Allow: anything,
 	})
 	for range 4 {
@@ -478,7 +479,7 @@ func TestLongTexts(t *testing.T) {
 		assert.Equal(t, shown, o.at("coordinators", 0, "id"), "and it is found by this id:")
 		assert.NotEmpty(t, decode(t, views[1])["operations"])
 
-		sinks := map[string]*core.Sink{long + "a": core.NewSink(core.SinkOptions{}), long + "b": core.NewSink(core.SinkOptions{})}
+		sinks := map[string]*signals.Sink{long + "a": signals.NewSink(signals.SinkOptions{}), long + "b": signals.NewSink(signals.SinkOptions{})}
 		o = get(t, newPage(t, statuspage.Options{Sinks: sinks}), "overview")
 		assert.Equal(t, []any{shown, shown + "-2"}, o.each("sinks", "name"))
 	})
@@ -505,10 +506,10 @@ func TestShowsTypesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, func(ctx context.Context, item string) error {
 			core.OperationFrom(ctx).Set("card", item)
-			core.NewKind[string]("paid").Raise(core.OperationFrom(ctx), "", item)
+			signals.NewKind[string]("paid").Raise(core.OperationFrom(ctx), "", item)
 			return block(ctx, item)
 		}, core.Options{Name: "c"})
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": c.Sink()}})
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": c.Sink()}})
 		n := enqueue(t, c, "4111-1111")[0]
 		synctest.Wait()
 		for _, target := range []string{"operations", fmt.Sprintf("operation?id=%d", n), "signals"} {
@@ -582,11 +583,11 @@ func TestCompressed(t *testing.T) {
 
 // Whatever a client asks for, the answer is no error of the program.
 func FuzzRequest(f *testing.F) {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.RaiseKey("a.b", "k")
 	c := newCoordinator(f, block, core.Options{Name: "c"})
 	enqueue(f, c, "a")
-	p := newPage(f, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, View: statuspage.Loopback, Allow: anything})
+	p := newPage(f, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": sink}, View: statuspage.Loopback, Allow: anything})
 	f.Add("operations", "status=pending,running&after=1&order=newest&signal=*", `{"action":"limit","coordinator":"c","limit":3}`)
 	f.Add("signals", "after=18446744073709551615&pattern=?,*", `{"action":"retract","sink":"s","signal":"**"}`)
 	f.Add("items", "limit=0", `{"action":"again","queue":"q","item":-1}`)

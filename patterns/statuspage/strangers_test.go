@@ -20,6 +20,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -93,7 +94,7 @@ func TestToken(t *testing.T) {
 // shows. All other refusals are only counted.
 func TestRefusalsAreNotAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 100})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 100})
 		sink.Raise("old.fact")
 		c := newCoordinator(t, block, core.Options{Name: "c"})
 		p := newPage(t, statuspage.Options{
@@ -125,7 +126,7 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		var keys []string
-		for s, a := range statuspage.Refused.Sense(sink, core.Query{}) {
+		for s, a := range statuspage.Refused.Sense(sink, signals.Query{}) {
 			keys = append(keys, s.Key)
 			assert.Less(t, len(fmt.Sprint(a)), 1200)
 		}
@@ -249,12 +250,12 @@ func TestUnfinishedActionOverHTTP2(t *testing.T) {
 
 // Fault avoided: a frame looks through the whole sink for facts that are held.
 func TestHeldFactsCostNoScan(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{Capacity: 1_000_000})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 1_000_000})
 	sink.Hold("db.down", "", 0)
 	for range 1_000_000 {
 		sink.Raise("noise")
 	}
-	frame, end, err := statuspage.Frames(newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}}), "view=signals")
+	frame, end, err := statuspage.Frames(newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}}), "view=signals")
 	require.NoError(t, err)
 	defer end()
 	fastest := func(n int, do func()) time.Duration {
@@ -267,7 +268,7 @@ func TestHeldFactsCostNoScan(t *testing.T) {
 		return least
 	}
 	scan := fastest(2, func() {
-		for range sink.Sense(core.Query{}) {
+		for range sink.Sense(signals.Query{}) {
 		}
 	})
 	assert.Less(t, fastest(20, func() { sink.Raise("noise"); frame() }), scan/20, "a look at every signal takes %v", scan)
@@ -281,8 +282,8 @@ func TestHeldFactsAreExact(t *testing.T) {
 		rounds = 100
 	}
 	for seed := range rounds {
-		sink := core.NewSink(core.SinkOptions{Capacity: 3000})
-		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 3000})
+		p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
 		frame, end, err := statuspage.Frames(p, "view=signals")
 		require.NoError(t, err)
 		random := rand.New(rand.NewPCG(seed, 0))

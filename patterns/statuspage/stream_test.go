@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -23,8 +24,8 @@ import (
 // times a second.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+		sink := signals.NewSink(signals.SinkOptions{})
+		p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
 		s := newSite(t, p)
 		c := s.open(t, 1, "view=signals")
 		assert.Equal(t, "text/event-stream; charset=utf-8", c.Header.Get("Content-Type"))
@@ -166,10 +167,10 @@ func TestStreamFails(t *testing.T) {
 		c := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
 		n := enqueue(t, c, "a")[0]
 		synctest.Wait()
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		var p *statuspage.Page
 		p = newPage(t, statuspage.Options{
-			Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink},
+			Coordinators: []core.Inspector{c}, Sinks: map[string]*signals.Sink{"s": sink},
 			Redact: func(text string) string {
 				switch text {
 				case "panic":
@@ -181,9 +182,9 @@ func TestStreamFails(t *testing.T) {
 			},
 		})
 		s := newSite(t, p)
-		operation, signals, other := s.open(t, 1, fmt.Sprintf("view=operation&id=%d", n)), s.open(t, 1, "view=signals"), s.open(t, 1, "view=signals")
+		operation, raised, other := s.open(t, 1, fmt.Sprintf("view=operation&id=%d", n)), s.open(t, 1, "view=signals"), s.open(t, 1, "view=signals")
 		var ended sync.WaitGroup
-		for _, c := range []*client{operation, signals, other} {
+		for _, c := range []*client{operation, raised, other} {
 			ended.Go(func() { c.read(0) })
 		}
 		synctest.Wait()
@@ -201,7 +202,7 @@ func TestStreamFails(t *testing.T) {
 		sink.Raise("after")
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
-		assert.Equal(t, []int32{3, 3}, []int32{signals.events.Load(), other.events.Load()})
+		assert.Equal(t, []int32{3, 3}, []int32{raised.events.Load(), other.events.Load()})
 
 		sink.Raise("close") // from inside of a frame
 		ended.Wait()
@@ -273,7 +274,7 @@ func TestStoreHangs(t *testing.T) {
 // A frame has the newest 500 new signals; earlier ones are skipped and counted.
 func TestSignalsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 50_000})
+		sink := signals.NewSink(signals.SinkOptions{Capacity: 50_000})
 		raise := func(n int) {
 			for range n {
 				sink.Raise("a.b")
@@ -281,7 +282,7 @@ func TestSignalsSkipped(t *testing.T) {
 		}
 		raise(30_000)
 		sink.Hold("z", "", 0)
-		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+		p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
 		c := newSite(t, p).open(t, 1, "view=signals&limit=10")
 		go c.read(0)
 		synctest.Wait()
@@ -309,8 +310,8 @@ func TestSignalsSkipped(t *testing.T) {
 // Over real connections, and over HTTP/2, which has no limit for a peer.
 func TestStreamOverNetwork(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
-		sink := core.NewSink(core.SinkOptions{})
-		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
+		sink := signals.NewSink(signals.SinkOptions{})
+		p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
 		s := httptest.NewUnstartedServer(http.StripPrefix("/debug", p))
 		s.EnableHTTP2 = h2
 		s.StartTLS()

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
@@ -15,7 +16,7 @@ import (
 //
 //	go test -run '^$' -bench Unexported -count 10
 func BenchmarkUnexported(b *testing.B) {
-	tel := core.Must(telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}))
+	tel := core.Must(telemetry.New(signals.NewSink(signals.SinkOptions{}), telemetry.Options{}))
 	defer tel.Close()
 	tracer := otel.Tracer("bench")
 	nothing := func(context.Context, int) error { return nil }

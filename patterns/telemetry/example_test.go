@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
@@ -17,7 +18,7 @@ func Example() {
 	spans := tracetest.NewInMemoryExporter() // in a program: an exporter
 	tracing := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	tel, err := telemetry.New(sink, telemetry.Options{TracerProvider: tracing, Signals: "error.*, circuit.*"})
 	if err != nil {
 		panic(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // scope is the name of the tracer and of the meter.
@@ -88,7 +89,7 @@ type Telemetry struct {
 
 // New makes a Telemetry that counts the signals of sink from now on. It returns an error if
 // the options are not valid.
-func New(sink *core.Sink, opts Options) (*Telemetry, error) {
+func New(sink *signals.Sink, opts Options) (*Telemetry, error) {
 	opts, err := opts.resolved()
 	if err != nil || sink == nil {
 		return nil, cmp.Or(err, errors.New("telemetry: New needs a sink"))
@@ -107,7 +108,7 @@ func New(sink *core.Sink, opts Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	t.unsubscribe = sink.Subscribe(opts.Signals, func(s core.Signal) {
+	t.unsubscribe = sink.Subscribe(opts.Signals, func(s signals.Signal) {
 		counter.Add(context.Background(), 1, t.attributes(s.Name))
 	})
 	return t, nil
@@ -158,7 +159,7 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 		}
 		t.spans.Set(op.ID(), span.SpanContext())
 		span.SetAttributes(attribute.Int64("ephemeral.operation", int64(op.ID())), attr("ephemeral.key", op.Key()))
-		if cause, ok := core.CauseFrom(ctx); ok {
+		if cause, ok := signals.CauseFrom(ctx); ok {
 			if from, ok := t.spans.Get(cause.Operation); ok && cause.Operation != 0 {
 				span.AddLink(trace.Link{SpanContext: from, Attributes: []attribute.KeyValue{attr("ephemeral.signal", cause.Name)}})
 			}
@@ -198,7 +199,7 @@ func finish(ctx context.Context, span trace.Span, op *core.Operation, err error,
 
 // attributes returns the attributes of the counter for a signal of this name.
 func (t *Telemetry) attributes(name string) metric.AddOption {
-	family := slices.IndexFunc(t.families, func(pattern string) bool { return core.Match(pattern, name) })
+	family := slices.IndexFunc(t.families, func(pattern string) bool { return signals.Match(pattern, name) })
 	signal, _, _ := strings.Cut(name, ":")
 	at := [3]string{t.families[family], class(name), text(signal)}
 	t.mu.Lock()

@@ -23,19 +23,20 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
 type fixture struct {
 	*telemetry.Telemetry
-	sink   *core.Sink
+	sink   *signals.Sink
 	tracer trace.Tracer
 	spans  *tracetest.InMemoryExporter
 	reader *sdkmetric.ManualReader
 }
 
 func setUp(t *testing.T, opts telemetry.Options, tracing ...sdktrace.TracerProviderOption) fixture {
-	f := fixture{sink: core.NewSink(core.SinkOptions{}), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
+	f := fixture{sink: signals.NewSink(signals.SinkOptions{}), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	tp := sdktrace.NewTracerProvider(append(tracing, sdktrace.WithSyncer(f.spans))...)
 	opts.TracerProvider, opts.MeterProvider = tp, sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
 	f.tracer = tp.Tracer("test")
@@ -116,8 +117,8 @@ func values(set attribute.Set) string {
 func TestSpanIsChildOfEnqueuerAndLinkedToCause(t *testing.T) {
 	f := setUp(t, telemetry.Options{})
 	outer, inner, caused := coordinator(t, f, "outer"), coordinator(t, f, "inner"), coordinator(t, f, "caused")
-	defer f.sink.Subscribe("order.placed", func(s core.Signal) {
-		enqueue(t, caused, core.CausedBy(context.Background(), s), func(context.Context) error { return nil })
+	defer f.sink.Subscribe("order.placed", func(s signals.Signal) {
+		enqueue(t, caused, signals.CausedBy(context.Background(), s), func(context.Context) error { return nil })
 	})()
 	ctx, request := f.tracer.Start(t.Context(), "request")
 	enqueue(t, outer, ctx, func(ctx context.Context) error {
@@ -155,7 +156,7 @@ func TestSignalsAreEventsOfTheSpan(t *testing.T) {
 		names = append(names, e.Name)
 	}
 	assert.Equal(t, []string{"stage.starting", "error:503", "exception", "errorless"}, names)
-	for s := range f.sink.Sense(core.Query{Pattern: "stage.starting"}) {
+	for s := range f.sink.Sense(signals.Query{Pattern: "stage.starting"}) {
 		assert.True(t, s.Time.Equal(span.Events[0].Time), "an event has the time of its signal")
 	}
 }
@@ -217,7 +218,7 @@ func (notSampled) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 }
 
 func TestNobodyExportsCostsTracerStart(t *testing.T) {
-	tel, err := telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}) // uses the global providers, which are not set
+	tel, err := telemetry.New(signals.NewSink(signals.SinkOptions{}), telemetry.Options{}) // uses the global providers, which are not set
 	require.NoError(t, err)
 	defer tel.Close()
 	ctx := t.Context()
@@ -418,7 +419,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	_, err := telemetry.New(nil, telemetry.Options{})
 	assert.EqualError(t, err, "telemetry: New needs a sink")
-	_, err = telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{Signals: " , "})
+	_, err = telemetry.New(signals.NewSink(signals.SinkOptions{}), telemetry.Options{Signals: " , "})
 	assert.EqualError(t, err, `telemetry: Signals " , " matches nothing`)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
@@ -33,7 +34,7 @@ type parts struct {
 	*cluster // for its faults and counts
 	durable.Store
 	trace.SpanProcessor // nil: nobody calls its other methods
-	sink                *core.Sink
+	sink                *signals.Sink
 	limiter             *ratelimit.Limiter
 	breaker             *circuitbreaker.Breaker
 	users               *slidingcache.Cache[string, string]
@@ -88,7 +89,7 @@ func (p *parts) OnEnd(trace.ReadOnlySpan)                     { p.spans.Add(-1) 
 // runParts is the main function of this world.
 func (o options) runParts() error {
 	before := runtime.NumGoroutine()
-	p := &parts{cluster: &cluster{options: o, rnd: rand.New(rand.NewPCG(o.seed, 1)), counts: map[string]int{}}, Store: durable.Memory(), sink: core.NewSink(core.SinkOptions{}), began: time.Now()}
+	p := &parts{cluster: &cluster{options: o, rnd: rand.New(rand.NewPCG(o.seed, 1)), counts: map[string]int{}}, Store: durable.Memory(), sink: signals.NewSink(signals.SinkOptions{}), began: time.Now()}
 	p.build()
 	ctx, stop := context.WithCancel(context.Background())
 	var requests, others sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The queue of all runs.
@@ -150,8 +151,8 @@ func runWorker(text string) error {
 		return err
 	}
 	defer w.db.close()
-	sink := core.NewSink(core.SinkOptions{})
-	sink.Subscribe("durable.*", func(s core.Signal) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sink.Subscribe("durable.*", func(s signals.Signal) {
 		if i, ok := s.Payload().(durable.Item); ok {
 			w.write(event{Op: "told", Out: s.Name, Item: int64(i.ID), Token: i.Token, Losses: i.Losses})
 		} else if s.Name == durable.SignalLeaseLost {
@@ -174,7 +175,7 @@ func runWorker(text string) error {
 	return w.queue.Run(ctx)
 }
 
-func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sink) (*durable.Queue[job], error) {
+func newQueue(store durable.Store, work core.Work[job], c config, sink *signals.Sink) (*durable.Queue[job], error) {
 	var lanes []core.Lane
 	names := []string{"hot", "normal", "slow"}
 	if c.Old {

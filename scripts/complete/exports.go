@@ -6,6 +6,7 @@ import (
 	"go/build"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
@@ -54,7 +55,7 @@ func exports(tree *repo.Tree) ([]*pkg, error) {
 			}
 			p := &pkg{dir: from.Dir, name: path.Base(from.Dir)}
 			for _, d := range from.Decls {
-				if !ast.IsExported(d.Name) || d.Recv != "" || d.File.Test() || d.File.Package() == "main" {
+				if !ast.IsExported(d.Name) || d.Recv != "" || d.File.Test() || d.File.Package() == "main" || from.Dir == "core" && again(d) {
 					continue
 				}
 				if ok, err := system.MatchFile(path.Split(d.File.Name)); err != nil {
@@ -69,4 +70,19 @@ func exports(tree *repo.Tree) ([]*pkg, error) {
 		}
 	}
 	return packages, nil
+}
+
+// again reports whether a declaration gives a name of another package again, under the same name.
+func again(d repo.Decl) bool {
+	var of []ast.Expr
+	switch spec := d.Node.(type) {
+	case *ast.TypeSpec:
+		of = []ast.Expr{spec.Type}
+	case *ast.ValueSpec:
+		of = spec.Values
+	}
+	return slices.ContainsFunc(of, func(x ast.Expr) bool {
+		sel, ok := x.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == d.Name
+	})
 }

@@ -25,6 +25,7 @@ var mainTypes = map[string]string{
 	"atoms/sqlitewriter":              "Writer",
 	"patterns/persistentwindow":       "Window",
 	"core":                            "",
+	"core/signals":                    "",
 	"patterns/fxmodule":               "Fx",
 	"patterns/jobs":                   "Job",
 	"patterns/flightrecorder":         "Flight",
@@ -59,6 +60,7 @@ var stay = map[string][]string{
 var renamed = map[string]string{
 	"core/breaker.Breaker":      "BreakerRule",
 	"core/inspect.Actions":      "CoordinatorActions",
+	"core/signals.Gate":         "ScopeGate",
 	"patterns/jobs.New":         "NewJobRunner",
 	"atoms/mesh.Join":           "JoinMesh",
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",

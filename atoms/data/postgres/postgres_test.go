@@ -14,6 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func TestSuite(t *testing.T) {
@@ -82,7 +83,7 @@ func TestOpen(t *testing.T) {
 		t.Cleanup(func() {
 			connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN")).Exec(context.Background(), "drop table "+name)
 		})
-		sink := core.NewSink(core.SinkOptions{})
+		sink := signals.NewSink(signals.SinkOptions{})
 		s, err := Open[string](t.Context(), f.pool, data.Options[order]{Name: name, Sink: sink, Codec: codec})
 		require.NoError(t, err)
 		assert.True(t, sink.Has("initialized.data."+name))

@@ -19,6 +19,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func openWriter(t testing.TB, path string, opts sqlitewriter.Options) *sqlitewriter.Writer {
@@ -194,10 +195,10 @@ func TestValuesAreTextIfTheyCan(t *testing.T) {
 
 // The signal that a value is saved comes after the commit: another connection sees it.
 func TestSavedComesAfterTheCommit(t *testing.T) {
-	sink, path := core.NewSink(core.SinkOptions{}), filepath.Join(t.TempDir(), "data.db")
+	sink, path := signals.NewSink(signals.SinkOptions{}), filepath.Join(t.TempDir(), "data.db")
 	store, other := open(t, path, data.Options[int]{Sink: sink}), openWriter(t, path, sqlitewriter.Options{})
 	seen := 0
-	defer sink.Subscribe(data.Saved("data").Name(), func(s core.Signal) {
+	defer sink.Subscribe(data.Saved("data").Name(), func(s signals.Signal) {
 		assert.NoError(t, other.DB().QueryRow("select value from data where key = ?", []byte(s.Key)).Scan(&seen))
 	})()
 	require.NoError(t, store.Save(t.Context(), "k", 1))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A transaction of a caller has added an item of a key, and is open for long. Another Enqueue for
@@ -30,7 +30,7 @@ func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
 	require.NoError(t, err)
 	defer q.Close()
 	ended := make(chan string, 20)
-	defer durable.ItemSucceeded.Subscribe(q.Sink(), func(_ core.Signal, i durable.Item) { ended <- i.Key })()
+	defer durable.ItemSucceeded.Subscribe(q.Sink(), func(_ signals.Signal, i durable.Item) { ended <- i.Key })()
 	go q.Run(t.Context())
 	_, err = q.Enqueue(t.Context(), "Ada")
 	require.NoError(t, err)

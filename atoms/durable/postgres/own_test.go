@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Bodies hold all connections of the pool for longer than the lease. The process keeps its
@@ -168,8 +168,8 @@ func TestFewConnections(t *testing.T) {
 			q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{Poll: 100 * time.Millisecond, Lease: time.Minute})
 			require.NoError(t, err)
 			defer q.Close()
-			ended := make(chan core.Signal, 20)
-			defer q.Sink().Subscribe(durable.SignalSucceeded, func(s core.Signal) { ended <- s })()
+			ended := make(chan signals.Signal, 20)
+			defer q.Sink().Subscribe(durable.SignalSucceeded, func(s signals.Signal) { ended <- s })()
 			go q.Run(t.Context())
 			for i := range 10 {
 				_, err := q.Enqueue(t.Context(), fmt.Sprint("ada ", i))

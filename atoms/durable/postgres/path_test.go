@@ -12,7 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // shadows makes functions that fail, with the names and arguments of those of PostgreSQL.
@@ -66,8 +66,8 @@ func TestShadowedFunctions(t *testing.T) {
 	}, durable.Options{})
 	require.NoError(t, err)
 	defer q.Close()
-	ended := make(chan core.Signal, 1)
-	defer q.Sink().Subscribe(durable.SignalSucceeded, func(s core.Signal) { ended <- s })()
+	ended := make(chan signals.Signal, 1)
+	defer q.Sink().Subscribe(durable.SignalSucceeded, func(s signals.Signal) { ended <- s })()
 	require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 		_, err := Enqueue(t.Context(), tx, q.With(durable.ItemOptions{Unique: "ada"}), "Ada")
 		return err

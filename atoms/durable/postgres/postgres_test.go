@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // The modes are those of programs beside and behind PgBouncer. The program has no rights but those
@@ -260,7 +261,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	enqueue(true)
 	go q.Run(ctx)
 	seen := make(chan struct{}, 10)
-	defer q.Sink().Subscribe(durable.SignalSucceeded+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
+	defer q.Sink().Subscribe(durable.SignalSucceeded+","+durable.SignalFenced, func(signals.Signal) { seen <- struct{}{} })()
 	<-seen
 	done, shipped := counts()
 	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // plain starts a server as others run it, and returns what ends it.
@@ -75,7 +75,7 @@ func TestMaxPayload(t *testing.T) {
 		})
 	}
 	url, _ := plain(t, &server.Options{MaxPayload: 1000})
-	_, err := mesh.Join(t.Context(), dial(t, url), core.NewSink(core.SinkOptions{}), options("one"))
+	_, err := mesh.Join(t.Context(), dial(t, url), signals.NewSink(signals.SinkOptions{}), options("one"))
 	assert.ErrorContains(t, err, "max_payload")
 }
 
@@ -121,12 +121,12 @@ func TestPermissions(t *testing.T) {
 		user("mute", &server.Permissions{Publish: deny}), user("facts", &server.Permissions{Publish: facts}),
 	}})
 	for _, name := range []string{"listener", "mute", "facts"} {
-		_, err := mesh.Join(soon(t), dial(t, url, nats.UserInfo(name, "p")), core.NewSink(core.SinkOptions{}), options(name))
+		_, err := mesh.Join(soon(t), dial(t, url, nats.UserInfo(name, "p")), signals.NewSink(signals.SinkOptions{}), options(name))
 		assert.ErrorIs(t, err, nats.ErrPermissionViolation, name)
 	}
 	conn := dial(t, url, nats.UserInfo("listener", "p"))
 	for range 2 {
-		_, err := mesh.Join(soon(t), conn, core.NewSink(core.SinkOptions{}), options("listener"))
+		_, err := mesh.Join(soon(t), conn, signals.NewSink(signals.SinkOptions{}), options("listener"))
 		assert.ErrorIs(t, err, nats.ErrPermissionViolation, "again on one connection")
 	}
 	other := options("other")
@@ -140,7 +140,7 @@ func TestPermissions(t *testing.T) {
 	defer wrong.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, err = mesh.Join(ctx, wrong, core.NewSink(core.SinkOptions{}), options("wrong"))
+	_, err = mesh.Join(ctx, wrong, signals.NewSink(signals.SinkOptions{}), options("wrong"))
 	assert.ErrorContains(t, err, "no answer")
 }
 
@@ -157,7 +157,7 @@ func TestServerGone(t *testing.T) {
 	stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := mesh.Join(ctx, conn, core.NewSink(core.SinkOptions{}), opts)
+	_, err := mesh.Join(ctx, conn, signals.NewSink(signals.SinkOptions{}), opts)
 	assert.ErrorContains(t, err, "no answer")
 	one.sink.Hold("a.held", "", 0)
 	assert.ErrorIs(t, one.Flush(ctx), context.DeadlineExceeded)
@@ -172,7 +172,7 @@ func TestServerGone(t *testing.T) {
 	one.present(t, mesh.SignalUnsent)
 	assert.Equal(t, before.Sent, one.Stats().Sent)
 	assert.NoError(t, one.Close())
-	_, err = mesh.Join(t.Context(), conn, core.NewSink(core.SinkOptions{}), opts)
+	_, err = mesh.Join(t.Context(), conn, signals.NewSink(signals.SinkOptions{}), opts)
 	assert.ErrorIs(t, err, nats.ErrConnectionClosed)
 }
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // cutTime is how long a link is cut. EPHEMERAL_MESH_CUT sets it.
@@ -93,7 +93,7 @@ func TestSlowHandler(t *testing.T) {
 	one, two := join(t, conn, options("one")), join(t, conn, slow)
 	one.gone(t, mesh.SignalAlone)
 	require.NoError(t, one.Flush(soon(t)))
-	two.sink.Subscribe("a.*", func(core.Signal) { time.Sleep(100 * time.Microsecond) })
+	two.sink.Subscribe("a.*", func(signals.Signal) { time.Sleep(100 * time.Microsecond) })
 	const n = 20_000
 	for range n {
 		one.sink.Raise("a.fact")
@@ -113,7 +113,7 @@ func TestSlowHandler(t *testing.T) {
 func TestMonitors(t *testing.T) {
 	conn := run(t, embedded.Options{}).Conn()
 	var nodes []*node
-	var monitors []*core.Monitor
+	var monitors []*signals.Monitor
 	for i := range 5 {
 		opts := options(fmt.Sprint("node-", i))
 		opts.MinNodes = 5

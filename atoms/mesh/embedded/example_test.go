@@ -7,7 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Two nodes, here in one process and on one server: what one holds stands on the other.
@@ -19,7 +19,7 @@ func Example() {
 		panic(err)
 	}
 	defer server.Close()
-	here, there := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	here, there := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
 	shop1, err := mesh.Join(ctx, server.Conn(), here, mesh.Options{Cluster: "shop", Name: "shop-1", Share: "gateway.*"})
 	if err != nil {
 		panic(err)
@@ -36,7 +36,7 @@ func Example() {
 	if err := shop1.Flush(ctx); err != nil { // every node has it
 		panic(err)
 	}
-	for s := range there.Sense(core.Query{Pattern: "gateway.*"}) {
+	for s := range there.Sense(signals.Query{Pattern: "gateway.*"}) {
 		fmt.Println(s.Name, s.Key, "held by", s.Node)
 	}
 	release()

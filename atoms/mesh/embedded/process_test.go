@@ -19,7 +19,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const (
@@ -54,7 +54,7 @@ func serve(o orders) {
 	if err != nil {
 		panic(err)
 	}
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	m, err := mesh.Join(context.Background(), conn, sink, o.Options)
 	if err != nil {
 		panic(err)
@@ -130,7 +130,7 @@ func (c *child) do(line string) string {
 // node is a mesh of this process.
 type node struct {
 	*mesh.Mesh
-	sink *core.Sink
+	sink *signals.Sink
 }
 
 // options are those of all nodes.
@@ -140,7 +140,7 @@ func options(name string) mesh.Options {
 
 func join(t *testing.T, conn *nats.Conn, opts mesh.Options) *node {
 	t.Helper()
-	sink := core.NewSink(core.SinkOptions{Capacity: 50_000})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 50_000})
 	m, err := mesh.Join(t.Context(), conn, sink, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { m.Close() })

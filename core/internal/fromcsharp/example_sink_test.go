@@ -32,8 +32,8 @@ func Example_sharedSink() {
 // Signals of payments decide how to process an order.
 func Example_crossAwareness() {
 	ctx := context.Background()
-	sigs := signals.NewSink(signals.SinkOptions{Capacity: 1000})
-	opts := core.Options{Sink: sigs}
+	facts := signals.NewSink(signals.SinkOptions{Capacity: 1000})
+	opts := core.Options{Sink: facts}
 
 	orders := core.Must(core.NewCoordinator(takeOrder, opts))
 	defer orders.Close()
@@ -44,7 +44,7 @@ func Example_crossAwareness() {
 
 	submit := func(ctx context.Context, id string) error {
 		to := orders
-		if sigs.Has("gateway-error") {
+		if facts.Has("gateway-error") {
 			to = retries
 		}
 		_, err := to.Enqueue(ctx, id)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
@@ -57,11 +58,11 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	defer stages.Close()
 
 	var pressed atomic.Int64
-	defer s.Sink.Subscribe(backpressure.Pattern, func(core.Signal) {
+	defer s.Sink.Subscribe(backpressure.Pattern, func(signals.Signal) {
 		pressed.Add(1)
 		s.Printf("pressure begins: %d items wait for the consumer", consumer.Stats().Pending)
 	})()
-	defer s.Sink.SubscribeRetracted(backpressure.Pattern, func(core.Retraction) {
+	defer s.Sink.SubscribeRetracted(backpressure.Pattern, func(signals.Retraction) {
 		s.Printf("pressure ends: %d items wait for the consumer", consumer.Stats().Pending)
 	})()
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -66,7 +67,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	defer api.Close()
 
 	opened, closed := 0, 0 // there is one call at a time, so they need no lock
-	defer s.Sink.Subscribe(circuitbreaker.SignalOpen+".service", func(core.Signal) { opened++ })()
+	defer s.Sink.Subscribe(circuitbreaker.SignalOpen+".service", func(signals.Signal) { opened++ })()
 
 	s.Printf("%d calls, of which about %.0f %% succeed (a fixed sequence)", calls, 100*success)
 	tick := time.NewTicker(interval)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -29,7 +30,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		{"stepB", "stepA.complete", "stepB.complete"},
 		{"stepC", "stepB.complete", "stepC.complete"},
 	} {
-		atom, err := molecules.NewTrigger(s.Sink, link.on, func(ctx context.Context, cause core.Signal) error {
+		atom, err := molecules.NewTrigger(s.Sink, link.on, func(ctx context.Context, cause signals.Signal) error {
 			if err := scenario.Pause(ctx, 33*time.Millisecond); err != nil {
 				return err
 			}
@@ -43,7 +44,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		atoms = append(atoms, atom)
 	}
 
-	defer s.Sink.Subscribe("stepC.complete", func(last core.Signal) {
+	defer s.Sink.Subscribe("stepC.complete", func(last signals.Signal) {
 		counts := ""
 		for _, atom := range atoms {
 			counts += fmt.Sprintf("  %s %d", atom.Name(), atom.Count("*.complete"))
@@ -53,7 +54,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	})()
 
 	// This is the mistake: the end of the chain is an input again.
-	defer s.Sink.Subscribe("stepC.complete", func(last core.Signal) {
+	defer s.Sink.Subscribe("stepC.complete", func(last signals.Signal) {
 		if !s.Sink.Because(last).RaiseKey("input", last.Key) {
 			s.Printf("%s  input is refused: it is one of its own causes", last.Key)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -22,7 +22,7 @@ var Scenario = scenario.Scenario{
 
 func run(ctx context.Context, s *scenario.Screen) error {
 	// The sink of this scenario is small. The screen shows its commands and the answers.
-	sink := core.NewSink(core.SinkOptions{Capacity: 100})
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 100})
 	defer sink.Forward(s.Sink, "window.*")()
 
 	resizer, err := windowsize.New(sink, windowsize.Options{})
@@ -30,13 +30,13 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return err
 	}
 	defer resizer.Close()
-	defer windowsize.SizeApplied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+	defer windowsize.SizeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("applied:  capacity %d, before %d", e.To.Capacity, e.From.Capacity)
 	})()
-	defer windowsize.TimeApplied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+	defer windowsize.TimeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("applied:  retention %v, before %v", e.To.MaxAge, e.From.MaxAge)
 	})()
-	defer windowsize.SizeRejected.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+	defer windowsize.SizeRejected.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("rejected: %s", e.Command)
 	})()
 
@@ -66,7 +66,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 }
 
 // fill raises more signals than the window has room for, and returns how many it holds.
-func fill(s *scenario.Screen, sink *core.Sink) int {
+func fill(s *scenario.Screen, sink *signals.Sink) int {
 	const n = 1000
 	for range n {
 		sink.Raise("request.handled")

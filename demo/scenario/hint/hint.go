@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -29,8 +30,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return err
 	}
 	defer orders.Close()
-	defer s.Sink.Subscribe("order.place", func(request core.Signal) {
-		if _, err := orders.Enqueue(core.CausedBy(ctx, request), request.Key); err != nil {
+	defer s.Sink.Subscribe("order.place", func(request signals.Signal) {
+		if _, err := orders.Enqueue(signals.CausedBy(ctx, request), request.Key); err != nil {
 			s.Printf("order:  %s is not accepted: %v", request.Key, err)
 		}
 	})()
@@ -42,7 +43,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer mails.Close()
 	defer s.Sink.Subscribe("order.placed:*", mails.Dispatch)()
-	mails.Handle("order.placed:*", func(ctx context.Context, placed core.Signal) error {
+	mails.Handle("order.placed:*", func(ctx context.Context, placed signals.Signal) error {
 		id, _ := placed.Arg()
 		s.Printf("mail:   hint %s, writing the mail", id)
 		err := orders.Wait(ctx, placed.Operation)

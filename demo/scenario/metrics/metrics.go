@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/aggregate"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -33,7 +34,7 @@ const (
 type Sample struct{ Took time.Duration }
 
 // Checked is raised for each document.
-var Checked = core.NewKind[Sample]("document.checked")
+var Checked = signals.NewKind[Sample]("document.checked")
 
 func run(ctx context.Context, s *scenario.Screen) error {
 	latencies, err := aggregate.New(s.Sink, Checked, time.Minute, aggregate.Options{})

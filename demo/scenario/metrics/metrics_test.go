@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/metrics"
 )
@@ -21,7 +21,7 @@ func TestScenario(t *testing.T) {
 		s := scenario.New(&out)
 		// A handler delays the work, so that the latencies are known: 1 ms, 2 ms and so on.
 		var delay time.Duration
-		stop := s.Sink.Subscribe("document.opened", func(core.Signal) {
+		stop := s.Sink.Subscribe("document.opened", func(signals.Signal) {
 			delay += time.Millisecond
 			time.Sleep(delay)
 		})

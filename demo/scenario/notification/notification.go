@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -37,11 +38,11 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 	// The two listeners do not know each other. The atom does not know them either.
 	total, audited := 0, 0
-	defer s.Sink.Subscribe("file.saved", func(core.Signal) {
+	defer s.Sink.Subscribe("file.saved", func(signals.Signal) {
 		total = saver.Count("file.saved")
 		s.Printf("notify: %d saved so far", total)
 	})()
-	defer s.Sink.Subscribe("file.saved", func(saved core.Signal) {
+	defer s.Sink.Subscribe("file.saved", func(saved signals.Signal) {
 		op, _ := saver.Lookup(saved.Operation)
 		if f, ok := core.Value[file](op, "file"); ok {
 			audited++
@@ -69,7 +70,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 // save is the work of the atom. It stores the state first, and raises the signal after that,
 // so that listeners find the state.
-func save(ctx context.Context, order core.Signal) error {
+func save(ctx context.Context, order signals.Signal) error {
 	if err := scenario.Pause(ctx, 65*time.Millisecond); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/molecules"
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -44,8 +45,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	defer storage.Close()
 
 	// The sink shows how long a request has taken.
-	defer s.Sink.Subscribe("request.complete", func(done core.Signal) {
-		for request := range s.Sink.Sense(core.Query{Pattern: "api.request", Key: done.Key}) {
+	defer s.Sink.Subscribe("request.complete", func(done signals.Signal) {
+		for request := range s.Sink.Sense(signals.Query{Pattern: "api.request", Key: done.Key}) {
 			s.Printf("%s  complete after %v", done.Key, done.Time.Sub(request.Time).Round(time.Millisecond))
 		}
 	})()
@@ -86,7 +87,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 // atom makes an atom. For each signal with the name on, it works for the time takes, and
 // then raises a signal with the name then and the same key.
 func atom(s *scenario.Screen, name, on string, takes time.Duration, then string) (*molecules.Trigger, error) {
-	return molecules.NewTrigger(s.Sink, on, func(ctx context.Context, cause core.Signal) error {
+	return molecules.NewTrigger(s.Sink, on, func(ctx context.Context, cause signals.Signal) error {
 		if err := scenario.Pause(ctx, takes); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -41,7 +42,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return err
 	}
 	defer done.Done()
-	defer progress.Reports.Subscribe(s.Sink, func(_ core.Signal, r progress.Report) {
+	defer progress.Reports.Subscribe(s.Sink, func(_ signals.Signal, r progress.Report) {
 		s.Printf("%d of %d jobs are done", r.Current, r.Total)
 	})()
 

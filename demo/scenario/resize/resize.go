@@ -17,6 +17,7 @@ import (
 	"golang.org/x/image/draw"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -32,7 +33,7 @@ const images, parallelism = 4, 2
 var sizes = []size{{"tiny", 33}, {"small", 67}, {"medium", 133}, {"large", 267}, {"xlarge", 400}, {"xxlarge", 640}}
 
 // FileSaved is raised by a child: the key is the path, the payload the number of bytes.
-var FileSaved = core.NewKind[int]("file.saved")
+var FileSaved = signals.NewKind[int]("file.saved")
 
 type size struct {
 	name  string
@@ -91,7 +92,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	linked, ids, written := 0, map[core.OperationID][]core.OperationID{}, map[core.OperationID]int{}
 	for op := range children.Operations(core.OperationQuery{Status: core.StatusSucceeded}) {
 		ids[op.Parent] = append(ids[op.Parent], op.ID)
-		for _, bytes := range FileSaved.Sense(s.Sink, core.Query{Operation: op.ID}) {
+		for _, bytes := range FileSaved.Sense(s.Sink, signals.Query{Operation: op.ID}) {
 			written[op.Parent] += bytes
 		}
 	}
@@ -105,7 +106,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 	// A signal stops the next image at its first file: running sizes are finished, and
 	// CancelOn refuses the others.
-	defer FileSaved.Subscribe(s.Sink, func(core.Signal, int) { s.Sink.Raise("resize.stop") })()
+	defer FileSaved.Subscribe(s.Sink, func(signals.Signal, int) { s.Sink.Raise("resize.stop") })()
 	defer s.Sink.Retract("resize.stop")
 	err = parents.Do(ctx, images)
 	if _, refused := errors.AsType[*core.RefusedError](err); !refused {

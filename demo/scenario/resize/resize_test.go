@@ -10,8 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 	"github.com/ephemeralgo/ephemeral/demo/scenario/resize"
 )
@@ -46,7 +46,7 @@ func TestScenario(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		s = scenario.New(&out)
-		s.Sink.Subscribe("file.saved", func(core.Signal) { end(enough) })
+		s.Sink.Subscribe("file.saved", func(signals.Signal) { end(enough) })
 		if err := resize.Scenario.Run(ctx, s); err != enough {
 			t.Errorf("ended with %v", err)
 		}

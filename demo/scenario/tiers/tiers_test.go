@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -20,7 +20,7 @@ func TestScenario(t *testing.T) {
 		var out bytes.Buffer
 		var completed atomic.Int32
 		screen, begin := scenario.New(&out), time.Now()
-		screen.Sink.Subscribe("request.completed", func(core.Signal) { completed.Add(1) })
+		screen.Sink.Subscribe("request.completed", func(signals.Signal) { completed.Add(1) })
 		if err := Scenario.Run(t.Context(), screen); err != nil {
 			t.Fatalf("%v after\n%s", err, &out)
 		}

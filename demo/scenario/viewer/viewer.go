@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
@@ -35,7 +36,7 @@ var names = []string{
 
 func run(ctx context.Context, s *scenario.Screen) error {
 	// The tail runs in the background: it never delays the code that raises signals.
-	tail, err := signallogwatcher.New(s.Sink, shown, func(_ context.Context, signal core.Signal) error {
+	tail, err := signallogwatcher.New(s.Sink, shown, func(_ context.Context, signal signals.Signal) error {
 		s.Printf("%06d  %s", signal.Seq, signal.Name)
 		return nil
 	}, core.Options{Name: "tail"})
@@ -84,7 +85,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 }
 
 // raise raises signals for three seconds, or until ctx ends, and returns how many.
-func raise(ctx context.Context, sink *core.Sink) (n int, err error) {
+func raise(ctx context.Context, sink *signals.Sink) (n int, err error) {
 	fixed := rand.New(rand.NewPCG(seed, 1))
 	for start := time.Now(); time.Since(start) < 3*time.Second; n++ {
 		sink.Raise(names[fixed.IntN(len(names))])

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func main() {
@@ -14,7 +15,7 @@ func main() {
 	}
 	a, _ := core.NewCoordinator(work, core.Options{DeferOn: "maintenance"}) // want `nothing can close "maintenance"`
 	b, _ := core.NewCoordinator(work, core.Options{DeferOn: "disk.*"})
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	c, _ := core.NewCoordinator(work, core.Options{DeferOn: "maintenance", Sink: sink})
 	sink.Raise("maintenance")
 	d, _ := core.NewCoordinator(work, core.Options{DeferOn: "maintenance"})

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	shared "github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check/testdata/names"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
@@ -30,7 +31,7 @@ const service = "payments"
 type notifier interface{ notify(what string) }
 
 type onSink struct {
-	core.Raiser
+	signals.Raiser
 	prefix string
 }
 
@@ -54,7 +55,9 @@ var gates = map[string]string{"maintenance": "maintenance.begun", "inventory": "
 type step struct{ name, on, then string }
 
 // emit is a helper that takes two texts.
-func emit[R core.Raiser](on R, noun, verb string) { on.Raise(strings.Join([]string{noun, verb}, ".")) }
+func emit[R signals.Raiser](on R, noun, verb string) {
+	on.Raise(strings.Join([]string{noun, verb}, "."))
+}
 
 func all(patterns ...string) string { return strings.Join(patterns, ", ") }
 
@@ -75,7 +78,7 @@ type option func(*core.Options)
 
 func withGate(pattern string) option { return func(o *core.Options) { o.DeferOn = pattern } }
 
-func build(sink *core.Sink, opts ...option) core.Options {
+func build(sink *signals.Sink, opts ...option) core.Options {
 	o := core.Options{Sink: sink, CancelOn: "shutdown"}
 	for _, set := range opts {
 		set(&o)
@@ -84,7 +87,7 @@ func build(sink *core.Sink, opts ...option) core.Options {
 }
 
 func main() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	name := flag.String("name", "default", "")
 	flag.Parse()
 
@@ -105,7 +108,7 @@ func main() {
 		defer op.Hold("working", 0)()
 		defer func() { op.Raise(s) }() //ephemeral:raises item.*
 		emit(op, "parcel", "packed")
-		op.Because(core.Signal{}).Raise("parcel." + strconv.Itoa(len(s)))
+		op.Because(signals.Signal{}).Raise("parcel." + strconv.Itoa(len(s)))
 		return nil
 	}, build(sink, withGate("parcel.packed, item.special"), func(o *core.Options) {
 		o.Lanes = core.Must(core.ParseLanes("hot:4, cold"))
@@ -184,20 +187,20 @@ func main() {
 	_ = circuitbreaker.Wrap(b, func(context.Context, int) error { return nil })
 	sink.Has("circuit.open." + service)
 	sink.Has("circuit.*")
-	circuitbreaker.Changes.Subscribe(sink, func(core.Signal, circuitbreaker.Change) {})
+	circuitbreaker.Changes.Subscribe(sink, func(signals.Signal, circuitbreaker.Change) {})
 	_, _ = anomalydetector.New(sink, anomalydetector.Options{Pattern: "pay.*"})
 	sink.Has("anomaly.detector")
 	backpressure.New(func(context.Context, int) error { return nil }, core.Options{Sink: sink})
 	sink.Has("backpressure.any")
 	sink.Has(retry.SignalExhausted)
-	retry.Exhausted.Subscribe(sink, func(core.Signal, retry.Event) {})
+	retry.Exhausted.Subscribe(sink, func(signals.Signal, retry.Event) {})
 	_, _ = data.New[string, int](nil, data.Options[int]{Name: "orders"})
-	data.Saved("orders").Subscribe(sink, func(core.Signal, struct{}) {})
+	data.Saved("orders").Subscribe(sink, func(signals.Signal, struct{}) {})
 	_, _ = scheduledtasks.New([]scheduledtasks.Definition{{Name: "n", Cron: "@daily", Signal: "night.begun"}}, scheduledtasks.TargetFunc(scheduledtasks.Raise), scheduledtasks.Options{Sink: sink})
 	sink.Has("night.begun")
 	steps := []step{{"one", "user.created", "one.done"}, {"two", "one.done", "two.done"}}
 	for _, s := range steps {
-		_, _ = molecules.NewTrigger(sink, s.on, func(ctx context.Context, _ core.Signal) error {
+		_, _ = molecules.NewTrigger(sink, s.on, func(ctx context.Context, _ signals.Signal) error {
 			core.OperationFrom(ctx).Raise(s.then)
 			return nil
 		}, molecules.TriggerOptions{Name: s.name})
@@ -207,9 +210,9 @@ func main() {
 	group := jobs.Group{Prefix: "shop"}
 	_, _ = jobs.New(sink, group.Jobs(jobs.On("sold", nil, jobs.Options{EmitOnStart: "a.started, a.logged", Await: []string{"a.logged"}})), core.Options{})
 	emit(sink, "shop", "sold")
-	jobs.Failed.Subscribe(sink, func(core.Signal, jobs.Failure) {})
+	jobs.Failed.Subscribe(sink, func(signals.Signal, jobs.Failure) {})
 	sink.Has("job.failed:*")
-	sink.Subscribe("*", func(s core.Signal) {
+	sink.Subscribe("*", func(s signals.Signal) {
 		sink.Because(s).RaiseKey("seen."+s.Name, s.Key)
 		if _, ok := strings.CutPrefix(s.Name, "mail."); ok || s.Name == "mail.sent" {
 			return

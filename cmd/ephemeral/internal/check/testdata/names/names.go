@@ -1,7 +1,9 @@
 // Package names has names that a program shares.
 package names
 
-import "github.com/ephemeralgo/ephemeral/core"
+import (
+	"github.com/ephemeralgo/ephemeral/core/signals"
+)
 
 const Closed = "warehouse.closed"
 
@@ -10,10 +12,10 @@ var Prefix = "audit"
 
 type File struct{ Name string }
 
-var Saved = core.NewKind[File]("file.saved")
+var Saved = signals.NewKind[File]("file.saved")
 
 // Doors are names as keys.
 var Doors = map[string]int{"door.open": 1}
 
 // Announce raises a name that is put together.
-func Announce(on core.Raiser, what, state string) { on.Raise(what + "." + state) }
+func Announce(on signals.Raiser, what, state string) { on.Raise(what + "." + state) }

@@ -9,18 +9,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/cmd/ephemeral/internal/check/testdata/names"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
 type server struct {
-	sink   *core.Sink
+	sink   *signals.Sink
 	orders *core.Coordinator[string]
 }
 
 func main() {
 	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Hold(names.Closed, "north", 0) // want `Hold without a lease`
 	//ephemeral:ignore
 	sink.Hold(names.Closed, "south", 0)
@@ -62,9 +63,9 @@ func main() {
 
 	names.Saved.Raise(sink, "a", names.File{})
 	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at testdata/planted/main.go:66 wants one`
-	done := core.NewKind[int]("thumbnail.done")
-	done.Subscribe(sink, func(core.Signal, int) {})
-	core.NewKind[string]("file.saved").Subscribe(sink, func(core.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:13`
+	done := signals.NewKind[int]("thumbnail.done")
+	done.Subscribe(sink, func(signals.Signal, int) {})
+	signals.NewKind[string]("file.saved").Subscribe(sink, func(signals.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:13`
 
 	other := core.Must(core.NewCoordinator(s.ship, core.Options{Sink: sink, Lanes: core.Must(core.ParseLanes("fast:2, late"))}))
 	other.Lane("fast").Enqueue(ctx, "4")
@@ -84,7 +85,7 @@ func main() {
 	}, core.Options{}))
 
 	_, err := jobs.New(sink, []jobs.Job{
-		jobs.OnKind(names.Saved, func(context.Context, core.Signal, names.File) error { return nil }, jobs.Options{EmitOnComplete: "scan.done"}),
+		jobs.OnKind(names.Saved, func(context.Context, signals.Signal, names.File) error { return nil }, jobs.Options{EmitOnComplete: "scan.done"}),
 		jobs.On("scan.donne", nil, jobs.Options{Name: "scan"}), // want `On: nothing raises "scan.donne"; did you mean "scan.done"`
 	}, core.Options{})
 	fmt.Println(err)
@@ -104,18 +105,18 @@ func (s *server) ship(ctx context.Context, id string) error {
 	return nil
 }
 
-func subscribe(sink *core.Sink, pattern string) { sink.Subscribe(pattern, print) }
+func subscribe(sink *signals.Sink, pattern string) { sink.Subscribe(pattern, print) }
 
-func print(s core.Signal) {
+func print(s signals.Signal) {
 	switch s.Name {
 	case "order.shipped", "order.shippped": // want `a comparison with the name of a signal: nothing raises "order.shippped"`
 	}
 	if name := s.Name; name == "order.shippd" { // want `a comparison with the name of a signal: nothing raises "order.shippd"`
 		return
 	}
-	if core.Match("order.lots", s.Name) || s.Matches("order.*") { // want `Match: nothing raises "order.lots"`
+	if signals.Match("order.lots", s.Name) || s.Matches("order.*") { // want `Match: nothing raises "order.lots"`
 		return
 	}
-	fmt.Println(core.Match("any.text", "another.text"))
+	fmt.Println(signals.Match("any.text", "another.text"))
 	core.OperationFrom(context.Background()).Raise(names.Prefix + "." + s.Name)
 }

@@ -6,16 +6,17 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // pipeline has two coordinators with lanes of their own.
 type pipeline struct {
-	sink        *core.Sink
+	sink        *signals.Sink
 	fetch, save *core.Coordinator[int]
 	next        *pipeline
 }
 
-func newPipeline(sink *core.Sink) *pipeline {
+func newPipeline(sink *signals.Sink) *pipeline {
 	p := &pipeline{sink: sink}
 	opts := core.Options{Name: "fetch", Sink: sink, Classes: []core.Class{{Name: "web"}}}
 	opts.Lanes = core.Must(core.ParseLanes("fast, slow"))
@@ -77,7 +78,7 @@ func (p *pipeline) lease(lease time.Duration) func() {
 	return p.sink.Hold("stock.locked", "", lease)
 }
 
-func lanes(ctx context.Context, sink *core.Sink) {
+func lanes(ctx context.Context, sink *signals.Sink) {
 	p := newPipeline(sink)
 	p.fetch.Lane("late").Enqueue(ctx, 1)
 	p.fetch.Lane("disk").Enqueue(ctx, 1) // want `Lane of "fetch": its options have no lane "disk"`
@@ -103,10 +104,10 @@ func lanes(ctx context.Context, sink *core.Sink) {
 	embedded.Lane("hot").Enqueue(ctx, 1)
 	embedded.Lane("disk").Enqueue(ctx, 1) // want `Lane of embedded: its options have no lane "disk"`
 	view, hold := embedded.Lane, sink.Hold
-	view("hot")                           // want `Lane returns a view`
-	view("hto").Enqueue(ctx, 1)           // want `Lane of embedded: its options have no lane`
-	hold("stock.locked", "", 0)           // want `Hold without a lease`
-	(*core.Sink).Has(sink, "order.paied") // want `Has: nothing raises "order.paied"; did you mean "order.paid"`
+	view("hot")                              // want `Lane returns a view`
+	view("hto").Enqueue(ctx, 1)              // want `Lane of embedded: its options have no lane`
+	hold("stock.locked", "", 0)              // want `Hold without a lease`
+	(*signals.Sink).Has(sink, "order.paied") // want `Has: nothing raises "order.paied"; did you mean "order.paid"`
 
 	invoices.Raise(sink, "", 1)
 	kind[string]("invoice.paid").Subscribe(sink, nil) // want `NewKind at testdata/planted/own.go:\d+: "invoice.paid" has the payload string here, and int at testdata/planted/own.go:\d+`
@@ -120,7 +121,7 @@ func lanes(ctx context.Context, sink *core.Sink) {
 var invoices = kind[int]("invoice.paid")
 
 // kind is a helper that makes kinds.
-func kind[T any](name string) core.Kind[T] { return core.NewKind[T](name) }
+func kind[T any](name string) signals.Kind[T] { return signals.NewKind[T](name) }
 
 // senders raise through functions in fields and maps.
 type senders struct {
@@ -140,10 +141,10 @@ func urgent(c *core.Coordinator[int]) *core.Coordinator[int] {
 
 func lane(ctx context.Context, c *core.Coordinator[int], name string) { c.Lane(name).Enqueue(ctx, 1) }
 
-func event(sink *core.Sink, noun, verb string) { sink.Raise(noun + "." + verb) }
+func event(sink *signals.Sink, noun, verb string) { sink.Raise(noun + "." + verb) }
 
-func watch(sink *core.Sink, noun, verb string) { sink.Has(noun + "." + verb) }
+func watch(sink *signals.Sink, noun, verb string) { sink.Has(noun + "." + verb) }
 
-func done(sink *core.Sink, verb string) {
+func done(sink *signals.Sink, verb string) {
 	sink.Has("order." + verb) // want `Has: nothing raises "order.payd" with the argument at testdata/planted/own.go:\d+; did you mean "order.paid"`
 }
