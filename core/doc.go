@@ -68,13 +68,13 @@
 //
 // # Signals
 //
-// A [Signal] is a fact: a name, a key that says what it is about, the operation that raised
-// it, and a time. Operations raise signals; other code raises them on a [Sink], which parts of
-// a program share. A signal starts nothing. Code looks for it ([Sink.Has], [Sink.Sense]),
-// counts it ([Monitor]), or is called ([Sink.Subscribe], [Dispatcher]).
+// A [signals.Signal] is a fact: a name, a key that says what it is about, the operation that raised
+// it, and a time. Operations raise signals; other code raises them on a [signals.Sink], which parts of
+// a program share. A signal starts nothing. Code looks for it ([signals.Sink.Has], [signals.Sink.Sense]),
+// counts it ([signals.Monitor]), or is called ([signals.Sink.Subscribe], [Dispatcher]).
 //
 // A raised signal leaves the sink by itself, by default after 5 minutes or 1000 newer ones. A
-// condition that must last is held: [Sink.Hold]. A signal is present while Has finds it. A
+// condition that must last is held: [signals.Sink.Hold]. A signal is present while Has finds it. A
 // [table] of the guide says how long that is, and how long a signal refuses or defers items.
 //
 // # Guarantees

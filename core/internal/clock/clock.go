@@ -1,3 +1,4 @@
+// Package clock measures time in nanoseconds since a base, and has alarms.
 package clock
 
 import (

@@ -1,3 +1,4 @@
+// Package fifo has a queue in a ring.
 package fifo
 
 import "slices"

@@ -1,3 +1,4 @@
+// Package frames answers questions from the stack of a goroutine.
 package frames
 
 import (

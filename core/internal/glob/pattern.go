@@ -1,3 +1,4 @@
+// Package glob matches names with patterns: the language of signals.Match.
 package glob
 
 import (

@@ -1,3 +1,5 @@
+// Package hook calls functions of users: with a barrier for their cancellation, and after the locks
+// are released.
 package hook
 
 import (

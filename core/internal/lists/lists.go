@@ -1,3 +1,4 @@
+// Package lists has lists of members that come and go, and small helpers for maps and slices.
 package lists
 
 import "slices"

@@ -1,3 +1,4 @@
+// Package logtext makes the forms in logs of structs.
 package logtext
 
 import (

@@ -1,3 +1,5 @@
+// Package spin has a mutex for short sections, and padding that keeps fields on cache lines of
+// their own.
 package spin
 
 import "sync"
