@@ -32,7 +32,7 @@ type Options struct {
 
 	// Capture is the pattern of the signals that are captured. Their payload must have the
 	// type of the kind. "" means the name of the kind, with or without a prefix that
-	// [core.Sink.Scoped] has added.
+	// [signals.Sink.Scoped] has added.
 	//
 	//ephemeral:pattern
 	Capture string

@@ -17,5 +17,6 @@
 //	  - A [Scope] lets signals leave the sink together with who raised them.
 //
 // [Match] says what patterns mean. Coordinators of package core raise the signals of their
-// operations on a sink, and react to signals with gates.
+// operations on a sink, and react to signals with gates. Sinks are bounded, except for held
+// signals, and count what they drop. No function of yours is called under a lock.
 package signals
