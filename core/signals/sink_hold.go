@@ -184,7 +184,7 @@ func (l *leases) Pop() any {
 	return h
 }
 
-// end releases a copy.
+// End releases a copy.
 func (h *heldFact) End(a *hook.Effects) {
 	s := h.on
 	s.lockAt(s.names.clock.Now())
