@@ -39,7 +39,7 @@ type CollectorTarget = earlyexit.Target
 type CollectorExit = earlyexit.Exit
 
 // CollectorOn is [earlyexit.On]: On lets the first signal that matches pattern end the
-// target; see core.Match.
+// target; see signals.Match.
 func CollectorOn(target earlyexit.Target, pattern string) *earlyexit.Exit {
 	return earlyexit.On(target, pattern)
 }

@@ -72,7 +72,7 @@ func Match(pattern, name string) bool {
 }
 
 // Raiser is [signals.Raiser]: A Raiser is where a signal can be raised: a Sink, an
-// Operation, or a view that Because or Scoped has made.
+// operation of a coordinator, or a view that Because or Scoped has made.
 type Raiser = signals.Raiser
 
 // Note is [signals.Note]: A Note is what a raiser says about a signal; the sink adds

@@ -259,7 +259,7 @@ func (c Control) Evict(id OperationID) bool {
 // worker, which runs nothing else while fn blocks. The calls of one goroutine are in the
 // order of eviction. Several goroutines may call fn at once, whatever MaxConcurrency is.
 // Flush and Drain may return before these calls, Close does not. A panic of fn is counted
-// in [Stats]. For cancel see [Sink.Subscribe].
+// in [Stats]. For cancel see [signals.Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
@@ -322,7 +322,7 @@ func (e *engine) indexed(yield func(*signals.Owner) bool) {
 }
 
 // Sense yields the signals of the operations in the window that q selects, in the order
-// in which they were raised; see [Sensor].
+// in which they were raised; see [signals.Sensor].
 func (c Control) Sense(q signals.Query) iter.Seq[signals.Signal] {
 	e := c.made()
 	return func(yield func(signals.Signal) bool) {

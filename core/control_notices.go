@@ -13,7 +13,7 @@ import (
 // has the current state. A change that is over before fn can be called may be left out. Fn is
 // called without a lock, on the goroutine that enqueues or on a worker's goroutine. A slow fn
 // delays that goroutine, and all goroutines that enqueue items or finish operations meanwhile.
-// Panics of fn are counted in [Stats]. For cancel see [Sink.Subscribe]. OnPending panics if fn
+// Panics of fn are counted in [Stats]. For cancel see [signals.Sink.Subscribe]. OnPending panics if fn
 // is nil, if low is negative, or if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
@@ -38,7 +38,7 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 // when the intake has ended and all accepted items are done. Drain and Stop return
 // after fn. If one of these has happened already, OnClosed calls fn at once. Use it,
 // for example, to end subscriptions. Fn runs without a lock; its panics are counted in
-// [Stats]. For cancel see [Sink.Subscribe]. OnClosed panics if fn is nil.
+// [Stats]. For cancel see [signals.Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	need(fn != nil, "OnClosed needs a function")
 	e := c.made()

@@ -15,7 +15,7 @@ import (
 )
 
 // A Dispatcher calls handlers for signals in the background, by pattern. Pass its method
-// Dispatch as [Options.OnSignal] of a coordinator, to [Sink.Subscribe], or to both. A
+// Dispatch as [Options.OnSignal] of a coordinator, to [signals.Sink.Subscribe], or to both. A
 // dispatcher never makes the raiser of a signal wait.
 //
 // It is a coordinator whose items are signals and whose keys are their names. It handles

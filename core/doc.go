@@ -68,13 +68,14 @@
 //
 // # Signals
 //
-// A [Signal] is a fact: a name, a key that says what it is about, the operation that raised
-// it, and a time. Operations raise signals; other code raises them on a [Sink], which parts of
-// a program share. A signal starts nothing. Code looks for it ([Sink.Has], [Sink.Sense]),
-// counts it ([Monitor]), or is called ([Sink.Subscribe], [Dispatcher]).
+// A signal is a fact: a name, a key that says what it is about, the operation that raised
+// it, and a time. Operations raise signals; other code raises them on a sink, which parts of
+// a program share. A signal starts nothing. Code looks for it (Has and Sense of the sink),
+// counts it (Monitor), or is called (Subscribe, [Dispatcher]). Sinks and signals are in package
+// [github.com/ephemeralgo/ephemeral/core/signals], which needs no coordinator.
 //
 // A raised signal leaves the sink by itself, by default after 5 minutes or 1000 newer ones. A
-// condition that must last is held: [Sink.Hold]. A signal is present while Has finds it. A
+// condition that must last is held: Hold of the sink. A signal is present while Has finds it. A
 // [table] of the guide says how long that is, and how long a signal refuses or defers items.
 //
 // # Guarantees

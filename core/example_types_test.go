@@ -120,17 +120,20 @@ func ExampleEcho() {
 	// Output: succeeded done.0
 }
 
-// The release of a held signal is a retraction.
-func ExampleSink_SubscribeRetracted() {
+// An item is deferred while a signal is present, but not for longer than MaxDefer.
+func ExampleForcedStart() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	cancel := sink.SubscribeRetracted("update.*", func(r signals.Retraction) {
-		fmt.Println(r.Signal.Name, r.Signal.Key, "has ended")
-	})
-	defer cancel()
+	work := func(_ context.Context, item string) error { return nil }
+	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, work,
+		core.Options{Sink: sink, DeferOn: "api.slow", MaxDefer: time.Millisecond}))
+	defer c.Close()
+	defer core.Forced.Subscribe(sink, func(s signals.Signal, f core.ForcedStart) { fmt.Println(s.Name, s.Key, f.Reason) })()
 
-	release := sink.Hold("update.in-progress", "prices", 0)
-	release()
-	// Output: update.in-progress prices has ended
+	sink.Raise("api.slow")
+	fmt.Println(c.Do(context.Background(), "a.csv"))
+	// Output:
+	// coordinator.forced a.csv MaxDefer is over, and a signal still matches DeferOn
+	// <nil>
 }
 
 // Count the reasons why pending operations wait.

@@ -30,7 +30,7 @@ import (
 //
 // After ForEach has returned, the signals of its last operations (as many as MaxTracked
 // and MaxFailed say) are still present on [Options.Sink], until age or room ends that. But
-// gates (CancelOn, DeferOn) ignore them from then on. [Sink.Retract] retracts them, as if
+// gates (CancelOn, DeferOn) ignore them from then on. [signals.Sink.Retract] retracts them, as if
 // they had been raised directly.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)

@@ -64,11 +64,11 @@ func (o *Operation) Set(name string, v any) {
 	}
 }
 
-// Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
+// Raise raises a signal of this operation, with its key; see [signals.Raiser]. The operation and
 // its coordinator show it until the operation leaves the window. They show at most the
 // newest 1,000 raised signals of an operation, and all its held ones. Older ones leave the
-// sink as well, unless they match a gate. A signal may leave the sink earlier: see [Sink].
-// Raise returns false where [Sink.Raise] does, and after the operation has left the
+// sink as well, unless they match a gate. A signal may leave the sink earlier: see [signals.Sink].
+// Raise returns false where [signals.Sink.Raise] does, and after the operation has left the
 // window.
 //
 //ephemeral:raises {name}
@@ -108,7 +108,7 @@ func (o *Operation) raise(n *signals.Note) bool {
 }
 
 // Hold raises a held signal. It stays until release is called, the operation finishes,
-// or, if lease is positive, the lease ends; see [Sink.Hold].
+// or, if lease is positive, the lease ends; see [signals.Sink.Hold].
 //
 //ephemeral:raises {name}
 func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
@@ -130,7 +130,7 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 
 // Retract takes back the newest signal with exactly that name that the operation raised.
 // It reports whether there was one. It also finds signals that the operation no
-// longer shows, if the sink still keeps them for a gate: see [Sink].
+// longer shows, if the sink still keeps them for a gate: see [signals.Sink].
 //
 //ephemeral:pattern {name}
 func (o *Operation) Retract(name string) bool {

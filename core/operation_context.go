@@ -200,7 +200,7 @@ func OperationFrom(ctx context.Context) *Operation {
 type operationKey struct{}
 
 // Parent is the id of the operation in whose context the item was enqueued; 0 if there is
-// none. With [CausedBy], it is the id of the operation that raised the signal.
+// none. With [signals.CausedBy], it is the id of the operation that raised the signal.
 func (o *Operation) Parent() OperationID {
 	o = cmp.Or(o, nobody)
 	if from, ok := o.base.(*origin); ok && from.parent != 0 {

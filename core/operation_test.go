@@ -377,6 +377,7 @@ func TestContextLeakedPastBody(t *testing.T) {
 					done := ctx.Done()
 					go func() { <-done; close(waiting) }()
 				} else {
+					checkError(t, "Err of the body", ctx.Err(), nil)
 					close(waiting)
 				}
 				return nil

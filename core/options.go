@@ -14,7 +14,7 @@ import (
 // Options configure a coordinator. For numbers and durations, 0 means the stated default.
 // Each field says what a negative value means; MaxConcurrency and MaxPerKey must not be
 // negative. Options are copied and may be shared by coordinators of different item types.
-// [Match] says what patterns mean. The body is the function that the coordinator runs for
+// [signals.Match] says what patterns mean. The body is the function that the coordinator runs for
 // each item.
 type Options struct {
 	// Name is the Source of the signals that the operations raise; "" means
@@ -131,7 +131,7 @@ type Options struct {
 	// MaxDefer is the longest time that raised signals defer an item. The time begins
 	// when the item is enqueued or when the first of the signals comes, whichever is
 	// later. After it, the item runs although the signals are present, and [SignalForced]
-	// is raised. A held signal ([Sink.Hold]) defers items until it is released. 0 means 5
+	// is raised. A held signal ([signals.Sink.Hold]) defers items until it is released. 0 means 5
 	// seconds, negative no limit.
 	MaxDefer time.Duration
 	// DrainOn ends the intake, like Complete, when a matching signal is raised on the
@@ -152,7 +152,7 @@ type Options struct {
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
-	// [Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
+	// [signals.Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
 	// handler, a forward or a monitor for them.
 	OnSignal func(signals.Signal)
 	// OnRetract is called for every signal that an operation takes back.

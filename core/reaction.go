@@ -15,11 +15,11 @@ import (
 //
 // Signals that the handler raises through its operation never come back to the same
 // Dispatcher or Processor. They are caused by the signal, and so are items that the
-// handler enqueues with its context; see [CausedBy]. So a loop of handlers comes to an
-// end; see [Propagation]. A signal that a handler raises directly on a sink has no cause,
-// unless the handler names it ([Sink.Because]). If such signals lead back to the handler,
+// handler enqueues with its context; see [signals.CausedBy]. So a loop of handlers comes to an
+// end; see [signals.Propagation]. A signal that a handler raises directly on a sink has no cause,
+// unless the handler names it ([signals.Sink.Because]). If such signals lead back to the handler,
 // directly or through other handlers, the loop does not end: the bound of 64 nested calls
-// is only for handlers of [Sink.Subscribe].
+// is only for handlers of [signals.Sink.Subscribe].
 type Handler func(ctx context.Context, s signals.Signal) error
 
 // call calls the handler.
@@ -58,7 +58,7 @@ func react(c *Coordinator[signals.Signal], s signals.Signal) {
 
 // A Processor calls one handler for every signal that it is given, in the background: for
 // example to send it to a collector of logs. Pass its method Process as
-// [Options.OnSignal] of a coordinator, to [Sink.Subscribe], or to both. A processor never
+// [Options.OnSignal] of a coordinator, to [signals.Sink.Subscribe], or to both. A processor never
 // makes the raiser of a signal wait. See [Dispatcher] for handlers by pattern.
 //
 // It is a coordinator whose items are signals. It starts them in the order in which they

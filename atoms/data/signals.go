@@ -6,7 +6,7 @@ import (
 
 // The key of all these signals is the storage key. The first three are requests to the store of
 // that name, if its options have the default prefixes. The others are answers. The request is the
-// cause of its answer: [core.Signal.Path] of the answer lists the names of both. Direct calls of
+// cause of its answer: [signals.Signal.Path] of the answer lists the names of both. Direct calls of
 // Save, SaveAll, Update, Delete and Clear raise answers as well, when the change is durable.
 // Answers to direct calls have no cause.
 
@@ -16,7 +16,7 @@ import (
 func Save[V any](name string) signals.Kind[V] { return kind[V]("save", name) }
 
 // Load asks for the value: load.data.NAME. The answer is [Loaded] or [Failed]. The payload of Load
-// and [Delete] does not matter, so core.Sink.RaiseKey works too.
+// and [Delete] does not matter, so signals.Sink.RaiseKey works too.
 //
 //ephemeral:is load.data.{name}
 func Load(name string) signals.Kind[struct{}] { return kind[struct{}]("load", name) }

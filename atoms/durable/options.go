@@ -73,7 +73,7 @@ type Options struct {
 	// Waker wakes up processes before their next Poll; nil means the store if it is a Waker,
 	// otherwise none.
 	Waker Waker
-	// DeferOn is a pattern of signals, see [core.Match]; "" means none. While a signal on Sink
+	// DeferOn is a pattern of signals, see [signals.Match]; "" means none. While a signal on Sink
 	// matches it, this process claims no items.
 	//
 	//ephemeral:pattern

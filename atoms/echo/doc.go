@@ -5,7 +5,7 @@
 // An operation raises signals that are worth keeping. When it leaves the window, a [Recorder]
 // makes an [Entry] of these signals, and delivers the entry to a function:
 //
-//	var Captured = core.NewKind[LastState]("echo.capture")
+//	var Captured = signals.NewKind[LastState]("echo.capture")
 //
 //	orders, err := core.NewCoordinator(func(ctx context.Context, o Order) error {
 //		Captured.Raise(core.OperationFrom(ctx), o.ID, LastState{o.ID, "archived"})

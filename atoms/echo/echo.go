@@ -32,7 +32,7 @@ type Options struct {
 
 	// Capture is the pattern of the signals that are captured. Their payload must have the
 	// type of the kind. "" means the name of the kind, with or without a prefix that
-	// [core.Sink.Scoped] has added.
+	// [signals.Sink.Scoped] has added.
 	//
 	//ephemeral:pattern
 	Capture string
@@ -102,7 +102,7 @@ var _ core.Inspector = (*Recorder[int])(nil)
 //ephemeral:none
 func New[P any](c Source, kind signals.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
 	if core.IsNil(c) || deliver == nil || kind.Name() == "" {
-		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")
+		return nil, errors.New("echo: New needs a coordinator, a kind that signals.NewKind has made, and a function that delivers entries")
 	}
 	r := &Recorder[P]{opts: opts.resolved(c, kind.Name())}
 	var err error

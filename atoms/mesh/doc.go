@@ -11,7 +11,7 @@
 //	defer m.Close()
 //
 // Each process is a node. Monitors, gates, classes and breakers stand on the local sink and know
-// nothing of it, so they work for the whole cluster. [core.Signal].Node says where a signal comes
+// nothing of it, so they work for the whole cluster. [signals.Signal].Node says where a signal comes
 // from.
 //
 // NATS carries the messages, without storage. Nothing is elected, agreed on or replicated: a node
@@ -41,8 +41,8 @@
 // # Loops
 //
 // Imported signals are not sent on. A handler that answers a signal of another node by a shared
-// signal must name the cause, with [core.Sink.Because]: causes travel and count for
-// [core.Propagation], so a loop over nodes ends.
+// signal must name the cause, with [signals.Sink.Because]: causes travel and count for
+// [signals.Propagation], so a loop over nodes ends.
 //
 // # Trust
 //

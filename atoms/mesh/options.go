@@ -21,7 +21,7 @@ type Options struct {
 	// id. If two nodes of one name are alive, the one that has started later counts, by the
 	// clocks of their machines: the others ignore the earlier one. See [SignalDuplicate].
 	Name string
-	// Share is the pattern of the signals that leave this process; see [core.Match]. "" means
+	// Share is the pattern of the signals that leave this process; see [signals.Match]. "" means
 	// none. Names that begin with "mesh." are never shared.
 	//
 	//ephemeral:raises

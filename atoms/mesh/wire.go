@@ -180,7 +180,7 @@ func (c carriers) encode(id uint64, s signals.Signal, age time.Duration) share {
 // changed reports whether JSON would change a text.
 func changed(text string) bool { return !utf8.ValidString(text) }
 
-// signal returns the fact for core.Sink.Import. Ok is false if its payload cannot be decoded.
+// signal returns the fact for signals.Sink.Import. Ok is false if its payload cannot be decoded.
 func (c carriers) signal(it *item, held bool) (s signals.Signal, ok bool) {
 	var payload any
 	if carrier, found := c[it.Name]; found && it.Payload != nil {

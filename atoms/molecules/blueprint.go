@@ -17,7 +17,7 @@ import (
 type Blueprint struct {
 	// Name identifies the blueprint in its runner. It must not be blank.
 	Name string
-	// On is the pattern of the signals that start a run, see [core.Match].
+	// On is the pattern of the signals that start a run, see [signals.Match].
 	//
 	//ephemeral:pattern
 	On string
@@ -44,7 +44,7 @@ type Step struct {
 	// functions of later steps are called before it. Its context does not end when the run is
 	// cancelled; see [Options.CompensateTimeout].
 	Compensate func(ctx context.Context, r *Run) error
-	// Await is a pattern of signals, see [core.Match]; "" means none. The step waits for a signal
+	// Await is a pattern of signals, see [signals.Match]; "" means none. The step waits for a signal
 	// that matches Await, has the key of the run's trigger, and was raised after the trigger. Do
 	// gets the newest such signal from [Run.Awaited].
 	//

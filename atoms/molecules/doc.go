@@ -53,7 +53,7 @@
 // the runner. The operation shows the step that the run has reached; see [State].
 //
 // The trigger is the cause of all signals that a run raises. If workflows start each other in
-// a circle, the sink's rules of [core.Propagation] end the circle. By default, a signal is not
+// a circle, the sink's rules of [signals.Propagation] end the circle. By default, a signal is not
 // recorded if its own name is among its causes, or if it has more than ten causes. This also
 // applies to the signals about a run. For example, if a trigger was caused by molecule.failed,
 // its run cannot raise molecule.failed.

@@ -10,7 +10,7 @@ import (
 
 // A Run is one execution of a [Blueprint]. Its steps share it. All methods are safe for
 // concurrent use. The operation of the run raises the signals of the run, and the trigger is their
-// cause. So the sink's [core.Propagation] ends loops of signals over any number of blueprints.
+// cause. So the sink's [signals.Propagation] ends loops of signals over any number of blueprints.
 // When the runner does not show the run any more, the methods raise nothing.
 //
 // To test the function of a step, make a Run by hand: &Run{Trigger: s}. It stores values
@@ -75,7 +75,7 @@ func (r *Run) Awaited() (signals.Signal, bool) {
 }
 
 // Raise raises a signal with the key of the trigger, and reports whether the sink has recorded
-// the signal; see [core.Raiser].
+// the signal; see [signals.Raiser].
 //
 //ephemeral:raises {name}
 func (r *Run) Raise(name string) bool { return r.Raiser().RaiseKey(name, r.Trigger.Key) }

@@ -44,7 +44,7 @@ const (
 
 // The kinds of the signals of a [Runner], for their payload:
 //
-//	molecules.Failed.Subscribe(sink, func(s core.Signal, e molecules.Event) { ... })
+//	molecules.Failed.Subscribe(sink, func(s signals.Signal, e molecules.Event) { ... })
 var (
 	Started            = signals.NewKind[Event](SignalStarted)
 	Completed          = signals.NewKind[Event](SignalCompleted)

@@ -37,7 +37,7 @@ var (
 // pattern. If a parameter or an option is wrong, NewTrigger returns an error.
 //
 // If fn raises a signal, it should name its own signal as the cause, with
-// [core.Operation.Because] or [core.Sink.Because]: then no endless loop can begin. Signals that fn
+// [core.Operation.Because] or [signals.Sink.Because]: then no endless loop can begin. Signals that fn
 // raises with [core.OperationFrom] and without a cause do not start the trigger again.
 //
 //ephemeral:pattern {pattern}

@@ -75,7 +75,7 @@ const (
 	// try higher ones last. If the signal has a key, it applies to items whose operation
 	// has this key. Otherwise it applies to all items. If there are several such signals,
 	// the newest one counts. A priority that no processor has is ignored. Hold the signal
-	// (see [core.Sink.Hold]), because a raised signal is removed when it is too old or
+	// (see [signals.Sink.Hold]), because a raised signal is removed when it is too old or
 	// when there are too many newer signals. While a route is there, each item costs a
 	// search on the sink.
 	CommandRoute = "route.priority."

@@ -59,7 +59,7 @@ type Rejection struct {
 }
 
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
-// signal; see [core.Sink.Because].
+// signal; see [signals.Sink.Because].
 var (
 	RateApplied     = signals.NewKind[Change](SignalApplied)
 	BurstApplied    = signals.NewKind[Change](SignalBurstApplied)

@@ -12,7 +12,7 @@ import (
 //   - the value of a Retry-After header (RFC 9110, section 10.2.3): a whole number of
 //     seconds, or a date in one of the three formats of HTTP. The delay of a date is the
 //     time from now to the date, and 0 if the date has passed.
-//   - or a signal name such as "rate-limit:5000ms"; see [core.ParseRetryAfter].
+//   - or a signal name such as "rate-limit:5000ms"; see [signals.ParseRetryAfter].
 //
 // Blanks around the text are ignored. A number that is too large for a [time.Duration] is
 // the longest one. For any other text, ok is false.

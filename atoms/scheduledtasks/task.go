@@ -76,7 +76,7 @@ type Store interface {
 
 // Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal
 // with the key Task.Key and the Task as the payload. Listeners subscribe to a
-// core.Kind[Task] of that name. It returns an error if ctx does not belong to an
+// signals.Kind[Task] of that name. It returns an error if ctx does not belong to an
 // operation, or if the signal has no valid name.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})

@@ -22,7 +22,7 @@
 //
 // The gate looks at all signals on the sink, signals of the work itself included. A raised
 // signal is gone after 5 minutes if the sink has the default options, or earlier if there are
-// many newer signals. For a condition that lasts, use [core.Sink.Hold]. [Gate.Why] lists the
+// many newer signals. For a condition that lasts, use [signals.Sink.Hold]. [Gate.Why] lists the
 // signals that are present now. Explain says what an item waits for.
 //
 // [Wrap] and [WrapResult] put another function behind the same gate. A call waits, or returns

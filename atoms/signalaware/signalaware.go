@@ -65,7 +65,7 @@ func New[T any](work core.Work[T], opts core.Options) (*Gate[T], error) {
 
 // Raise raises a signal on the sink of the gate, without a key. It returns false if the name is
 // empty. The signal affects all users of the sink. To take the signal back, call
-// [core.Sink.Retract]. For a condition that lasts, call [core.Sink.Hold] instead of Raise.
+// [signals.Sink.Retract]. For a condition that lasts, call [signals.Sink.Hold] instead of Raise.
 //
 //ephemeral:raises {name}
 func (g *Gate[T]) Raise(name string) bool { return g.Sink().Raise(name) }

@@ -56,7 +56,7 @@ type Options[K comparable] struct {
 	// accepts errors that wrap [ErrNotFound].
 	NotFound func(err error) bool
 
-	// InvalidateOn is a pattern of signals on Sink, see [core.Match]; "" means none. Such a
+	// InvalidateOn is a pattern of signals on Sink, see [signals.Match]; "" means none. Such a
 	// signal removes the key that KeyOf returns. If the signal has no key and KeyOf returns
 	// false, it removes all keys. The pattern must not match signals of the cache. A cache
 	// with InvalidateOn must be closed.

@@ -50,7 +50,7 @@ type Options struct {
 	// 5 minutes, negative no limit. A write of another process invalidates no key, so Read can miss
 	// it for that long.
 	TTL time.Duration
-	// InvalidateOn is a pattern of signals on Sink, see [core.Match]; "" means
+	// InvalidateOn is a pattern of signals on Sink, see [signals.Match]; "" means
 	// "cache.invalidate:*". A signal that matches invalidates one key of [Read]. The key is the
 	// text after "cache.invalidate:" in the name of the signal, or else the key of the signal. If
 	// the signal has neither, it invalidates all keys. The pattern must not match signals of this

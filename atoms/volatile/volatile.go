@@ -26,7 +26,7 @@ const (
 
 // Options configure an [Evictor]. The zero value is the default.
 type Options struct {
-	// Pattern matches the signals that kill. "" means "kill.*". See [core.Match].
+	// Pattern matches the signals that kill. "" means "kill.*". See [signals.Match].
 	//
 	//ephemeral:pattern
 	Pattern string

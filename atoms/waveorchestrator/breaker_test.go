@@ -53,7 +53,7 @@ func TestOpenedIsHeldWhileTheBreakerIsOpen(t *testing.T) {
 		sink.Subscribe("worker.failed:*", func(signals.Signal) { time.Sleep(slow) })
 		begun := time.Now()
 		run(t, o)
-		assert.Equal(t, []string{"circuit.opened:db:failures=1"}, signals(sink, "circuit.opened:*"), "even if it is over")
+		assert.Equal(t, []string{"circuit.opened:db:failures=1"}, raised(sink, "circuit.opened:*"), "even if it is over")
 		c, err := core.NewCoordinator(func(context.Context, int) error { return nil },
 			core.Options{Sink: sink, DeferOn: "circuit.opened:db:*", MaxDefer: -1})
 		require.NoError(t, err)

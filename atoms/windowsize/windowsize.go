@@ -15,7 +15,7 @@ import (
 
 // Options configure a [Resizer]. The zero value is the default. The bounds apply to changes by
 // this Resizer. They do not apply to the options of the sink and to other calls of
-// [core.Sink.Resize].
+// [signals.Sink.Resize].
 type Options struct {
 	// Name is the key of the signals of the Resizer, and of commands for this Resizer only.
 	// "" means "windowsize".
@@ -23,7 +23,7 @@ type Options struct {
 	//ephemeral:none
 	Name string
 	// MinCapacity and MaxCapacity are the bounds of the number of signals. 0 means 16 and
-	// 50,000. Negative means the bounds of every sink, 1 and [core.MaxSinkCapacity].
+	// 50,000. Negative means the bounds of every sink, 1 and [signals.MaxSinkCapacity].
 	MinCapacity, MaxCapacity int
 	// MinAge and MaxAge are the bounds of the time for which the sink remembers a signal. 0
 	// means 5 seconds and 1 hour. Negative means no bound.

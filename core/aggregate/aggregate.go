@@ -49,7 +49,7 @@ func New[P any](sink *signals.Sink, kind signals.Kind[P], span time.Duration, op
 	opts, err := opts.resolved()
 	err = errors.Join(
 		check.Error(sink == nil, "aggregate: the sink is nil, but facts are signals of a sink"),
-		check.Error(kind.Name() == "", "aggregate: the kind is the zero Kind; make one with core.NewKind"),
+		check.Error(kind.Name() == "", "aggregate: the kind is the zero Kind; make one with signals.NewKind"),
 		check.Error(span <= 0, "aggregate: the span is %v, but must be positive", span),
 		err,
 	)

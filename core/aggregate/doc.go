@@ -2,7 +2,7 @@
 // span of time. For example: how many bytes were served in the last minute, how long it
 // took at the 99th percentile, for which customers.
 //
-//	var Served = core.NewKind[Response]("response.served")
+//	var Served = signals.NewKind[Response]("response.served")
 //
 //	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
 //	...
@@ -11,11 +11,11 @@
 //	took := served.Summarize(func(r Response) float64 { return r.Took.Seconds() })
 //	fmt.Println(took.Count, took.Mean, took.Quantile(0.99))
 //
-//	customer := func(s core.Signal, _ Response) string { return s.Key }
+//	customer := func(s signals.Signal, _ Response) string { return s.Key }
 //	size := func(r Response) float64 { return float64(r.Size) }
 //	for name, bytes := range aggregate.GroupBy(served, customer, size) { ... }
 //
-// A fact is a signal of one [core.Kind]. An [Aggregator] keeps each fact from the moment
+// A fact is a signal of one [signals.Kind]. An [Aggregator] keeps each fact from the moment
 // it is raised until it is older than the span. It does not use the sink's window, which
 // may be shorter and which all signals share. A retracted fact no longer counts.
 //
@@ -28,5 +28,5 @@
 //	}
 //
 // There are no gaps within what an answer covers, so Sum / Covered.Seconds() is a rate
-// per second even then. To count signals without payloads, use a [core.Monitor].
+// per second even then. To count signals without payloads, use a [signals.Monitor].
 package aggregate

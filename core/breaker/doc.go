@@ -27,6 +27,6 @@
 // another call may be a trial.
 //
 // Use this package to build something that guards calls. To keep the items of a
-// coordinator waiting while something is down, hold a fact with core.Sink.Hold and name
+// coordinator waiting while something is down, hold a fact with signals.Sink.Hold and name
 // it in core.Options.DeferOn.
 package breaker

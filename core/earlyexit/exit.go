@@ -42,7 +42,7 @@ type Exit struct {
 	taken  atomic.Pointer[ExitedError] // nil: no signal has come
 }
 
-// On lets the first signal that matches pattern end the target; see [core.Match]. The
+// On lets the first signal that matches pattern end the target; see [signals.Match]. The
 // signal comes from the sink of the target, after this call. When the Raise of the signal
 // returns, nothing starts any more. The signal has no effect after Close has begun, or after
 // the intake has ended and all accepted items are done. [core.SignalStarted] and

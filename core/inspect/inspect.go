@@ -106,7 +106,7 @@ type ItemAttempt struct {
 // Schedules are named plans that start work by the clock. A status page shows and
 // controls them through this interface; other code does not need it. A
 // scheduledtasks.Scheduler implements it. Pause and Resume take a pattern of names (see
-// [core.Match]) and return how many plans they changed.
+// signals.Match) and return how many plans they changed.
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name

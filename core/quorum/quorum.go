@@ -12,7 +12,7 @@ import (
 )
 
 // Options configure a [Wait]. The zero value waits for votes raised from now on, until
-// the context ends. Patterns are as described at [core.Match].
+// the context ends. Patterns are as described at [signals.Match].
 type Options struct {
 	// CancelOn ends the wait when a matching signal is raised. A signal that
 	// matches both this and the votes is no vote.

@@ -20,7 +20,7 @@
 //	})
 //
 //	// wherever the file is wanted
-//	sink.Subscribe("file.ready", func(s core.Signal) {
+//	sink.Subscribe("file.ready", func(s signals.Signal) {
 //		...
 //		sink.RaiseKey("file.ready.ack", s.Key)
 //	})

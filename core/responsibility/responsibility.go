@@ -55,7 +55,7 @@ type Promise struct {
 	//
 	//ephemeral:raises
 	Announce string
-	// Ack is the pattern of the signals that acknowledge; see [core.Match]. "", like
+	// Ack is the pattern of the signals that acknowledge; see [signals.Match]. "", like
 	// any pattern without a name, means Announce + ".ack", or "responsibility.ack.*"
 	// without Announce. If Announce has commas, blanks or wildcards, set Ack as well.
 	//

@@ -13,7 +13,7 @@ import (
 // A Kind binds a signal name to the type of its payload, so that both ends
 // agree on it at compile time:
 //
-//	var FileSaved = core.NewKind[File]("file.saved")
+//	var FileSaved = signals.NewKind[File]("file.saved")
 //
 // A Kind is an immutable value, usually a package variable, and safe for concurrent
 // use. Its signals are ordinary signals: patterns, gates and monitors see them by name.
@@ -105,7 +105,7 @@ func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn
 // A Family is a [Kind] of many names: all its signals have the same type of payload, and
 // their names match its pattern:
 //
-//	var Log = core.NewFamily[Record]("log.*")
+//	var Log = signals.NewFamily[Record]("log.*")
 //
 // It is an immutable value, usually a package variable, and safe for concurrent use.
 type Family[P any] struct{ pattern glob.Pattern }

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
-// A Raiser is where a signal can be raised: a [Sink], an [Operation], or a view that
+// A Raiser is where a signal can be raised: a [Sink], an operation of a coordinator, or a view that
 // Because or Scoped has made. Another implementation passes what it raises on to one of these,
 // with RaiseNote, and makes its views with the functions [Because] and [Scoped]. All methods
 // are safe for concurrent use.

@@ -217,7 +217,7 @@ const (
 	// monitor of the sink has a pattern that begins with "operation." and matches the signal,
 	// such as "operation.*". The pattern "*" is not enough, so a handler of all signals makes
 	// no operation more expensive. Gates ignore these signals. Operations of a
-	// [Dispatcher] or a [Processor] do not raise them.
+	// core.Dispatcher or a core.Processor do not raise them.
 	SignalStarted = "operation.started"
 	SignalStopped = "operation.stopped"
 )

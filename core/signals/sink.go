@@ -24,7 +24,7 @@ import (
 // signals is not bounded.
 //
 // To decide by the number of signals, use a [Monitor]. To decide by their presence, use a
-// gate of a coordinator, such as [Options.CancelOn]. Newer signals do not open a gate: the
+// gate of a coordinator, such as CancelOn in core.Options. Newer signals do not open a gate: the
 // sink keeps, beyond Capacity, the newest 256 signals that match it. They are present like
 // other signals, until they are retracted or too old, or leave with their operation.
 //

@@ -33,9 +33,9 @@ func (h *heldFact) madeBy() *forward { return h.by }
 
 // Hold raises a held signal. It stands for a condition, such as "update.in-progress", and
 // stays until release is called or, if lease is positive, until the lease ends. It does
-// not age, newer signals do not push it out, and [Options.MaxDefer] does not limit how
-// long it defers items. So it is the best signal for [Options.DeferOn] and
-// [Options.CancelOn]. When it comes, it may push out one older raised signal. The number
+// not age, newer signals do not push it out, and MaxDefer in core.Options does not limit how
+// long it defers items. So it is the best signal for DeferOn and
+// CancelOn. When it comes, it may push out one older raised signal. The number
 // of held signals is not bounded. Handlers and monitors get a held signal like any
 // signal, and its release as a retraction.
 //
@@ -184,7 +184,7 @@ func (l *leases) Pop() any {
 	return h
 }
 
-// end releases a copy.
+// End releases a copy.
 func (h *heldFact) End(a *hook.Effects) {
 	s := h.on
 	s.lockAt(s.names.clock.Now())

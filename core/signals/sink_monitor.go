@@ -20,7 +20,7 @@ import (
 // retracted while it is present. The count does not change when newer signals push one out
 // of the sink, or when a lease ends. A signal exactly as old as the span counts. With a
 // span of 0 or less, signals count until they are retracted. To follow a held signal, use
-// [Sink.Has] or [Control.Gates] instead. Counts are exact up to [MonitorCap] signals within
+// [Sink.Has] or Gates of a coordinator instead. Counts are exact up to [MonitorCap] signals within
 // the span; beyond that, only the newest MonitorCap signals count.
 //
 // A Monitor costs a few nanoseconds for each matching signal. With a span, it takes up to

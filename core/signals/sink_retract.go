@@ -10,8 +10,8 @@ import (
 
 // Retract takes back the signals that match pattern and were raised directly on this
 // sink, or copied to it by [Sink.Forward]. It returns how many there were. Signals that
-// operations have raised on this sink stay (see [Operation.Retract]), and so do held
-// signals. Gates such as [Options.DeferOn] see the change at once.
+// operations have raised on this sink stay (see Retract of an operation), and so do held
+// signals. Gates such as DeferOn see the change at once.
 //
 //ephemeral:pattern {pattern}
 func (s *Sink) Retract(pattern string) int {

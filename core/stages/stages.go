@@ -28,7 +28,7 @@ const (
 type Stage[T any] struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
-	// When is a pattern, see [core.Match]: the stage waits until a matching signal is on
+	// When is a pattern, see [signals.Match]: the stage waits until a matching signal is on
 	// the sink. "" means that it does not wait.
 	//
 	//ephemeral:pattern

@@ -19,8 +19,8 @@
 //
 // A run raises the signals of [Stage.OnStart], and of [Stage.OnComplete] or
 // [Stage.OnFailure], with the key of its trigger and because of it
-// ([core.Sink.Because]). So [core.Signal.Path] shows which signal started which stage,
-// and the sink's rules of [core.Propagation] stop stages that start each other in a
+// ([signals.Sink.Because]). So [signals.Signal.Path] shows which signal started which stage,
+// and the sink's rules of [signals.Propagation] stop stages that start each other in a
 // circle.
 //
 // A stage may have a trigger as wide as "*". It does not start itself for ever:

@@ -17,7 +17,7 @@ import (
 type Stage struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
-	// Trigger is the pattern of the signals that start the stage, see [core.Match].
+	// Trigger is the pattern of the signals that start the stage, see [signals.Match].
 	//
 	//ephemeral:pattern
 	Trigger string

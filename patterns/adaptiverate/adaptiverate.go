@@ -15,7 +15,7 @@ import (
 )
 
 // Pattern matches the signals that contain a time to wait, such as "rate-limit:500ms". The
-// time begins when the signal is raised. [core.ParseRetryAfter] reads it. If it cannot, as in
+// time begins when the signal is raised. [signals.ParseRetryAfter] reads it. If it cannot, as in
 // "rate-limit:soon", the signal has no effect.
 const Pattern = name + ":*"
 

@@ -24,7 +24,7 @@ type Options struct {
 	//
 	//ephemeral:none
 	Name string
-	// Pattern matches the signals that are counted; "" means "error.*". See [core.Match]. It
+	// Pattern matches the signals that are counted; "" means "error.*". See [signals.Match]. It
 	// must not match the held signal.
 	//
 	//ephemeral:pattern
@@ -33,11 +33,11 @@ type Options struct {
 	// means 10 seconds.
 	Window time.Duration
 	// Threshold: this number of signals in Window is an anomaly. 0 means 5, or none if
-	// Deviations is set; negative means none. It is at most [core.MonitorCap].
+	// Deviations is set; negative means none. It is at most [signals.MonitorCap].
 	Threshold int
 	// Deviations: a count is an anomaly if it is this many deviations above the average. 3 is
 	// a usual value. 0 or negative means none. If Threshold is set, too, the lower limit
-	// counts. Counts above [core.MonitorCap] count as MonitorCap.
+	// counts. Counts above [signals.MonitorCap] count as MonitorCap.
 	Deviations float64
 }
 

@@ -63,7 +63,7 @@ type Options struct {
 	//
 	//ephemeral:none
 	Name string
-	// Failure is the name of the signals that count, or a pattern; see [core.Match]. ""
+	// Failure is the name of the signals that count, or a pattern; see [signals.Match]. ""
 	// means "circuit.failure.NAME". Any code may raise such a signal. [Wrap] and
 	// [Breaker.Allow] raise it for a failed call; if Failure is a pattern, they raise
 	// "circuit.failure.NAME", which counts as well. Breakers with the same Failure count
@@ -73,7 +73,7 @@ type Options struct {
 	//ephemeral:pattern
 	Failure string
 	// Threshold is how many failures in Window open the breaker. 0 means 5, or none if there
-	// is a Rate. With a Rate, negative means none. At most [core.MonitorCap] is allowed.
+	// is a Rate. With a Rate, negative means none. At most [signals.MonitorCap] is allowed.
 	Threshold int
 	// Window is how long a failure counts. 0 means 30 seconds.
 	Window time.Duration

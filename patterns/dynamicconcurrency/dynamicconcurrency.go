@@ -24,7 +24,7 @@ var (
 )
 
 // Scale has the lowest and the highest limit, and the signals that change the limit. The zero
-// value is the default. For patterns, see [core.Match].
+// value is the default. For patterns, see [signals.Match].
 type Scale struct {
 	// Min and Max are the lowest and the highest limit. 0 means 1 for Min and 32 for Max.
 	Min, Max int

@@ -47,7 +47,7 @@ type Report struct {
 
 // Options configure a [Recorder]. On and Dir are required.
 type Options struct {
-	// On is the pattern of the signals that cause a recording; see [core.Match]. It must not match "flight.recorded" and "flight.failed".
+	// On is the pattern of the signals that cause a recording; see [signals.Match]. It must not match "flight.recorded" and "flight.failed".
 	//
 	//ephemeral:pattern
 	On string

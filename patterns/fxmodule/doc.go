@@ -1,7 +1,7 @@
 // Package fxmodule puts jobs and coordinators into a program built with go.uber.org/fx.
 //
 //	fx.New(
-//		fxmodule.Module(core.Options{MaxConcurrency: 16}),     // a *core.Sink and a *jobs.Runner
+//		fxmodule.Module(core.Options{MaxConcurrency: 16}),     // a *signals.Sink and a *jobs.Runner
 //		fxmodule.Jobs(newPipelineJobs, newAuditJobs),          // constructors of []jobs.Job
 //		fxmodule.Coordinator[*Uploads]("uploads", newUploads), // what newUploads returns, by the name "uploads"
 //		fx.Provide(newStore),

@@ -19,7 +19,7 @@ import (
 const group = "ephemeral.jobs"
 
 // Module provides the sink of the program and a [jobs.Runner] for all jobs that [Jobs] adds.
-// It starts the runner with the program. The sink is opts.Sink, or a new [core.Sink]. Opts
+// It starts the runner with the program. The sink is opts.Sink, or a new [signals.Sink]. Opts
 // are the options of [jobs.New]. Jobs of one signal run in the order of their priority, and
 // then of their names. If there are no jobs, fx.New reports an error. Use Module once
 // in a program.

@@ -30,7 +30,7 @@
 // but it holds its key, so no later run of the key overtakes it.
 //
 // The signals that a run raises through its operation have the trigger as their cause. So the
-// next job can find the operation that started it ([core.Control.Lookup]), and [core.Propagation]
+// next job can find the operation that started it ([core.Control.Lookup]), and [signals.Propagation]
 // ends cycles. If a job is declared to raise a name that starts the same job, New returns an
 // error.
 //

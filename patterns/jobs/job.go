@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// Options configure a job. The zero value is the default. For patterns, see [core.Match].
+// Options configure a job. The zero value is the default. For patterns, see [signals.Match].
 type Options struct {
 	// Name identifies the job in its [Runner] and in the names of its signals; "" means the
 	// trigger. It must be unique. It must have no wildcards, commas and colons, and no blanks
@@ -127,13 +127,13 @@ func On(pattern string, do core.Handler, opts Options) Job {
 	return Job{Trigger: pattern, Options: opts, do: do}
 }
 
-// A Payload finds the payload of a signal. It is a [core.Kind], a [core.Family], or a type that
+// A Payload finds the payload of a signal. It is a [signals.Kind], a [signals.Family], or a type that
 // embeds one of them and accepts only some of its signals.
 type Payload[P any] interface {
 	From(signals.Signal) (P, bool)
 }
 
-// OnKind makes a job. Signals of the [core.Kind] or [core.Family] start it, if their payload has
+// OnKind makes a job. Signals of the [signals.Kind] or [signals.Family] start it, if their payload has
 // the type P.
 //
 //ephemeral:pattern {kind}

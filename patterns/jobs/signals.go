@@ -60,7 +60,7 @@ type Run struct {
 
 // Raise raises the signal of the run again, with its key and payload, for example when the
 // reason of a failure is gone. Pass the sink as on. If on is an operation that the run has caused,
-// [core.Propagation] blocks the signal as a cycle. Raise returns false if the signal was not
+// [signals.Propagation] blocks the signal as a cycle. Raise returns false if the signal was not
 // recorded. It also returns false for a signal with a payload whose name has "*", "?", commas or
 // blanks around it: no kind can have such a name.
 func (r Run) Raise(on signals.Raiser) bool {

@@ -26,10 +26,10 @@ type HandlerOptions struct {
 //
 // If the context has an operation, the operation raises the signal on its own sink. If there
 // is no operation, or if it has left its window, the Handler raises the signal on the sink of
-// [NewHandler]. If the context has a cause, the signal has it as well: see [core.CausedBy].
+// [NewHandler]. If the context has a cause, the signal has it as well: see [signals.CausedBy].
 //
 // A Handler never returns an error, and writes nothing. Functions that subscribed to the
-// signal run before Handle returns, see [core.Sink.Subscribe]. All methods are safe for
+// signal run before Handle returns, see [signals.Sink.Subscribe]. All methods are safe for
 // concurrent use, and there is nothing to close. The zero value is not usable.
 type Handler struct {
 	sink   *signals.Sink

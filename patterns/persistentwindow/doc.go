@@ -1,5 +1,5 @@
 // Package persistentwindow stores the signals of a sink in SQLite, and puts them back when the
-// program starts again. So the window of the [core.Sink] survives a restart.
+// program starts again. So the window of the [signals.Sink] survives a restart.
 //
 //	window, err := persistentwindow.Open(ctx, w, sink, persistentwindow.Options{})
 //	...
@@ -13,11 +13,11 @@
 // a signal never waits for the disk.
 //
 // A row has the name, key, time, source, operation and causes of a signal, and its payload if the
-// kind is in [Options.Kinds]. If a signal is retracted (see [core.Sink.Retract]), its row is
+// kind is in [Options.Kinds]. If a signal is retracted (see [signals.Sink.Retract]), its row is
 // deleted. This does not hold if a handler retracts the signal while it is being raised. These
 // signals are not stored:
 //
-//   - held signals (see [core.Sink.Hold]), because their holders end with the process;
+//   - held signals (see [signals.Sink.Hold]), because their holders end with the process;
 //   - the signals of windows and of sqlitewriter, because each flush raises some;
 //   - signals that were restored, because they are in the file already.
 //
@@ -26,7 +26,7 @@
 // Open restores signals that are not older than MaxAge. If the sink has no room for all, Open
 // restores the newest ones. The sink leaves out signals that are older than its own MaxAge, which
 // is 5 minutes by default. No handler is called, and monitors do not count restored signals, but
-// gates such as CancelOn see them: see [core.Sink.Restore]. Open the window before you raise
+// gates such as CancelOn see them: see [signals.Sink.Restore]. Open the window before you raise
 // signals. Otherwise a restored signal gets the time of the newest signal on the sink, and stays
 // there longer.
 //

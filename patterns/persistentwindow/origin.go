@@ -43,7 +43,7 @@ type life struct {
 	restored sync.Map // the Sources of the signals that were restored to the sink
 }
 
-var lives sync.Map // from weak.Pointer[core.Sink] to *life
+var lives sync.Map // from weak.Pointer[signals.Sink] to *life
 
 func lifeOf(sink *signals.Sink) *life {
 	key := weak.Make(sink)

@@ -16,7 +16,7 @@ const DefaultPattern = "error.*"
 // SignalFailed is raised when the function returns an error. Its key is the name of the signal
 // for which the function was called. That signal is also its cause. So two watchers that watch
 // each other's failures cannot start an endless loop: a failure that another failure caused
-// is not recorded, unless [core.Propagation] permits cycles.
+// is not recorded, unless [signals.Propagation] permits cycles.
 const SignalFailed = "watcher.failed"
 
 // Failed is the kind of SignalFailed.

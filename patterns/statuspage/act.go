@@ -61,7 +61,7 @@ type Action struct {
 	Schedule    string           `json:"schedule,omitempty"`
 	Sink        string           `json:"sink,omitempty"`
 	//ephemeral:none
-	Signal string `json:"signal,omitempty"` // pattern of names, see [core.Match]
+	Signal string `json:"signal,omitempty"` // pattern of names, see [signals.Match]
 
 	// Which items of a queue, as in [inspect.ItemQuery]. State "" is those that are not tried any more, and "any" is all.
 	State string `json:"state,omitempty"`

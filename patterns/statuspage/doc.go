@@ -2,7 +2,7 @@
 // work.
 //
 //	p, err := statuspage.New(statuspage.Options{
-//		Sinks:        map[string]*core.Sink{"main": sink},
+//		Sinks:        map[string]*signals.Sink{"main": sink},
 //		Coordinators: []core.Inspector{uploads, orders},
 //	})
 //	if err != nil {

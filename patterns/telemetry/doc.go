@@ -20,7 +20,7 @@
 // was given. So put Wrap around everything else, for example around retry.Wrap.
 //
 // The parent of the span is the span in the context of the item's Enqueue. If the item was
-// enqueued because of a signal (core.CausedBy), the span has a link to the span of the
+// enqueued because of a signal (signals.CausedBy), the span has a link to the span of the
 // operation that raised the signal. For links, the last 1,000 spans are remembered for 5
 // minutes.
 //
@@ -41,7 +41,7 @@
 // The counter "ephemeral.signals" counts the signals that match [Options.Signals], with these
 // attributes:
 //
-//   - "family": the first pattern in Signals that matches (not a [core.Family]);
+//   - "family": the first pattern in Signals that matches (not a [signals.Family]);
 //   - "class": "exception" if the first segment of the name is "error", "metric" if it is
 //     "perf", else "event";
 //   - "signal": the name up to the first colon. When a family has [Options.MaxNames] names,

@@ -49,7 +49,7 @@ type Options struct {
 	// global providers of package otel. The program may set these later.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
-	// Signals is the pattern of the signals to count; see [core.Match]. Each part of its
+	// Signals is the pattern of the signals to count; see [signals.Match]. Each part of its
 	// comma list is a family. "" means all signals whose first segment is "error" or "perf".
 	//
 	//ephemeral:pattern

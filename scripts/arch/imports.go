@@ -60,26 +60,25 @@ func libraries(t *repo.Tree, report reporter) {
 	})
 }
 
-// internals checks imports that the compiler allows, but the rules do not. These are
-// imports of internal packages of other modules, and of core/coretest outside tests. Core's
-// root package may import only core/internal and the leaf below it. The leaf imports no
-// package of core.
+// internals checks imports that the compiler allows, but the rules do not: internal packages
+// of other modules, core/coretest outside tests, and packages of core beside policy.CoreImports.
 func internals(t *repo.Tree, report reporter) {
 	const core = repo.Prefix + "core"
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
 		in := path.Dir(file.Name)
 		owner := t.Owner(importPath)
-		internal := strings.Contains(importPath+"/", "/internal/")
+		allowed, limited := policy.CoreImports[in]
 		switch {
-		case owner != nil && owner != m && internal:
+		case owner != nil && owner != m && strings.Contains(importPath+"/", "/internal/"):
 			report(file.Name, "imports "+importPath+" of module "+owner.Dir, "export it from "+owner.Dir+", or copy it")
 		case file.Test():
 		case within(importPath, core+"/coretest") && in != "core/coretest":
 			report(file.Name, "imports "+importPath+" outside a test", "import it from _test.go files only")
-		case isLeaf(in) && within(importPath, core):
-			report(file.Name, "imports "+importPath, "keep it a leaf: the root package of core imports it")
-		case in == "core" && within(importPath, core) && !internal && !isLeaf(strings.TrimPrefix(importPath, repo.Prefix)):
-			report(file.Name, "imports "+importPath, "move what both need into core or core/internal: the other package may import them")
+		case limited && within(importPath, core) && !slices.ContainsFunc(allowed, func(a string) bool {
+			below, all := strings.CutSuffix(a, "/...")
+			return importPath == repo.Prefix+a || all && within(importPath, repo.Prefix+below)
+		}):
+			report(file.Name, "imports "+importPath, "move what both need below both: policy.CoreImports says what "+in+" may import")
 		}
 	})
 }
@@ -93,9 +92,4 @@ func standard(importPath string) bool {
 // within reports whether the import path is root, or is below it.
 func within(importPath, root string) bool {
 	return importPath == root || strings.HasPrefix(importPath, root+"/")
-}
-
-// isLeaf reports whether a directory is one of policy.Leaves, or below one.
-func isLeaf(dir string) bool {
-	return slices.ContainsFunc(policy.Leaves, func(leaf string) bool { return within(dir, leaf) })
 }

@@ -37,9 +37,9 @@ const SignalFailed = "retry.failed"
 
 const SignalStale = "retry.item.stale"
 
-var Failed = core.NewKind[struct{ n [2]int }](SignalFailed)
+var Failed = signals.NewKind[struct{ n [2]int }](SignalFailed)
 
-var again = core.NewKind[int](SignalFailed).Raise
+var again = signals.NewKind[int](SignalFailed).Raise
 
 type Options struct {
 	MaxQueued int

@@ -273,7 +273,7 @@ var newKind = regexp.MustCompile(`^(?:\w+\.)?New(?:Kind|Family)\[`)
 
 // kindMade matches code that makes a kind for a signal and assigns it to an exported
 // variable.
-var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)(?:core|signals)\.NewKind\[.*\]\((Signal\w+)\)`)
+var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)(?:signals\.)?NewKind\[.*\]\((Signal\w+)\)`)
 
 // kinds checks that there is an exported kind for each signal with a payload.
 func kinds(t *repo.Tree, report reporter) {
@@ -288,7 +288,7 @@ func kinds(t *repo.Tree, report reporter) {
 	})
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		if missing[name] != "" {
-			report(missing[name], name+" has a payload, but no exported kind", "export a variable with the result of core.NewKind")
+			report(missing[name], name+" has a payload, but no exported kind", "export a variable with the result of signals.NewKind")
 		}
 	}
 }

@@ -20,10 +20,11 @@ import (
 	"context"
 
 	"` + repo.Prefix + `core"
+	"` + repo.Prefix + `core/signals"
 )
 
 func main() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	sink.Raise("order.shipped")
 	sink.Has("order.shiped")
 	core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{})).Cost(2)
@@ -56,7 +57,7 @@ func (p *prover) install(ctx context.Context, m *repo.Module, dir string, env []
 		return fmt.Errorf("go vet did not find the dropped view with -vettool: %s%v", out, err)
 	}
 	out, err = command.Output(ctx, program, env, tool, "vet", "./...")
-	if err == nil || !strings.Contains(err.Error(), `main.go:12:11: Has: nothing raises "order.shiped"; did you mean "order.shipped"`) {
+	if err == nil || !strings.Contains(err.Error(), `main.go:13:11: Has: nothing raises "order.shiped"; did you mean "order.shipped"`) {
 		return fmt.Errorf("vet did not find the mistake in a program: %s%v", out, err)
 	}
 	return nil

@@ -234,7 +234,7 @@ func hasField(p *repo.Package, name string) bool {
 	})
 }
 
-// kindOf returns the argument if the value is a call of core.NewKind or core.NewFamily.
+// kindOf returns the argument if the value is a call of signals.NewKind or signals.NewFamily.
 func kindOf(value ast.Expr) ast.Expr {
 	if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 {
 		if index, ok := call.Fun.(*ast.IndexExpr); ok && slices.Contains([]string{"NewKind", "NewFamily"}, repo.TypeName(index.X)) {

@@ -61,7 +61,7 @@ func texts(x ast.Expr) bool {
 	return false
 }
 
-// kind reports whether the type is core.Kind or core.Family.
+// kind reports whether the type is signals.Kind or signals.Family.
 func kind(x ast.Expr) bool {
 	_, generic := x.(*ast.IndexExpr)
 	return generic && slices.Contains([]string{"Kind", "Family"}, repo.TypeName(x))

@@ -1,3 +1,4 @@
+// Package clock measures time in nanoseconds since a base, and has alarms.
 package clock
 
 import (
@@ -5,7 +6,7 @@ import (
 	"time"
 )
 
-// alarm is a timer that is set at most once at a time.
+// Alarm is a timer that is set at most once at a time.
 type Alarm struct {
 	timer *time.Timer
 	At    int64
@@ -13,7 +14,7 @@ type Alarm struct {
 	Last  int64 // when it rang last
 }
 
-// set makes the alarm ring at that time, unless it already rings earlier.
+// Set makes the alarm ring at that time, unless it already rings earlier.
 func (a *Alarm) Set(c Clock, at int64, ring func()) {
 	if a.Armed && a.At <= at {
 		return
@@ -34,7 +35,7 @@ func (a *Alarm) Stop() {
 	a.Armed = false
 }
 
-// clock measures time in nanoseconds since a base. That costs one monotonic
+// Clock measures time in nanoseconds since a base. That costs one monotonic
 // reading; time.Now costs two readings. The first reading is 1, so 0 can mean
 // "not yet".
 type Clock struct{ base time.Time }
@@ -43,13 +44,13 @@ func New() Clock { return Clock{base: time.Now().Add(-1)} }
 
 func (c Clock) Now() int64 { return int64(time.Since(c.base)) }
 
-// never is the offset of an event that does not come.
+// Never is the offset of an event that does not come.
 const Never = math.MaxInt64
 
-// maxDuration is the largest Duration.
+// MaxDuration is the largest Duration.
 const MaxDuration = time.Duration(1<<63 - 1)
 
-// wall converts an offset to a time for users.
+// Wall converts an offset to a time for users.
 func (c Clock) Wall(offset int64) time.Time {
 	if offset == 0 || offset == Never {
 		return time.Time{}
@@ -57,7 +58,7 @@ func (c Clock) Wall(offset int64) time.Time {
 	return c.base.Add(time.Duration(offset))
 }
 
-// later returns at plus span, or never.
+// Later returns at plus span, or never.
 func Later(at, span int64) int64 {
 	if end := at + span; span != Never && end >= at {
 		return end
@@ -65,5 +66,5 @@ func Later(at, span int64) int64 {
 	return Never
 }
 
-// offset is the inverse of wall.
+// Offset is the inverse of wall.
 func (c Clock) Offset(t time.Time) int64 { return int64(t.Sub(c.base)) }

@@ -1,4 +1,5 @@
+// Package ctxkey has the keys of context values that packages of core share.
 package ctxkey
 
-// parentKey is the key of the id of the operation that enqueues.
+// Parent is the key of the id of the operation that enqueues.
 type Parent struct{}

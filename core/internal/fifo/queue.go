@@ -1,15 +1,16 @@
+// Package fifo has a queue in a ring.
 package fifo
 
 import "slices"
 
-// queue is a ring: it grows at its end and drops its oldest elements, in place.
+// Queue is a ring: it grows at its end and drops its oldest elements, in place.
 type Queue[E any] struct {
 	Ring  []E // length is the capacity
 	first int
 	N     int
 }
 
-// at is the index of the i-th oldest.
+// At is the index of the i-th oldest.
 func (q *Queue[E]) At(i int) int {
 	if i += q.first; i >= len(q.Ring) {
 		i -= len(q.Ring)
@@ -19,7 +20,7 @@ func (q *Queue[E]) At(i int) int {
 
 func (q *Queue[E]) Get(i int) *E { return &q.Ring[q.At(i)] }
 
-// push adds a place for the newest.
+// Push adds a place for the newest.
 func (q *Queue[E]) Push() *E {
 	if q.N == len(q.Ring) {
 		q.Ring, q.first = slices.Concat(q.Ring[q.first:], q.Ring[:q.first], make([]E, max(16, q.N))), 0
@@ -28,14 +29,14 @@ func (q *Queue[E]) Push() *E {
 	return q.Get(q.N - 1)
 }
 
-// drop removes the oldest.
+// Drop removes the oldest.
 func (q *Queue[E]) Drop() {
 	q.Ring[q.first] = *new(E)
 	q.first = q.At(1)
 	q.N--
 }
 
-// remove removes the i-th oldest.
+// Remove removes the i-th oldest.
 func (q *Queue[E]) Remove(i int) {
 	for ; i > 0; i-- {
 		*q.Get(i) = *q.Get(i - 1)

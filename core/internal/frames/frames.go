@@ -1,3 +1,4 @@
+// Package frames answers questions from the stack of a goroutine.
 package frames
 
 import (
@@ -5,7 +6,7 @@ import (
 	"strings"
 )
 
-// framesOf counts the frames on this goroutine's stack, up to most, of functions whose
+// Of counts the frames on this goroutine's stack, up to most, of functions whose
 // names have that prefix.
 func Of(function string, most int) (n int) {
 	Walk(func(pc uintptr) bool {
@@ -17,7 +18,7 @@ func Of(function string, most int) (n int) {
 	return n
 }
 
-// walkStack calls visit with the return addresses on this goroutine's stack, innermost
+// Walk calls visit with the return addresses on this goroutine's stack, innermost
 // first, until visit returns false.
 func Walk(visit func(pc uintptr) bool) {
 	var pcs [64]uintptr
@@ -34,7 +35,7 @@ func Walk(visit func(pc uintptr) bool) {
 	}
 }
 
-// goroutineID is the number by which the runtime tells this goroutine from others.
+// Goroutine is the number by which the runtime tells this goroutine from others.
 func Goroutine() uint64 {
 	var text [64]byte // "goroutine 123 [running]: ..."
 	n := uint64(0)
@@ -47,7 +48,7 @@ func Goroutine() uint64 {
 	return n
 }
 
-// packagePrefix returns the prefix of the names of the functions of the caller's package.
+// Prefix returns the prefix of the names of the functions of the caller's package.
 func Prefix() string {
 	pc, _, _, _ := runtime.Caller(1)
 	name := runtime.FuncForPC(pc).Name()

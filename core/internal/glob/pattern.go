@@ -1,3 +1,4 @@
+// Package glob matches names with patterns: the language of signals.Match.
 package glob
 
 import (
@@ -7,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// matchText is Match of a pattern that is not compiled. It allocates nothing.
+// Match is Match of a pattern that is not compiled. It allocates nothing.
 func Match(pattern, name string) bool {
 	for at := 0; ; {
 		matches, end := matchTerm(pattern, at, name)
@@ -146,7 +147,7 @@ func special(s string) int {
 	return len(s)
 }
 
-// walk matches a single alternative of any kind, character by character. On a mismatch it goes back to the
+// Walk matches a single alternative of any kind, character by character. On a mismatch it goes back to the
 // newest star, which then takes one more character; older stars need no second look. It checks for a star
 // before a literal, because a name may contain stars.
 func Walk(term, name string) bool {
@@ -175,13 +176,13 @@ func Walk(term, name string) bool {
 	return strings.Trim(term[t:], "*") == ""
 }
 
-// pattern is a pattern split once, to match many names against it.
+// Pattern is a pattern split once, to match many names against it.
 type Pattern struct {
 	Text  string
 	Terms []Term
 }
 
-// term is a single alternative. It is split at its stars, unless it has to be walked.
+// Term is a single alternative. It is split at its stars, unless it has to be walked.
 type Term struct {
 	Text   string
 	Prefix string   // the text before the first wildcard; all of text if there is none
@@ -248,7 +249,7 @@ func (p Pattern) Matches(name string) bool {
 	return false
 }
 
-// exact returns the only name p can match, if there is just one.
+// Exact returns the only name p can match, if there is just one.
 func (p Pattern) Exact() (name string, ok bool) {
 	if len(p.Terms) == 1 && p.Terms[0].Exact() {
 		return p.Terms[0].Text, true
@@ -256,7 +257,7 @@ func (p Pattern) Exact() (name string, ok bool) {
 	return "", false
 }
 
-// isPlain reports whether text, used as a pattern, matches only itself.
+// IsPlain reports whether text, used as a pattern, matches only itself.
 func IsPlain(text string) bool {
 	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
 }

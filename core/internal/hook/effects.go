@@ -6,17 +6,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
-// A waker is woken after the locks are released, when an event that it waits for may have
+// A Waker is woken after the locks are released, when an event that it waits for may have
 // happened. It runs no foreign code.
 type Waker interface{ Wake() }
 
-// A teller calls functions of users.
+// A Teller calls functions of users.
 type Teller interface{ Tell() }
 
-// An ending ends something under the lock of its sink, and adds the effects.
+// An Ending ends something under the lock of its sink, and adds the effects.
 type Ending interface{ End(a *Effects) }
 
-// effects collects the effects of a change under a lock. They are settled when no lock is
+// Effects collects the effects of a change under a lock. They are settled when no lock is
 // held.
 type Effects struct {
 	Wakes  []Waker
@@ -27,20 +27,20 @@ type Effects struct {
 
 func (a *Effects) Empty() bool { return len(a.Wakes)+len(a.Copies)+len(a.Tells) == 0 }
 
-// foreign reports whether settling may run foreign code.
+// Foreign reports whether settling may run foreign code.
 func (a *Effects) Foreign() bool { return len(a.Copies)+len(a.Tells) > 0 }
 
-// waits reports whether there is something for settleOwn.
+// Waits reports whether there is something for settleOwn.
 func (a *Effects) Waits() bool { return len(a.Copies)+len(a.Wakes) > 0 }
 
-// takeTells returns the functions that have to be called, and forgets them.
+// TakeTells returns the functions that have to be called, and forgets them.
 func (a *Effects) TakeTells() []Teller {
 	tells := a.Tells
 	a.Tells, a.known = nil, nil
 	return tells
 }
 
-// wake records that w has to be woken, if it is not nil.
+// Wake records that w has to be woken, if it is not nil.
 func (a *Effects) Wake(w Waker) {
 	if w != nil && isNew(a.Wakes, w, &a.known) {
 		a.Wakes = append(a.Wakes, w)
@@ -61,14 +61,14 @@ func isNew[T comparable](list []T, one T, known *map[any]struct{}) bool {
 	return len(*known) > n
 }
 
-// tell records that t has to be called.
+// Tell records that t has to be called.
 func (a *Effects) Tell(t Teller) {
 	if isNew(a.Tells, t, &a.known) {
 		a.Tells = append(a.Tells, t)
 	}
 }
 
-// take moves the effects of from.
+// Take moves the effects of from.
 func (a *Effects) Take(from *Effects) {
 	for _, w := range from.Wakes {
 		a.Wake(w)
@@ -78,20 +78,20 @@ func (a *Effects) Take(from *Effects) {
 	from.Clear()
 }
 
-// clear forgets them.
+// Clear forgets them.
 func (a *Effects) Clear() {
 	if !a.Empty() {
 		*a = Effects{}
 	}
 }
 
-// settle runs all effects. No lock may be held.
+// Settle runs all effects. No lock may be held.
 func (a *Effects) Settle() {
 	a.SettleOwn()
 	Each(a.Tells, Teller.Tell)
 }
 
-// settleOwn runs the effects without foreign code: it ends copies and wakes wakers. The
+// SettleOwn runs the effects without foreign code: it ends copies and wakes wakers. The
 // tells stay.
 func (a *Effects) SettleOwn() {
 	for len(a.Copies) > 0 {
@@ -106,7 +106,7 @@ func (a *Effects) SettleOwn() {
 	}
 }
 
-// each calls fn with every element, even if a call ends the goroutine.
+// Each calls fn with every element, even if a call ends the goroutine.
 func Each[T any](all []T, fn func(T)) {
 	i := 0
 	defer func() {

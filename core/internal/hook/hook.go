@@ -1,3 +1,5 @@
+// Package hook calls functions of users: with a barrier for their cancellation, and after the locks
+// are released.
 package hook
 
 import (
@@ -26,7 +28,7 @@ const (
 	maxRunaways = 256
 )
 
-// hook is a user's function that is called for events, with the barrier at which its
+// Hook is a user's function that is called for events, with the barrier at which its
 // cancellation waits.
 //
 // A delivery calls several hooks, one after the other. Each is entered right before
@@ -45,7 +47,7 @@ type Hook[E any] struct {
 	glob.Pattern               // selects events by name, if they have names
 }
 
-// newHook makes a hook. If it is made inside deliveries, these count as calls of it until a
+// New makes a hook. If it is made inside deliveries, these count as calls of it until a
 // loop is suspected, because a loop may make a new handler in every round.
 func New[E any](p glob.Pattern, fn func(E)) *Hook[E] {
 	limit := int32(Crowd - Deliveries(Crowd))
@@ -62,10 +64,10 @@ func (h *Hook[E]) Leave() {
 	}
 }
 
-// cancel keeps further calls from starting. The lock of the list is held.
+// Cancel keeps further calls from starting. The lock of the list is held.
 func (h *Hook[E]) Cancel() { h.Cancelled.CompareAndSwap(0, h.early+1) }
 
-// wait waits, without the lock, until the calls that have started before cancel
+// Wait waits, without the lock, until the calls that have started before cancel
 // have ended. Inside a delivery it does not wait, because that delivery may be
 // one of these calls.
 func (h *Hook[E]) Wait() {
@@ -82,14 +84,14 @@ type hooks[E any] interface {
 	Remove(number uint64) *Hook[E]
 }
 
-// attach adds h to hooks that mu guards. Cancel removes it and waits.
+// Attach adds h to hooks that mu guards. Cancel removes it and waits.
 func (h *Hook[E]) Attach(mu sync.Locker, to hooks[E]) (cancel func()) {
 	mu.Lock()
 	defer mu.Unlock()
 	return h.Join(mu, to)
 }
 
-// join is attach with mu held.
+// Join is attach with mu held.
 func (h *Hook[E]) Join(mu sync.Locker, to hooks[E]) (cancel func()) {
 	number := to.Add(h)
 	return func() {
@@ -101,7 +103,7 @@ func (h *Hook[E]) Join(mu sync.Locker, to hooks[E]) (cancel func()) {
 	}
 }
 
-// enterFirst enters the first of hooks. The lock of the list is held, and deliver
+// EnterFirst enters the first of hooks. The lock of the list is held, and deliver
 // follows without delay.
 func EnterFirst[E any](hooks []*Hook[E]) {
 	if len(hooks) > 0 {
@@ -109,7 +111,7 @@ func EnterFirst[E any](hooks []*Hook[E]) {
 	}
 }
 
-// deliver calls every hook with e, in order, on this goroutine. A panic ends only its
+// Deliver calls every hook with e, in order, on this goroutine. A panic ends only its
 // own call and is counted. The same holds for the end of the goroutine. Entered says
 // that the first hook has been entered already.
 func Deliver[E any](hooks []*Hook[E], entered bool, e *E, panics *atomic.Uint64) {
@@ -155,7 +157,7 @@ func deliverSome[E any](hooks []*Hook[E], i int, entered bool, e *E, panics *ato
 // calls, which have no context. All are asked rarely, and never by a raise outside a suspected
 // loop.
 
-// deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
+// Deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
 // because deliverSome, which defers, is never inlined.
 func Deliveries(most int) int { return frames.Of(deliverFunction, most) }
 

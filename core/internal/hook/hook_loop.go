@@ -13,15 +13,15 @@ type runaway struct {
 	inside    []Suspect
 }
 
-// runaways are the runaway goroutines of a sink, at most maxRunaways. The sink's lock
+// Runaways are the runaway goroutines of a sink, at most maxRunaways. The sink's lock
 // guards them.
 type Runaways []*runaway
 
-// suspect is a handler that may be part of an endless loop. Every raise that would call it
+// Suspect is a handler that may be part of an endless loop. Every raise that would call it
 // looks at the stack.
 type Suspect interface{ rests() bool }
 
-// crowded reports whether enough calls of a handler run that they may be a loop. The lock
+// Crowded reports whether enough calls of a handler run that they may be a loop. The lock
 // of the list is held.
 func Crowded[E any](hooks []*Hook[E]) bool {
 	for _, h := range hooks {
@@ -32,7 +32,7 @@ func Crowded[E any](hooks []*Hook[E]) bool {
 	return false
 }
 
-// endless reports whether a delivery to hooks is part of an endless loop. Some of the hooks
+// Endless reports whether a delivery to hooks is part of an endless loop. Some of the hooks
 // are crowded. All makes all running handlers of the sink suspects. The lock is held.
 func Endless[E any](known *Runaways, w witness, all func() []Suspect, lists ...[]*Hook[E]) bool {
 	*known = slices.DeleteFunc(*known, func(r *runaway) bool {
@@ -63,7 +63,7 @@ func Endless[E any](known *Runaways, w witness, all func() []Suspect, lists ...[
 	return refused
 }
 
-// appendRunning makes the running hooks suspects, and appends them.
+// AppendRunning makes the running hooks suspects, and appends them.
 func AppendRunning[E any](to []Suspect, hooks []*Hook[E]) []Suspect {
 	for _, h := range hooks {
 		if !h.rests() {

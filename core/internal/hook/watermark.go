@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
-// A watermark calls a function when a number has reached high, and when it has fallen to
+// A Watermark calls a function when a number has reached high, and when it has fallen to
 // low again. The owner of the number calls see, and then tell, without a lock, which calls
 // the function.
 type Watermark struct {
@@ -24,7 +24,7 @@ type Watermark struct {
 	idle sync.Cond
 }
 
-// newWatermark makes a watermark. The caller is the function that panics if the arguments are wrong, with its package.
+// NewWatermark makes a watermark. The caller is the function that panics if the arguments are wrong, with its package.
 func NewWatermark(caller string, high, low int, fn func(over bool), panics *atomic.Uint64) *Watermark {
 	if fn == nil {
 		panic(caller + " needs a function")
@@ -37,7 +37,7 @@ func NewWatermark(caller string, high, low int, fn func(over bool), panics *atom
 	return w
 }
 
-// see records the number, and reports whether tell has to be called. The lock of the
+// See records the number, and reports whether tell has to be called. The lock of the
 // number's owner is held.
 func (w *Watermark) See(n int) bool {
 	over := n >= w.high || n > w.Low && w.Over.Load()
@@ -45,7 +45,7 @@ func (w *Watermark) See(n int) bool {
 	return over != w.said.Load()
 }
 
-// tell calls the function until the function knows the current state, or waits while
+// Tell calls the function until the function knows the current state, or waits while
 // another goroutine does so. The wait keeps the number from going far beyond its mark
 // before the function knows. Inside a handler, which may be the function, it does not
 // wait.

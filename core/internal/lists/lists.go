@@ -1,8 +1,9 @@
+// Package lists has lists of members that come and go, and small helpers for maps and slices.
 package lists
 
 import "slices"
 
-// list keeps members in the order of their numbers. To add or remove one of n costs at most
+// List keeps members in the order of their numbers. To add or remove one of n costs at most
 // O(log n), amortised: a removed member leaves a gap, and the list is written again when half of it
 // are gaps.
 type List[W comparable] struct {
@@ -15,21 +16,21 @@ type List[W comparable] struct {
 
 func (l *List[W]) Len() int { return len(l.All) - l.gaps }
 
-// add appends a member, and gives it the next number.
+// Add appends a member, and gives it the next number.
 func (l *List[W]) Add(w W) (number uint64) {
 	l.newest++
 	l.Put(w, l.newest)
 	return l.newest
 }
 
-// put appends a member with a higher number than all others, unless that number is there.
+// Put appends a member with a higher number than all others, unless that number is there.
 func (l *List[W]) Put(w W, number uint64) {
 	if n := len(l.Numbers); n == 0 || l.Numbers[n-1] != number {
 		l.All, l.Numbers = append(l.All, w), append(l.Numbers, number)
 	}
 }
 
-// remove removes the member of that number, and returns it, or the zero W.
+// Remove removes the member of that number, and returns it, or the zero W.
 func (l *List[W]) Remove(number uint64) (removed W) {
 	var gap W
 	i, found := slices.BinarySearch(l.Numbers, number)
@@ -67,7 +68,7 @@ func (l *List[W]) compact() {
 	}
 }
 
-// last returns the member with the highest number, or the zero W.
+// Last returns the member with the highest number, or the zero W.
 func (l *List[W]) Last() (w W) {
 	if n := len(l.All); n > 0 {
 		w = l.All[n-1]
@@ -75,7 +76,7 @@ func (l *List[W]) Last() (w W) {
 	return w
 }
 
-// snapshot returns all members. The slice does not change.
+// Snapshot returns all members. The slice does not change.
 func (l *List[W]) Snapshot() []W {
 	if l.gaps > 0 {
 		l.compact()
@@ -84,7 +85,7 @@ func (l *List[W]) Snapshot() []W {
 	return slices.Clip(l.All)
 }
 
-// put sets a value in a map, which it makes if there is none.
+// Put sets a value in a map, which it makes if there is none.
 func Put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = make(map[K]V)
@@ -92,7 +93,7 @@ func Put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// without returns a list without an element; it does not change the list.
+// Without returns a list without an element; it does not change the list.
 func Without[E comparable](list []E, e E) []E {
 	i := slices.Index(list, e)
 	if i < 0 {

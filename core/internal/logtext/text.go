@@ -1,3 +1,4 @@
+// Package logtext makes the forms in logs of structs.
 package logtext
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
-// marshal is [json.Marshal]. It returns an error if a method of v panics.
+// Marshal is [json.Marshal]. It returns an error if a method of v panics.
 func Marshal(v any) (text []byte, err error) {
 	if panicked := guard.Do("MarshalJSON", func() { text, err = json.Marshal(v) }); panicked != nil {
 		err = panicked
@@ -17,7 +18,7 @@ func Marshal(v any) (text []byte, err error) {
 	return text, err
 }
 
-// groupWith returns a group of attributes. Those of more are left out if their values are
+// Group returns a group of attributes. Those of more are left out if their values are
 // zero.
 func Group(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 	for _, a := range more {
@@ -28,12 +29,12 @@ func Group(attrs []slog.Attr, more ...slog.Attr) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// statsValue is the LogValue of a struct of counters: see core.StatsValue.
+// StatsValue is the LogValue of a struct of counters: see core.StatsValue.
 func StatsValue(stats any) slog.Value {
 	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
 }
 
-// statsString is the JSON form of a struct of counters.
+// StatsString is the JSON form of a struct of counters.
 func StatsString(stats any) string {
 	text, err := json.Marshal(stats)
 	if err != nil {

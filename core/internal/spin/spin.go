@@ -1,11 +1,13 @@
+// Package spin has a mutex for short sections, and padding that keeps fields on cache lines of
+// their own.
 package spin
 
 import "sync"
 
-// cacheLine keeps the fields before it and the fields after it on different cache lines.
+// CacheLine keeps the fields before it and the fields after it on different cache lines.
 type CacheLine [64]byte
 
-// spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
+// Mutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
 // locked tries again after short pauses. In one pause, others can finish two hundred sections. It
 // queues only after the last pause. See docs/adr/0009.
 type Mutex struct{ sync.Mutex }

@@ -21,7 +21,7 @@ type Page[K ~uint64, T any] struct {
 	Values [Block]*T
 }
 
-// Block is how many ids a page has. Who gives out ids in blocks of that size fills one page with
+// Block is how many ids a page has. A caller that gives out ids in blocks of that size fills one page with
 // each.
 const Block = 64
 

@@ -33,15 +33,16 @@ import (
 	"example.com/large/part0"
 	below "example.com/large/part$"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 const Prefix = "part@"
 
-var Saved, errGone = core.NewKind[Item0](Prefix+".saved"), errors.New("gone")
+var Saved, errGone = signals.NewKind[Item0](Prefix+".saved"), errors.New("gone")
 
 var _ = below.Prefix
 
-func subscribe(sink *core.Sink, pattern string) { sink.Subscribe(pattern, func(core.Signal) {}) }
+func subscribe(sink *signals.Sink, pattern string) { sink.Subscribe(pattern, func(signals.Signal) {}) }
 
 func name(noun, verb string) string { return strings.Join([]string{Prefix, noun, verb}, ".") }
 `
@@ -54,12 +55,12 @@ type Item# struct {
 }
 
 type Service# struct {
-	sink  *core.Sink
+	sink  *signals.Sink
 	items map[string]Item#
 	work  *core.Coordinator[Item#]
 }
 
-func New#(sink *core.Sink) (*Service#, error) {
+func New#(sink *signals.Sink) (*Service#, error) {
 	s := &Service#{sink: sink, items: map[string]Item#{}}
 	var err error
 	s.work, err = core.NewCoordinator(s.run, core.Options{
@@ -128,13 +129,13 @@ const mainFile = `package main
 import (
 	"context"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 
 	"example.com/large/part0"
 %s)
 
 func main() {
-	sink := core.NewSink(core.SinkOptions{})
+	sink := signals.NewSink(signals.SinkOptions{})
 	var all []part0.Server
 %s	for _, s := range all {
 		sink.Has(s.Name())
@@ -172,7 +173,7 @@ func TestLargeProgram(t *testing.T) {
 			text += strings.ReplaceAll(service, "#", fmt.Sprint(j))
 			all += fmt.Sprintf("part0.Must(New%d(sink)), ", j)
 		}
-		text += "\nfunc Start(sink *core.Sink) []part0.Server { return []part0.Server{" + all + "} }\n"
+		text += "\nfunc Start(sink *signals.Sink) []part0.Server { return []part0.Server{" + all + "} }\n"
 		imports += fmt.Sprintf("\t\"example.com/large/part%d\"\n", i)
 		starts += fmt.Sprintf("\tall = append(all, part%d.Start(sink)...)\n", i)
 		write(fmt.Sprintf("part%d/part.go", i), text)

@@ -39,7 +39,7 @@ type Fact struct {
 // facts writes down the facts of a call.
 func (w *World) facts(c *call) {
 	api := Fact{Pos: c.expr.Pos(), End: c.expr.End(), Global: c.fn == nil, Prefixes: []Text{{}}, API: "a comparison with the name of a signal"}
-	all := roles.Of("core Match")
+	all := roles.Of("core/signals Match")
 	if c.callee != nil {
 		api.API, all = c.callee.Name(), w.rolesOf(c.callee)
 		api.Dir, _ = w.key(c.callee)
@@ -157,9 +157,9 @@ func (w *World) views(on expr, f *frame) (all []Text) {
 	return unite(all)
 }
 
-// coreType returns the name of a type of core, for T and *T.
+// coreType returns the name of a type of core or core/signals, for T and *T.
 func coreType(t types.Type) string {
-	if n := named(t); n != nil && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == roles.Prefix+"core" {
+	if n := named(t); n != nil && n.Obj().Pkg() != nil && slices.Contains([]string{roles.Prefix + "core", roles.Prefix + "core/signals"}, n.Obj().Pkg().Path()) {
 		return n.Obj().Name()
 	}
 	return ""

@@ -79,7 +79,7 @@ func (w *World) textsOf(o origin) (all []Text) {
 	return []Text{{S: Hole, Pos: o.Pos()}}
 }
 
-// isRaiser reports whether a type is *core.Sink or *core.Operation.
+// isRaiser reports whether a type is *signals.Sink or *core.Operation.
 func isRaiser(t types.Type) bool { return slices.Contains([]string{"Sink", "Operation"}, coreType(t)) }
 
 func isText(t types.Type) bool {

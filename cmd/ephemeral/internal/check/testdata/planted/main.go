@@ -31,7 +31,7 @@ func main() {
 	s := &server{sink: sink}
 	s.orders = core.Must(core.NewCoordinator(s.ship, core.Options{
 		Sink:     sink,
-		CancelOn: "wharehouse.closed", // want `CancelOn of s.orders: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(testdata/planted/main.go:24\)`
+		CancelOn: "wharehouse.closed", // want `CancelOn of s.orders: nothing raises "wharehouse.closed"; did you mean "warehouse.closed" \(testdata/planted/main.go:25\)`
 		DeferOn:  names.Closed + ", circuit.open.*, operation.panicked",
 		Lanes:    []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "order.shiped"}}, // want `"order.shiped"; did you mean "order.shipped"`
 		Classes:  []core.Class{{Name: "stripe"}},
@@ -62,10 +62,10 @@ func main() {
 	subscribe(sink, circuitbreaker.SignalOpen+".apy") // want `did you mean "circuit.open.api"`
 
 	names.Saved.Raise(sink, "a", names.File{})
-	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at testdata/planted/main.go:66 wants one`
+	sink.Raise("thumbnail.done") // want `"thumbnail.done" is raised without a payload, but Subscribe at testdata/planted/main.go:67 wants one`
 	done := signals.NewKind[int]("thumbnail.done")
 	done.Subscribe(sink, func(signals.Signal, int) {})
-	signals.NewKind[string]("file.saved").Subscribe(sink, func(signals.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:13`
+	signals.NewKind[string]("file.saved").Subscribe(sink, func(signals.Signal, string) {}) // want `"file.saved" has the payload string here, and names.File at testdata/names/names.go:15`
 	signals.NewKind[string]("retry.exhausted").Subscribe(sink, nil)                        // want `"retry.exhausted" has the payload string here, and retry.Event in atoms/retry`
 	signals.NewKind[retry.Event]("retry.exhausted").Subscribe(sink, nil)
 
