@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		return out.String(), errOut.String()
 	}
 	run(0, "./testdata/names")
-	if out, _ := run(1, "./testdata/alone"); !strings.HasPrefix(out, "testdata/alone/main.go:15:") || strings.Count(out, "\n") != 1 {
+	if out, _ := run(1, "./testdata/alone"); !strings.HasPrefix(out, "testdata/alone/main.go:16:") || strings.Count(out, "\n") != 1 {
 		t.Errorf("printed %q, want one finding", out)
 	}
 	out, _ := run(1, "-json", "./testdata/planted")
