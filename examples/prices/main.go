@@ -1,8 +1,6 @@
 // Command prices is an HTTP service that asks a carrier for prices. It has a cache, a breaker,
-// and a limit for calls to the carrier.
-//
-// A request that waits too long gets status 503, and the answer says why: what the library
-// knows about the operation that the request waits for.
+// and a limit for calls to the carrier. A request that waits too long gets status 503, and the
+// answer says why: what the library knows about the operation that the request waits for.
 package main
 
 import (
