@@ -157,10 +157,10 @@ const (
 // mutations are the fences of both engines. If a text is not in its file, the mutation is an error.
 var mutations = []mutation{
 	{name: "nolock-enqueue", engine: "postgres", edits: [][3]string{
-		{"postgres/postgres.go", `"select pg_advisory_xact_lock(h) from ("+hashes`, `"select h from ("+hashes`}, {"postgres/insert.go", "not pg_try_advisory_xact_lock(h)", "h <> h"}}},
+		{"postgres/postgres.go", `"select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes`, `"select h from ("+hashes`}, {"postgres/insert.go", "not pg_catalog.pg_try_advisory_xact_lock(h)", "h <> h"}}},
 	{name: "nolock-turn", engine: "postgres", edits: [][3]string{{turnSQL, "not pg_try_advisory_xact_lock(h)", "h <> h"}}},
 	{name: "nolock-finish", engine: "postgres", edits: [][3]string{{turnSQL, "pg_advisory_xact_lock(h) from", "h from"}}},
-	{name: "nolock-cancel", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `"select pg_advisory_xact_lock(h) from (select distinct "`, `"select h from (select distinct "`}}},
+	{name: "nolock-cancel", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `"select pg_catalog.pg_advisory_xact_lock(h) from (select distinct "`, `"select h from (select distinct "`}}},
 	{name: "notoken", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where state = 4"}}},
 	{name: "nostate", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where current = token"}}},
 	{name: "nolimit", engine: "postgres", edits: [][3]string{{turnSQL, "perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}}},
@@ -168,7 +168,7 @@ var mutations = []mutation{
 	{name: "norate", engine: "postgres", edits: [][3]string{{turnSQL, "floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint", "1000"}}},
 	{name: "norow", engine: "postgres", limit: "0", edits: [][3]string{{turnSQL, "- cardinality(v_taken)) for update skip locked", "- cardinality(v_taken))"},
 		{turnSQL, "limit v_k for update skip locked", "limit v_k"}, {turnSQL, "limit o.most for update skip locked", "limit o.most"}}},
-	{name: "early-lease", engine: "postgres", edits: [][3]string{{pgClaim, "expires <= clock_timestamp() order", "expires <= clock_timestamp() + interval '1 second' order"}}},
+	{name: "early-lease", engine: "postgres", edits: [][3]string{{pgClaim, "expires <= pg_catalog.clock_timestamp() order", "expires <= pg_catalog.clock_timestamp() + interval '1 second' order"}}},
 	{name: "free-all", engine: "postgres", edits: [][3]string{{pgClaim, "not exists (select from {s}.durable_node as n where n.id = i.node)", "true"}}},
 	{name: "noorder", engine: "postgres", edits: [][3]string{{turnSQL, "order by i.rank, i.id limit 1", "order by i.rank, i.id desc limit 1"}}},
 	{name: "nounique", engine: "postgres", edits: [][3]string{{"postgres/insert.go", "item = case when u.until <= (select now from clock) then excluded.item else u.item end", "item = excluded.item"}}},
@@ -177,10 +177,10 @@ var mutations = []mutation{
 	{name: "nopromote", engine: "postgres", edits: [][3]string{{"postgres/manage.go", "\t\tp.promote(queue, ids)\n", ""}}},
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
 	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
-		{pgClaim, "set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() +", "set lease = $2::bigint * interval '1 microsecond', expires = $4::timestamptz +"}}},
+		{pgClaim, "set lease = $2::bigint * interval '1 microsecond', expires = pg_catalog.clock_timestamp() +", "set lease = $2::bigint * interval '1 microsecond', expires = $4::timestamptz +"}}},
 	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > clock_timestamp()", "n.id = p_node"}},
 		beyond: "the next beat of any node deletes the node and frees what it has claimed, and its own process starts nothing: TestLeaseOfTheNode"},
-	{name: "dead-beats", engine: "postgres", edits: [][3]string{{pgClaim, "where id = $1 and expires > clock_timestamp() returning id", "where id = $1 returning id"}},
+	{name: "dead-beats", engine: "postgres", edits: [][3]string{{pgClaim, "where id = $1 and expires > pg_catalog.clock_timestamp() returning id", "where id = $1 returning id"}},
 		beyond: "the same beat has just deleted the node, unless its row is locked, and then nobody has freed its items"},
 	{name: "beats-wait", engine: "postgres", edits: [][3]string{{pgClaim, "order by i.id for update skip locked", "order by i.id for update"}},
 		beyond: "nodes lose their leases, which costs time only: TestBeatsDoNotWait"},
@@ -189,7 +189,7 @@ var mutations = []mutation{
 		beyond: "claims wait for each other, which costs time only: TestClaimsDoNotWait"},
 	{name: "noself", engine: "postgres", edits: [][3]string{{"claim.go", "func() { s.lose(ErrLeaseLost) })", "func() {})"}},
 		beyond: "a body that goes on without its lease costs time, and its end is refused: TestLeaseIsLost"},
-	{name: "late-start", engine: "postgres", edits: [][3]string{{"claim.go", "return s.ctx.Err() == nil && int64(time.Since(s.began)) < s.until.Load()", "return true"}},
+	{name: "late-start", engine: "postgres", edits: [][3]string{{"claim.go", "return s.ctx.Err() == nil && s.left() > 0", "return true"}},
 		beyond: "a process is seldom stopped between its claim and the start of the body: TestNoBodyStartsAfterTheLease"},
 
 	{name: "notoken", engine: "sqlite", edits: [][3]string{{liteTurn, "i == nil || i.Token != e.Token", "i == nil"}}},
