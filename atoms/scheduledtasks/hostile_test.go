@@ -3,6 +3,7 @@ package scheduledtasks
 import (
 	"context"
 	"io/fs"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,29 +14,30 @@ import (
 )
 
 // callsBack is an error that calls its scheduler.
-type callsBack struct{ s **Scheduler }
+type callsBack struct{ s *atomic.Pointer[Scheduler] }
 
 func (c callsBack) Error() string {
-	(*c.s).Stats()
+	c.s.Load().Stats()
 	return "calls back"
 }
 
 // An error may panic in its methods, or call the scheduler back. Schedules, Stats and Close go on.
 func TestErrorsThatPanicOrCallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s *Scheduler
+		var scheduler atomic.Pointer[Scheduler]
 		var none *fs.PathError
 		accepted := 0
-		s = open(t, TargetFunc(func(_ context.Context, task Task) error {
+		s := open(t, TargetFunc(func(_ context.Context, task Task) error {
 			switch {
 			case task.Name == "panics":
 				return none
 			case task.Name == "calls back":
-				return callsBack{&s}
+				return callsBack{&scheduler}
 			}
 			accepted++
 			return nil
 		}), Options{}, job("panics", "@hourly"), job("calls back", "@hourly"), job("good", "@hourly"))
+		scheduler.Store(s)
 		failed := coretest.Watch(t, s.Sink(), SignalFailed)
 		time.Sleep(2*time.Hour + 30*time.Second)
 		synctest.Wait()
