@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"reflect"
 	"time"
 )
@@ -15,10 +14,6 @@ func need(has bool, what string) {
 	if !has {
 		panic("core: " + what)
 	}
-}
-
-func needContext(ctx context.Context, caller string) {
-	need(ctx != nil, caller+" needs a context, not nil: context.Background() never ends")
 }
 
 // IsNil reports whether a part that a constructor gets as an interface is nil, or holds a nil

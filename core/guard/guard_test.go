@@ -24,7 +24,7 @@ func Example() {
 }
 
 // hostile panics in each of its methods.
-type hostile struct{ list []int }
+type hostile struct{ _ []int }
 
 func (hostile) Error() string   { panic("Error") }
 func (hostile) Is(error) bool   { panic("Is") }

@@ -74,15 +74,6 @@ func (g *gate) body(context.Context) error {
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
-func (g *gate) isOpen() bool {
-	select {
-	case <-g.opened:
-		return true
-	default:
-		return false
-	}
-}
-
 func raise(name string) coretest.Body {
 	return func(ctx context.Context) error {
 		core.OperationFrom(ctx).Raise(name)
