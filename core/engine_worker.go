@@ -67,7 +67,7 @@ func (e *engine) wake() {
 	out := new(engineEffects)
 	e.out, *out = *out, e.out
 	e.mu.Unlock()
-	go e.settle(out) // calls OnDone, which must not delay who has raised the signal, nor find its locks held
+	go e.settle(out) // calls OnDone. The raiser of the signal must not wait for it, and may hold locks
 }
 
 // work is a worker, started with the token. It runs operations one after the

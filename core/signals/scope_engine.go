@@ -53,7 +53,7 @@ func (e *forEngine) Hold(o *Owner, n *Note, lease time.Duration, ctx context.Con
 	return e.scope().hold(o, n, lease)
 }
 
-// Release is Scope.Release that leaves the effects to the caller, who holds locks.
+// Release is Scope.Release that leaves the effects to its caller, because that holds locks.
 func (e *forEngine) Release(o *Owner, after *hook.Effects) { e.scope().release(o, after) }
 
 // Leave evicts an owner that has raised nothing. It returns false if there is something to evict.
