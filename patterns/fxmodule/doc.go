@@ -11,8 +11,10 @@
 // program is built. It starts runs during the start of the program, after the start hooks of
 // the parts that its jobs need.
 //
-// When the program stops, the runner and the coordinators are drained with the deadline of
-// the program, and then closed, in the reverse order of construction. If a job needs a
+// When the program stops, the runner, coordinators and queues are drained and then closed, in
+// the reverse order of construction. A part is drained until 5 seconds before the deadline of
+// the program, or for half of the time that is left if that is less: the rest is for the stop
+// hooks of other parts. The error names the operations that were stuck. If a job needs a
 // coordinator, the coordinator is made before the runner, so it ends after the runner. Other
 // coordinators are usually made later, so they end first.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -84,7 +85,6 @@ func TestStopHasTheDeadlineOfTheProgram(t *testing.T) {
 func TestErrors(t *testing.T) {
 	do := func(context.Context, signals.Signal) error { return nil }
 	for want, opts := range map[string]fx.Option{
-		"there are no jobs": fx.Options(),
 		"the name is used twice": fxmodule.Jobs(func() []jobs.Job {
 			return []jobs.Job{jobs.On("a", do, jobs.Options{}), jobs.On("a", do, jobs.Options{})}
 		}),
@@ -141,4 +141,78 @@ func TestScoped(t *testing.T) {
 			assert.Equal(t, c.want, notes)
 		})
 	}
+}
+
+// queue is like a *durable.Queue: it runs until it is drained or closed.
+type queue struct {
+	*core.Coordinator[int]
+	fails error
+	ran   chan struct{}
+}
+
+func (q *queue) Here() core.Inspector { return q.Coordinator }
+
+func (q *queue) Run(context.Context) error {
+	if q.fails != nil {
+		return q.fails
+	}
+	done := make(chan struct{})
+	defer q.OnClosed(func() { close(done) })()
+	<-done
+	close(q.ran)
+	return nil
+}
+
+// A part that is stuck is named, and the hooks of other parts still have their time. A program
+// needs no jobs.
+func TestAStuckPartIsNamedAndOtherHooksHaveTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		stuck := func(context.Context, int) error { <-free; return nil } // it ignores its context
+		var left time.Duration
+		var c *core.Coordinator[int]
+		q := &queue{ran: make(chan struct{})}
+		app := fx.New(fx.NopLogger, fxmodule.Module(core.Options{}),
+			fx.Invoke(func(lc fx.Lifecycle) { // a database, for example
+				lc.Append(fx.StopHook(func(ctx context.Context) {
+					deadline, _ := ctx.Deadline()
+					left = time.Until(deadline)
+				}))
+			}),
+			fxmodule.Queue[*queue]("", func() *queue {
+				q.Coordinator = core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, core.Options{Name: "mails"}))
+				return q
+			}),
+			fxmodule.Coordinator[*core.Coordinator[int]]("", func(*queue) *core.Coordinator[int] {
+				return core.Must(core.NewCoordinator(stuck, core.Options{Name: "orders"}))
+			}),
+			fx.Populate(&c))
+		require.NoError(t, app.Start(t.Context()))
+		core.Must(c.Enqueue(t.Context(), 1))
+		core.Must(q.Enqueue(t.Context(), 2))
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		err := app.Stop(ctx)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, `core: "orders" is closed before it is drained: context deadline exceeded`)
+		assert.ErrorContains(t, err, " is running")
+		assert.ErrorContains(t, err, "*core.Coordinator[int] was not closed in time")
+		assert.ErrorContains(t, err, `core: "mails" is closed before it is drained`)
+		<-q.ran
+		assert.Equal(t, 2*time.Second, left, "of 15: 10 s to drain orders and 1 s to close it, then 2 s for mails, which ends at once when it is closed")
+		close(free)
+	})
+}
+
+// A queue whose Run fails ends the program.
+func TestAQueueThatFailsEndsTheProgram(t *testing.T) {
+	errDown := errors.New("down")
+	app := fx.New(fx.NopLogger, fxmodule.Module(core.Options{}),
+		fxmodule.Queue[*queue]("mails", func() *queue {
+			return &queue{fails: errDown, Coordinator: core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))}
+		}),
+		fx.Invoke(fx.Annotate(func(*queue) {}, fx.ParamTags(`name:"mails"`))))
+	require.NoError(t, app.Start(t.Context()))
+	assert.Equal(t, 1, (<-app.Wait()).ExitCode)
+	assert.ErrorIs(t, app.Stop(t.Context()), errDown)
 }

@@ -54,7 +54,6 @@ func (o Options) resolved() (Options, error) {
 func check(sink *signals.Sink, jobs []Job, opts core.Options) ([]Job, core.Options, error) {
 	var r rules
 	r.unless(sink != nil, "the sink is nil, but signals of a sink set off jobs")
-	r.unless(len(jobs) > 0, "there are no jobs")
 	r.unless(opts.Sink == nil || opts.Sink == sink, "Options.Sink is another sink than that of the jobs")
 	r.unless(len(opts.Classes) == 0, "Options.Classes must be empty: each job is a class")
 	opts.Sink, opts.Name, opts.MaxSuspended = sink, cmp.Or(opts.Name, "jobs"), cmp.Or(opts.MaxSuspended, 10_000)

@@ -334,7 +334,6 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		jobs []jobs.Job
 		opts core.Options
 	}{
-		`there are no jobs`:                                 {},
 		`another sink`:                                      {jobs: on("a", jobs.Options{}), opts: core.Options{Sink: signals.NewSink(signals.SinkOptions{})}},
 		`Options.Classes must be empty`:                     {jobs: on("a", jobs.Options{}), opts: core.Options{Classes: []core.Class{{Name: "c", Limit: 1}}}},
 		`job "a": the name is used twice`:                   {jobs: both(jobs.Options{Name: "a"}, jobs.Options{Name: "a"})},
