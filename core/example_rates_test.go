@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -23,7 +24,7 @@ func ExampleClass() {
 	calls := core.Must(core.NewKeyedCoordinator(func(c call) string { return c.tenant }, ask, core.Options{
 		Lanes: []core.Lane{{Name: "interactive"}, {Name: "batch"}},
 		Classes: []core.Class{{Name: "gpt", Limit: 8, // at once
-			Rate: core.PerMinute(500), CostRate: core.PerMinute(90_000), // calls, tokens
+			Rate: core.AtMost(500, time.Minute), CostRate: core.PerMinute(90_000), // calls, tokens
 			DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3}},
 		KeyRate: core.Rate{PerSecond: 1, Burst: 5}, // each tenant
 	}))

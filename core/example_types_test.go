@@ -348,3 +348,10 @@ func ExamplePerMinute() {
 	fmt.Printf("%.2f a second, a burst of %d\n", rate.PerSecond, rate.Burst)
 	// Output: 8.33 a second, a burst of 10
 }
+
+// The server allows no more than 10 calls in any minute. So they begin 6 seconds apart.
+func ExampleAtMost() {
+	rate := core.AtMost(10, time.Minute)
+	fmt.Printf("one every %.0f s, a burst of %d\n", 1/rate.PerSecond, rate.Burst)
+	// Output: one every 6 s, a burst of 1
+}

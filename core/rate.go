@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
@@ -22,14 +23,30 @@ type Rate struct {
 	Burst int
 }
 
-// PerMinute is the rate of n tokens a minute. They come in within a minute, and not a nanosecond
-// later.
+// PerMinute is the rate of n tokens a minute, with the default Burst: after a quiet time, n + 20
+// calls may begin in the first minute. If a server allows no more than n in any minute, use
+// [AtMost]. The n tokens come in within a minute, and not a nanosecond later.
 func PerMinute(n float64) Rate {
 	rate := n / 60
 	if math.FMA(rate, 60, -n) < 0 { // the rate was rounded down: tokens would come late
 		rate = math.Nextafter(rate, bucket.Unlimited)
 	}
 	return Rate{PerSecond: rate}
+}
+
+// AtMost is the rate with which never more than n calls begin in any window of the length per:
+// Burst is 1, and the calls begin per/n apart. So n calls that are due at once take the whole
+// window. If n or per is not positive, the rate is not valid. It is for calls: a call that costs more
+// than 1 counts as its cost, and may begin as soon as 1 token is there.
+func AtMost(n int, per time.Duration) Rate {
+	if n <= 0 || per <= 0 {
+		return Rate{PerSecond: min(-1, float64(n)), Burst: 1}
+	}
+	rate := float64(n) / per.Seconds()
+	if math.FMA(rate, per.Seconds(), -float64(n)) > 0 { // the rate was rounded up: tokens would come early
+		rate = math.Nextafter(rate, 0)
+	}
+	return Rate{PerSecond: rate, Burst: 1}
 }
 
 // Resolved returns the rate with the default burst, or an error if it is not valid. It is for

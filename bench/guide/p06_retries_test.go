@@ -49,7 +49,7 @@ func Example_limits() {
 	call := func(ctx context.Context, order string) error { return nil }
 	orders := core.Must(core.NewCoordinator(retry.Wrap(r, call), core.Options{
 		MaxConcurrency: 8,
-		Classes:        []core.Class{{Name: "carrier", Rate: core.Rate{PerSecond: 100, Burst: 1}}}, // 100 calls a second
+		Classes:        []core.Class{{Name: "carrier", Rate: core.AtMost(100, time.Second)}}, // as the carrier demands
 	}))
 	defer orders.Close()
 	labels := orders.Class("carrier") // a view: its items belong to the class

@@ -92,7 +92,7 @@ func Example_breakers() {
 	host := func(p page) string { return p.host }
 	pages := core.Must(core.NewKeyedCoordinator(host, retry.Wrap(r, work), core.Options{
 		MaxConcurrency: 16, MaxPerKey: 2, // two of each host
-		Classes: []core.Class{{Name: "web", Rate: core.Rate{PerSecond: 50, Burst: 1}}}, // 50 a second in all
+		Classes: []core.Class{{Name: "web", Rate: core.AtMost(50, time.Second)}}, // in all
 	}))
 	defer pages.Close()
 
