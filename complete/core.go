@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -363,9 +364,16 @@ type Options = core.Options
 // there can be at once.
 type Rate = core.Rate
 
-// PerMinute is [core.PerMinute]: PerMinute is the rate of n tokens a minute.
+// PerMinute is [core.PerMinute]: PerMinute is the rate of n tokens a minute, with the
+// default Burst: after a quiet time, n + 20 calls may begin in the first minute.
 func PerMinute(n float64) core.Rate {
 	return core.PerMinute(n)
+}
+
+// AtMost is [core.AtMost]: AtMost is the rate with which never more than n calls begin
+// in any window of the length per: Burst is 1, and the calls begin per/n apart.
+func AtMost(n int, per time.Duration) core.Rate {
+	return core.AtMost(n, per)
 }
 
 // Handler is [core.Handler]: A Handler reacts to a signal in the background, as an

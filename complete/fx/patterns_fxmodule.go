@@ -23,9 +23,19 @@ func FxJobs(constructors ...any) fx.Option {
 }
 
 // FxCoordinator is [fxmodule.Coordinator]: Coordinator provides the C that a
-// constructor returns, and drains and closes it when the program stops.
+// constructor returns, and ends it when the program stops.
 func FxCoordinator[C core.Lifecycle](name string, constructor any) fx.Option {
 	return fxmodule.Coordinator[C](name, constructor)
+}
+
+// FxQueue is [fxmodule.Queue]: Queue provides the *durable.Queue that a constructor
+// returns, like Coordinator.
+func FxQueue[Q interface {
+	Run(ctx context.Context) error
+	Here() core.Inspector
+	Close() error
+}](name string, constructor any) fx.Option {
+	return fxmodule.Queue[Q](name, constructor)
 }
 
 // FxScoped is [fxmodule.Scoped]: Scoped makes a handler that opens a scope for each
