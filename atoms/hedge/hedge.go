@@ -190,10 +190,11 @@ func (h *Hedger) allow() bool {
 // end counts the end of a call whose first attempt took the time d.
 func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) {
 	cancelled := err != nil && ctx.Err() != nil && !guard.Is(context.Cause(ctx), context.DeadlineExceeded)
+	fine := !guard.Failed(err)
 	h.mu.Lock()
 	h.stats.Running--
 	switch {
-	case err == nil:
+	case fine:
 		h.stats.Succeeded++
 		h.history.add(d)
 	case cancelled:

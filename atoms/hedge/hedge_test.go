@@ -347,3 +347,26 @@ func TestOptions(t *testing.T) {
 	assert.Panics(t, func() { hedge.Wrap[int](nil, nil) })
 	assert.Panics(t, func() { hedge.WrapResult[int, int](h, nil) })
 }
+
+// later is no failure, like durable.Snooze.
+type later struct{}
+
+func (later) Error() string { return "later" }
+func (later) Failed() bool  { return false }
+
+// An outcome that is no failure ends a call like a success, from either attempt.
+func TestAnOutcomeThatIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, always)
+		for _, attempts := range [][]attempt{
+			{{takes: 20 * time.Millisecond, err: later{}}, {takes: time.Hour}},
+			{{takes: time.Hour}, {takes: 10 * time.Millisecond, err: later{}}},
+		} {
+			took, err := run(t.Context(), h, attempts...)
+			assert.Equal(t, later{}, err)
+			assert.Equal(t, 20*time.Millisecond, took)
+		}
+		assert.Equal(t, uint64(2), h.Stats().Succeeded)
+		assert.Zero(t, h.Stats().Failed)
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -92,10 +93,10 @@ func do[T any](ctx context.Context, h *Hedger, work func(context.Context) (T, er
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	value, err = r.first(delay)
 	took = time.Since(r.begun)
-	if err != nil && r.second != nil && r.err == nil {
+	if guard.Failed(err) && r.second != nil && !guard.Failed(r.err) {
 		won = true
 		r.raise(Succeeded)
-		return r.value, nil
+		return r.value, r.err
 	}
 	return value, err
 }
@@ -118,7 +119,7 @@ func (r *race[T]) first(delay time.Duration) (T, error) {
 		r.cancel(ErrSlower)
 	}()
 	value, err := r.work(r.ctx)
-	fails = err != nil
+	fails = guard.Failed(err)
 	return value, err
 }
 
@@ -148,7 +149,7 @@ func (r *race[T]) hedge() {
 		op.Raise(core.SignalPanicked)
 	}()
 	r.value, r.err = r.work(context.WithValue(r.ctx, attemptKey{}, op))
-	if returned = true; r.err == nil {
+	if returned = true; !guard.Failed(r.err) {
 		r.cancel(ErrSlower)
 	}
 }

@@ -25,14 +25,14 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, wrap
 	}()
 	err := r.first(ctx, work)
 	returned = true
-	if err != nil {
+	if guard.Failed(err) {
 		return r.again(ctx, begun, err, work, wrapped)
 	}
 	r.atOnce.Add(1)
 	if r.opts.Budget != nil {
 		r.opts.Budget.deposit()
 	}
-	return nil
+	return err
 }
 
 // again continues after the first attempt has failed with err.
@@ -84,13 +84,13 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		}
 		on.raise(Started, Event{n, delay, err})
 		last := err
-		if err = r.numbered(ctx, on.op, n, work); err == nil {
+		if err = r.numbered(ctx, on.op, n, work); !guard.Failed(err) {
 			if r.opts.Budget != nil {
 				r.opts.Budget.deposit()
 			}
 			end = &r.stats.Recovered
 			on.raise(Recovered, Event{n, 0, last})
-			return nil
+			return err
 		}
 	}
 }

@@ -16,7 +16,9 @@
 // # How a call ends
 //
 //   - The function succeeds.
-//   - Its error is not retried: it is marked [Permanent], or [Options.RetryIf] refuses it.
+//   - Its error is not retried: it is marked [Permanent], or [Options.RetryIf] refuses it. An error
+//     that stands for no failure (see guard.Failed of core/guard), such as durable.Snooze, is
+//     returned at once, and the call counts as a success.
 //     The call returns this error. By default, RetryIf refuses cancellations, among others.
 //   - The call gives up: there is no attempt, no time or no budget left, the backoff says
 //     stop, or the context has ended. The call returns an [Error], which matches the reason

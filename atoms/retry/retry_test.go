@@ -470,3 +470,24 @@ func TestSignals(t *testing.T) {
 		facts.None()
 	})
 }
+
+// later is no failure, like durable.Snooze.
+type later struct{}
+
+func (later) Error() string { return "later" }
+func (later) Failed() bool  { return false }
+
+func TestAnOutcomeThatIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, errs := range map[retry.Stats][]error{
+			{Succeeded: 1}:                           {later{}},
+			{Succeeded: 1, Recovered: 1, Retries: 1}: {errOnPurpose, later{}},
+		} {
+			r := newRetrier(t, retry.Options{})
+			s := fails(errs...)
+			assert.Equal(t, later{}, r.Do(t.Context(), s.work))
+			assert.Len(t, s.at, len(errs))
+			assert.Equal(t, want, r.Stats())
+		}
+	})
+}

@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -471,6 +472,12 @@ func TestSharedTrialsOfManyGoroutines(t *testing.T) {
 }
 
 // What an error says about the call: cancelled ones say nothing.
+// later is no failure, like durable.Snooze.
+type later struct{}
+
+func (later) Error() string { return "later" }
+func (later) Failed() bool  { return false }
+
 func TestResultOf(t *testing.T) {
 	cancelled, other := errors.Join(context.Canceled), errors.New("other")
 	never, always := func(error) bool { return false }, func(error) bool { return true }
@@ -480,6 +487,7 @@ func TestResultOf(t *testing.T) {
 		want    breaker.Result
 	}{
 		{nil, always, success}, {other, nil, failure}, {other, never, success}, {other, always, failure},
+		{fmt.Errorf("wrapped: %w", later{}), always, neutral},
 		{cancelled, nil, neutral}, {cancelled, never, neutral}, {cancelled, always, failure},
 	} {
 		if got := breaker.ResultOf(c.err, c.countIf); got != c.want {

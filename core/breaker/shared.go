@@ -36,10 +36,14 @@ func (e *OpenError) Error() string {
 func (e *OpenError) Is(target error) bool { return target == ErrOpen }
 
 // ResultOf returns the result of a call with that error. If countIf is nil or panics, all errors
-// are failures, except those that match [context.Canceled].
+// are failures, except those that match [context.Canceled]. An error that stands for no failure (see
+// [guard.Failed]) is Neutral, and countIf is not asked.
 func ResultOf(err error, countIf func(error) bool) Result {
 	if err == nil {
 		return Success
+	}
+	if !guard.Failed(err) {
+		return Neutral
 	}
 	cancelled := guard.Is(err, context.Canceled)
 	failed := !cancelled

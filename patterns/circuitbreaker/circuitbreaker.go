@@ -96,7 +96,8 @@ type Options struct {
 	// errors, except those that match [context.Canceled]. So by default, errors that are the
 	// caller's fault (not found, or marked with retry.Permanent) count as well: use CountIf
 	// to exclude them. An excluded error is a success, but one that matches
-	// context.Canceled counts neither as success nor as failure. A panic is a failure.
+	// context.Canceled, or that stands for no failure (see guard.Failed of core/guard), such as
+	// durable.Snooze, counts neither as success nor as failure. A panic is a failure.
 	// CountIf must be safe for concurrent use.
 	CountIf func(error) bool
 }

@@ -369,3 +369,17 @@ func TestDeferredItemsDoNotRushIn(t *testing.T) {
 		assert.LessOrEqual(t, c.Stats().Failed, uint64(1+2), "the trial that the service failed, and those that were chosen before")
 	})
 }
+
+// later is no failure, like durable.Snooze.
+type later struct{}
+
+func (later) Error() string { return "later" }
+func (later) Failed() bool  { return false }
+
+func TestAnOutcomeThatIsNoFailure(t *testing.T) {
+	bubble(t, circuitbreaker.Options{Name: "x", Threshold: 1}, func(t *testing.T, _ *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		assert.Equal(t, later{}, work(t.Context(), later{}))
+		assert.Zero(t, b.Failures())
+		assert.False(t, b.Open())
+	})
+}

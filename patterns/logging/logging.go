@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -119,7 +120,9 @@ func because(ctx context.Context, on signals.Raiser) signals.Raiser {
 func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record) []slog.Attr {
 	if kind := a.Value.Kind(); kind == slog.KindAny || kind == slog.KindLogValuer {
 		if err, ok := a.Value.Any().(error); ok {
-			r.ErrorType = errorType(err)
+			if r.ErrorType = ""; guard.Failed(err) {
+				r.ErrorType = errorType(err)
+			}
 		}
 	}
 	a.Value = a.Value.Resolve()

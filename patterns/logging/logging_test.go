@@ -63,6 +63,12 @@ type myError[T any] struct{}
 func (*myError[T]) Error() string { panic("on purpose") }
 func (*myError[T]) Unwrap() error { panic("on purpose") }
 
+// later is no failure, like durable.Snooze.
+type later struct{}
+
+func (later) Error() string { return "later" }
+func (later) Failed() bool  { return false }
+
 func TestNames(t *testing.T) {
 	notExist := &fs.PathError{Err: fs.ErrNotExist}
 	var none *myError[int]
@@ -79,6 +85,7 @@ func TestNames(t *testing.T) {
 		"log.info.none.z:myerror": func(l *slog.Logger) {
 			l.With("err", none).Info("", "event", "z", slog.Group("g", "event", "no", "err", notExist))
 		},
+		"log.info.none.later": func(l *slog.Logger) { l.Info("", "event", "later", "err", later{}) },
 		"log.trace.none.none": func(l *slog.Logger) { l.Log(context.TODO(), slog.Level(-100), "") },
 		"log.critical.none.none": func(l *slog.Logger) {
 			l.Log(context.TODO(), slog.Level(100), "", "err", errors.Join(notExist, notExist))

@@ -43,7 +43,8 @@ type Record struct {
 	Event    string // attribute "event"
 	// ErrorType is the type of an attribute that is an error, such as "fs.PathError". For an
 	// error of the packages errors or fmt, it is the type of the wrapped error. If such an
-	// error wraps no error, or several, ErrorType is "".
+	// error wraps no error, or several, ErrorType is "". It is "" for an error that stands for no failure, such as
+	// durable.Snooze: see guard.Failed of core/guard.
 	ErrorType string
 	// Attrs are all attributes of the logger and of the log call, in the groups of the logger.
 	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They live as

@@ -28,7 +28,9 @@
 // the time of the signal. If the first segment of its name is "error", as in "error.db" and
 // "error:503", there is a second event, "exception". An error of the function is recorded. It
 // gives the span the status Error, unless the operation was cancelled. A panic gives it this
-// status, too. The attributes are "ephemeral.operation" (the id), "ephemeral.key" and
+// status, too. An error that stands for no failure (see guard.Failed of core/guard), such as
+// durable.Snooze, leaves the status alone: its text is the attribute "ephemeral.outcome". The
+// other attributes are "ephemeral.operation" (the id), "ephemeral.key" and
 // "ephemeral.cancelled". All this is left out if no exporter takes the span, or if the span
 // is not sampled.
 //

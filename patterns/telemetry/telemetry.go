@@ -188,8 +188,11 @@ func finish(ctx context.Context, span trace.Span, op *core.Operation, err error,
 	if !returned {
 		span.SetStatus(codes.Error, "panicked")
 	}
-	if err != nil {
-		message := text(guard.Text(err))
+	switch message := text(guard.Text(err)); {
+	case err == nil:
+	case !guard.Failed(err):
+		span.SetAttributes(attribute.String("ephemeral.outcome", message))
+	default:
 		if !cancelled {
 			span.SetStatus(codes.Error, message)
 		}

@@ -161,6 +161,12 @@ func TestSignalsAreEventsOfTheSpan(t *testing.T) {
 	}
 }
 
+// noFailure is like durable.Snooze.
+type noFailure struct{}
+
+func (noFailure) Error() string { return "later" }
+func (noFailure) Failed() bool  { return false }
+
 func TestErrorsAreRecorded(t *testing.T) {
 	f := setUp(t, telemetry.Options{})
 	failing, panicking, cancelled := coordinator(t, f, "failing"), coordinator(t, f, "panicking"), coordinator(t, f, "cancelled")
@@ -175,6 +181,14 @@ func TestErrorsAreRecorded(t *testing.T) {
 	assert.Equal(t, sdktrace.Status{Code: codes.Error, Description: "no route"}, span.Status)
 	assert.Equal(t, "exception", span.Events[0].Name)
 	assert.Equal(t, "false", attributes["ephemeral.cancelled"])
+	assert.Empty(t, attributes["ephemeral.outcome"])
+	later := coordinator(t, f, "later")
+	enqueue(t, later, t.Context(), func(context.Context) error { return noFailure{} })
+	require.NoError(t, later.Drain(t.Context()))
+	span, attributes = f.span(t, "later")
+	assert.Equal(t, codes.Unset, span.Status.Code)
+	assert.Empty(t, span.Events)
+	assert.Equal(t, "later", attributes["ephemeral.outcome"])
 	span, _ = f.span(t, "panicking")
 	assert.Equal(t, codes.Error, span.Status.Code)
 	span, attributes = f.span(t, "cancelled")
