@@ -2,10 +2,12 @@ package scheduledtasks
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // A Definition says which task is due when. Its JSON form is an object with these fields, in
@@ -42,6 +44,36 @@ type Definition struct {
 	// scheduler starts. If that tick or a later one is marked in [Options.Store], it does
 	// nothing.
 	RunOnStartup bool `json:"runOnStartup,omitempty"`
+
+	// Missed, Overlap, Jitter and Timeout take the place of the fields of [Options] with these
+	// names, unless they are zero. In JSON, Jitter and Timeout are texts such as "30s".
+	Missed  int           `json:"missed,omitempty"`
+	Overlap Overlap       `json:"overlap,omitempty"`
+	Jitter  time.Duration `json:"jitter,omitempty"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// MarshalJSON writes the JSON form.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	type fields Definition
+	text := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return d.String()
+	}
+	return json.Marshal(struct {
+		fields
+		Jitter  string `json:"jitter,omitempty"`
+		Timeout string `json:"timeout,omitempty"`
+	}{fields(d), text(d.Jitter), text(d.Timeout)})
+}
+
+// options returns the options of the scheduler with those of the definition in their place.
+func (d Definition) options(o Options) Options {
+	o.Missed, o.Overlap = cmp.Or(d.Missed, o.Missed), cmp.Or(d.Overlap, o.Overlap)
+	o.Jitter, o.Timeout = cmp.Or(d.Jitter, o.Jitter), cmp.Or(d.Timeout, o.Timeout)
+	return o
 }
 
 // Parse reads a JSON array of definitions and checks them. The error names the entry, counted
@@ -63,13 +95,15 @@ func parse(file string, data []byte, needsSignal bool) ([]Definition, error) {
 			return nil, fmt.Errorf("scheduledtasks: %sentry %d, %w", file, i+1, err)
 		}
 	}
-	_, err := compile(file, definitions, 0, needsSignal)
+	_, err := compile(file, definitions, Options{}, needsSignal)
 	return definitions, err
 }
 
 // decode reads a definition from a valid JSON value.
 func (d *Definition) decode(data []byte) error {
+	jitter, timeout := durationText{"jitter", &d.Jitter}, durationText{"timeout", &d.Timeout}
 	fields := map[string]any{
+		"missed": &d.Missed, "overlap": &d.Overlap, "jitter": &jitter, "timeout": &timeout,
 		"name": &d.Name, "cron": &d.Cron, "signal": &d.Signal, "key": &d.Key, "payload": &d.Payload, "description": &d.Description,
 		"timeZone": &d.TimeZone, "format": &d.Format, "runOnStartup": &d.RunOnStartup,
 	}
@@ -84,10 +118,34 @@ func (d *Definition) decode(data []byte) error {
 		if field == nil {
 			return wrong(name, "there is no such field, or it is given twice")
 		}
-		if err, ok := dec.Decode(field).(*json.UnmarshalTypeError); ok {
+		switch err := dec.Decode(field).(type) {
+		case nil:
+		case *json.UnmarshalTypeError:
 			return wrong(name, "expected a %v, got a %s", err.Type, err.Value)
+		default:
+			return err
 		}
 		fields[name] = nil
+	}
+	return nil
+}
+
+// durationText reads a field that is a duration in the form of [time.ParseDuration].
+type durationText struct {
+	field string
+	to    *time.Duration
+}
+
+func (t *durationText) UnmarshalJSON(data []byte) (err error) {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		return wrong(t.field, "expected a text such as \"30s\", got %.99q", data)
+	}
+	if text == "" {
+		return nil
+	}
+	if *t.to, err = time.ParseDuration(text); err != nil {
+		return wrong(t.field, "expected a text such as \"30s\", got %.99q", text)
 	}
 	return nil
 }
@@ -122,6 +180,12 @@ func (d Definition) check(needsSignal bool) (*spec, error) {
 	}
 	if d.Payload != nil && !json.Valid(d.Payload) {
 		return nil, wrong("payload", "expected JSON, got %.99q", d.Payload)
+	}
+	if d.Missed > maxMissed {
+		return nil, wrong("missed", "expected at most %d, got %d", maxMissed, d.Missed)
+	}
+	if !d.Overlap.valid() {
+		return nil, wrong("overlap", "expected %q or %q, got %.99q", AllowOverlap, SkipOverlap, d.Overlap)
 	}
 	return parseSpec(d.Cron, d.Format, d.TimeZone)
 }

@@ -17,7 +17,8 @@ import (
 )
 
 const allFields = `[{"name": "report", "cron": "0 9 * * MON-FRI", "signal": "report.due", "key": "sales", "payload": {"file": "a.csv"},
-	"description": "daily sales", "timeZone": "Europe/Berlin", "format": "standard", "runOnStartup": true},
+	"description": "daily sales", "timeZone": "Europe/Berlin", "format": "standard", "runOnStartup": true,
+	"missed": 3, "overlap": "skip", "jitter": "1m30s", "timeout": "-1s"},
 	{"name": "tick", "cron": "@every_second", "signal": "tick", "key": null}]`
 
 func TestAllFieldsOfJSON(t *testing.T) {
@@ -26,6 +27,7 @@ func TestAllFieldsOfJSON(t *testing.T) {
 	assert.Equal(t, []Definition{{
 		Name: "report", Cron: "0 9 * * MON-FRI", Signal: "report.due", Key: "sales", Payload: json.RawMessage(`{"file": "a.csv"}`),
 		Description: "daily sales", TimeZone: "Europe/Berlin", Format: "standard", RunOnStartup: true,
+		Missed: 3, Overlap: SkipOverlap, Jitter: 90 * time.Second, Timeout: -time.Second,
 	}, {Name: "tick", Cron: "@every_second", Signal: "tick"}}, got)
 }
 
@@ -37,14 +39,18 @@ func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
 		`{}`:    `expected a JSON array of objects: json: cannot unmarshal object into Go value of type []json.RawMessage`,
 		`[] []`: `expected a JSON array of objects: invalid character '[' after top-level value`,
 		`[7]`:   `entry 1, "7": expected an object`,
-		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"Name": "b"}]`: `entry 2, "Name": there is no such field, or it is given twice`,
-		`[{"name": "a", "name": "b"}]`:                                       `entry 1, "name": there is no such field, or it is given twice`,
-		`[{"name": "a", "runOnStartup": "true"}]`:                            `entry 1, "runOnStartup": expected a bool, got a string`,
-		`[{"name": "a", "key": 7}]`:                                          `entry 1, "key": expected a string, got a number`,
-		`[{"cron": "* * * * *", "signal": "s"}]`:                             `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`,
-		`[{"name": "a", "cron": "* * * * *", "signal": "job.*"}]`:            `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "job.*"`,
-		`[{"name": "a", "signal": "s"}]`:                                     `entry 1, "cron": expected 5 or 6 fields, got ""`,
-		`[{"name": "a", "cron": "every day", "signal": "s"}]`:                `entry 1, "cron": expected 5 or 6 fields, got "every day"`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"Name": "b"}]`:                                     `entry 2, "Name": there is no such field, or it is given twice`,
+		`[{"name": "a", "name": "b"}]`:                                                                           `entry 1, "name": there is no such field, or it is given twice`,
+		`[{"name": "a", "runOnStartup": "true"}]`:                                                                `entry 1, "runOnStartup": expected a bool, got a string`,
+		`[{"name": "a", "key": 7}]`:                                                                              `entry 1, "key": expected a string, got a number`,
+		`[{"cron": "* * * * *", "signal": "s"}]`:                                                                 `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "job.*"}]`:                                                `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "job.*"`,
+		`[{"name": "a", "jitter": 5}]`:                                                                           `entry 1, "jitter": expected a text such as "30s", got "5"`,
+		`[{"name": "a", "timeout": "soon"}]`:                                                                     `entry 1, "timeout": expected a text such as "30s", got "soon"`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s", "missed": 1001}]`:                                    `entry 1, "missed": expected at most 1000, got 1001`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s", "overlap": "queue"}]`:                                `entry 1, "overlap": expected "allow" or "skip", got "queue"`,
+		`[{"name": "a", "signal": "s"}]`:                                                                         `entry 1, "cron": expected 5 or 6 fields, got ""`,
+		`[{"name": "a", "cron": "every day", "signal": "s"}]`:                                                    `entry 1, "cron": expected 5 or 6 fields, got "every day"`,
 		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"name": "a", "cron": "* * * * *", "signal": "s"}]`: `entry 2, "name": "a" is the name of entry 1`,
 		`[{"name": "` + strings.Repeat("a", 201) + `", "cron": "* * * * *", "signal": "s"}]`:                     `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "` + strings.Repeat("a", 99) + `"`,
 	} {

@@ -81,5 +81,5 @@
 //
 // If the target is a coordinator, each process runs each task: a common store does not prevent
 // that. A coordinator keeps tasks in memory: they are lost if the process ends. A durable queue
-// keeps them, but [Options.SkipOverlap] does not work with it: see [TargetFunc].
+// keeps them: see [TargetFunc].
 package scheduledtasks

@@ -34,7 +34,7 @@ func TestFirings(t *testing.T) {
 			return nil
 		}, core.Options{MaxAge: time.Minute, MaxConcurrency: 1}))
 		defer tasks.Close()
-		s := open(t, tasks, Options{SkipOverlap: true}, Definition{Name: "job", Cron: "@hourly", Signal: "job.due", Description: "does it"})
+		s := open(t, tasks, Options{Overlap: SkipOverlap}, Definition{Name: "job", Cron: "@hourly", Signal: "job.due", Description: "does it"})
 		defer s.Close()
 		assert.Equal(t, "does it", s.Status()[0].Description)
 		time.Sleep(4*time.Hour + 15*time.Minute)

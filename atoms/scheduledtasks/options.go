@@ -13,7 +13,34 @@ import (
 // RunOnce is a value for [Options.Missed]: a schedule runs once for all its missed ticks.
 const RunOnce = 1
 
-// Options configure a [Scheduler]. The zero value is the default.
+// An Overlap says what happens to a tick while the last task of its schedule is pending or runs in
+// the target. "" is [AllowOverlap].
+type Overlap string
+
+const (
+	AllowOverlap Overlap = "allow" // the tick is handed over
+	// SkipOverlap skips the tick, even if the schedule was removed and added again meanwhile. A skipped
+	// tick is not marked in the store. Only tasks of this scheduler count. The target needs a method
+	// Lookup, as a coordinator has. A [TargetFunc] has none: it skips a tick itself, if it
+	// returns [ErrOverlap].
+	SkipOverlap Overlap = "skip"
+)
+
+func (o Overlap) valid() bool { return o == "" || o == AllowOverlap || o == SkipOverlap }
+
+// check returns an error if the target cannot do what o says.
+func (o Overlap) check(target Target) error {
+	if _, tracks := target.(tracker); o == SkipOverlap && !tracks {
+		return fmt.Errorf("Overlap is %q, but that needs a target with a method Lookup, which a %T does not have", o, target)
+	}
+	return nil
+}
+
+// maxMissed is the largest value of Missed.
+const maxMissed = 1000
+
+// Options configure a [Scheduler]. The zero value is the default. A [Definition] can have its own
+// Missed, Overlap, Jitter and Timeout.
 type Options struct {
 	// Name is the name of this scheduler, for people; "" means "scheduledtasks".
 	Name string
@@ -27,10 +54,9 @@ type Options struct {
 	// See "Missed ticks" in the package documentation. 0 and negative mean none, [RunOnce]
 	// one; the maximum is 1000.
 	Missed int
-	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in the target, even if the schedule was removed and added
-	// again meanwhile. A skipped tick is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, as a
-	// coordinator has. Otherwise New returns an error: a [TargetFunc] has no Lookup.
-	SkipOverlap bool
+	// Overlap says what happens to a tick while the last task of its schedule is not finished. ""
+	// means [AllowOverlap].
+	Overlap Overlap
 	// Jitter spreads schedules that are due at the same time. It delays each schedule by a
 	// fixed time, less than Jitter, that depends on the schedule's name only. 0 and negative
 	// mean no delay.
@@ -43,17 +69,19 @@ type Options struct {
 
 // resolved returns the options with defaults in place of zeroes, or an error.
 func (o Options) resolved(target Target) (Options, error) {
-	_, tracks := target.(tracker)
 	switch {
 	case core.IsNil(target):
 		return o, errors.New("scheduledtasks: there must be a target, not nil")
-	case o.Missed > 1000:
-		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but may be 1000 at most", o.Missed)
-	case o.SkipOverlap && !tracks:
-		return o, fmt.Errorf("scheduledtasks: Options.SkipOverlap needs a target with a method Lookup, which a %T does not have", target)
+	case o.Missed > maxMissed:
+		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but may be %d at most", o.Missed, maxMissed)
+	case !o.Overlap.valid():
+		return o, fmt.Errorf("scheduledtasks: Options.Overlap is %.99q, but must be %q or %q", o.Overlap, AllowOverlap, SkipOverlap)
 	}
 	o.Name = cmp.Or(o.Name, "scheduledtasks")
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	if err := o.Overlap.check(target); err != nil {
+		return o, fmt.Errorf("scheduledtasks: %w", err)
+	}
 	return o, nil
 }
 

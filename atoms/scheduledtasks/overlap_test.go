@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // While the task of a schedule runs, SkipOverlap skips its ticks, even if the schedule was
@@ -46,7 +48,7 @@ func TestSkipOverlapKnowsTheTaskOfARemovedSchedule(t *testing.T) {
 						time.Sleep(150 * time.Minute)
 						return err
 					}, core.Options{MaxConcurrency: 9}))
-					s, err := Load(path, slowTarget{run, accepts}, Options{SkipOverlap: true})
+					s, err := Load(path, slowTarget{run, accepts}, Options{Overlap: SkipOverlap})
 					require.NoError(t, err)
 					defer core.InOrder(s, run).Close()
 					time.Sleep(time.Hour + time.Second/2)
@@ -77,4 +79,51 @@ type slowTarget struct {
 func (s slowTarget) Enqueue(ctx context.Context, task Task) (core.OperationID, error) {
 	time.Sleep(s.accepts)
 	return s.Coordinator.Enqueue(ctx, task)
+}
+
+// A definition has its own Missed, Overlap, Jitter and Timeout, also after it was changed.
+func TestOptionsOfADefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		run := core.Must(core.NewCoordinator(func(ctx context.Context, task Task) error {
+			_, err := j.Enqueue(ctx, task)
+			time.Sleep(90 * time.Minute)
+			return err
+		}, core.Options{MaxConcurrency: 9}))
+		a, b, c := job("a", "@hourly"), job("b", "@hourly"), job("c", "@hourly")
+		a.Overlap, c.Jitter = SkipOverlap, 30*time.Minute
+		s := open(t, slowTarget{run, time.Second}, Options{Jitter: -1}, a, b, c)
+		time.Sleep(2*time.Hour + 45*time.Minute)
+		assert.ElementsMatch(t, []string{"a 01:00:00", "b 01:00:00", "b 02:00:00", "c 01:00:00", "c 02:00:00"}, j.take())
+		assert.NotZero(t, s.plan.entries["c"].offset)
+		a.Overlap, c.Jitter, c.Timeout = AllowOverlap, 0, time.Millisecond
+		require.NoError(t, s.put(t.Context(), []Definition{a, b, c}, true))
+		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		time.Sleep(20 * time.Minute)
+		failure, _ := Failed.From(failed.Expect(SignalFailed)[0])
+		assert.Equal(t, "c", failure.Task.Name)
+		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
+		time.Sleep(time.Hour)
+		assert.Contains(t, j.take(), "a 04:00:00")
+		require.NoError(t, run.Close())
+	})
+}
+
+// A TargetFunc skips a tick itself, for example because a durable queue has the last task.
+func TestATargetFuncSkips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, TargetFunc(func(_ context.Context, task Task) error {
+			if task.ScheduledAt.Hour()%2 == 0 {
+				return fmt.Errorf("wrapped: %w", ErrOverlap)
+			}
+			return nil
+		}), Options{}, job("a", "@hourly"))
+		skipped := coretest.Watch(t, s.Sink(), SignalSkipped)
+		time.Sleep(4*time.Hour + time.Minute)
+		skipped.ExpectExactly(SignalSkipped, SignalSkipped)
+		assert.Equal(t, uint64(2), s.Stats().Skipped)
+		d := job("b", "@hourly")
+		d.Overlap = SkipOverlap
+		assert.ErrorContains(t, s.Add(t.Context(), d), `scheduledtasks: schedule "b": Overlap is "skip", but that needs a target with a method Lookup, which a scheduledtasks.TargetFunc does not have`)
+	})
 }

@@ -3,6 +3,7 @@ package scheduledtasks
 import (
 	"bytes"
 	"container/heap"
+	"context"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -33,6 +34,7 @@ const maxCounted = 10000
 type entry struct {
 	def     Definition
 	spec    *spec
+	opts    Options       // of the scheduler, with those of the definition in their place
 	offset  time.Duration // delay from a tick to the time when it is due
 	next    time.Time     // the next tick; zero: never
 	seen    time.Time     // the newest tick that came due; never goes back
@@ -59,7 +61,8 @@ type entry struct {
 type firing struct {
 	task   Task
 	entry  *entry
-	manual bool // by RunNow
+	opts   Options // of the schedule
+	manual bool    // by RunNow
 
 	round   int
 	startup bool // it is the newest tick of its step, which is run however old it is
@@ -73,11 +76,19 @@ func (e *entry) due() time.Time { return later(e.next.Add(e.offset), e.retry) }
 
 func (e *entry) firing(tick time.Time) *firing {
 	d := e.def
-	return &firing{task: Task{d.Name, d.Signal, d.Key, d.Payload, d.Description, tick.UTC()}, entry: e, round: e.round}
+	return &firing{task: Task{d.Name, d.Signal, d.Key, d.Payload, d.Description, tick.UTC()}, entry: e, opts: e.opts, round: e.round}
+}
+
+// within returns a context that ends after Timeout.
+func (o Options) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.Timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, o.Timeout, core.ErrTimeout)
 }
 
 // compile checks definitions and makes entries of them.
-func compile(file string, definitions []Definition, jitter time.Duration, needsSignal bool) ([]*entry, error) {
+func compile(file string, definitions []Definition, opts Options, needsSignal bool) ([]*entry, error) {
 	entries, numbers := []*entry(nil), map[string]int{}
 	for i, d := range definitions {
 		s, err := d.check(needsSignal)
@@ -87,10 +98,11 @@ func compile(file string, definitions []Definition, jitter time.Duration, needsS
 		if err != nil {
 			return nil, fmt.Errorf("scheduledtasks: %sentry %d, %w", file, i+1, err)
 		}
+		own := d.options(opts)
 		h := fnv.New64a()
 		h.Write([]byte(d.Name))
 		d.Payload, numbers[d.Name] = bytes.Clone(d.Payload), i+1
-		entries = append(entries, &entry{def: d, spec: s, offset: time.Duration(h.Sum64() % uint64(max(1, jitter)))})
+		entries = append(entries, &entry{def: d, spec: s, opts: own, offset: time.Duration(h.Sum64() % uint64(max(1, own.Jitter)))})
 	}
 	return entries, nil
 }
@@ -98,7 +110,6 @@ func compile(file string, definitions []Definition, jitter time.Duration, needsS
 // plan decides which ticks are due. It has no goroutine, lock and clock. The ticks of a
 // schedule that it returns are strictly ascending, whatever times it is given.
 type plan struct {
-	missed  int // [Options.Missed]
 	latest  time.Time
 	entries map[string]*entry
 	queue   queue // the schedules that wait for a tick, the next first
@@ -110,7 +121,7 @@ func (p *plan) put(known, e *entry, now time.Time) {
 		known = e
 		e.begin(now)
 	} else if !reflect.DeepEqual(known.def, e.def) {
-		known.def, known.spec = e.def, e.spec
+		known.def, known.spec, known.opts, known.offset = e.def, e.spec, e.opts, e.offset
 		known.since = e.since
 		known.skip(now)
 	}
@@ -170,7 +181,7 @@ func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 		if e.tries > 0 {
 			why = fmt.Sprintf("the first of them could not be handed over for %v: %v", now.Sub(e.next.Add(e.offset)), e.err)
 		}
-		ticks, missed := e.take(now.Add(-e.offset), p.missed)
+		ticks, missed := e.take(now.Add(-e.offset), e.opts.Missed)
 		if e.tries > 0 && len(ticks) > 1 {
 			ticks, e.next, e.startup = ticks[:1], ticks[1], startup
 		}

@@ -16,9 +16,9 @@ var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
 func newPlan(t testing.TB, run int, jitter time.Duration, now time.Time, definitions ...Definition) *plan {
 	t.Helper()
-	entries, err := compile("", definitions, jitter, true)
+	entries, err := compile("", definitions, Options{Missed: run, Jitter: jitter}, true)
 	require.NoError(t, err)
-	p := &plan{missed: run, entries: map[string]*entry{}}
+	p := &plan{entries: map[string]*entry{}}
 	for _, e := range entries {
 		p.put(nil, e, now)
 	}
@@ -127,9 +127,9 @@ func TestRunOnStartup(t *testing.T) {
 			remembered: monday.Add(-63 * time.Hour), missed: 9, want: []time.Time{monday.Add(-39 * time.Hour), monday.Add(-15 * time.Hour)},
 		},
 	} {
-		entries, err := compile("", []Definition{daily}, 0, true)
+		entries, err := compile("", []Definition{daily}, Options{Missed: c.missed}, true)
 		require.NoError(t, err)
-		p := plan{missed: c.missed, entries: map[string]*entry{}}
+		p := plan{entries: map[string]*entry{}}
 		entries[0].seen = c.remembered
 		p.put(nil, entries[0], monday)
 		p.requeue()

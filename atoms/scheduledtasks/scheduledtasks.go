@@ -24,8 +24,8 @@ import (
 // ErrUnknown is returned if the scheduler has no schedule of that name.
 var ErrUnknown = errors.New("scheduledtasks: there is no such schedule")
 
-// ErrOverlap is returned by [Scheduler.RunNow], with [Options.SkipOverlap], while the last task
-// of the schedule is not finished.
+// ErrOverlap is returned by [Scheduler.RunNow], with [SkipOverlap], while the last task
+// of the schedule is not finished. If a [TargetFunc] returns it, the tick is skipped.
 var ErrOverlap = errors.New("scheduledtasks: the last task of the schedule is not finished")
 
 // A Scheduler hands tasks to a [Target] when they are due. Make one with [Load] or [New],
@@ -84,9 +84,9 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{opts: opts, target: target, plan: plan{missed: opts.Missed, entries: map[string]*entry{}}, tasks: map[string]core.OperationID{}}
+	s := &Scheduler{opts: opts, target: target, plan: plan{entries: map[string]*entry{}}, tasks: map[string]core.OperationID{}}
 	s.handovers = core.Must(core.NewKeyedCoordinator(func(f *firing) string { return f.task.Name }, s.hand, core.Options{
-		Name: opts.Name, Sink: opts.Sink, Timeout: opts.Timeout,
+		Name: opts.Name, Sink: opts.Sink,
 		MaxConcurrency: math.MaxInt32, MaxQueued: math.MaxInt32, // a schedule hands over one task at a time; at most Options.Missed wait
 		OnDone: func(o core.Snapshot) { s.done(o.Item.(*firing), o.Err) },
 	}))
@@ -132,9 +132,14 @@ func (s *Scheduler) Add(ctx context.Context, definition Definition) error {
 
 // put adds or changes schedules. If all is true, it removes the other schedules.
 func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool) error {
-	entries, err := compile("", definitions, s.opts.Jitter, s.signals)
+	entries, err := compile("", definitions, s.opts, s.signals)
 	if err != nil {
 		return err
+	}
+	for _, e := range entries {
+		if err := e.opts.Overlap.check(s.target); err != nil {
+			return fmt.Errorf("scheduledtasks: schedule %q: %w", e.def.Name, err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -267,10 +272,7 @@ func (s *Scheduler) setPaused(pattern string, paused bool) int {
 		if s.opts.Store == nil {
 			break
 		}
-		ctx, cancel := context.Background(), context.CancelFunc(func() {})
-		if s.opts.Timeout > 0 {
-			ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
-		}
+		ctx, cancel := e.opts.within(context.Background())
 		err := s.store(ctx, e.def, e.since, !paused)
 		if cancel(); err != nil {
 			Failed.Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
@@ -505,9 +507,11 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	switch {
 	case wait:
 		return errPutOff
-	case s.opts.SkipOverlap && s.unfinished(last):
+	case f.opts.Overlap == SkipOverlap && s.unfinished(last):
 		return ErrOverlap
 	}
+	ctx, cancel := f.opts.within(ctx)
+	defer cancel()
 	id, err := s.target.Enqueue(ctx, f.task)
 	if err != nil {
 		if text := guard.Text(err); !f.manual && !final(err) {
@@ -518,7 +522,7 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 		return err
 	}
 	s.mu.Lock()
-	if s.opts.SkipOverlap {
+	if f.opts.Overlap == SkipOverlap {
 		s.tasks[f.task.Name] = id
 	}
 	if f.id, f.state = id, handedOver; s.handed != nil {

@@ -351,7 +351,7 @@ func TestSkipOverlap(t *testing.T) {
 			return err
 		}, core.Options{MaxConcurrency: 9})
 		require.NoError(t, err)
-		s := open(t, run, Options{SkipOverlap: true}, job("a", "@hourly"))
+		s := open(t, run, Options{Overlap: SkipOverlap}, job("a", "@hourly"))
 		skipped := coretest.Watch(t, s.Sink(), SignalSkipped)
 		time.Sleep(2*time.Hour + time.Minute)
 		require.ErrorIs(t, s.RunNow(t.Context(), "a"), ErrOverlap)
@@ -360,7 +360,7 @@ func TestSkipOverlap(t *testing.T) {
 		skipped.ExpectExactly(SignalSkipped, SignalSkipped, SignalSkipped, SignalSkipped)
 		assert.Equal(t, uint64(4), s.Stats().Skipped)
 		require.NoError(t, run.Drain(t.Context()))
-		_, err = New(nil, j, Options{SkipOverlap: true})
+		_, err = New(nil, j, Options{Overlap: SkipOverlap})
 		require.ErrorContains(t, err, "needs a target with a method Lookup")
 	})
 }

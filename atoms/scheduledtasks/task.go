@@ -26,7 +26,7 @@ type Task struct {
 // same ID both times, in any process.
 func (t Task) ID() string { return t.Name + "@" + t.ScheduledAt.UTC().Format(time.RFC3339Nano) }
 
-// A Target accepts tasks. A *core.Coordinator[Task] is one. [Options.SkipOverlap] also needs
+// A Target accepts tasks. A *core.Coordinator[Task] is one. [SkipOverlap] also needs
 // the method Lookup of a coordinator. [Scheduler.WaitIdle] calls WaitIdle of the target if the
 // target has that method.
 type Target interface {
@@ -49,8 +49,9 @@ type Target interface {
 //
 // With a TargetFunc, a [Definition] needs no Signal: the function gets the task itself.
 //
-// [Options.SkipOverlap] does not work with a TargetFunc. To run one task of a schedule at a
-// time, give the queue Task.Name as its key. Then later tasks wait in the queue.
+// The function runs once at a time for each schedule. If it starts work that goes on after it has returned,
+// [SkipOverlap] does not know that work: the function itself returns [ErrOverlap] to skip a tick. To run one
+// task of a schedule after the other, give a durable queue Task.Name as its key.
 type TargetFunc func(ctx context.Context, task Task) error
 
 // Enqueue calls the function. It returns the OperationID 0.
@@ -114,7 +115,7 @@ func Run(work core.Work[Task]) core.Work[Task] {
 const (
 	SignalFired   = "schedule.fired"   // a task was handed over
 	SignalMissed  = "schedule.missed"  // ticks were noticed too late: see MissedTicks.Reason
-	SignalSkipped = "schedule.skipped" // a tick was skipped: see [Options.SkipOverlap]
+	SignalSkipped = "schedule.skipped" // a tick was skipped: see [SkipOverlap]
 	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
 	// SignalStalled: the last tick of a schedule is more than an hour in the future, because the clock was
 	// wrong. The schedule waits for a later tick, until [Scheduler.Reset] is called.

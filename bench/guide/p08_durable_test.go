@@ -29,7 +29,7 @@ func Example_schedule() {
 	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{{
 		Name: "sales", Cron: "30 2 * * *", TimeZone: "Europe/Vienna",
 		Signal: "report.due", Key: "north",
-	}}, run, scheduledtasks.Options{SkipOverlap: true}))
+	}}, run, scheduledtasks.Options{Overlap: scheduledtasks.SkipOverlap}))
 	both := core.InOrder(tasks, run)
 	defer both.Close()
 

@@ -30,7 +30,7 @@ func Example_gocronAfter() {
 	run := core.Must(core.NewCoordinator(scheduledtasks.Run(report), core.Options{}))
 	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{
 		{Name: "sales", Cron: "30 2 * * *", Signal: "report.due", Key: "north"},
-	}, run, scheduledtasks.Options{SkipOverlap: true}))
+	}, run, scheduledtasks.Options{Overlap: scheduledtasks.SkipOverlap}))
 	both := core.InOrder(tasks, run)
 	defer both.Close()
 	check(tasks.RunNow(ctx, "sales"))
