@@ -7,7 +7,7 @@
 //
 // A panic counts as the most harmless answer: a text that says what panicked, false, or an
 // error. All functions are safe for concurrent use, if what they call is. Unless something panics,
-// only As and Ask allocate: what they find. [runtime.Goexit] is not held back.
+// only As, Ask and Failed allocate: what they find. [runtime.Goexit] is not held back.
 package guard
 
 import (
@@ -93,4 +93,22 @@ func Ask[E, A any](err error, ask func(E) A) (answer A, ok bool) {
 		return answer, false
 	}
 	return ask(found), true
+}
+
+// outcome is an error that says itself whether it stands for a failure.
+type outcome interface{ Failed() bool }
+
+// Failed says whether err stands for a failure: true for an error, false for nil. An error that is an outcome
+// and no failure, such as "come back later", says so with a method
+//
+//	Failed() bool
+//
+// that returns false. The first error in the tree of err that has the method decides. If the method panics, Failed is
+// true. What counts failures or acts on them (breakers, retriers, spans, logs) asks it in place of err != nil.
+func Failed(err error) bool {
+	if err == nil {
+		return false
+	}
+	failed, says := Ask(err, outcome.Failed)
+	return failed || !says
 }

@@ -31,6 +31,7 @@ func (hostile) Is(error) bool   { panic("Is") }
 func (hostile) As(any) bool     { panic("As") }
 func (hostile) Unwrap() error   { panic("Unwrap") }
 func (hostile) Permanent() bool { panic("Permanent") }
+func (hostile) Failed() bool    { panic("Failed") }
 
 type permanent interface{ Permanent() bool }
 
@@ -53,6 +54,9 @@ func TestHostileErrors(t *testing.T) {
 		if is, ok := guard.Ask(err, permanent.Permanent); is || ok {
 			t.Errorf("%T: Permanent %v %v, want no answer", err, is, ok)
 		}
+		if !guard.Failed(err) {
+			t.Errorf("%T: Failed false, want true", err)
+		}
 	}
 }
 
@@ -69,6 +73,36 @@ func TestAnswers(t *testing.T) {
 	}
 	if got := guard.Text(nil); got != "" {
 		t.Errorf("Text(nil) = %q", got)
+	}
+}
+
+// later is an outcome that is no failure.
+type later struct{ failed bool }
+
+func (later) Error() string  { return "later" }
+func (l later) Failed() bool { return l.failed }
+
+// panics has a method Failed that panics, and is a proper error otherwise.
+type panics struct{ error }
+
+func (panics) Failed() bool { panic("Failed") }
+
+func TestFailed(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("broken"), true},
+		{later{}, false},
+		{fmt.Errorf("wrapped: %w", later{}), false},
+		{errors.Join(errors.New("first"), later{}), false},
+		{later{failed: true}, true},
+		{panics{errors.New("broken")}, true},
+	} {
+		if got := guard.Failed(c.err); got != c.want {
+			t.Errorf("Failed(%v) = %v, want %v", c.err, got, c.want)
+		}
 	}
 }
 
