@@ -178,7 +178,7 @@ var mutations = []mutation{
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
 	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
 		{pgClaim, "set lease = $2::bigint * interval '1 microsecond', expires = pg_catalog.clock_timestamp() +", "set lease = $2::bigint * interval '1 microsecond', expires = $4::timestamptz +"}}},
-	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > clock_timestamp()", "n.id = p_node"}},
+	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > pg_catalog.clock_timestamp()", "n.id = p_node"}},
 		beyond: "the next beat of any node deletes the node and frees what it has claimed, and its own process starts nothing: TestLeaseOfTheNode"},
 	{name: "dead-beats", engine: "postgres", edits: [][3]string{{pgClaim, "where id = $1 and expires > pg_catalog.clock_timestamp() returning id", "where id = $1 returning id"}},
 		beyond: "the same beat has just deleted the node, unless its row is locked, and then nobody has freed its items"},
