@@ -37,3 +37,9 @@ func GuardAs[E any](err error) (found E, ok bool) {
 func GuardAsk[E, A any](err error, ask func(E) A) (answer A, ok bool) {
 	return guard.Ask[E, A](err, ask)
 }
+
+// GuardFailed is [guard.Failed]: Failed says whether err stands for a failure: true for
+// an error, false for nil.
+func GuardFailed(err error) bool {
+	return guard.Failed(err)
+}

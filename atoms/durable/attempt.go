@@ -28,11 +28,6 @@ type Attempt struct {
 	Err     string    `json:"err,omitempty"` // or the reason of a [Snooze], cut to [MaxAttemptError] characters
 }
 
-// Took is how long the attempt took; 0 if it has not ended.
-func (a Attempt) Took() time.Duration {
-	return max(0, a.Ended.Sub(a.Started))
-}
-
 var kindNames = []string{"running", "done", "retry", "dead", "halted", "snoozed", "given back", "cancelled", "lost"}
 
 // String is the kind in lower case.

@@ -189,18 +189,6 @@ func (i *Item) SetPlace(place string) {
 	}
 }
 
-// Places are the lanes of a node, and then all its classes in them. An engine that keeps the place
-// of an item stores them, so that programs without classes leave these items to the node.
-func (n Node) Places() []core.Lane {
-	all := slices.Clone(n.Lanes)
-	for _, l := range n.Lanes {
-		for _, c := range n.Classes {
-			all = append(all, core.Lane{Name: place(l.Name, c.Name)})
-		}
-	}
-	return all
-}
-
 // batchWait is how long a process waits for more tokens than one, so that it claims several items
 // in a turn. If other processes have just taken all, it waits up to lossWait.
 const (

@@ -188,7 +188,7 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 		} else {
 			i.attempted(-i.Token, EndLost, lostClaim, now)
 			if i.Losses++; i.Losses >= LossesAlone {
-				i.RunAt = now.Add(LossPause(i.Losses))
+				i.RunAt = now.Add(lossPause(i.Losses))
 			}
 		}
 		q.leave(i, Ready, now)

@@ -106,7 +106,7 @@ func (p policy) delay(attempt int, jitter float64) time.Duration {
 // clean makes a text valid for a store.
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\x00", "")
-	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
 }
 
 // orphans compares the claims of a node in the store, as a beat has read them, with those that the

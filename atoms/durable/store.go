@@ -15,18 +15,17 @@ const (
 	MaxText = 512
 	// MaxData is the maximum length of an encoded item in bytes.
 	MaxData = 1 << 20
-	// MaxError is the maximum length of an error text in bytes. A longer text is cut before a
-	// store gets it. It is valid UTF-8 without NUL.
-	MaxError = 4096
 	// MaxBatch is the maximum number of items, ends or ids in one call of a store.
 	MaxBatch = 500
 	// LossesAlone is how many losses make an item run alone in its process.
 	LossesAlone = 2
 )
 
-// LossPause is how long an item with this number of losses waits: 1 second at
-// [LossesAlone], doubled with each further loss, up to 64 seconds.
-func LossPause(losses int) time.Duration {
+// maxError is the maximum length of an error text in bytes.
+const maxError = 4096
+
+// lossPause is how long an item with this number of losses waits.
+func lossPause(losses int) time.Duration {
 	if losses < LossesAlone {
 		return 0
 	}
@@ -57,7 +56,7 @@ var (
 // return its cause and change nothing. If the change may have been made, the error wraps
 // [ErrUndecided]. All methods are safe for concurrent use, also by several processes. A store
 // does not keep or change the slices that it gets. The caller owns the slices that are
-// returned; empty ones are nil. Queues are independent, and need not be created.
+// returned; empty ones are nil. Error texts have at most 4096 bytes, and are valid UTF-8 without NUL. Queues are independent, and need not be created.
 //
 // # The life of an item
 //
@@ -135,7 +134,8 @@ type Store interface {
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
 	// their Running items Ready, with Losses one higher and Token 0. If Losses was less than
 	// [LossesAlone], Attempts is one less. If Losses is now at least [LossesAlone], RunAt = now +
-	// [LossPause]. They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and
+	// a pause: 1 second at [LossesAlone], doubled with each further loss, up to 64 seconds.
+	// They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and
 	// change the items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//

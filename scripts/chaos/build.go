@@ -149,7 +149,7 @@ type mutation struct {
 }
 
 const (
-	turnSQL  = "postgres/migrations/6_classes.sql" // durable_turn_2, which is called
+	turnSQL  = "postgres/migrations/1_schema.sql" // durable_turn_1
 	pgClaim  = "postgres/claim.go"
 	liteTurn = "sqlite/claim.go"
 )
@@ -158,15 +158,15 @@ const (
 var mutations = []mutation{
 	{name: "nolock-enqueue", engine: "postgres", edits: [][3]string{
 		{"postgres/postgres.go", `"select pg_catalog.pg_advisory_xact_lock(h) from ("+hashes`, `"select h from ("+hashes`}, {"postgres/insert.go", "not pg_catalog.pg_try_advisory_xact_lock(h)", "h <> h"}}},
-	{name: "nolock-turn", engine: "postgres", edits: [][3]string{{turnSQL, "not pg_try_advisory_xact_lock(h)", "h <> h"}}},
-	{name: "nolock-finish", engine: "postgres", edits: [][3]string{{turnSQL, "pg_advisory_xact_lock(h) from", "h from"}}},
+	{name: "nolock-turn", engine: "postgres", edits: [][3]string{{turnSQL, "not pg_catalog.pg_try_advisory_xact_lock(h)", "h <> h"}}},
+	{name: "nolock-finish", engine: "postgres", edits: [][3]string{{turnSQL, "pg_catalog.pg_advisory_xact_lock(h) from", "h from"}}},
 	{name: "nolock-cancel", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `"select pg_catalog.pg_advisory_xact_lock(h) from (select distinct "`, `"select h from (select distinct "`}}},
 	{name: "notoken", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where state = 4"}}},
 	{name: "nostate", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where current = token"}}},
-	{name: "nolimit", engine: "postgres", edits: [][3]string{{turnSQL, "perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}}},
-	{name: "noclass", engine: "postgres", edits: [][3]string{{turnSQL, "select array_agg(c.room), ", "select array_agg(1000::bigint), "}}},
-	{name: "norate", engine: "postgres", edits: [][3]string{{turnSQL, "floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint", "1000"}}},
-	{name: "norow", engine: "postgres", limit: "0", edits: [][3]string{{turnSQL, "- cardinality(v_taken)) for update skip locked", "- cardinality(v_taken))"},
+	{name: "nolimit", engine: "postgres", edits: [][3]string{{turnSQL, "perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2))", "perform 1"}}},
+	{name: "noclass", engine: "postgres", edits: [][3]string{{turnSQL, "select pg_catalog.array_agg(c.room), ", "select pg_catalog.array_agg(1000::bigint), "}}},
+	{name: "norate", engine: "postgres", edits: [][3]string{{turnSQL, "pg_catalog.floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint", "1000"}}},
+	{name: "norow", engine: "postgres", limit: "0", edits: [][3]string{
 		{turnSQL, "limit v_k for update skip locked", "limit v_k"}, {turnSQL, "limit o.most for update skip locked", "limit o.most"}}},
 	{name: "early-lease", engine: "postgres", edits: [][3]string{{pgClaim, "expires <= pg_catalog.clock_timestamp() order", "expires <= pg_catalog.clock_timestamp() + interval '1 second' order"}}},
 	{name: "free-all", engine: "postgres", edits: [][3]string{{pgClaim, "not exists (select from {s}.durable_node as n where n.id = i.node)", "true"}}},
@@ -178,13 +178,13 @@ var mutations = []mutation{
 	{name: "noundecided", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)`, ""}}},
 	{name: "own-clock", engine: "postgres", clock: true, edits: [][3]string{{pgClaim, "\t\"slices\"\n", "\t\"slices\"\n\t\"time\"\n"}, {pgClaim, "micros(node.Lease), note)", "micros(node.Lease), note, time.Now())"},
 		{pgClaim, "set lease = $2::bigint * interval '1 microsecond', expires = pg_catalog.clock_timestamp() +", "set lease = $2::bigint * interval '1 microsecond', expires = $4::timestamptz +"}}},
-	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > clock_timestamp()", "n.id = p_node"}},
+	{name: "dead-claims", engine: "postgres", edits: [][3]string{{turnSQL, "n.id = p_node and n.expires > pg_catalog.clock_timestamp()", "n.id = p_node"}},
 		beyond: "the next beat of any node deletes the node and frees what it has claimed, and its own process starts nothing: TestLeaseOfTheNode"},
 	{name: "dead-beats", engine: "postgres", edits: [][3]string{{pgClaim, "where id = $1 and expires > pg_catalog.clock_timestamp() returning id", "where id = $1 returning id"}},
 		beyond: "the same beat has just deleted the node, unless its row is locked, and then nobody has freed its items"},
 	{name: "beats-wait", engine: "postgres", edits: [][3]string{{pgClaim, "order by i.id for update skip locked", "order by i.id for update"}},
 		beyond: "nodes lose their leases, which costs time only: TestBeatsDoNotWait"},
-	{name: "claims-wait", engine: "postgres", limit: "0", edits: [][3]string{{turnSQL, "- cardinality(v_taken)) for update skip locked", "- cardinality(v_taken)) for update"},
+	{name: "claims-wait", engine: "postgres", limit: "0", edits: [][3]string{
 		{turnSQL, "limit v_k for update skip locked", "limit v_k for update"}, {turnSQL, "limit o.most for update skip locked", "limit o.most for update"}},
 		beyond: "claims wait for each other, which costs time only: TestClaimsDoNotWait"},
 	{name: "noself", engine: "postgres", edits: [][3]string{{"claim.go", "func() { s.lose(ErrLeaseLost) })", "func() {})"}},

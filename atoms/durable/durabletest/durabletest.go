@@ -279,7 +279,7 @@ func (s *suite) losses() {
 		s.pass()
 	}
 	lose(durable.Want{Max: 1})
-	s.equal("it waits", s.item(id).RunAt.Sub(s.item(id).Started) >= durable.LossPause(2), true)
+	s.equal("it waits", s.item(id).RunAt.Sub(s.item(id).Started) >= time.Second, true)
 	s.equal("not yet", must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect, false)
 	for !must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect {
 		s.pass()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,7 +21,7 @@ type lane struct {
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID, err error) {
 	var lanes []lane
-	for _, l := range node.Places() {
+	for _, l := range node.Lanes {
 		lanes = append(lanes, lane{l.Name, l.Limit})
 	}
 	text, err := json.Marshal(lanes)
@@ -265,7 +264,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "with t as materialized (select * from {s}.durable_turn_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
+	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
 select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 
@@ -274,9 +273,6 @@ func lanesOf(text []byte) (lanes []core.Lane, err error) {
 	var stored []lane
 	err = json.Unmarshal(text, &stored)
 	for _, l := range stored {
-		if strings.HasPrefix(l.Name, "\x01") { // a class in a lane
-			continue
-		}
 		lanes = append(lanes, core.Lane{Name: l.Name, Limit: l.Limit})
 	}
 	return lanes, err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -121,32 +120,4 @@ func TestClockOfAClass(t *testing.T) {
 	assert.Empty(t, claim(t, s, n, 2))
 	time.Sleep(2 * time.Millisecond)
 	assert.Len(t, claim(t, s, n, 2), 1)
-}
-
-// A program without classes leaves items of a class to a node that has it. If no such node lives, it
-// runs them after its own, as those of any lane that nobody has.
-func TestOlderProgram(t *testing.T) {
-	s := open(t)
-	old := openIn(t, s.opts.Schema)
-	old.edit = func(sql string) string { // how it called them
-		return strings.NewReplacer("{s}.durable_turn_2(", "{s}.durable_turn_1(", "$9, $10,", "$9 and $10::boolean is not null,").Replace(sql)
-	}
-	insert(t, s, "ada")
-	_, err := s.Insert(t.Context(), "q", []durable.Insert{{Class: "c"}})
-	require.NoError(t, err)
-	n := durable.Node{Queue: "q", Name: "new", Lease: time.Hour, Lanes: nodeLanes, Classes: []durable.Class{{Name: "c", Limit: 1}}}
-	n.ID, err = s.Join(t.Context(), n)
-	require.NoError(t, err)
-	before := node(t, old, time.Hour, 0)
-	assert.Len(t, claim(t, old, before, 9), 1)
-	strays := func() (strays int) {
-		require.NoError(t, s.pool.QueryRow(t.Context(), s.sql(`
-select count(*) from {s}.durable_item as i where state in (2, 8) and not exists (select from {s}.durable_node as n where n.lanes @> jsonb_build_array(jsonb_build_object('name', i.lane)))`)).Scan(&strays))
-		return strays
-	}
-	assert.Equal(t, 0, strays())
-	require.NoError(t, s.Leave(t.Context(), n))
-	assert.Equal(t, 1, strays())
-	before.Lanes = append(before.Lanes, core.Lane{Name: durable.Insert{Class: "c"}.Place()})
-	assert.Len(t, claim(t, old, before, 9), 1)
 }

@@ -111,7 +111,7 @@ func end(item durable.Item, kind durable.EndKind) []durable.End {
 // While the head of a key leaves, another transaction adds an item for the key. Without the
 // lock of the key it is blocked by a head that is gone, for ever.
 func TestLockOfTheKey(t *testing.T) {
-	fence(t, "pg_try_advisory_xact_lock(h)", "(h = h)", func(t *testing.T, s *Store) bool {
+	fence(t, "pg_catalog.pg_try_advisory_xact_lock(h)", "(h = h)", func(t *testing.T, s *Store) bool {
 		n := node(t, s, time.Hour, 0)
 		insert(t, s, "ada")
 		head := claim(t, s, n, 1)[0]
@@ -125,7 +125,7 @@ func TestLockOfTheKey(t *testing.T) {
 // Two transactions count what runs at the same moment. Without the lock of the queue both
 // find room for one.
 func TestLockOfTheQueue(t *testing.T) {
-	fence(t, "pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "hashtextextended(p_queue, 2)", func(t *testing.T, s *Store) bool {
+	fence(t, "pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2))", "1", func(t *testing.T, s *Store) bool {
 		n := node(t, s, time.Hour, 1)
 		insert(t, s, "", "")
 		var first durable.Turned
@@ -164,7 +164,7 @@ func TestLeaseOfTheNode(t *testing.T) {
 
 // Two transactions give out the same item. Without SKIP LOCKED the second waits for the first.
 func TestClaimsDoNotWait(t *testing.T) {
-	fence(t, "- cardinality(v_taken)) for update skip locked", "- cardinality(v_taken)) for update", func(t *testing.T, s *Store) bool {
+	fence(t, "limit v_k for update skip locked", "limit v_k for update", func(t *testing.T, s *Store) bool {
 		n := node(t, s, time.Hour, 0)
 		insert(t, s, "", "")
 		var first durable.Turned

@@ -117,11 +117,6 @@ gone as (delete from {s}.durable_item where id = any(array(select id from old)) 
 attempts as (`+beside("attempt", "gone")+`),
 results as (`+beside("result", "gone")+`)
 select pg_catalog.count(*) from gone`, queue, states, ages, max)
-		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
-			p.do(beside(table, `(
-	select item as id from (select item from {s}.durable_`+table+` where queue = $1 order by item limit $2) as old
-	where not exists (select from {s}.durable_item as i where i.id = old.item offset 0))`), queue, max)
-		}
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
 			err := rows.Scan(&ids)

@@ -137,7 +137,7 @@ func (s *Store) buildOnce(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	for n, step := range Migrations(s.opts.Schema) {
+	for n, step := range s.steps {
 		index := indexOf.FindStringSubmatch(step)
 		if index == nil {
 			continue

@@ -50,10 +50,11 @@ func (o Options) resolved() (Options, error) {
 // [Open]. It is safe for concurrent use, and for use by many processes. It needs no closing. The
 // caller closes the pool after all queues.
 type Store struct {
-	pool *pgxpool.Pool
-	opts Options
-	in   string                  // the schema, quoted
-	edit func(sql string) string // changes statements in tests; nil: no change
+	pool  *pgxpool.Pool
+	opts  Options
+	in    string                  // the schema, quoted
+	steps []string                // of the tables
+	edit  func(sql string) string // changes statements in tests; nil: no change
 
 	mu       sync.Mutex // guards the fields below; nothing waits under it
 	notices  map[string]notice
@@ -73,23 +74,27 @@ var (
 
 // Open returns the store in the database of the pool. It creates or updates the schema and the
 // tables in one transaction. Processes that open the store at the same time wait for each other.
-// It is no error if the tables are newer than this program. If the tables are older, running queues
-// build the missing indexes in the background, beside the work of all processes. With SkipMigrations, Open returns an error
+// It is no error if the tables are newer than this program. If they are older and lack indexes, running queues
+// build these in the background, beside the work of all processes. With SkipMigrations, Open returns an error
 // if the tables or functions are not there. If the pool does not cache statements and its connections have another
 // DateStyle than ISO, or another bytea_output than hex, Open returns an error: times and data could not be read.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
+	return openWith(ctx, pool, opts, Migrations)
+}
+
+func openWith(ctx context.Context, pool *pgxpool.Pool, opts Options, steps func(schema string) []string) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
 	}
 	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
-	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
+	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), steps: steps(opts.Schema), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if err := s.readable(ctx); err != nil {
 		return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
 	}
 	if opts.SkipMigrations {
 		var there bool
-		err := pool.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null and pg_catalog.to_regproc($2) is not null", s.in+".durable_attempt", s.in+".durable_turn_2").Scan(&there)
+		err := pool.QueryRow(ctx, "select pg_catalog.to_regproc($1) is not null", s.in+".durable_turn_1").Scan(&there)
 		if err == nil && !there {
 			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
@@ -129,14 +134,15 @@ var migrations embed.FS
 // begins with the comment "-- Outside of a transaction" is one statement, which must not be in
 // a transaction; the next steps need not wait for it.
 func Migrations(schema string) []string {
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted, and now by number
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(strings.Index(a, "_"), strings.Index(b, "_")) })
 	var steps []string
-	for _, name := range names {
-		text, _ := migrations.ReadFile(name)
+	for {
+		names, _ := fs.Glob(migrations, fmt.Sprintf("migrations/%d_*.sql", len(steps)+1))
+		if len(names) == 0 {
+			return steps
+		}
+		text, _ := migrations.ReadFile(names[0])
 		steps = append(steps, strings.ReplaceAll(string(text), "{s}", pgx.Identifier{schema}.Sanitize()))
 	}
-	return steps
 }
 
 // migrate runs the steps that are missing.
@@ -164,7 +170,7 @@ func (s *Store) migrate(tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	for i, text := range Migrations(s.opts.Schema) {
+	for i, text := range s.steps {
 		if slices.Contains(done, i+1) || known && indexOf.MatchString(text) {
 			continue
 		}

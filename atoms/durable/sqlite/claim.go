@@ -14,7 +14,7 @@ import (
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (durable.NodeID, error) {
 	stored := node
-	stored.Lanes, stored.Classes = node.Places(), nil
+	stored.Classes = nil
 	text, err := json.Marshal(stored)
 	if err != nil {
 		return 0, err

@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Cancel is as in [durable.Store].
@@ -71,9 +69,6 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 				t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
 				pruned += len(gone)
 			}
-		}
-		for _, table := range []string{"attempt", "result"} { // an older program may have deleted the items alone
-			t.do("delete from durable_"+table+" where item in (select item from durable_"+table+" order by item limit ?) and not exists (select 1 from durable_item where id = item) returning item", most)
 		}
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
 		more = max(pruned, ids) == most
@@ -161,10 +156,6 @@ func (t *moment) explain(i *item) durable.Explanation {
 	x.Nodes = rows(t, func(n *durable.Serving) list { return list{decoder{&n.Node}, &n.Node.ID, &n.Note, &n.Running} },
 		`select node, id, note, (select count(*) from durable_item as i where i.queue = n.queue and i.node = n.id and state = 4)
 from durable_node as n where queue = ? and expires > ? order by id`, t.queue, t.now)
-	for at := range x.Nodes { // without classes in lanes
-		n := &x.Nodes[at]
-		n.Node.Lanes = slices.DeleteFunc(n.Node.Lanes, func(l core.Lane) bool { return strings.HasPrefix(l.Name, "\x01") })
-	}
 	return x
 }
 

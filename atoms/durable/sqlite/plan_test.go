@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -102,4 +104,27 @@ func TestUndecided(t *testing.T) {
 		require.ErrorContains(t, err, "constraint failed")
 		require.Equal(t, undecided, errors.Is(err, durable.ErrUndecided), "%v", err)
 	}
+}
+
+// A file of an older program gets the steps that it lacks, once, and keeps its items. The steps run in the order of their numbers.
+func TestNextStep(t *testing.T) {
+	schema, err := migrations.ReadFile("migrations/1_schema.sql")
+	require.NoError(t, err)
+	newer := fstest.MapFS{"migrations/1_schema.sql": {Data: schema}, "migrations/2_colour.sql": {Data: []byte("alter table durable_item add column colour text not null default 'red'")}}
+	for n := 3; n < 12; n++ {
+		newer[fmt.Sprintf("migrations/%d_next.sql", n)] = &fstest.MapFile{Data: []byte("update durable_item set colour = colour || ' " + fmt.Sprint(n) + "'; create table t" + fmt.Sprint(n) + " (x int)")}
+	}
+	s := inTransaction(t, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		newMoment(ctx, tx.Query, "q").insert(durable.Insert{Key: "ada"})
+		return nil
+	})
+	for range 2 {
+		require.NoError(t, s.w.Tx(t.Context(), migrate(newer)))
+	}
+	require.NoError(t, s.w.Tx(t.Context(), migrate(migrations)))
+	var colour string
+	require.NoError(t, s.w.DB().QueryRowContext(t.Context(), "select colour from durable_item where key = 'ada'").Scan(&colour))
+	assert.Equal(t, "red 3 4 5 6 7 8 9 10 11", colour)
+	_, err = s.Insert(t.Context(), "q", []durable.Insert{{Key: "ada"}})
+	require.NoError(t, err)
 }

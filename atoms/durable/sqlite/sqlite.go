@@ -65,7 +65,7 @@ func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Tx(ctx, migrate); err != nil {
+	if err := w.Tx(ctx, migrate(migrations)); err != nil {
 		return nil, fmt.Errorf("sqlite: open the tables in %s: %w", w.Path(), err)
 	}
 	return &Store{w: w, opts: opts}, nil
@@ -81,20 +81,23 @@ func (s *Store) Inside(ctx context.Context) bool {
 //go:embed migrations
 var migrations embed.FS
 
-// migrate runs the steps that are missing. Steps only add: a program that knows fewer of them
+// migrate runs the steps that are missing, in the order of their numbers. Steps only add: a program that knows fewer of them
 // goes on working.
-func migrate(ctx context.Context, raw *sqlitewriter.Tx) error {
-	t := newMoment(ctx, raw.Query, "")
-	t.do("create table if not exists durable_migration (step integer primary key, at text not null default current_timestamp) strict")
-	var done int
-	t.get(list{&done}, "select coalesce(max(step), 0) from durable_migration")
-	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
-	for n, name := range names {
-		if n >= done && t.err == nil {
-			text, _ := migrations.ReadFile(name)
+func migrate(steps fs.FS) func(ctx context.Context, raw *sqlitewriter.Tx) error {
+	return func(ctx context.Context, raw *sqlitewriter.Tx) error {
+		t := newMoment(ctx, raw.Query, "")
+		t.do("create table if not exists durable_migration (step integer primary key, at text not null default current_timestamp) strict")
+		var done int
+		t.get(list{&done}, "select coalesce(max(step), 0) from durable_migration")
+		for n := done + 1; t.err == nil; n++ {
+			names, _ := fs.Glob(steps, fmt.Sprintf("migrations/%d_*.sql", n))
+			if len(names) == 0 {
+				break
+			}
+			text, _ := fs.ReadFile(steps, names[0])
 			_, t.err = raw.Exec(ctx, string(text)) // several statements
-			t.do("insert into durable_migration (step) values (?)", n+1)
+			t.do("insert into durable_migration (step) values (?)", n)
 		}
+		return t.err
 	}
-	return t.err
 }

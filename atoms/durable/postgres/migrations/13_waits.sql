@@ -1,2 +1,0 @@
--- Outside of a transaction: durable_item_places is in its place.
-drop index concurrently if exists {s}.durable_item_waits;

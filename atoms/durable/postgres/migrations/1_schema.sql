@@ -1,0 +1,530 @@
+-- The tables of a schema. {s} is the schema. All times are those of the server.
+--
+-- The functions have a number: a program calls the one that it knows, so a later step adds a function with another number
+-- and leaves this one to programs that still run.
+
+-- No cache: ids, nodes and tokens rise in the order in which processes get them.
+create sequence {s}.durable_item_id cache 1;
+create sequence {s}.durable_node_id cache 1;
+create sequence {s}.durable_token cache 1; -- one for each claim; the higher one is the later one
+
+-- Items. An item changes its row with each claim and each end, so what few items have lies in tables of its own.
+-- States: 1 blocked, 2 ready, 4 running, 8 retry, 16 halted, 32 done, 64 dead, 128 cancelled.
+create table {s}.durable_item (
+	id        bigint      primary key,
+	queue     text        collate "C" not null,
+	key       text        collate "C" not null, -- '': no order
+	lane      text        collate "C" not null, -- of an item of a class: chr(1) || class || chr(1) || lane, so that each class has a part of the indexes of its own
+	rank      int         not null,             -- the place of the lane; 0 is the highest
+	state     smallint    not null,
+	attempts  int         not null default 0,
+	token     bigint      not null default 0,   -- of the current or last claim
+	unique_id text        not null,             -- '': none
+	enqueued  timestamptz not null,
+	run_at    timestamptz not null,             -- not claimed before
+	started   timestamptz,                      -- of the last claim
+	ended     timestamptz,
+	node      bigint,                           -- while running
+	node_name text        not null default '',  -- of the last claim
+	cancel    text        not null default '',  -- the reason of a Cancel while running
+	err       text        not null default '',  -- of the last failed attempt, or why it was cancelled
+	data      bytea       not null
+);
+
+-- The indexes have each a set of statements of their own. Conditions such as "id > 0" and "state + 0 = 8", which are always true, keep
+-- other statements from an index, whatever the statistics say.
+-- At most one item of a key is its head.
+create unique index durable_item_head on {s}.durable_item (key, queue) where key <> '' and state in (2, 4, 8, 16);
+-- The next item of a key.
+create index durable_item_blocked on {s}.durable_item (key, queue, rank, id) where state = 1;
+-- What a lane claims next.
+create index durable_item_due on {s}.durable_item (queue, lane, run_at, id) where state in (2, 8);
+-- What runs: for limits, and for the claims of a node.
+create index durable_item_running on {s}.durable_item (queue, lane, node) where state = 4;
+-- What has ended: for lists, Stats and Prune; by key; by lane, of queues that have lanes.
+create index durable_item_ends on {s}.durable_item (queue, state, ended) where state >= 16 and id > 0;
+create index durable_item_past on {s}.durable_item (key, queue, state, ended) where key <> '' and state >= 32;
+create index durable_item_lane on {s}.durable_item (queue, lane, state, ended) where lane <> '' and state >= 16;
+-- Lists of blocked items by lane, and of items that are tried again.
+create index durable_item_places on {s}.durable_item (queue, lane, id) where state = 1 and id > 0;
+create index durable_item_again on {s}.durable_item (queue, lane, run_at, id) where state + 0 = 8;
+
+-- Items whose process lost its lease, until their next ordinary end.
+create table {s}.durable_loss (
+	queue  text   not null,
+	item   bigint not null,
+	losses int    not null,
+	token  bigint not null, -- of the last claim that was lost
+	primary key (queue, item)
+);
+
+-- The last attempts of an item. Prune deletes them with the item, and so its result.
+create table {s}.durable_attempt (
+	queue     text        collate "C" not null,
+	item      bigint      not null,
+	token     bigint      not null, -- of the claim
+	kind      smallint    not null, -- durable.EndKind
+	node_name text        not null,
+	started   timestamptz not null,
+	ended     timestamptz not null,
+	err       text        not null,
+	primary key (queue, item, token)
+);
+
+-- The result of an item that is done, if its body has returned one.
+create table {s}.durable_result (
+	queue text   collate "C" not null,
+	item  bigint not null,
+	data  bytea  not null,
+	primary key (queue, item)
+);
+
+-- The item that has a unique id, until the id is free again.
+create table {s}.durable_unique (
+	queue     text        collate "C" not null,
+	unique_id text        collate "C" not null,
+	item      bigint      not null,
+	until     timestamptz not null,
+	primary key (queue, unique_id)
+);
+-- What Prune deletes.
+create index durable_unique_until on {s}.durable_unique (queue, until);
+
+-- Processes that run items of a queue. Who finds that a lease is over deletes the row.
+create table {s}.durable_node (
+	id      bigint      primary key,
+	queue   text        not null,
+	name    text        not null,
+	lease   interval    not null,
+	expires timestamptz not null,
+	note    text        not null default '', -- why it does not claim
+	slots   int         not null,
+	cluster int         not null,            -- items of the queue that run at once; 0: no limit
+	lanes   jsonb       not null             -- [{"name": …, "limit": …}]
+);
+
+-- Queues that were paused once.
+create table {s}.durable_queue (
+	queue  text    primary key,
+	paused boolean not null
+);
+
+-- The last tick of each schedule.
+create table {s}.durable_tick (
+	schedule text        primary key,
+	tick     timestamptz not null
+);
+
+-- Classes of a queue. Claims change the rows often, so their pages have room for new versions.
+create table {s}.durable_class (
+	queue     text             collate "C" not null,
+	name      text             collate "C" not null,
+	lim       int              not null default 0, -- that counts now; 0: none
+	rate      double precision not null default 0, -- tokens a second; 0: no rate
+	burst     bigint           not null default 0,
+	since     timestamptz      not null,           -- when the rate was set: rate * (now - since) tokens have come since
+	mark      double precision not null default 0, -- so many of them were taken, or have overflowed
+	used      bigint           not null default 0,
+	is_set    boolean          not null default false, -- by SetClass
+	own_lim   int              not null default 0, -- of the node that joined last
+	own_rate  double precision not null default 0,
+	own_burst bigint           not null default 0,
+	primary key (queue, name)
+) with (fillfactor = 50);
+
+-- How many tokens have come since the rate was set.
+create function {s}.durable_come_1(p_rate double precision, p_since timestamptz, p_now timestamptz) returns double precision
+language sql immutable as $$ select p_rate * ((extract(epoch from p_now - p_since) * 1000000)::bigint) / 1000000 $$;
+-- How many tokens there are. If the clock was set back, there are none.
+create function {s}.durable_tokens_1(p_come double precision, p_mark double precision, p_burst bigint) returns double precision
+language sql immutable as $$ select least(p_burst::double precision, greatest(0, p_come - p_mark)) $$;
+-- The mark after some were taken.
+create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
+language sql immutable as $$ select least(p_come, greatest(p_mark, p_come - p_burst)) + p_n $$;
+
+-- Changes a class: 1 is what a node has, 2 sets the values, and 3 resets them.
+create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint) returns void
+language plpgsql as $$
+declare
+	c {s}.durable_class;
+	v_now timestamptz;
+begin
+	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
+	if p_kind = 1 and (c.own_lim, c.own_rate, c.own_burst) = (p_lim, p_rate, p_burst) then
+		return;
+	end if;
+	perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
+	v_now := pg_catalog.clock_timestamp();
+	insert into {s}.durable_class (queue, name, since) values (p_queue, p_name, v_now) on conflict do nothing;
+	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
+	if p_kind = 1 then
+		c.own_lim := p_lim; c.own_rate := p_rate; c.own_burst := p_burst;
+	else
+		c.is_set := p_kind = 2;
+	end if;
+	if p_kind = 3 or p_kind = 1 and not c.is_set then
+		p_lim := c.own_lim; p_rate := c.own_rate; p_burst := c.own_burst;
+	elsif p_kind = 1 then
+		p_lim := c.lim; p_rate := c.rate; p_burst := c.burst;
+	end if;
+	if p_rate = 0 then
+		c.used := 0;
+	elsif c.rate = 0 then
+		c.mark := -p_burst; c.since := v_now;
+	elsif (c.rate, c.burst) <> (p_rate, p_burst) then
+		c.mark := -least(p_burst, {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst)); c.since := v_now;
+	end if;
+	update {s}.durable_class as d set (lim, rate, burst, since, mark, used, is_set, own_lim, own_rate, own_burst)
+		= (p_lim, p_rate, p_burst, c.since, c.mark, c.used, c.is_set, c.own_lim, c.own_rate, c.own_burst)
+	where d.queue = p_queue and d.name = p_name;
+end $$;
+
+-- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
+--   0: the node is not alive
+--   1: the outcome of the end at place, and its state
+--   2: the item that the end at place has promoted: running if it was handed over
+--   3: an item that was claimed, and its place among them
+--   4: a class without room, the microseconds until its next token in id, and those until half of its burst is there in token
+-- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
+create function {s}.durable_turn_1(
+	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
+	p_alone boolean, p_classes boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
+	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
+) returns table (
+	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
+	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, losses int, data bytea
+) language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+	v_busy bigint[];
+	v_hash bigint;
+	v_timeout text;
+	v_node {s}.durable_node; -- all null: it claims nothing
+	v_now timestamptz;
+	v_ends int := pg_catalog.cardinality(p_ids);
+	v_places int[]; v_states smallint[]; v_keys text[]; v_lanes text[]; v_hands boolean[]; -- of ends
+	v_heads bigint[]; v_of int[]; v_take boolean[];                                        -- of promoted items
+	v_most bigint := p_most;
+	v_rooms bigint[];
+	v_aged bigint; v_aged_at timestamptz; v_aged_sub int;
+	v_taken bigint[] := '{}';
+	v_more bigint[];
+	v_back bigint[];
+	v_losses boolean := exists (select from {s}.durable_loss as l where l.queue = p_queue);
+	v_counted boolean := false; v_classed boolean := false; v_late boolean;
+	v_id bigint; v_at timestamptz;
+	v_head_lanes text[];
+	v_free text[];                                          -- classes that do not count
+	v_names text[]; v_room bigint[]; v_used bigint[];       -- those that count
+	v_subs text[] := p_lanes; v_sub_lane int[]; v_sub_class int[]; -- lanes, then each with each of its classes
+	v_open int[]; v_pick int[]; v_from int[];          -- of a lane
+	v_k bigint; v_c int; v_n int;
+	v_waits boolean;
+begin
+	if p_classes then
+		select coalesce(pg_catalog.array_agg(c.name) filter (where c.lim <= 0 and c.rate <= 0), '{}'), coalesce(pg_catalog.array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0), '{}')
+		into v_free, v_names from {s}.durable_class as c where c.queue = p_queue;
+		v_counted := pg_catalog.cardinality(v_names) > 0 and (p_most > 0 or true = any(p_hands));
+		v_classed := pg_catalog.cardinality(v_names) + pg_catalog.cardinality(v_free) > 0;
+	end if;
+	-- Locks: keys, the queue, the node, and then rows.
+	if p_wait < 0 then
+		perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes;
+		perform from {s}.durable_item as i where i.id = any(p_ids) order by i.id for update;
+	elsif v_ends > 0 then
+		select pg_catalog.array_agg(h) into v_busy
+		from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes
+		where not pg_catalog.pg_try_advisory_xact_lock(h);
+		if p_wait > 0 and v_busy is not null then
+			v_timeout := pg_catalog.current_setting('lock_timeout');
+			begin
+				perform pg_catalog.set_config('lock_timeout', p_wait::text, true);
+				foreach v_hash in array v_busy loop
+					perform pg_catalog.pg_advisory_xact_lock(v_hash);
+				end loop;
+				perform pg_catalog.set_config('lock_timeout', v_timeout, true);
+				v_busy := null;
+			exception when lock_not_available or deadlock_detected then
+			end;
+		end if;
+	end if;
+	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted then
+		perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
+	end if;
+	if p_most > 0 or true = any(p_hands) then
+		select * into v_node from {s}.durable_node as n where n.id = p_node and n.expires > pg_catalog.clock_timestamp() for key share;
+		if v_node.id is null and p_most > 0 then
+			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea;
+		end if;
+		if exists (select from {s}.durable_queue as q where q.queue = p_queue and q.paused) then
+			v_node.id := null;
+		end if;
+	end if;
+	v_now := pg_catalog.clock_timestamp();
+
+	if v_ends > 0 then
+		with mine as materialized (
+			select e.*, i.token as current, i.state, i.cancel
+			from unnest(p_ids, p_tokens, p_keys, p_kinds, p_afters, p_errs, p_hands) with ordinality as e (id, token, key, kind, after, err, hand, place)
+			join {s}.durable_item as i on i.id = e.id
+			where i.queue || '' = p_queue and (v_busy is null or e.key = '' or not pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || e.key, 1) = any(v_busy))
+			order by i.id for update of i skip locked
+		),
+		changed as (
+			update {s}.durable_item as i set
+				state = case e.kind when 1 then 32 when 2 then 8 when 3 then 64 when 4 then case when i.key = '' then 64 else 16 end when 7 then 128 else 2 end,
+				attempts = case when e.kind in (5, 6) then i.attempts - 1 else i.attempts end,
+				run_at = case when e.kind in (2, 5) then v_now + e.after * interval '1 microsecond' else i.run_at end,
+				ended = case when e.kind in (1, 3, 4, 7) then v_now end,
+				err = case when e.kind in (5, 6) then i.err else e.err end,
+				node = null
+			from (
+				select id, place, hand, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
+				from mine, lateral (select cancel <> '' and kind in (2, 3, 4, 5, 6) as cancelled) as x
+				where current = token and state = 4
+			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
+		)
+		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand) into v_places, v_states, v_keys, v_lanes, v_hands from changed;
+		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+		from unnest(v_places, v_states) as c (place, state);
+		if v_losses then -- an ordinary end resets it
+			delete from {s}.durable_loss as l using unnest(p_ids, p_kinds) with ordinality as e (id, kind, place)
+			where l.queue = p_queue and l.item = e.id and e.kind <> 6 and e.place = any(v_places);
+		end if;
+		if coalesce(pg_catalog.cardinality(v_places), 0) < v_ends then
+			if v_losses and 6 = any(p_kinds) then -- given back after the lease was lost
+				with back as (
+					select i.id, l.losses from unnest(p_ids, p_tokens, p_kinds) as e (id, token, kind)
+					join {s}.durable_loss as l on l.queue = p_queue and l.item = e.id and l.token = e.token
+					join {s}.durable_item as i on i.id = e.id
+					where i.queue || '' = p_queue and i.token = 0 and i.state + 0 = 2 and e.kind = 6 order by i.id for update of i skip locked
+				),
+				changed as (
+					update {s}.durable_item as i set attempts = case when back.losses > 2 then i.attempts - 1 else i.attempts end from back where i.id = back.id
+				),
+				less as (
+					update {s}.durable_loss as l set losses = l.losses - 1, token = 0 from back where l.queue = p_queue and l.item = back.id
+				)
+				select pg_catalog.array_agg(id) into v_back from back;
+			end if;
+			return query select 1, e.place::int, case when e.id = any(v_back) then 2 when i.token is distinct from e.token then 3 when i.state <> 4 then 2 else 4 end,
+				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+			from unnest(p_ids, p_tokens) with ordinality as e (id, token, place)
+			left join {s}.durable_item as i on i.id = e.id and i.queue || '' = p_queue
+			where v_places is null or not e.place = any(v_places);
+		end if;
+	end if;
+
+	if v_counted then
+		select pg_catalog.array_agg(c.room), pg_catalog.array_agg(0), pg_catalog.bool_or(c.late) into v_room, v_used, v_late from (
+			select {s}.durable_come_1(c.rate, c.since, v_now) < c.mark as late, least(case when c.lim > 0 then c.lim - (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
+					and i.lane >= pg_catalog.chr(1) || c.name || pg_catalog.chr(1) and i.lane < pg_catalog.chr(1) || c.name || pg_catalog.chr(2)) end,
+				case when c.rate > 0 then pg_catalog.floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint end) as room
+			from pg_catalog.unnest(v_names) with ordinality as n (name, n) join {s}.durable_class as c on c.queue = p_queue and c.name = n.name order by n.n
+		) as c;
+	end if;
+	if v_ends > 0 then
+		-- Keys whose heads have left.
+		select pg_catalog.array_agg(b.id), pg_catalog.array_agg(g.place), pg_catalog.array_agg(v_node.id is not null and g.hand and b.lane = g.lane and b.run_at <= v_now and (p_classes or pg_catalog.left(b.lane, 1) <> pg_catalog.chr(1))), pg_catalog.array_agg(b.lane)
+		into v_heads, v_of, v_take, v_head_lanes
+		from unnest(v_places, v_states, v_keys, v_lanes, v_hands) as g (place, state, key, lane, hand)
+		cross join lateral (
+			select i.id, i.lane, i.run_at from {s}.durable_item as i
+			where i.queue = p_queue and i.key = g.key and i.state = 1 order by i.rank, i.id limit 1
+		) as b where g.state >= 32 and g.key <> '';
+		if v_counted then
+			for v_n in select o.n from pg_catalog.unnest(v_of) with ordinality as o (place, n) order by o.place loop
+				v_c := pg_catalog.array_position(v_names, pg_catalog.split_part(v_head_lanes[v_n], pg_catalog.chr(1), 2));
+				if v_take[v_n] and v_c is not null then
+					v_take[v_n] := v_room[v_c] > 0;
+					v_room[v_c] := v_room[v_c] - v_take[v_n]::int;
+					v_used[v_c] := v_used[v_c] + v_take[v_n]::int;
+				end if;
+			end loop;
+		end if;
+		if v_heads is not null then
+			return query update {s}.durable_item as i set
+				state = case when n.take then 4 else 2 end,
+				run_at = greatest(i.run_at, v_now),
+				token = case when n.take then pg_catalog.nextval('{s}.durable_token') else i.token end,
+				attempts = case when n.take then i.attempts + 1 else i.attempts end,
+				started = case when n.take then v_now else i.started end,
+				node = case when n.take then v_node.id end,
+				node_name = case when n.take then v_node.name else i.node_name end
+			from unnest(v_heads, v_of, v_take) as n (id, place, take) where i.id = n.id
+			returning 2, n.place, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+				i.node_name, v_node.expires, i.cancel, i.err, 0, case when n.take then i.data end;
+			v_most := v_most - pg_catalog.cardinality(pg_catalog.array_positions(v_take, true));
+		end if;
+	end if;
+
+	if p_ahead > 0 and (v_losses or v_counted and exists (select from {s}.durable_item as i where i.queue = p_queue and i.state in (2, 8) and i.lane >= pg_catalog.chr(1) and i.lane < pg_catalog.chr(2))) then
+		v_most := v_most - p_ahead;
+	end if;
+	if p_cluster > 0 and v_most > 0 then
+		select least(v_most, p_cluster - pg_catalog.count(*)) into v_most from {s}.durable_item as i where i.queue = p_queue and i.state = 4;
+	end if;
+	if v_node.id is not null and v_most > 0 then
+		for n in 1 .. pg_catalog.cardinality(p_lanes) loop
+			v_rooms[n] := v_most;
+			if p_limits[n] > 0 then
+				v_rooms[n] := p_limits[n] - (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane = p_lanes[n] and i.state = 4)
+					- (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane >= pg_catalog.chr(1) and i.lane < pg_catalog.chr(2) and pg_catalog.split_part(i.lane, pg_catalog.chr(1), 3) = p_lanes[n] and i.state = 4);
+			end if;
+		end loop;
+		if v_classed then
+			for n in 1 .. pg_catalog.cardinality(p_lanes) loop
+				for c in 1 .. pg_catalog.cardinality(v_names) loop
+					v_k := pg_catalog.cardinality(v_subs) + 1;
+					v_subs[v_k] := pg_catalog.chr(1) || v_names[c] || pg_catalog.chr(1) || p_lanes[n]; v_sub_lane[v_k] := n; v_sub_class[v_k] := c;
+				end loop;
+				for c in 1 .. pg_catalog.cardinality(v_free) loop
+					v_k := pg_catalog.cardinality(v_subs) + 1;
+					v_subs[v_k] := pg_catalog.chr(1) || v_free[c] || pg_catalog.chr(1) || p_lanes[n]; v_sub_lane[v_k] := n; v_sub_class[v_k] := null;
+				end loop;
+			end loop;
+		end if;
+		if p_alone then
+			select i.id, l.class into v_id, v_c from (
+				select v_subs[s] as place, coalesce(v_sub_lane[s], s) as lane, v_sub_class[s] as class from pg_catalog.generate_subscripts(v_subs, 1) as s
+			) as l
+			join {s}.durable_loss as o on o.queue = p_queue and o.losses >= 2 and v_rooms[l.lane] > 0 and coalesce(v_room[l.class], 1) > 0
+			join {s}.durable_item as i on i.id = o.item
+			where i.lane || '' = l.place and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
+			order by l.lane, i.run_at, i.id limit 1 for update of i skip locked;
+			if v_id is not null then
+				v_taken := array[v_id];
+				if v_c is not null then
+					v_used[v_c] := v_used[v_c] + 1;
+				end if;
+			end if;
+		elsif p_aged >= 0 then
+			for s in 1 .. pg_catalog.cardinality(v_subs) loop
+				if v_rooms[coalesce(v_sub_lane[s], s)] > 0 and coalesce(v_room[v_sub_class[s]], 1) > 0 then
+					select i.id, i.run_at into v_id, v_at from {s}.durable_item as i
+					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0))
+					order by i.run_at, i.id limit 1 for update skip locked;
+					if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) then
+						v_aged := v_id; v_aged_at := v_at; v_aged_sub := s;
+					end if;
+				end if;
+			end loop;
+			if v_aged is not null then
+				v_taken := array[v_aged];
+				v_n := coalesce(v_sub_lane[v_aged_sub], v_aged_sub); v_c := v_sub_class[v_aged_sub];
+				v_rooms[v_n] := v_rooms[v_n] - 1;
+				if v_c is not null then
+					v_room[v_c] := v_room[v_c] - 1; v_used[v_c] := v_used[v_c] + 1;
+				end if;
+			end if;
+		end if;
+		for n in 1 .. pg_catalog.cardinality(p_lanes) loop
+			exit when p_alone;
+			v_open := array[n];
+			if v_classed then
+				for s in pg_catalog.cardinality(p_lanes) + 1 .. pg_catalog.cardinality(v_subs) loop
+					if v_sub_lane[s] = n and coalesce(v_room[v_sub_class[s]], 1) > 0 then
+						v_open := v_open || s;
+					end if;
+				end loop;
+			end if;
+			loop
+				v_k := least(v_rooms[n], v_most - pg_catalog.cardinality(v_taken));
+				exit when v_k <= 0 or pg_catalog.cardinality(v_open) = 0;
+				if pg_catalog.cardinality(v_open) = 1 then
+					v_c := v_sub_class[v_open[1]];
+					v_k := least(v_k, v_room[v_c]);
+					select pg_catalog.array_agg(c.id) into v_more from (
+						select i.id from {s}.durable_item as i
+						where i.queue = p_queue and i.lane = v_subs[v_open[1]] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+						order by i.run_at, i.id limit v_k for update skip locked
+					) as c;
+					v_taken := v_taken || v_more;
+					v_n := coalesce(pg_catalog.cardinality(v_more), 0);
+					v_rooms[n] := v_rooms[n] - v_n;
+					if v_c is not null then
+						v_room[v_c] := v_room[v_c] - v_n; v_used[v_c] := v_used[v_c] + v_n;
+					end if;
+					exit;
+				end if;
+				if v_counted then -- nobody else wants those that are locked and not taken
+					select pg_catalog.array_agg(c.id order by c.run_at, c.id), pg_catalog.array_agg(c.s) into v_more, v_from from (
+						select i.id, i.run_at, o.s from pg_catalog.unnest(v_open) as o (s) cross join lateral (
+							select i.run_at, i.id from {s}.durable_item as i
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]]) for update skip locked
+						) as i order by i.run_at, i.id limit v_k
+					) as c;
+					v_pick := v_from;
+				else
+					-- As many of each as there are among the first ones of all.
+					with picked as materialized (
+						select o.s from pg_catalog.unnest(v_open) as o (s) cross join lateral (
+							select i.run_at, i.id from {s}.durable_item as i
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]])
+						) as i order by i.run_at, i.id limit v_k
+					),
+					locked as materialized (
+						select i.id, i.run_at, o.s from (select p.s, pg_catalog.count(*) as most from picked as p group by p.s) as o cross join lateral (
+							select i.id, i.run_at from {s}.durable_item as i
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							order by i.run_at, i.id limit o.most for update skip locked
+						) as i
+					)
+					select (select pg_catalog.array_agg(l.id order by l.run_at, l.id) from locked as l), (select pg_catalog.array_agg(l.s) from locked as l), (select pg_catalog.array_agg(p.s) from picked as p)
+					into v_more, v_from, v_pick;
+				end if;
+				v_taken := v_taken || v_more;
+				v_rooms[n] := v_rooms[n] - coalesce(pg_catalog.cardinality(v_more), 0);
+				for s in 1 .. pg_catalog.cardinality(v_open) loop -- those of which others have locked the rest are done
+					v_n := coalesce(pg_catalog.cardinality(pg_catalog.array_positions(v_from, v_open[s])), 0); v_c := v_sub_class[v_open[s]];
+					if v_c is not null then
+						v_room[v_c] := v_room[v_c] - v_n; v_used[v_c] := v_used[v_c] + v_n;
+					end if;
+					if v_n < pg_catalog.cardinality(pg_catalog.array_positions(v_pick, v_open[s])) or v_room[v_c] <= 0 then
+						v_open[s] := null;
+					end if;
+				end loop;
+				exit when pg_catalog.cardinality(v_more) = pg_catalog.cardinality(v_pick) or v_pick is null;
+				v_open := pg_catalog.array_remove(v_open, null);
+			end loop;
+		end loop;
+		v_waits := pg_catalog.cardinality(v_taken) < v_most;
+	end if;
+	if pg_catalog.cardinality(v_taken) > 0 then
+		return query update {s}.durable_item as i set
+			state = 4, token = pg_catalog.nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
+		from pg_catalog.unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
+		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+			i.node_name, v_node.expires, i.cancel, i.err, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.data;
+	end if;
+	if v_late or 0 < any(v_used) then -- late: the clock was set back
+		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
+		from (
+			select u.name, u.n, {s}.durable_come_1(d.rate, d.since, v_now) as come from unnest(v_names, v_used) as u (name, n)
+			join {s}.durable_class as d on d.queue = p_queue and d.name = u.name and d.rate > 0
+		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or c.mark > u.come);
+	end if;
+	if v_counted and v_classed and v_waits then
+		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+		from (
+			select c.name, case when r.full then 0 else pg_catalog.ceil((1 - t.tokens) / c.rate * 1000000) end as next,
+				case when r.full then 0 else pg_catalog.ceil((greatest(1, c.burst / 2) - t.tokens) / c.rate * 1000000) end as half
+			from {s}.durable_class as c
+			cross join lateral (select case when c.rate > 0 then {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst) end as tokens) as t
+			cross join lateral (select c.lim > 0 and c.lim <= (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
+				and i.lane >= pg_catalog.chr(1) || c.name || pg_catalog.chr(1) and i.lane < pg_catalog.chr(1) || c.name || pg_catalog.chr(2)) as full) as r
+			where c.queue = p_queue and (r.full or t.tokens < 1) and exists (
+				select from pg_catalog.generate_subscripts(v_subs, 1) as s
+				where s > pg_catalog.cardinality(p_lanes) and v_names[v_sub_class[s]] = c.name and v_rooms[v_sub_lane[s]] > 0 and exists (
+					select from {s}.durable_item as i
+					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now
+						and exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0) = p_alone)
+			)
+		) as w order by w.name;
+	end if;
+end $$;
