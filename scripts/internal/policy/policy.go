@@ -102,10 +102,6 @@ var Kinds = []Kind{
 		Reason: "a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere",
 	},
 	{
-		Pattern: "patterns/jobs", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "it is a pattern like the others, and here because patterns/fxmodule requires it: modules are tagged in the order of this list",
-	},
-	{
 		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it gives jobs to an application of fx, which others should not have to download",
 	},
