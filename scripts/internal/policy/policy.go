@@ -52,7 +52,6 @@ type Kind struct {
 	Pattern     string   // pattern of the module's directory, as in [path.Match]
 	Published   bool     // the module gets a tag with every release
 	Uses        []string // patterns of the directories of modules it may import and require
-	Needs       []string // directories of modules that it must require
 	Testify     bool     // may use [Testify] in tests
 	Tool        bool     // may have packages main and import any library; other kinds need a line in [Libraries]
 	Files       []string // patterns of files it must have; NAME is the last element of its directory
@@ -78,39 +77,39 @@ var Kinds = []Kind{
 		Reason: "every module depends on core, so core depends on nothing",
 	},
 	{
-		Pattern: "atoms/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a user of one atom gets core and that atom; atoms work together by signals, not by imports",
 	},
 	{
-		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
 	},
 	{
-		Pattern: "atoms/data/*", Published: true, Uses: stored, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/data/*", Published: true, Uses: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
 	},
 	{
-		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
 	},
 	{
-		Pattern: "atoms/durable/*", Published: true, Uses: queued, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/durable/*", Published: true, Uses: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules",
 	},
 	{
-		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere",
 	},
 	{
-		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it gives jobs to an application of fx, which others should not have to download",
 	},
 	{
-		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "its window is in SQLite, which only atoms/sqlitewriter opens",
 	},
 	{
-		Pattern: "patterns/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo",
 	},
 	{
@@ -118,7 +117,7 @@ var Kinds = []Kind{
 		Reason: "go install refuses a module that replaces others, so a command requires no module of this repository",
 	},
 	{
-		Pattern: "complete", Published: true, Uses: published, Needs: core, Files: filesOfLarge, ReadmeLines: 120,
+		Pattern: "complete", Published: true, Uses: published, Files: filesOfLarge, ReadmeLines: 120,
 		Reason: "complete exports the names of every published module again, and has no logic of its own",
 	},
 	{
