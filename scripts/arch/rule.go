@@ -1,6 +1,6 @@
 // Package arch checks that the repository keeps its own rules: which module may import
-// which other, what each module contains, what READMEs show, and which words, names and
-// signatures are used.
+// which other, what each module contains, what READMEs show, and which words and names
+// are used.
 //
 // Each rule is a function that reports violations in a [repo.Tree], with the reason for
 // the rule beside it. Differences between modules are data in package policy. The tests
@@ -67,7 +67,6 @@ var Rules = []Rule{
 	{"modules page", "users find all modules on one page, and the front page is read in a minute", modulesPage},
 	{"private places", "the project builds on any machine, and names no place on the machine of its authors", privatePlaces},
 	{"words", "readers are engineers in a hurry, and English is their second language", words},
-	{"constructors", "a user who knows one constructor knows them all", constructors},
 	{"options", "an option has one name and one place where it is checked", options},
 	{"links", "a link that leads nowhere costs a reader time", links},
 	{"stats", "users log Stats, and tests check the law that their comment states", stats},

@@ -265,10 +265,6 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"words", "in a string", add("demo/a.go", "package main\n\nvar x = \"th"+"us\"\n"), "demo/a.go:3: th" + "us"},
 		{"words", "after code", add("docs/a.md", "```go\nx()\n```\nand `y\nz` as one"+" cut\n"), "docs/a.md:5: as one"},
 
-		{"constructors", "no error", replace("atoms/retry/queue.go", "(*Queue, error)", "*Queue"), "atoms/retry/queue.go:28: retry.New does not return"},
-		{"constructors", "two values", add("core/lru/lru.go", "package lru\n\nfunc NewPair() (a, b int, err error) { return }\n"), "lru.NewPair does not return"},
-		{"constructors", "options first", replace("atoms/retry/queue.go", "_ int, opts Options", "opts Options, _ int"), "retry.New has options that are not"},
-
 		{"options", "not resolved", replace("atoms/retry/queue.go", "resolved", "validate"), "retry.Options has no method resolved"},
 		{"options", "other name", replace("atoms/retry/queue.go", "MaxQueued", "MaxPending"), "queue.go:18: retry.Options.MaxPending has a name of its own\n\tdo: call it MaxQueued"},
 

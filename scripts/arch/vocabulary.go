@@ -35,50 +35,6 @@ func called(p *repo.Package, d repo.Decl) string {
 	return path.Base(p.Dir) + "." + d.Name
 }
 
-// types returns the types of a list of parameters or results.
-func types(fields *ast.FieldList) []ast.Expr {
-	var all []ast.Expr
-	if fields != nil {
-		for _, f := range fields.List {
-			all = append(all, slices.Repeat([]ast.Expr{f.Type}, max(1, len(f.Names)))...)
-		}
-	}
-	return all
-}
-
-// named reports whether the types have these names; * stands for any type.
-func named(list []ast.Expr, names ...string) bool {
-	return slices.EqualFunc(list, names, func(x ast.Expr, name string) bool { return name == "*" || repo.TypeName(x) == name })
-}
-
-// constructors checks the parameters and results of constructors.
-func constructors(t *repo.Tree, report reporter) {
-	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		fn, ok := constructor(d)
-		if !ok {
-			return
-		}
-		if !named(types(fn.Results), "*", "error") {
-			report(t.At(d.Pos), called(p, d)+" does not return (T, error)", "return an error as well")
-		}
-		params := types(fn.Params)
-		i := slices.IndexFunc(params, func(x ast.Expr) bool { return strings.HasSuffix(repo.TypeName(x), "Options") })
-		if i >= 0 && i != len(params)-1 {
-			report(t.At(d.Pos), called(p, d)+" has options that are not its last parameter", "move them")
-		}
-	})
-}
-
-// constructor returns the type of a function called New or NewX.
-func constructor(d repo.Decl) (*ast.FuncType, bool) {
-	fn, ok := d.Node.(*ast.FuncDecl)
-	rest, is := strings.CutPrefix(d.Name, "New")
-	if !ok || !is || d.Recv != "" || rest != "" && !ast.IsExported(rest) {
-		return nil, false
-	}
-	return fn.Type, true
-}
-
 // fieldsOf returns the fields of a struct; nil of other types.
 func fieldsOf(d repo.Decl) []*ast.Field {
 	if spec, ok := d.Node.(*ast.TypeSpec); ok {
@@ -260,9 +216,9 @@ func namesInExamples(p *repo.Package) map[string]bool {
 		}
 	}
 	for _, d := range p.Decls {
-		if fn, ok := d.Node.(*ast.FuncDecl); ok && names[d.Name] && !d.File.Test() {
-			for _, x := range types(fn.Type.Results) {
-				names[repo.TypeName(x)] = true
+		if fn, ok := d.Node.(*ast.FuncDecl); ok && names[d.Name] && fn.Type.Results != nil && !d.File.Test() {
+			for _, result := range fn.Type.Results.List {
+				names[repo.TypeName(result.Type)] = true
 			}
 		}
 	}

@@ -59,17 +59,7 @@ type Exception struct{ Rule, Name, Reason string }
 // Exceptions lists the exceptions. TestRepository of package arch reports exceptions that are
 // not needed.
 var Exceptions = []Exception{
-	{"constructors", "signals.NewKind", "it cannot fail"},
-	{"constructors", "signals.NewFamily", "it cannot fail"},
-	{"constructors", "dynamicworkflow.New", "its options are those of every coordinator, which come last"},
-	{"constructors", "logging.NewHandler", "it cannot fail, and slog.New takes what it returns"},
-	{"constructors", "signals.NewSink", "it is used as an expression everywhere; a size below 1 is a mistake in the code, and panics"},
-	{"constructors", "signals.NewScope", "it is made beside its sink, and cannot fail but for a nil sink, which is a mistake in the code"},
 	{"options", "signals.ScopeOptions", "two functions: there is nothing to resolve"},
-	{"constructors", "flight.NewLoad", "it cannot fail"},
-	{"constructors", "signalinghttp.NewTransport", "it cannot fail"},
-	{"constructors", "graph.New", "it cannot fail: Run returns what is wrong with the nodes"},
-	{"constructors", "registry.New", "it cannot fail"},
 	{"options", "core.GroupOptions", "one boolean: there is nothing to resolve"},
 	{"errors", "atoms/molecules/blueprint.go", "New and Run put the package and the blueprint in front"},
 	{"errors", "atoms/molecules/execution.go", "StepError puts the package and the step in front"},

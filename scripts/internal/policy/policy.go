@@ -148,89 +148,22 @@ type Library struct {
 
 // Libraries lists the exceptions to the rule that an atom requires core and nothing else.
 var Libraries = []Library{
-	{
-		Module: "atoms/sqlitewriter",
-		Path:   "modernc.org/sqlite",
-		Reason: "SQLite itself, without cgo, so that cross-compiling stays one command; two modules that open it would be two writers",
-	},
-	{
-		Module: "atoms/data/postgres",
-		Path:   "github.com/jackc/pgx/v5",
-		Reason: "the PostgreSQL driver",
-	},
-	{
-		Module: "atoms/durable/postgres",
-		Path:   "github.com/jackc/pgx/v5",
-		Reason: "the PostgreSQL driver",
-	},
-	{
-		Module: "atoms/mesh",
-		Path:   "github.com/nats-io/nats.go",
-		Reason: "the client of NATS, which carries the messages; see docs/adr/0032",
-	},
-	{
-		Module: "atoms/mesh",
-		Path:   "github.com/anishathalye/porcupine",
-		Tests:  true,
-		Reason: "it checks histories of holds, flushes and reads",
-	},
-	{
-		Module: "atoms/mesh/embedded",
-		Path:   "github.com/nats-io/nats.go",
-		Reason: "it connects to the server that it runs",
-	},
-	{
-		Module: "atoms/mesh/embedded",
-		Path:   "github.com/nats-io/nats-server/v2",
-		Reason: "the server that it runs",
-	},
-	{
-		Module: "atoms/scheduledtasks",
-		Path:   "github.com/robfig/cron/v3",
-		Reason: "the parser of cron expressions",
-	},
-	{
-		Module: "cmd/ephemeral",
-		Path:   "golang.org/x/tools",
-		Reason: "it reads programs: package loading and the interface of go vet",
-	},
-	{
-		Module: "cmd/ephemeral",
-		Path:   "charm.land/bubbletea/v2",
-		Reason: "the terminal of top: see ADR 24",
-	},
-	{
-		Module: "patterns/fxmodule",
-		Path:   "go.uber.org/fx",
-		Reason: "the container that the module is for",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel",
-		Reason: "the API of OpenTelemetry: global providers, attributes and status codes",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/metric",
-		Reason: "the API of OpenTelemetry for metrics",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/trace",
-		Reason: "the API of OpenTelemetry for spans",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/sdk",
-		Tests:  true,
-		Reason: "the program chooses the SDK; the tests look at what it exports",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/sdk/metric",
-		Tests:  true,
-		Reason: "the program chooses the SDK; the tests look at what it exports",
-	},
+	{"atoms/sqlitewriter", "modernc.org/sqlite", false, "SQLite itself, without cgo, so that cross-compiling stays one command; two modules that open it would be two writers"},
+	{"atoms/data/postgres", "github.com/jackc/pgx/v5", false, "the PostgreSQL driver"},
+	{"atoms/durable/postgres", "github.com/jackc/pgx/v5", false, "the PostgreSQL driver"},
+	{"atoms/mesh", "github.com/nats-io/nats.go", false, "the client of NATS, which carries the messages; see docs/adr/0032"},
+	{"atoms/mesh", "github.com/anishathalye/porcupine", true, "it checks histories of holds, flushes and reads"},
+	{"atoms/mesh/embedded", "github.com/nats-io/nats.go", false, "it connects to the server that it runs"},
+	{"atoms/mesh/embedded", "github.com/nats-io/nats-server/v2", false, "the server that it runs"},
+	{"atoms/scheduledtasks", "github.com/robfig/cron/v3", false, "the parser of cron expressions"},
+	{"cmd/ephemeral", "golang.org/x/tools", false, "it reads programs: package loading and the interface of go vet"},
+	{"cmd/ephemeral", "charm.land/bubbletea/v2", false, "the terminal of top: see ADR 24"},
+	{"patterns/fxmodule", "go.uber.org/fx", false, "the container that the module is for"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel", false, "the API of OpenTelemetry: global providers, attributes and status codes"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/metric", false, "the API of OpenTelemetry for metrics"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/trace", false, "the API of OpenTelemetry for spans"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/sdk", true, "the program chooses the SDK; the tests look at what it exports"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/sdk/metric", true, "the program chooses the SDK; the tests look at what it exports"},
 }
 
 // Separate are the packages of module complete for code that links a library. Package
