@@ -3,20 +3,13 @@ module github.com/ephemeralgo/ephemeral/scripts
 go 1.26.0
 
 require (
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
-	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
-	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
-	go.opentelemetry.io/otel/sdk v1.47.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
 	golang.org/x/mod v0.42.0
 	golang.org/x/tools v0.52.0
@@ -26,12 +19,9 @@ require (
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
-	github.com/go-logr/logr v1.4.4 // indirect
-	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -44,11 +34,6 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rhysd/actionlint v1.7.12 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
-	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
-	go.opentelemetry.io/otel v1.47.0 // indirect
-	go.opentelemetry.io/otel/log v1.47.0 // indirect
-	go.opentelemetry.io/otel/metric v1.47.0 // indirect
-	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/sync v0.24.0 // indirect

@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,11 +21,6 @@ func requirements(t *repo.Tree, report reporter) {
 		for _, r := range m.Mod.Require {
 			if do := misplaced(t, m, kind, r); do != "" {
 				report(m.Dir+"/go.mod", fmt.Sprintf("requires %s: %s", r.Mod.Path, kind.Reason), do)
-			}
-		}
-		for _, dir := range kind.Needs {
-			if !m.Requires(repo.Prefix + dir) {
-				report(m.Dir+"/go.mod", "does not require "+repo.Prefix+dir, "add the require line, and import it")
 			}
 		}
 	}
@@ -61,35 +57,27 @@ func misplaced(t *repo.Tree, m *repo.Module, kind *policy.Kind, r *modfile.Requi
 // repository it requires, by their directories.
 func replacements(t *repo.Tree, report reporter) {
 	for _, m := range t.Modules {
-		name := m.Dir + "/go.mod"
-		replaced := map[string]bool{}
+		var is, should []string
 		for _, r := range m.Mod.Replace {
-			owner := t.Owner(r.Old.Path)
-			switch {
-			case owner == nil || owner.Path() != r.Old.Path:
-				report(name, "replaces "+r.Old.Path, "remove the line: only modules of this repository are replaced")
-				continue
-			case !m.Requires(r.Old.Path):
-				report(name, "replaces "+r.Old.Path+" without requiring it", "remove the line")
-				continue
-			}
-			replaced[r.Old.Path] = true
-			if r.Old.Version != "" || r.New.Version != "" || path.Join(m.Dir, r.New.Path) != owner.Dir {
-				report(name, "replaces "+r.Old.Path+" by "+r.New.Path, replaceLine(m, owner))
-			}
+			is = append(is, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+path.Clean(r.New.Path))
 		}
 		for _, r := range m.Mod.Require {
-			owner := t.Owner(r.Mod.Path)
-			if owner != nil && owner.Path() == r.Mod.Path && !replaced[r.Mod.Path] {
-				report(name, "requires "+r.Mod.Path+" without replacing it", "add: "+replaceLine(m, owner))
+			if owner := t.Owner(r.Mod.Path); owner != nil && owner.Path() == r.Mod.Path {
+				to, _ := filepath.Rel(m.Dir, owner.Dir)
+				should = append(should, owner.Path()+" => "+filepath.ToSlash(to))
+			}
+		}
+		for _, line := range is {
+			if !slices.Contains(should, line) {
+				report(m.Dir+"/go.mod", "replaces "+line, "remove the line: only modules of this repository that are required are replaced, by their directories")
+			}
+		}
+		for _, line := range should {
+			if !slices.Contains(is, line) {
+				report(m.Dir+"/go.mod", "does not replace what it requires", "add: replace "+line)
 			}
 		}
 	}
-}
-
-func replaceLine(m, owner *repo.Module) string {
-	up := strings.Repeat("../", strings.Count(m.Dir, "/")+1)
-	return fmt.Sprintf("replace %s => %s%s", owner.Path(), up, owner.Dir)
 }
 
 // goDirective checks that every module has the same version of the language, and that none

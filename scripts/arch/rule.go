@@ -1,6 +1,6 @@
 // Package arch checks that the repository keeps its own rules: which module may import
-// which other, what each module contains, what READMEs show, and which words, names and
-// signatures are used.
+// which other, what each module contains, what READMEs show, and which words and names
+// are used.
 //
 // Each rule is a function that reports violations in a [repo.Tree], with the reason for
 // the rule beside it. Differences between modules are data in package policy. The tests
@@ -65,21 +65,13 @@ var Rules = []Rule{
 	{"readme length", "the README of a small module fits on one screen", readmeLength},
 	{"readme snippets", "code in a README that is not compiled is soon wrong", snippets},
 	{"modules page", "users find all modules on one page, and the front page is read in a minute", modulesPage},
-	{"decisions", "decisions are cited by number, so no two decisions may have the same number", decisions},
 	{"private places", "the project builds on any machine, and names no place on the machine of its authors", privatePlaces},
 	{"words", "readers are engineers in a hurry, and English is their second language", words},
-	{"constructors", "a user who knows one constructor knows them all", constructors},
-	{"methods", "a user who knows one coordinator knows the methods of all", methods},
 	{"options", "an option has one name and one place where it is checked", options},
-	{"effect", "an option that does nothing misleads", effect},
-	{"reasons", "Explain answers in words", reasons},
-	{"closing", "a user must be able to end what a type starts, and all types end alike", closing},
-	{"changelog", "users read there what is new", announced},
 	{"links", "a link that leads nowhere costs a reader time", links},
 	{"stats", "users log Stats, and tests check the law that their comment states", stats},
 	{"signal names", "users write patterns that match signals: a signal says what has happened, or what state something is in", signalNames},
 	{"one name", "a gate, a pattern or a kind for the signals of one package must not get those of another", oneName},
-	{"kinds", "a user reads the payload of a signal by its kind", kinds},
 	{"errors", "a user who finds an error in a log must know which package it comes from", errorTexts},
 	{"guarded", "a method of a user's error may panic, block or call back: where it is called directly, a panic skips what follows", guarded},
 	{"examples", "users look for an example of each type before they read its documentation", examples},

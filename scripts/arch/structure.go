@@ -1,10 +1,8 @@
 package arch
 
 import (
-	"bytes"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,18 +10,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// workspace compares the use lines of go.work with the directories of modules.
+// workspace checks that go.work uses all modules. The go command finds other mistakes there.
 func workspace(t *repo.Tree, report reporter) {
 	var used []string
 	for _, use := range t.Work.Use {
-		dir := path.Clean(use.Path)
-		if slices.Contains(used, dir) {
-			report("go.work", "use ./"+dir+" stands there twice", "remove one")
-		}
-		used = append(used, dir)
-		if t.Module(dir) == nil {
-			report("go.work", "use ./"+dir+", but there is no module", "go work edit -dropuse=./"+dir)
-		}
+		used = append(used, path.Clean(use.Path))
 	}
 	for _, m := range t.Modules {
 		if !slices.Contains(used, m.Dir) {
@@ -69,27 +60,4 @@ func packageNames(t *repo.Tree, report reporter) {
 			report(file.Name, fmt.Sprintf("is package %s in directory %s", got, p.Dir), "package "+want)
 		}
 	})
-}
-
-var decision = regexp.MustCompile(`^[0-9]{4}-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
-
-// decisions checks that the records in docs/adr can be cited by number.
-func decisions(t *repo.Tree, report reporter) {
-	taken := map[string]string{} // by number
-	for _, name := range t.Files {
-		if path.Dir(name) != "docs/adr" {
-			continue
-		}
-		number, _, _ := strings.Cut(path.Base(name), "-")
-		heading := "# " + strings.TrimLeft(number, "0") + ". "
-		switch other := taken[number]; {
-		case !decision.MatchString(path.Base(name)):
-			report(name, "does not have the name of a decision", "docs/adr/NNNN-title-in-lower-case.md")
-		case other != "":
-			report(name, "has the number of "+other, "give the younger one the next free number")
-		case !bytes.HasPrefix(t.Text(name), []byte(heading)):
-			report(name, "does not begin with its number", fmt.Sprintf("begin it with %q and the title", heading))
-		}
-		taken[number] = name
-	}
 }

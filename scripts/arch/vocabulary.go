@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -36,98 +35,6 @@ func called(p *repo.Package, d repo.Decl) string {
 	return path.Base(p.Dir) + "." + d.Name
 }
 
-// types returns the types of a list of parameters or results.
-func types(fields *ast.FieldList) []ast.Expr {
-	var all []ast.Expr
-	if fields != nil {
-		for _, f := range fields.List {
-			all = append(all, slices.Repeat([]ast.Expr{f.Type}, max(1, len(f.Names)))...)
-		}
-	}
-	return all
-}
-
-// named reports whether the types have these names; * stands for any type.
-func named(list []ast.Expr, names ...string) bool {
-	return slices.EqualFunc(list, names, func(x ast.Expr, name string) bool { return name == "*" || repo.TypeName(x) == name })
-}
-
-// constructors checks the parameters and results of constructors.
-func constructors(t *repo.Tree, report reporter) {
-	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		fn, ok := constructor(d)
-		if !ok {
-			return
-		}
-		if !named(types(fn.Results), "*", "error") {
-			report(t.At(d.Pos), called(p, d)+" does not return (T, error)", "return an error as well")
-		}
-		params := types(fn.Params)
-		i := slices.IndexFunc(params, func(x ast.Expr) bool { return strings.HasSuffix(repo.TypeName(x), "Options") })
-		if i >= 0 && i != len(params)-1 {
-			report(t.At(d.Pos), called(p, d)+" has options that are not its last parameter", "move them")
-		}
-	})
-}
-
-// constructor returns the type of a function called New or NewX.
-func constructor(d repo.Decl) (*ast.FuncType, bool) {
-	fn, ok := d.Node.(*ast.FuncDecl)
-	rest, is := strings.CutPrefix(d.Name, "New")
-	if !ok || !is || d.Recv != "" || rest != "" && !ast.IsExported(rest) {
-		return nil, false
-	}
-	return fn.Type, true
-}
-
-// methods checks that types with a sink in their options have methods Name and Sink, and what
-// Enqueue returns.
-func methods(t *repo.Tree, report reporter) {
-	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		if fn, ok := d.Node.(*ast.FuncDecl); ok && d.Recv != "" && d.Name == "Enqueue" && !named(types(fn.Type.Results), "OperationID", "error") {
-			report(t.At(d.Pos), called(p, d)+" does not return (core.OperationID, error)", "return them")
-		}
-		fn, ok := constructor(d)
-		if !ok || len(types(fn.Results)) == 0 || !slices.ContainsFunc(types(fn.Params), func(x ast.Expr) bool { return hasSink(p, x) }) {
-			return
-		}
-		typ := repo.TypeName(types(fn.Results)[0])
-		if typeOf(p, typ).Node == nil {
-			return // the type belongs to another package, which has the methods
-		}
-		there := methodsOf(t, p, typ)
-		for _, method := range []string{"Name", "Sink"} {
-			if !there[method] {
-				report(t.At(d.Pos), path.Base(p.Dir)+"."+typ+" raises signals, but has no method "+method, "add it, or embed core.Control")
-			}
-		}
-	})
-}
-
-// hasSink reports whether a parameter has a sink in its options, or is a sink on which the
-// package raises signals.
-func hasSink(p *repo.Package, param ast.Expr) bool {
-	name := repo.TypeName(param)
-	if _, imported := param.(*ast.SelectorExpr); imported && name == "Options" {
-		return true // core.Options
-	}
-	if name == "Sink" {
-		return slices.ContainsFunc(p.Decls, func(d repo.Decl) bool { return d.Tok == token.CONST && strings.HasPrefix(d.Name, "Signal") })
-	}
-	return strings.HasSuffix(name, "Options") && slices.ContainsFunc(fieldsOf(typeOf(p, name)), func(f *ast.Field) bool {
-		return slices.ContainsFunc(f.Names, func(n *ast.Ident) bool { return n.Name == "Sink" })
-	})
-}
-
-// typeOf returns the declaration of a type of the package.
-func typeOf(p *repo.Package, name string) repo.Decl {
-	i := slices.IndexFunc(p.Decls, func(d repo.Decl) bool { return d.Tok == token.TYPE && d.Name == name })
-	if i < 0 {
-		return repo.Decl{}
-	}
-	return p.Decls[i]
-}
-
 // fieldsOf returns the fields of a struct; nil of other types.
 func fieldsOf(d repo.Decl) []*ast.Field {
 	if spec, ok := d.Node.(*ast.TypeSpec); ok {
@@ -138,40 +45,19 @@ func fieldsOf(d repo.Decl) []*ast.Field {
 	return nil
 }
 
-// methodsOf returns the methods of a type of the package, with the methods of embedded
-// types.
-func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
-	all := map[string]bool{}
-	for _, d := range p.Decls {
-		if d.Recv == typ {
-			all[d.Name] = true
-		}
-	}
-	d := typeOf(p, typ)
-	for _, f := range fieldsOf(d) {
-		from, x := p, f.Type
-		if star, ok := x.(*ast.StarExpr); ok {
-			x = star.X
-		}
-		if of, ok := x.(*ast.IndexExpr); ok {
-			x = of.X
-		}
-		if sel, ok := x.(*ast.SelectorExpr); ok {
-			from = t.Package(strings.TrimPrefix(d.File.Import(sel.X.(*ast.Ident).Name), repo.Prefix))
-		}
-		if len(f.Names) == 0 {
-			maps.Copy(all, methodsOf(t, from, repo.TypeName(x)))
-		}
-	}
-	return all
-}
-
 // eachStruct calls f for every exported struct whose name ends so, with its methods.
 func eachStruct(t *repo.Tree, end string, f func(name string, d repo.Decl, methods map[string]bool)) {
 	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		if strings.HasSuffix(d.Name, end) && fieldsOf(d) != nil {
-			f(called(p, d), d, methodsOf(t, p, d.Name))
+		if !strings.HasSuffix(d.Name, end) || fieldsOf(d) == nil {
+			return
 		}
+		methods := map[string]bool{}
+		for _, m := range p.Decls {
+			if m.Recv == d.Name {
+				methods[m.Name] = true
+			}
+		}
+		f(called(p, d), d, methods)
 	})
 }
 
@@ -271,28 +157,6 @@ func oneName(t *repo.Tree, report reporter) {
 // newKind matches what makes a kind or a family.
 var newKind = regexp.MustCompile(`^(?:\w+\.)?New(?:Kind|Family)\[`)
 
-// kindMade matches code that makes a kind for a signal and assigns it to an exported
-// variable.
-var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)(?:signals\.)?NewKind\[.*\]\((Signal\w+)\)`)
-
-// kinds checks that there is an exported kind for each signal with a payload.
-func kinds(t *repo.Tree, report reporter) {
-	missing := map[string]string{} // places that make the kind, by package and signal
-	eachSource(t, kindMade, func(p *repo.Package, where string, found []string) {
-		name := path.Base(p.Dir) + "." + found[2]
-		if found[1] != "" {
-			missing[name] = "" // it is exported
-		} else if _, seen := missing[name]; !seen {
-			missing[name] = where
-		}
-	})
-	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		if missing[name] != "" {
-			report(missing[name], name+" has a payload, but no exported kind", "export a variable with the result of signals.NewKind")
-		}
-	}
-}
-
 // eachSource calls f for every match in a file that is no test, in packages that module
 // complete shows.
 func eachSource(t *repo.Tree, pattern *regexp.Regexp, f func(p *repo.Package, where string, found []string)) {
@@ -352,9 +216,9 @@ func namesInExamples(p *repo.Package) map[string]bool {
 		}
 	}
 	for _, d := range p.Decls {
-		if fn, ok := d.Node.(*ast.FuncDecl); ok && names[d.Name] && !d.File.Test() {
-			for _, x := range types(fn.Type.Results) {
-				names[repo.TypeName(x)] = true
+		if fn, ok := d.Node.(*ast.FuncDecl); ok && names[d.Name] && fn.Type.Results != nil && !d.File.Test() {
+			for _, result := range fn.Type.Results.List {
+				names[repo.TypeName(result.Type)] = true
 			}
 		}
 	}

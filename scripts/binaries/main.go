@@ -6,8 +6,7 @@
 // It writes the programs and a file SHA256SUMS, as sha256sum -c reads it, into DIR, and
 // prints their sizes. The programs need no C library, and contain no path of the machine
 // that built them. With -reproduce it builds each given system twice: from the checkout, and
-// from a copy in another directory. It fails if the two programs differ. With -fresh the
-// copy is built with an empty build cache, which takes minutes.
+// from a copy in another directory. It fails if the two programs differ.
 package main
 
 import (
@@ -17,12 +16,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
 // platforms are the systems with a download of the demo, as GOOS/GOARCH.
@@ -31,7 +30,6 @@ var platforms = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/a
 func main() {
 	out := flag.String("out", "", "the directory for the programs")
 	only := flag.String("reproduce", "", "systems to build twice, as GOOS/GOARCH,...")
-	fresh := flag.Bool("fresh", false, "with -reproduce: the second time with an empty build cache")
 	command.Main("binaries", nil, func(ctx context.Context, root string) error {
 		switch {
 		case (*out == "") == (*only == ""):
@@ -39,7 +37,7 @@ func main() {
 		case *out != "":
 			return release(ctx, root, platforms, *out, os.Stdout)
 		}
-		return reproduce(ctx, root, strings.Split(*only, ","), *fresh, os.Stdout)
+		return reproduce(ctx, root, strings.Split(*only, ","), os.Stdout)
 	})
 }
 
@@ -58,7 +56,7 @@ func release(ctx context.Context, root string, platforms []string, dir string, s
 	var sums strings.Builder
 	fmt.Fprintln(stdout, "| program | MB |\n|---|--:|")
 	for _, platform := range platforms {
-		p, err := build(ctx, root, dir, platform, nil)
+		p, err := build(ctx, root, dir, platform)
 		if err != nil {
 			return err
 		}
@@ -69,26 +67,30 @@ func release(ctx context.Context, root string, platforms []string, dir string, s
 }
 
 // reproduce builds each platform twice, from two directories, and compares.
-func reproduce(ctx context.Context, root string, platforms []string, fresh bool, stdout io.Writer) error {
+func reproduce(ctx context.Context, root string, platforms []string, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", "binaries-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	elsewhere := filepath.Join(dir, "another", "checkout")
-	if err := copyTree(elsewhere, root); err != nil {
+	tree, err := repo.Load(os.DirFS(root))
+	if err != nil {
 		return err
 	}
-	var env []string
-	if fresh {
-		env = append(env, "GOCACHE="+filepath.Join(dir, "cache"))
+	texts := map[string][]byte{}
+	for _, name := range tree.Files {
+		texts[name] = tree.Text(name)
+	}
+	if err := command.WriteFiles(elsewhere, texts); err != nil {
+		return err
 	}
 	for _, platform := range platforms {
-		first, err := build(ctx, root, filepath.Join(dir, "1"), platform, nil)
+		first, err := build(ctx, root, filepath.Join(dir, "1"), platform)
 		if err != nil {
 			return err
 		}
-		second, err := build(ctx, elsewhere, filepath.Join(dir, "2"), platform, env)
+		second, err := build(ctx, elsewhere, filepath.Join(dir, "2"), platform)
 		if err != nil {
 			return err
 		}
@@ -101,7 +103,7 @@ func reproduce(ctx context.Context, root string, platforms []string, fresh bool,
 }
 
 // build builds the demo of the checkout in root for a platform, into dir.
-func build(ctx context.Context, root, dir, platform string, env []string) (program, error) {
+func build(ctx context.Context, root, dir, platform string) (program, error) {
 	goos, goarch, ok := strings.Cut(platform, "/")
 	if !ok {
 		return program{}, fmt.Errorf("%q is not GOOS/GOARCH", platform)
@@ -111,7 +113,7 @@ func build(ctx context.Context, root, dir, platform string, env []string) (progr
 		p.name += ".exe"
 	}
 	file := filepath.Join(dir, p.name)
-	env = append(append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOFLAGS="), env...)
+	env := append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOFLAGS=")
 	_, err := command.Output(ctx, root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./demo")
 	if err != nil {
 		return program{}, err
@@ -123,30 +125,4 @@ func build(ctx context.Context, root, dir, platform string, env []string) (progr
 	p.size = int64(len(text))
 	p.sum = fmt.Sprintf("%x", sha256.Sum256(text))
 	return p, nil
-}
-
-// copyTree copies the files of the tree in root, without hidden ones.
-func copyTree(to, root string) error {
-	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, strings.TrimPrefix(name, root))
-		switch {
-		case name != root && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, text, 0o644)
-	})
 }

@@ -61,10 +61,10 @@ func TestReproduce(t *testing.T) {
 	root := small(t)
 	t.Setenv("GOWORK", "off")
 	var out strings.Builder
-	if err := reproduce(t.Context(), root, []string{"windows/amd64"}, false, &out); err != nil || out.Len() == 0 {
+	if err := reproduce(t.Context(), root, []string{"windows/amd64"}, &out); err != nil || out.Len() == 0 {
 		t.Errorf("got %v, %q", err, out.String())
 	}
-	if err := reproduce(context.Background(), root, []string{"windows"}, false, &out); err == nil {
+	if err := reproduce(context.Background(), root, []string{"windows"}, &out); err == nil {
 		t.Error("a system without processor was taken")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,41 +100,6 @@ func (o options) buildClock(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	return build(ctx, dir, files)
-}
-
-// buildOld builds this program as it is in another commit, and returns the steps of its tables.
-func buildOld(ctx context.Context, dir, commit string) (program string, steps []string, err error) {
-	root, err := root(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	tree := filepath.Join(dir, "tree")
-	cmd := exec.CommandContext(ctx, "git", "-C", root, "worktree", "add", "--detach", tree, commit)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", nil, fmt.Errorf("-old %s: git has no such commit here, or cannot check it out: %w: %s", commit, err, out)
-	}
-	defer exec.Command("git", "-C", root, "worktree", "remove", "--force", tree).Run()
-	program = filepath.Join(dir, "old")
-	if _, err := goTool(ctx, tree, "build", "-o", program, "./scripts/chaos"); err != nil {
-		return "", nil, err
-	}
-	steps, err = stepsOf(os.DirFS(filepath.Join(tree, "atoms/durable/postgres/migrations")))
-	return program, steps, err
-}
-
-// stepsOf reads the steps of tables, in the order of their numbers.
-func stepsOf(texts fs.FS) (steps []string, err error) {
-	for {
-		names, err := fs.Glob(texts, fmt.Sprint(len(steps)+1, "_*.sql"))
-		if err != nil || len(names) == 0 {
-			return steps, err
-		}
-		text, err := fs.ReadFile(texts, names[0])
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, string(text))
-	}
 }
 
 // A mutation takes a fence out of the sources.

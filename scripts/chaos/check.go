@@ -5,12 +5,8 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
-	"strings"
-	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
@@ -19,7 +15,6 @@ import (
 type report struct {
 	faults []string // empty: all promises are kept
 	counts map[string]int
-	order  porcupine.CheckResult
 }
 
 func (r *report) fault(promise, format string, args ...any) {
@@ -27,14 +22,14 @@ func (r *report) fault(promise, format string, args ...any) {
 }
 
 // check checks all promises in a history whose queue was drained.
-func check(h *history, patience time.Duration) *report {
+func check(h *history) *report {
 	r := &report{counts: map[string]int{}}
 	h.checkItems(r)
 	h.checkChanges(r)
 	h.checkRate(r)
 	h.checkClaims(r)
 	h.checkEffects(r)
-	h.checkOrder(r, patience)
+	h.checkOrder(r)
 	return r
 }
 
@@ -298,109 +293,44 @@ func (h *history) checkEffects(r *report) {
 	}
 }
 
-// checkOrder gives the calls of each key and lane to porcupine: what was added first has its effect
-// first. It looks at items that are done and were never dead or cancelled, and at the effect of
-// their last claim.
-func (h *history) checkOrder(r *report, patience time.Duration) {
-	ids, skip := map[string]int64{}, map[int64]bool{}
+// checkOrder: what was added first to a key and lane has its effect first. The order of ids is that of
+// commits. Each call has its effect at one moment between its beginning and its end, and the earliest moments in the order
+// of ids must be in time. It looks at items that are done and were never dead or cancelled, and at the
+// effect of their last claim.
+func (h *history) checkOrder(r *report) {
+	skip := map[int64]bool{}
 	for _, c := range h.changes {
 		if c.State&(durable.Dead|durable.Cancelled) != 0 {
 			skip[c.Item] = true
 		}
 	}
+	ids := map[string]int64{}
 	for id, i := range h.items {
 		ids[i.job.Ref] = id
 	}
-	ended := map[int64]int64{}
-	lists := map[string][]porcupine.Operation{}
-	add := func(id int64, c call) {
-		i := h.items[id]
-		if i.Key == "" || skip[id] || i.State != durable.Done {
-			return
-		}
-		name := i.Key + " " + i.Lane
-		lists[name] = append(lists[name], porcupine.Operation{Input: step{pop: c.Op == "effect", item: id}, Call: c.At, Return: c.To})
-	}
-	for _, c := range h.calls {
-		if c.Op == "effect" && h.items[c.Item].Token == c.Token {
-			ended[c.Item] = c.To
-			add(c.Item, c)
-		}
-	}
+	added, effects := map[int64]call{}, map[int64]call{}
 	for _, c := range h.calls {
 		if id := ids[c.Ref]; c.Op == "enqueue" && id != 0 {
-			if to, ok := ended[id]; ok {
-				c.To = min(c.To, to)
+			added[id] = c
+		} else if c.Op == "effect" && h.items[c.Item].Token == c.Token {
+			effects[c.Item] = c
+		}
+	}
+	last := map[string][2]int64{} // the moments of the newest item of a key and lane
+	for _, id := range slices.Sorted(maps.Keys(h.items)) {
+		i := h.items[id]
+		if i.Key == "" || skip[id] || i.State != durable.Done {
+			continue
+		}
+		name := i.Key + " " + i.Lane
+		at := last[name]
+		at[0] = max(at[0], added[id].At)
+		at[1] = max(at[1], at[0], effects[id].At)
+		last[name] = at
+		for n, c := range []call{added[id], effects[id]} {
+			if at[n] > c.To {
+				r.fault("B2 order of a key", "key and lane %q: item %d, %s between %d and %d ns, comes after calls that began at %d ns", name, id, c.Op, c.At, c.To, at[n])
 			}
-			add(id, c)
 		}
 	}
-	r.order = porcupine.Ok
-	until := time.Now().Add(patience)
-	for name, list := range lists {
-		r.counts["longest"] = max(r.counts["longest"], len(list)/2)
-		switch result := porcupine.CheckOperationsTimeout(fifo, placed(list), max(time.Until(until), time.Second)); result {
-		case porcupine.Ok:
-		case porcupine.Illegal:
-			r.order = result
-			r.fault("B2 order of a key", "porcupine finds no order for key and lane %q:%s", name, show(list))
-		default:
-			if r.order == porcupine.Ok {
-				r.order = result
-			}
-		}
-	}
-}
-
-// A step is an operation on the queue of a key and lane.
-type step struct {
-	pop   bool // the item had its effect; else it was added
-	item  int64
-	place int // of the item in the order of ids, which is that of commits
-}
-
-// fifo is a queue. Its state says how many items were added and had their effect.
-var fifo = porcupine.Model{
-	Init: func() any { return [2]int{} },
-	Step: func(state, input, _ any) (bool, any) {
-		s, in := state.([2]int), input.(step)
-		if in.pop {
-			return in.place == s[1] && s[1] < s[0], [2]int{s[0], s[1] + 1}
-		}
-		return in.place == s[0], [2]int{s[0] + 1, s[1]}
-	},
-}
-
-// placed gives the items of operations their places.
-func placed(list []porcupine.Operation) []porcupine.Operation {
-	var ids []int64
-	for _, o := range list {
-		ids = append(ids, o.Input.(step).item)
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	for n, o := range list {
-		in := o.Input.(step)
-		in.place, _ = slices.BinarySearch(ids, in.item)
-		list[n].Input = in
-	}
-	return list
-}
-
-// show prints operations in the order of their beginnings, in milliseconds from the first.
-func show(list []porcupine.Operation) string {
-	slices.SortFunc(list, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-	var b strings.Builder
-	for _, o := range list {
-		what := "added"
-		if o.Input.(step).pop {
-			what = "had its effect"
-		}
-		to := "?"
-		if o.Return < math.MaxInt64 {
-			to = fmt.Sprintf("%.3f", float64(o.Return-list[0].Call)/1e6)
-		}
-		fmt.Fprintf(&b, "\n\titem %d %s between %.3f and %s", o.Input.(step).item, what, float64(o.Call-list[0].Call)/1e6, to)
-	}
-	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -107,7 +108,7 @@ func openSQLite(ctx context.Context, c config) (*database, error) {
 	number := int64(rand.Uint32()) << 31 // of the transaction, for triggers
 	at := &atomic.Int64{}
 	at.Store(number)
-	for name, value := range map[string]func() any{"chaos_tx": func() any { return at.Load() }, "chaos_worker": func() any { return c.Name }, "chaos_now": func() any { return chaosNow().UnixMicro() }} {
+	for name, value := range map[string]func() any{"chaos_tx": func() any { return at.Load() }, "chaos_worker": func() any { return c.Name }, "chaos_now": func() any { return time.Now().UnixMicro() }} {
 		lite.MustRegisterScalarFunction(name, 0, func(*lite.FunctionContext, []driver.Value) (driver.Value, error) { return value(), nil })
 	}
 	lite.RegisterConnectionHook(func(conn lite.ExecQuerierContext, _ string) error {

@@ -23,6 +23,8 @@ import (
 
 // The queue of all runs.
 const (
+	processes   = 5
+	keys        = 60 // at a time; there are new ones every 20 seconds
 	queueName   = "chaos"
 	maxAttempts = 4
 	lease       = 1500 * time.Millisecond
@@ -78,16 +80,14 @@ func (l limits) broken(running map[string]int) bool {
 
 // A config is what the parent tells a worker.
 type config struct {
-	Name    string // of this process: no other one has it
-	DSN     string // of PostgreSQL
-	File    string // of SQLite; "": PostgreSQL
-	Migrate bool   // opens the tables without SkipMigrations
-	Keys    int
-	Seed    uint64
-	Limit   int
-	Halt    bool // HaltOnDead
-	Old     bool // has the lane "old" and adds items to it; calm workers do not have it
-	Calm    bool // only runs items, and all of them end well
+	Name  string // of this process: no other one has it
+	DSN   string // of PostgreSQL
+	File  string // of SQLite; "": PostgreSQL
+	Seed  uint64
+	Limit int
+	Halt  bool // HaltOnDead
+	Old   bool // has the lane "old" and adds items to it; calm workers do not have it
+	Calm  bool // only runs items, and all of them end well
 }
 
 // A job is an item of the queue.
@@ -147,7 +147,7 @@ func runWorker(text string) error {
 		os.Exit(1)
 	}()
 	var err error
-	if w.db, err = open(ctx, w.config, w.Migrate); err != nil {
+	if w.db, err = open(ctx, w.config, false); err != nil {
 		return err
 	}
 	defer w.db.close()
@@ -242,13 +242,13 @@ func (w *worker) produce(ctx context.Context) {
 	if w.Old && w.chance(10) {
 		with.Lane = "old"
 	}
-	if w.chance(3) && !w.Migrate && w.classes() != nil { // an older program may claim them if it is alone
+	if w.chance(3) && w.classes() != nil {
 		with.Class = className
 	}
 	if w.chance(6) {
 		with.Delay = time.Duration(w.random(int(time.Second)))
 	}
-	epoch, key := time.Now().Unix()/20, w.random(w.Keys)
+	epoch, key := time.Now().Unix()/20, w.random(keys)
 	if w.chance(2) {
 		key /= 10 // some keys are busy
 	}

@@ -260,9 +260,6 @@ import (
 )
 
 // Size is one of two, see [*io.Reader]: a[Size].
-//
-// Deprecated: use [Odd],
-// which has none.
 const Size, Other = 4, 5
 
 type Phantom[_ any, K comparable] struct{}
@@ -306,13 +303,9 @@ func OddRender(t *template.Template) {
 }
 
 // OddSize is [odd.Size]: Size is one of two, see *io.Reader: a[Size].
-//
-// Deprecated: use Odd, which has none.
 const OddSize = odd.Size
 
 // OddOther is [odd.Other]: Size is one of two, see *io.Reader: a[Size].
-//
-// Deprecated: use Odd, which has none.
 const OddOther = odd.Other
 
 // OddPhantom is [odd.Phantom].

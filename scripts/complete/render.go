@@ -105,28 +105,14 @@ func (w *writer) export(e *export) {
 // link is a link to a name, which may be another name in complete.
 var link = regexp.MustCompile(`\B\[\*?([A-Za-z_][\w.]*)\]\B`)
 
-// comment says what is shown, the first sentence of its documentation, and whether it
-// is deprecated.
+// comment says what is shown, and the first sentence of its documentation.
 func (w *writer) comment(e *export) {
-	plain := func(doc string) string { return link.ReplaceAllString(doc, "$1") }
 	text := fmt.Sprintf("%s is [%s].", e.as, e)
-	if s := new(doc.Package).Synopsis(e.Doc.Text()); s != "" && !strings.HasPrefix(s, deprecated) {
-		text = fmt.Sprintf("%s is [%s]: %s", e.as, e, plain(s))
+	if s := new(doc.Package).Synopsis(e.Doc.Text()); s != "" {
+		text = fmt.Sprintf("%s is [%s]: %s", e.as, e, link.ReplaceAllString(s, "$1"))
 	}
-	text = wrap(text, 85)
-	for paragraph := range strings.SplitSeq(e.Doc.Text(), "\n\n") {
-		if strings.HasPrefix(paragraph, deprecated) {
-			text += "\n\n" + wrap(plain(paragraph), 85)
-		}
-	}
-	w.body.WriteByte('\n')
-	for line := range strings.Lines(text) {
-		w.body.WriteString("// " + line)
-	}
-	w.body.WriteByte('\n')
+	w.body.WriteString("\n// " + strings.ReplaceAll(wrap(text, 85), "\n", "\n// ") + "\n")
 }
-
-const deprecated = "Deprecated: "
 
 // function writes a function that calls the other one with its arguments.
 func (w *writer) function(e *export, fn *ast.FuncType) {

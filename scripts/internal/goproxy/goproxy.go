@@ -3,9 +3,7 @@ package goproxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,7 +19,7 @@ import (
 )
 
 // Write writes the published modules of the tree into dir, as a module proxy that serves them
-// at the given version; see "go help goproxy". What dir serves at other versions stays.
+// at the given version; see "go help goproxy".
 func Write(dir string, tree *repo.Tree, version string) error {
 	for _, m := range policy.Published(tree) {
 		if err := writeModule(dir, tree, m, version); err != nil {
@@ -37,12 +35,8 @@ func writeModule(dir string, tree *repo.Tree, m *repo.Module, version string) er
 		return err
 	}
 	at := filepath.Join(dir, filepath.FromSlash(escaped), "@v")
-	versions, err := os.ReadFile(filepath.Join(at, "list"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	err = command.WriteFiles(at, map[string]string{
-		"list":            string(versions) + version + "\n",
+		"list":            version + "\n",
 		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":"2000-01-01T00:00:00Z"}`, version),
 		version + ".mod":  string(modfile.Format(m.Mod.Syntax)),
 	})
@@ -54,7 +48,7 @@ func writeModule(dir string, tree *repo.Tree, m *repo.Module, version string) er
 	for _, name := range m.Files {
 		texts[strings.TrimPrefix(name, m.Dir+"/")] = tree.Text(name)
 	}
-	files := filepath.Join(dir, "files", version, filepath.FromSlash(m.Dir))
+	files := filepath.Join(dir, "files", filepath.FromSlash(m.Dir))
 	if err := command.WriteFiles(files, texts); err != nil {
 		return err
 	}

@@ -52,7 +52,6 @@ type Kind struct {
 	Pattern     string   // pattern of the module's directory, as in [path.Match]
 	Published   bool     // the module gets a tag with every release
 	Uses        []string // patterns of the directories of modules it may import and require
-	Needs       []string // directories of modules that it must require
 	Testify     bool     // may use [Testify] in tests
 	Tool        bool     // may have packages main and import any library; other kinds need a line in [Libraries]
 	Files       []string // patterns of files it must have; NAME is the last element of its directory
@@ -78,43 +77,39 @@ var Kinds = []Kind{
 		Reason: "every module depends on core, so core depends on nothing",
 	},
 	{
-		Pattern: "atoms/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a user of one atom gets core and that atom; atoms work together by signals, not by imports",
 	},
 	{
-		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
 	},
 	{
-		Pattern: "atoms/data/*", Published: true, Uses: stored, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/data/*", Published: true, Uses: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
 	},
 	{
-		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
 	},
 	{
-		Pattern: "atoms/durable/*", Published: true, Uses: queued, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/durable/*", Published: true, Uses: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules",
 	},
 	{
-		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere",
 	},
 	{
-		Pattern: "patterns/jobs", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "it is a pattern like the others, and here because patterns/fxmodule requires it: modules are tagged in the order of this list",
-	},
-	{
-		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "it gives jobs to an application of fx, which others should not have to download",
 	},
 	{
-		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "its window is in SQLite, which only atoms/sqlitewriter opens",
 	},
 	{
-		Pattern: "patterns/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Pattern: "patterns/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo",
 	},
 	{
@@ -122,7 +117,7 @@ var Kinds = []Kind{
 		Reason: "go install refuses a module that replaces others, so a command requires no module of this repository",
 	},
 	{
-		Pattern: "complete", Published: true, Uses: published, Needs: core, Files: filesOfLarge, ReadmeLines: 120,
+		Pattern: "complete", Published: true, Uses: published, Files: filesOfLarge, ReadmeLines: 120,
 		Reason: "complete exports the names of every published module again, and has no logic of its own",
 	},
 	{
@@ -153,89 +148,22 @@ type Library struct {
 
 // Libraries lists the exceptions to the rule that an atom requires core and nothing else.
 var Libraries = []Library{
-	{
-		Module: "atoms/sqlitewriter",
-		Path:   "modernc.org/sqlite",
-		Reason: "SQLite itself, without cgo, so that cross-compiling stays one command; two modules that open it would be two writers",
-	},
-	{
-		Module: "atoms/data/postgres",
-		Path:   "github.com/jackc/pgx/v5",
-		Reason: "the PostgreSQL driver",
-	},
-	{
-		Module: "atoms/durable/postgres",
-		Path:   "github.com/jackc/pgx/v5",
-		Reason: "the PostgreSQL driver",
-	},
-	{
-		Module: "atoms/mesh",
-		Path:   "github.com/nats-io/nats.go",
-		Reason: "the client of NATS, which carries the messages; see docs/adr/0032",
-	},
-	{
-		Module: "atoms/mesh",
-		Path:   "github.com/anishathalye/porcupine",
-		Tests:  true,
-		Reason: "it checks histories of holds, flushes and reads",
-	},
-	{
-		Module: "atoms/mesh/embedded",
-		Path:   "github.com/nats-io/nats.go",
-		Reason: "it connects to the server that it runs",
-	},
-	{
-		Module: "atoms/mesh/embedded",
-		Path:   "github.com/nats-io/nats-server/v2",
-		Reason: "the server that it runs",
-	},
-	{
-		Module: "atoms/scheduledtasks",
-		Path:   "github.com/robfig/cron/v3",
-		Reason: "the parser of cron expressions",
-	},
-	{
-		Module: "cmd/ephemeral",
-		Path:   "golang.org/x/tools",
-		Reason: "it reads programs: package loading and the interface of go vet",
-	},
-	{
-		Module: "cmd/ephemeral",
-		Path:   "charm.land/bubbletea/v2",
-		Reason: "the terminal of top: see ADR 24",
-	},
-	{
-		Module: "patterns/fxmodule",
-		Path:   "go.uber.org/fx",
-		Reason: "the container that the module is for",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel",
-		Reason: "the API of OpenTelemetry: global providers, attributes and status codes",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/metric",
-		Reason: "the API of OpenTelemetry for metrics",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/trace",
-		Reason: "the API of OpenTelemetry for spans",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/sdk",
-		Tests:  true,
-		Reason: "the program chooses the SDK; the tests look at what it exports",
-	},
-	{
-		Module: "patterns/telemetry",
-		Path:   "go.opentelemetry.io/otel/sdk/metric",
-		Tests:  true,
-		Reason: "the program chooses the SDK; the tests look at what it exports",
-	},
+	{"atoms/sqlitewriter", "modernc.org/sqlite", false, "SQLite itself, without cgo, so that cross-compiling stays one command; two modules that open it would be two writers"},
+	{"atoms/data/postgres", "github.com/jackc/pgx/v5", false, "the PostgreSQL driver"},
+	{"atoms/durable/postgres", "github.com/jackc/pgx/v5", false, "the PostgreSQL driver"},
+	{"atoms/mesh", "github.com/nats-io/nats.go", false, "the client of NATS, which carries the messages; see docs/adr/0032"},
+	{"atoms/mesh", "github.com/anishathalye/porcupine", true, "it checks histories of holds, flushes and reads"},
+	{"atoms/mesh/embedded", "github.com/nats-io/nats.go", false, "it connects to the server that it runs"},
+	{"atoms/mesh/embedded", "github.com/nats-io/nats-server/v2", false, "the server that it runs"},
+	{"atoms/scheduledtasks", "github.com/robfig/cron/v3", false, "the parser of cron expressions"},
+	{"cmd/ephemeral", "golang.org/x/tools", false, "it reads programs: package loading and the interface of go vet"},
+	{"cmd/ephemeral", "charm.land/bubbletea/v2", false, "the terminal of top: see ADR 24"},
+	{"patterns/fxmodule", "go.uber.org/fx", false, "the container that the module is for"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel", false, "the API of OpenTelemetry: global providers, attributes and status codes"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/metric", false, "the API of OpenTelemetry for metrics"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/trace", false, "the API of OpenTelemetry for spans"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/sdk", true, "the program chooses the SDK; the tests look at what it exports"},
+	{"patterns/telemetry", "go.opentelemetry.io/otel/sdk/metric", true, "the program chooses the SDK; the tests look at what it exports"},
 }
 
 // Separate are the packages of module complete for code that links a library. Package

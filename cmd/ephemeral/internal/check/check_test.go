@@ -9,13 +9,11 @@ import (
 	"testing"
 )
 
-const testdata = "./cmd/ephemeral/internal/check/testdata/"
-
 var want = regexp.MustCompile("// want `(.*)`")
 
 // Each planted mistake is found, and nothing else.
 func TestPlanted(t *testing.T) {
-	w := load(t, false, testdata+"planted", testdata+"alone", testdata+"legit", testdata+"whole")
+	w := world(t, loaded)
 	var wanted, found []string
 	patterns := map[string]*regexp.Regexp{}
 	for _, p := range w.Packages {
