@@ -1,6 +1,10 @@
 package ratelimit
 
-import "os"
+import (
+	"os"
 
-// Long says that model tests take their long form.
-var Long = os.Getenv("EPHEMERAL_LONG") != ""
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// Long says that model tests take their long form. The race detector sees nothing new in it.
+var Long = os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race
