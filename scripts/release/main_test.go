@@ -25,6 +25,7 @@ type clone struct {
 // newClone makes both repositories, with one commit that has been pushed.
 func newClone(t *testing.T) *clone {
 	t.Helper()
+	command.Long(t)
 	dir := t.TempDir()
 	// Without this, git runs in the background and writes to directories that are being removed. In a file, the
 	// setting also applies to the other end of a push and to fetches of the go command.
@@ -267,7 +268,7 @@ func TestReleases(t *testing.T) {
 	c.mustRelease()
 	c.released("v0.2.0", "v0.3.0")
 
-	if c.fetchable("v0.2.0"); os.Getenv("EPHEMERAL_LONG") != "" {
+	if c.fetchable("v0.2.0"); os.Getenv("EPHEMERAL_REHEARSAL") != "" {
 		c.fetchable("v0.1.0", "v0.1.1")
 	}
 }
@@ -348,8 +349,7 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestReleaseResumes stops a release after each of its steps; in the short form, after some
-// steps. The next run ends the release, with the same commits and tags as an uninterrupted
+// TestReleaseResumes stops a release after some of its steps; before a release, after each. The next run ends the release, with the same commits and tags as an uninterrupted
 // release.
 func TestReleaseResumes(t *testing.T) {
 	c := newClone(t)
@@ -360,7 +360,7 @@ func TestReleaseResumes(t *testing.T) {
 	c.released("v0.1.0", "v0.2.0")
 	want := c.everything()
 	stride := 1
-	if os.Getenv("EPHEMERAL_LONG") == "" {
+	if os.Getenv("EPHEMERAL_REHEARSAL") == "" {
 		stride = 4
 	}
 	for stop, steps := 1, 2; stop < steps; stop += stride {
