@@ -1,10 +1,6 @@
 package ratelimit
 
-import (
-	"os"
+import "os"
 
-	"github.com/ephemeralgo/ephemeral/core/coretest"
-)
-
-// Long says that model tests take their long form. The race detector sees nothing new in it.
-var Long = os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race
+// Long says that model tests take their long form.
+var Long = os.Getenv("EPHEMERAL_LONG") != ""

@@ -12,11 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func long() bool { return os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race }
+func long() bool { return os.Getenv("EPHEMERAL_LONG") != "" }
 
 func mustParse(t testing.TB, text, zone string) *spec {
 	t.Helper()

@@ -6,8 +6,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // A reference is the generic cell rate algorithm as textbooks explain it: a theoretical arrival
@@ -126,7 +124,7 @@ func near(t *testing.T, what string, got, want, now int64) {
 // changing rates and bursts.
 func TestMeterIsGCRA(t *testing.T) {
 	steps := 20_000
-	if os.Getenv("EPHEMERAL_LONG") != "" && !long.Race() {
+	if os.Getenv("EPHEMERAL_LONG") != "" {
 		steps = 1_000_000
 	}
 	random := rand.New(rand.NewPCG(1, 2))

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
@@ -110,7 +109,7 @@ func (m *model) end(id string, uses []string, fails bool) {
 // run.
 func TestAgainstModel(t *testing.T) {
 	raised := 10_000
-	if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
+	if os.Getenv("EPHEMERAL_LONG") != "" {
 		raised = 100_000
 	}
 	refused := 0

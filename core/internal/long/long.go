@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Often returns how often a random test tries. EPHEMERAL_LONG=1 in the environment selects the long form, as CI does.
-// The short form takes about a second at most. With -short or the race detector it is a fifth of that, also if
-// EPHEMERAL_LONG is set.
+// Often returns how often a random test tries. EPHEMERAL_LONG=1 in the environment selects the long form, as CI does
+// in the step without the race detector. The short form takes about a second at most. With -short or the race
+// detector it is a fifth of that.
 func Often(long, short int) int {
-	if os.Getenv("EPHEMERAL_LONG") == "1" && !Race() {
+	if os.Getenv("EPHEMERAL_LONG") == "1" {
 		return long
 	}
 	if testing.Short() || Race() {
