@@ -19,7 +19,8 @@ func TestBackoffs(t *testing.T) {
 		want    map[int]time.Duration
 	}{
 		"constant":          {retry.Constant(s), map[int]time.Duration{1: s, 2: s, math.MaxInt: s}},
-		"linear":            {retry.Linear(s), map[int]time.Duration{1: s, 2: 2 * s, 60: 60 * s, math.MaxInt: longest}},
+		"linear":            {retry.Linear(s), map[int]time.Duration{1: s, 2: 2 * s, 60: 60 * s}},
+		"linear, too long":  {retry.Linear(10 * s), map[int]time.Duration{math.MaxInt: longest}}, // also if int has 32 bits
 		"linear, huge":      {retry.Linear(longest), map[int]time.Duration{1: longest, 2: longest}},
 		"linear, none":      {retry.Linear(0), map[int]time.Duration{1: 0, math.MaxInt: 0}},
 		"linear, negative":  {retry.Linear(-longest), map[int]time.Duration{1: -longest, 3: -longest}},

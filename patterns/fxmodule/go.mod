@@ -1,6 +1,6 @@
 module github.com/ephemeralgo/ephemeral/patterns/fxmodule
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/ephemeralgo/ephemeral/core v0.1.0
@@ -14,7 +14,7 @@ require (
 	go.uber.org/multierr v1.10.0 // indirect
 	go.uber.org/zap v1.26.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.0.0-20220412211240-33da011f77ad // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 replace (

@@ -12,6 +12,7 @@ import (
 
 // small is a checkout whose demo prints the path of its source, if the program contains it.
 func small(t *testing.T) string {
+	command.Long(t)
 	root := t.TempDir()
 	err := command.WriteFiles(root, map[string]string{
 		"go.mod":       "module example.com/small\n\ngo 1.26\n",

@@ -18,17 +18,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// TestRepository proves an atom of the checkout that the test runs in, with core; in the long form,
-// core and a module with a driver as well, and before a release all published modules.
+// TestRepository proves core and an atom of the checkout that the test runs in; before a release, all
+// published modules.
 func TestRepository(t *testing.T) {
+	command.Long(t)
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, root)
 	for _, m := range policy.Published(p.tree) {
-		long := os.Getenv("EPHEMERAL_LONG") != "" && (m.Dir == "core" || m.Dir == "atoms/sqlitewriter")
-		if os.Getenv("EPHEMERAL_REHEARSAL") == "" && !long && m.Dir != "atoms/fixedwork" {
+		if os.Getenv("EPHEMERAL_REHEARSAL") == "" && m.Dir != "core" && m.Dir != "atoms/fixedwork" {
 			continue
 		}
 		t.Run(m.Dir, func(t *testing.T) {
@@ -54,6 +54,7 @@ func start(t *testing.T, root string) *prover {
 // smallTree writes a small repository, replaces some of its files, and returns its root.
 func smallTree(t *testing.T, exchange map[string]string) string {
 	t.Helper()
+	command.Long(t)
 	const (
 		mod  = "module github.com/ephemeralgo/ephemeral/"
 		core = "github.com/ephemeralgo/ephemeral/core"

@@ -26,6 +26,7 @@ type clone struct {
 // newClone makes both repositories, with one commit that has been pushed.
 func newClone(t *testing.T) *clone {
 	t.Helper()
+	command.Long(t)
 	dir := t.TempDir()
 	// Without this, git runs in the background and writes to directories that are being removed. In a file, the
 	// setting also applies to the other end of a push and to fetches of the go command.
@@ -255,7 +256,7 @@ func TestReleases(t *testing.T) {
 	c.mustRelease()
 	c.released("v0.2.0", "v0.3.0")
 
-	if c.fetchable("v0.2.0"); os.Getenv("EPHEMERAL_LONG") != "" {
+	if c.fetchable("v0.2.0"); os.Getenv("EPHEMERAL_REHEARSAL") != "" {
 		c.fetchable("v0.1.0", "v0.1.1")
 	}
 }

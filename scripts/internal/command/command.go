@@ -38,6 +38,18 @@ func Main(name string, args []string, program func(ctx context.Context, root str
 	}
 }
 
+// Long skips a test that builds modules, which takes long, unless EPHEMERAL_LONG is set, as in .ci/run, or
+// EPHEMERAL_REHEARSAL, as before a release.
+func Long(t interface {
+	Helper()
+	Skip(args ...any)
+}) {
+	t.Helper()
+	if os.Getenv("EPHEMERAL_LONG") == "" && os.Getenv("EPHEMERAL_REHEARSAL") == "" {
+		t.Skip("it builds modules: set EPHEMERAL_LONG")
+	}
+}
+
 // Output runs a program in dir and returns its standard output. A nil env means the
 // environment of this process. An error contains the command and its whole output.
 func Output(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
