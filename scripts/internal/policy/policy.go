@@ -2,8 +2,7 @@
 // are, what each may use and must contain, how large each may be, and which words and
 // names are used.
 //
-// Change the data only when the policy changes, with a reason beside it and a record in
-// docs/adr. Do not change it to make a test pass.
+// Change the data only when the policy changes, with a reason beside it. Do not change it to make a test pass.
 package policy
 
 import (
@@ -23,7 +22,7 @@ const Testify = "github.com/stretchr/testify"
 
 // CoreImports says which packages of core some packages of core may import; a pattern ends in "/...".
 // All other packages of core may import the root and each other, but not core/coretest. Leaves are public because other modules
-// use the same data: atoms/ratelimit the buckets, patterns/statuspage the histograms. See docs/adr/0026 and 0033.
+// use the same data: atoms/ratelimit the buckets, patterns/statuspage the histograms. See docs/adr/0033.
 var CoreImports = map[string][]string{
 	"core":                    {"core/signals", "core/guard", "core/bucket", "core/durations", "core/internal/..."},
 	"core/signals":            {"core/guard", "core/internal/..."},
@@ -202,7 +201,7 @@ var Libraries = []Library{
 	{
 		Module: "cmd/ephemeral",
 		Path:   "charm.land/bubbletea/v2",
-		Reason: "the terminal of top: see ADR 24",
+		Reason: "the terminal of top: raw mode, keys and window size on three systems, tested as a function from a message to the next model",
 	},
 	{
 		Module: "patterns/fxmodule",
