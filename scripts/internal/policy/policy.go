@@ -17,6 +17,10 @@ import (
 // this version with ".0" if a library requires that.
 const GoVersion = "1.26"
 
+// License is the SPDX expression for every module. The text is in LICENSE, and only there: the go
+// command adds a file of that name to each module, and pkg.go.dev knows both licenses in it.
+const License = "MIT-0 OR Unlicense"
+
 // Testify may be used by the tests of atoms and patterns.
 const Testify = "github.com/stretchr/testify"
 
