@@ -453,6 +453,6 @@ func ExampleOperation_WaitsFor() {
 	id := core.Must(c.Enqueue(context.Background(), "order-1"))
 	<-asked
 	why, _ := c.Explain(id)
-	fmt.Println(why.Status, why.Reasons[0].Kind, why.Reasons[0].Name)
+	fmt.Println(why.Status, why.Reasons[0].Kind, why.Reasons[0].What)
 	// Output: running body the carrier
 }

@@ -145,7 +145,7 @@ func ExampleCache_Explain() {
 	<-asked
 	for load := range prices.Loads(core.OperationQuery{Status: core.StatusRunning}) {
 		why, _ := prices.Explain(load.ID)
-		fmt.Println(load.Key, why.Status, why.Reasons[0].Name)
+		fmt.Println(load.Key, why.Status, why.Reasons[0].What)
 	}
 	// Output: Vienna running the carrier
 }
