@@ -212,8 +212,8 @@ func ExampleExponential() {
 // RetryIf selects errors; Retryable is the default.
 func ExampleRetryable() {
 	busy := errors.New("busy")
-	fmt.Println(retry.Retryable(busy), retry.Retryable(retry.Permanent(busy)), retry.Retryable(context.Canceled))
-	// Output: true false false
+	fmt.Println(retry.Retryable(busy), retry.Retryable(context.Canceled))
+	// Output: true false
 }
 
 func ExampleWrapResult() {
