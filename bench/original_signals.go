@@ -6,7 +6,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-const someNames = "the original builds names, and so does this"
+const someNames = "both build names"
 
 // originalSignals raise signals. An operation is one raise or one chain.
 var originalSignals = []Original{
@@ -38,7 +38,7 @@ var originalSignals = []Original{
 	{"16 threads, 1 listener", 464_000, onFresh(signals.SinkOptions{}, 1, onThreads(16, raiseBuilt("thread.", 0))), cancellable, -1},
 }
 
-const cancellable = "a call of our listener can be cancelled and waited for"
+const cancellable = "ours can be cancelled and waited for"
 
 // onFresh makes a sink with listeners of all names in each run.
 func onFresh(opts signals.SinkOptions, listeners int, run func(s *signals.Sink, n int)) func() Body {

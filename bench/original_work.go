@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	onCaller = "the original runs these bodies on the caller's thread, one after the other"
+	onCaller = "theirs run one after the other, on the caller's thread"
 	shown    = "ours shows each operation until it leaves the window"
 	searched = "the original searches the sink at the end of each operation"
 )

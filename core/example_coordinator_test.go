@@ -276,3 +276,183 @@ func ExampleMap() {
 	// 5
 	// 4
 }
+
+// Cancel ends the context of a running operation; a pending operation does not start.
+func ExampleControl_Cancel() {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, core.Options{}))
+	defer c.Close()
+
+	ctx := context.Background()
+	id := core.Must(c.Enqueue(ctx, "order-1"))
+	fmt.Println(c.Cancel(id, errors.New("customer left")))
+	fmt.Println(c.Wait(ctx, id))
+	// Output:
+	// true
+	// customer left
+}
+
+// While a coordinator is paused, it accepts items and starts none.
+func ExampleControl_Pause() {
+	c := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
+	defer c.Close()
+
+	ctx := context.Background()
+	c.Pause()
+	id := core.Must(c.Enqueue(ctx, "order-1"))
+	why, _ := c.Explain(id)
+	fmt.Println(why.Status, why.Reasons[0].Kind)
+	c.Resume()
+	fmt.Println(c.Wait(ctx, id))
+	// Output:
+	// pending paused
+	// <nil>
+}
+
+// Flush waits for the items that were accepted before, and leaves the intake open. Drain ends it.
+func ExampleControl_Drain() {
+	c := core.Must(core.NewCoordinator(func(_ context.Context, order string) error {
+		fmt.Println(order)
+		return nil
+	}, core.Options{}))
+
+	ctx := context.Background()
+	core.Must(c.Enqueue(ctx, "order-1"))
+	fmt.Println(c.Flush(ctx))
+	core.Must(c.Enqueue(ctx, "order-2"))
+	fmt.Println(c.Drain(ctx))
+	_, err := c.Enqueue(ctx, "order-3")
+	fmt.Println(errors.Is(err, core.ErrClosed))
+	// Output:
+	// order-1
+	// <nil>
+	// order-2
+	// <nil>
+	// true
+}
+
+// Stop lets running operations finish, and cancels those that wait.
+func ExampleControl_Stop() {
+	started, dropped := make(chan bool), make(chan bool)
+	c := core.Must(core.NewCoordinator(func(_ context.Context, order string) error {
+		close(started)
+		<-dropped
+		return nil
+	}, core.Options{MaxConcurrency: 1, OnDone: func(op core.Snapshot) {
+		fmt.Println(op.Item, op.Status)
+		if op.Status == core.StatusCancelled {
+			close(dropped)
+		}
+	}}))
+
+	ctx := context.Background()
+	core.Must(c.Enqueue(ctx, "order-1"))
+	<-started
+	core.Must(c.Enqueue(ctx, "order-2"))
+	fmt.Println(c.Stop(ctx))
+	// Output:
+	// order-2 cancelled
+	// order-1 succeeded
+	// <nil>
+}
+
+// A pinned operation stays in the window, whatever comes after it.
+func ExampleControl_Pin() {
+	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxTracked: 1}))
+	defer c.Close()
+
+	ctx := context.Background()
+	first := core.Must(c.Submit(ctx, 0))
+	unpin, ok := c.Pin(first.ID())
+	defer unpin()
+	for n := range 10 {
+		c.Do(ctx, n)
+	}
+	_, found := c.Lookup(first.ID())
+	fmt.Println(ok, found)
+	// Output: true true
+}
+
+// The window has the newest failures, with their items. Stats counts all.
+func ExampleControl_Operations() {
+	c := core.Must(core.NewCoordinator(func(_ context.Context, order string) error {
+		if order == "order-2" {
+			return errors.New("no address")
+		}
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+
+	ctx := context.Background()
+	for _, order := range []string{"order-1", "order-2", "order-3"} {
+		core.Must(c.Enqueue(ctx, order))
+	}
+	c.WaitIdle(ctx)
+	for op := range c.Operations(core.OperationQuery{Status: core.StatusFailed, NewestFirst: true, Limit: 10}) {
+		fmt.Println(op.Item, op.Err)
+	}
+	stats := c.Stats()
+	fmt.Println(stats.Enqueued, stats.Succeeded, stats.Failed)
+	// Output:
+	// order-2 no address
+	// 3 2 1
+}
+
+// Values that a body stores can be read while it runs, and as long as the operation is in the window.
+func ExampleOperation_Set() {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, path string) error {
+		op := core.OperationFrom(ctx)
+		op.Set("thumbnail", "small-"+path)
+		op.Raise("image.resized")
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+
+	ctx := context.Background()
+	id := core.Must(c.Enqueue(ctx, "cat.png"))
+	c.Wait(ctx, id)
+	op, _ := c.Lookup(id)
+	fmt.Println(core.Value[string](op, "thumbnail"))
+	fmt.Println(op.Has("image.*"))
+	// Output:
+	// small-cat.png true
+	// true
+}
+
+// A condition that a body holds ends with its operation at the latest.
+func ExampleOperation_Hold() {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+		release := core.OperationFrom(ctx).Hold("index.rebuilding", 0)
+		defer release()
+		fmt.Println(core.OperationFrom(ctx).Sink().Has("index.rebuilding"))
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+
+	c.Do(context.Background(), "index")
+	fmt.Println(c.Sink().Has("index.rebuilding"))
+	// Output:
+	// true
+	// false
+}
+
+// A coordinator cannot see that a body waits for a server. The body says it, and Explain shows it.
+func ExampleOperation_WaitsFor() {
+	asked, answer := make(chan bool), make(chan bool)
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
+		defer core.OperationFrom(ctx).WaitsFor("the carrier", time.Time{})()
+		close(asked)
+		<-answer
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+	defer close(answer)
+
+	id := core.Must(c.Enqueue(context.Background(), "order-1"))
+	<-asked
+	why, _ := c.Explain(id)
+	fmt.Println(why.Status, why.Reasons[0].Kind, why.Reasons[0].What)
+	// Output: running body the carrier
+}

@@ -329,3 +329,52 @@ func ExampleQuery_Walk() {
 	// [4] <nil>
 	// select count(*) from items as i where i.queue = $1 and i.state = 64 and i.state >= 16 and i.key <> '' and i.key = $2 and i.state >= 32 and true [ada]
 }
+
+// A permanent error makes an item dead at once: it is kept, and not tried again.
+func ExamplePermanent() {
+	ctx := context.Background()
+	work := func(context.Context, Order) error { return durable.Permanent(errors.New("no such address")) }
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{}))
+	defer orders.Close()
+	go orders.Run(ctx)
+
+	core.Must(orders.Enqueue(ctx, Order{"ada", "4711"}))
+	orders.Sink().WaitFor(ctx, durable.SignalFailed)
+	fmt.Println(orders.Count(ctx, durable.Query{Dead: true}))
+	// Output: 1 <nil>
+}
+
+// A queue accepts a unique id once in 24 hours, or UniqueFor.
+func ExampleItemOptions() {
+	ctx := context.Background()
+	work := func(context.Context, Order) error { return nil }
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{}))
+	defer orders.Close()
+
+	once := orders.With(durable.ItemOptions{Unique: "order 4711", Delay: time.Hour})
+	for range 2 {
+		id, added, err := once.EnqueueUnique(ctx, Order{"ada", "4711"})
+		fmt.Println(id, added, err)
+	}
+	// Output:
+	// 1 true <nil>
+	// 1 false <nil>
+}
+
+// A paused queue accepts items, and no process runs any.
+func ExampleQueue_Pause() {
+	ctx := context.Background()
+	work := func(context.Context, Order) error { return nil }
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{}))
+	defer orders.Close()
+	go orders.Run(ctx)
+
+	fmt.Println(orders.Pause(ctx))
+	id := core.Must(orders.Enqueue(ctx, Order{"ada", "4711"}))
+	fmt.Println(orders.Cancel(ctx, id, "customer left"))
+	fmt.Println(orders.Resume(ctx))
+	// Output:
+	// <nil>
+	// true <nil>
+	// <nil>
+}

@@ -212,3 +212,22 @@ func ExampleChange() {
 	// 1 allowed, 1 denied
 	// api has 0 per second
 }
+
+// A wrapped function waits for its token. A wait that would pass the deadline is refused at once.
+func ExampleWrap() {
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: 0.01, Burst: 1}, ratelimit.Options{}))
+	defer l.Close()
+	ask := ratelimit.Wrap(l, func(_ context.Context, order string) error {
+		fmt.Println("asked for", order)
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println(ask(ctx, "order-1"))
+	late, ok := errors.AsType[*ratelimit.DeadlineError](ask(ctx, "order-2"))
+	fmt.Println(ok, late.Wait > late.Left)
+	// Output:
+	// asked for order-1
+	// <nil>
+	// true true
+}

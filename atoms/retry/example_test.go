@@ -187,3 +187,43 @@ func ExampleError() {
 	}
 	// Output: 2 busy true
 }
+
+// A permanent error ends the attempts.
+func ExamplePermanent() {
+	r := core.Must(retry.New(retry.Options{Attempts: 5, Backoff: retry.Constant(time.Millisecond)}))
+	err := r.Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("attempt", retry.Attempt(ctx))
+		return retry.Permanent(errors.New("no address"))
+	})
+	fmt.Println(err)
+	// Output:
+	// attempt 1
+	// no address
+}
+
+// The backoff doubles from attempt to attempt. With FullJitter as Options.Jitter, each delay is a
+// random part of it.
+func ExampleExponential() {
+	backoff := retry.Exponential(50*time.Millisecond, 2)
+	fmt.Println(backoff(1), backoff(2), backoff(3))
+	// Output: 50ms 100ms 200ms
+}
+
+// RetryIf selects errors; Retryable is the default.
+func ExampleRetryable() {
+	busy := errors.New("busy")
+	fmt.Println(retry.Retryable(busy), retry.Retryable(context.Canceled))
+	// Output: true false
+}
+
+func ExampleWrapResult() {
+	r := core.Must(retry.New(retry.Options{Backoff: retry.Constant(time.Millisecond)}))
+	ask := retry.WrapResult(r, func(ctx context.Context, city string) (int, error) {
+		if retry.Attempt(ctx) == 1 {
+			return 0, errors.New("carrier is busy")
+		}
+		return 490, nil
+	})
+	fmt.Println(ask(context.Background(), "Vienna"))
+	// Output: 490 <nil>
+}

@@ -179,3 +179,42 @@ func ExampleRun() {
 	// 0 kept
 	// 2 handed over
 }
+
+// Preview shows the next tasks, and RunNow runs one without waiting for its time.
+func ExampleScheduler_Preview() {
+	tasks := core.Must(scheduledtasks.New(
+		[]scheduledtasks.Definition{{Name: "sales", Cron: "30 2 * * *", TimeZone: "Europe/Vienna", Key: "north"}},
+		scheduledtasks.TargetFunc(func(_ context.Context, task scheduledtasks.Task) error {
+			fmt.Println("report for", task.Key)
+			return nil
+		}), scheduledtasks.Options{}))
+	defer tasks.Close()
+
+	for task := range tasks.Preview(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), 2) {
+		fmt.Println(task.ID())
+	}
+	fmt.Println(tasks.RunNow(context.Background(), "sales"))
+	// Output:
+	// sales@2026-07-02T00:30:00Z
+	// sales@2026-07-03T00:30:00Z
+	// report for north
+	// <nil>
+}
+
+// A paused schedule hands over nothing until Resume. The pattern selects schedules by name.
+func ExampleScheduler_Pause() {
+	definitions := core.Must(scheduledtasks.Parse([]byte(`[
+		{"name": "report.north", "cron": "@daily", "signal": "report.due"},
+		{"name": "report.south", "cron": "@daily", "signal": "report.due"},
+		{"name": "cleanup", "cron": "@hourly", "signal": "cleanup.due"}
+	]`)))
+	run := core.Must(core.NewCoordinator(scheduledtasks.Raise, core.Options{}))
+	tasks := core.Must(scheduledtasks.New(definitions, run, scheduledtasks.Options{}))
+	defer tasks.Close()
+
+	fmt.Println(tasks.Pause("report.*"), "paused")
+	fmt.Println(tasks.Resume("report.north"), "resumed")
+	// Output:
+	// 2 paused
+	// 1 resumed
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -111,4 +112,40 @@ func ExampleNewWithLife() {
 	// token 2 of ada true
 	// token 2 of ada true
 	// false
+}
+
+// A value that is set wins over a load that began before.
+func ExampleCache_Set() {
+	load := func(context.Context, string) (int, error) { return 490, nil }
+	prices := core.Must(slidingcache.New(load, slidingcache.Options[string]{}))
+	defer prices.Close()
+
+	ctx := context.Background()
+	fmt.Println(prices.Get(ctx, "Vienna"))
+	prices.Set("Vienna", 520)
+	fmt.Println(prices.Get(ctx, "Vienna"))
+	// Output:
+	// 490 <nil>
+	// 520 <nil>
+}
+
+// A load is an operation, so the cache can say what it waits for.
+func ExampleCache_Explain() {
+	asked, answer := make(chan bool), make(chan bool)
+	prices := core.Must(slidingcache.New(func(ctx context.Context, city string) (int, error) {
+		defer core.OperationFrom(ctx).WaitsFor("the carrier", time.Time{})()
+		close(asked)
+		<-answer
+		return 490, nil
+	}, slidingcache.Options[string]{}))
+	defer prices.Close()
+	defer close(answer)
+
+	go prices.Get(context.Background(), "Vienna")
+	<-asked
+	for load := range prices.Loads(core.OperationQuery{Status: core.StatusRunning}) {
+		why, _ := prices.Explain(load.ID)
+		fmt.Println(load.Key, why.Status, why.Reasons[0].What)
+	}
+	// Output: Vienna running the carrier
 }

@@ -152,7 +152,7 @@ func TestAgainstPrintsWhatIsSlower(t *testing.T) {
 			table := table{all: &out, doc: io.Discard}
 			table.head()
 			for row, ns := range next {
-				line(&out, row, spread("%.1f", []float64{ns}), "peer", "7.0 (7.0–7.0)")
+				line(&out, row, number(ns), "peer", "7.0 (7.0–7.0)")
 			}
 			return out.String(), nil
 		}
@@ -182,9 +182,9 @@ func TestTableRelatesRoundByRound(t *testing.T) {
 	}}
 	var out strings.Builder
 	(&table{all: &out, doc: io.Discard}).row("g", m)
-	want := `| g/r | 30.0 (20.0–515.0) | good | 60.0 (40.0–1030.0) | 0.50 (0.50–0.50) | 0.5 | met | **2.00 > 1** | 2.00 |
-| g/r | 30.0 (20.0–515.0) | bad | 60.0 (40.0–1030.0) | 0.50 (0.50–0.50) | 0.4 | **missed** | **2.00 > 1** | 2.00 |
-| g/r | 30.0 (20.0–515.0) | shown | 30.0 (20.0–515.0) | 1.00 (1.00–1.00) |  |  | **2.00 > 1** | 2.00 |
+	want := `| g/r | 30.0 | good | 60.0 | 0.50 (0.50–0.50) | 0.5 | met | **2.00 > 1** | 2.00 |
+| g/r | 30.0 | bad | 60.0 | 0.50 (0.50–0.50) | 0.4 | **missed** | **2.00 > 1** | 2.00 |
+| g/r | 30.0 | shown | 30.0 | 1.00 (1.00–1.00) |  |  | **2.00 > 1** | 2.00 |
 `
 	coretest.Check(t, out.String() == want, "got\n%s\nwant\n%s", &out, want)
 }

@@ -3,12 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// table writes one line for each side beside ours. A document has only rows with a goal,
-// and only the sides that are not ours.
+// asked matches the rows that answer a question of users: a document has only these.
+var asked = regexp.MustCompile(`^(raise/window=1k/subscribers=0/age=default|raise/window=1k/subscribers=1/nonmatching=100/age=none|` +
+	`unique/window=1k/age=none|sense/op=.*/window=1k/age=1h|run/producers=(1|64)|run/producers=1/(signals=1/age=none|lanes=3|one-at-a-time)|` +
+	`run/op=interactive-beside-batch/.*|cache/op=get-80-set-20/.*|slidingcache/op=hit/.*|slidingcache/op=load-missing/goroutines=1|` +
+	`limiter/op=allow/.*|limiter/op=(keyed-allow|wait)/goroutines=1|retry/op=success|hedge/op=success/delay=fixed|` +
+	`breaker/op=success/goroutines=1|logging/op=signal|telemetry/op=span|wave/transition/.*|mesh/.*|durable/op=(enqueue|run)/keys=cold.*)$`)
+
+// table writes one line for each side beside ours. A document has only the rows that are
+// asked and have a goal, and only the sides that are not ours.
 type table struct{ all, doc io.Writer }
 
 func (t *table) head() {
@@ -26,7 +34,7 @@ func line(w io.Writer, columns ...string) {
 
 func (t *table) row(group string, m measured) {
 	ours := m.cells[0]
-	shown := slices.ContainsFunc(m.cells[1:], func(c *cell) bool { return c.Goal > 0 && !own(c) })
+	shown := asked.MatchString(group+"/"+m.Name) && slices.ContainsFunc(m.cells[1:], func(c *cell) bool { return c.Goal > 0 && !own(c) })
 	for _, c := range m.cells[1:] {
 		ratio := ratios(ours, c)
 		w := t.all
@@ -35,10 +43,10 @@ func (t *table) row(group string, m measured) {
 		}
 		line(w,
 			group+"/"+m.Name,
-			spread("%.1f", ours.ns),
+			fmt.Sprintf("%.1f", median(ours.ns)),
 			c.Name,
-			spread("%.1f", c.ns),
-			spread("%.2f", ratio),
+			fmt.Sprintf("%.1f", median(c.ns)),
+			spread(ratio),
 			goal(c.Goal),
 			met(median(ratio), c.Goal),
 			allocs(ours, m.MaxAllocs),
@@ -50,8 +58,8 @@ func (t *table) row(group string, m measured) {
 // own reports whether a side is this library in another setting.
 func own(c *cell) bool { return strings.HasPrefix(c.Name, "ours-") || strings.HasPrefix(c.Name, "no-") }
 
-func spread(format string, list []float64) string {
-	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(list), quantile(list, 0.25), quantile(list, 0.75))
+func spread(list []float64) string {
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", median(list), quantile(list, 0.25), quantile(list, 0.75))
 }
 
 func goal(g float64) string {

@@ -132,11 +132,9 @@ func shown(format string, x float64) string {
 
 const head = `# Beside the original
 
-The original is the C# library that this one follows, as a program. These are its rows: both programs do the same number of the same
-operations, one row at a time and in turns, each in a process of its own. Times are the least of all turns. The ratio is the
-original's time by ours, the median of the turns: above 1 we are faster. [bench/README.md](../bench/README.md) says what is fair,
-and [numbers.md](numbers.md) compares with other libraries. A program writes this file, and keeps lines of rows that it does
-not measure:
+The original is the C# library that this one follows, as a program with these rows. Both programs do the same operations, in turns, each in a
+process of its own. Times are the least of all turns. The ratio is the original's time by ours, the median of the turns: above 1 we are
+faster. [bench/README.md](../bench/README.md) says what is fair. A program writes this file, and keeps lines of rows that it does not measure:
 
 ` + "```sh\ngo run ./bench/original -beside ORIGINAL -doc docs/original.md\n```\n\n"
 
@@ -151,7 +149,9 @@ func save(doc, machine string, lines map[string]string) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s%s\n\n%s", head, machine, columns)
 	for _, o := range bench.Originals() {
-		out.WriteString(lines[o.Name])
+		if o.New != nil { // those that do not exist here are in the output only
+			out.WriteString(lines[o.Name])
+		}
 	}
 	return os.WriteFile(doc, out.Bytes(), 0o666)
 }

@@ -8,6 +8,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
+// An Exit is the only mechanism by which a signal ends work. A Collector and the executor of core/waves have one, and
+// no lifecycle of their own: Control.OnClosed ends their subscriptions. The orchestrator of atoms/waveorchestrator has
+// its own end of an execution: it runs waves of workers for each call, which a value, a timeout or the caller ends, and
+// no signal has a part in that. Rejected: an executor below the orchestrator, because a wave would start by a signal that
+// becomes an item, and the queue of an executor drops the oldest. An exit for each execution: a coordinator for each call.
+
 // SignalExited is raised on the sink of a coordinator that an [Exit] has ended, after its
 // operations have been cancelled. It has the key of the signal that ended the coordinator,
 // and is caused by it.

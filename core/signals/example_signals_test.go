@@ -217,3 +217,52 @@ func ExampleSink_SubscribeRetracted() {
 	release()
 	// Output: update.in-progress prices has ended
 }
+
+// Sense finds signals that are present; Has and Count only say whether and how many.
+func ExampleSink_Sense() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sink.RaiseKey("payment.declined", "order-1")
+	sink.RaiseKey("payment.accepted", "order-2")
+	for s := range sink.Sense(signals.Query{Pattern: "payment.*", Key: "order-2"}) {
+		fmt.Println(s.Name, s.Key)
+	}
+	fmt.Println(sink.Has("payment.declined"), sink.Count("payment.*"))
+	// Output:
+	// payment.accepted order-2
+	// true 2
+}
+
+// Retract takes signals back. Gates that they closed open.
+func ExampleSink_Retract() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	sink.Raise("warehouse.closed")
+	fmt.Println(sink.Retract("warehouse.*"), sink.Has("warehouse.closed"))
+	// Output: 1 false
+}
+
+// WaitGone waits until no signal matches.
+func ExampleSink_WaitGone() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	reopen := sink.Hold("warehouse.closed", "north", 0)
+	go reopen()
+	fmt.Println(sink.WaitGone(context.Background(), "warehouse.*"))
+	// Output: <nil>
+}
+
+// A monitor also counts signals that the sink no longer has. OnCount calls a function when the
+// count reaches the high mark, and again when it is back at the low one.
+func ExampleMonitor_OnCount() {
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 1})
+	failures := sink.Monitor("call.failed", time.Minute)
+	defer failures.Stop()
+	failures.OnCount(3, 0, func(over bool) { fmt.Println("too many:", over) })
+	for range 4 {
+		sink.Raise("call.failed")
+	}
+	fmt.Println(failures.Count(), sink.Count("call.failed"))
+	failures.Reset()
+	// Output:
+	// too many: true
+	// 4 1
+	// too many: false
+}

@@ -12,6 +12,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
+// The lock of a sink guards the scopes on it as well. So a signal enters and leaves both at once, with one Seq, and a
+// raise takes one lock. A coordinator without a sink gets one of its own. Rejected: a lock for each scope, because each
+// raise and each eviction took both. A view that filters the sink: the signals of others would push those of an owner
+// out of its own window.
+
 // A Scope is a group of owners, such as connections or sessions, that raise their signals on
 // one sink. What an owner has raised leaves the sink together with the owner: Evict takes it
 // away. Otherwise its signals are like other signals of the sink. A coordinator has a Scope,

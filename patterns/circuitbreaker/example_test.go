@@ -112,3 +112,47 @@ func ExampleBreaker() {
 	// 0 run
 	// 100 succeeded; more than 3 during the trial: false
 }
+
+// A person or a test opens the breaker. The error of a refused call says when to try again.
+func ExampleBreaker_Trip() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier", OpenFor: time.Minute}))
+	defer b.Close()
+	defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, c circuitbreaker.Change) {
+		fmt.Println(s.Name)
+	})()
+
+	b.Trip()
+	fmt.Println(b.Open(), sink.Has("circuit.open.carrier"))
+	open, ok := errors.AsType[*circuitbreaker.OpenError](b.Check())
+	fmt.Println(ok, open.Wait > 0)
+	// Output:
+	// breaker.opened.carrier
+	// true true
+	// true true
+}
+
+// Allow is for a call that is not one function. Its result counts when done is called.
+func ExampleBreaker_Allow() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "stream", Threshold: 1}))
+	defer b.Close()
+
+	done, err := b.Allow()
+	fmt.Println(err)
+	done(errors.New("connection lost"))
+	_, err = b.Allow()
+	fmt.Println(errors.Is(err, circuitbreaker.ErrOpen))
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleWrapResult() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
+	defer b.Close()
+	ask := circuitbreaker.WrapResult(b, func(context.Context, string) (int, error) { return 490, nil })
+	fmt.Println(ask(context.Background(), "Vienna"))
+	// Output: 490 <nil>
+}

@@ -6,6 +6,13 @@
 // It writes one file for each package, and the requirements in go.mod. It removes files of
 // packages that are gone, and prints the files it has changed. The tests fail if it has to
 // be run. It keeps the requirements of libraries that "go mod tidy" has added.
+//
+// It reads syntax, not types, and the compiler checks what comes out. Names of core stay. Elsewhere, the
+// type that New returns is the main type, and a name without it gets it as a prefix, after New and Err.
+// names.go has what the rule cannot know. A program that imports package complete must not link a driver,
+// so packages that link a library go into packages of their own (policy.Separate). Rejected: variables for
+// functions, because generic functions have none. Build tags: tools would need flags. A module for each
+// driver: one go get would not bring all.
 package main
 
 import (

@@ -11,6 +11,13 @@
 // checks which modules were downloaded and linked: an atom brings only core along.
 // With -published it takes the newest version with a date in CHANGELOG.md from
 // GOPROXY; run it in the tree of that release.
+//
+// Replacements and the workspace hide the mistakes that only a release shows: a requirement that
+// is missing, a package that is there because of a neighbour, an example that needs another test
+// file. A tag is for ever, so this happens before. It has a module cache of its own, because what
+// the tree holds today must not be found tomorrow under a released version. Rejected: pre-release
+// tags for each attempt, because they stay. To check go.mod files only: the go command decides
+// what they mean. A proxy over HTTP: the go command reads file:// as well.
 package main
 
 import (

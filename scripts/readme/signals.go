@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/doc"
 	"go/token"
 	"log/slog"
 	"path"
@@ -22,12 +21,12 @@ var table = regexp.MustCompile(`(<!-- signals -->\n)(?:.+\n)*`)
 
 // A row is a signal that a person should know.
 type row struct {
-	level          slog.Level
-	dir, name, doc string
+	level     slog.Level
+	dir, name string
 }
 
 // signals returns the table of the signals whose names have a level in [logging.LevelOf], from
-// the exported constants of all modules and their comments.
+// the exported constants of all modules. A comment says when each is raised.
 func signals(tree *repo.Tree) (string, error) {
 	var rows []row
 	for _, m := range tree.Modules {
@@ -43,7 +42,10 @@ func signals(tree *repo.Tree) (string, error) {
 				}
 				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
 				if level, known := logging.LevelOf(name); known {
-					rows = append(rows, row{level, p.Dir, name, sentence(d, name)})
+					if d.Doc == nil {
+						return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", p.Dir, name)
+					}
+					rows = append(rows, row{level, p.Dir, name})
 				}
 			}
 		}
@@ -51,22 +53,9 @@ func signals(tree *repo.Tree) (string, error) {
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.level, a.level), strings.Compare(a.name, b.name), strings.Compare(a.dir, b.dir))
 	})
-	text := "| signal | level | module | |\n| --- | --- | --- | --- |\n"
+	text := "| signal | level | module |\n| --- | --- | --- |\n"
 	for _, r := range rows {
-		if r.doc == "" {
-			return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", r.dir, r.name)
-		}
-		text += fmt.Sprintf("| `%s` | %s | [%s](../../%s) | %s |\n", r.name, strings.ToLower(r.level.String()), path.Base(r.dir), r.dir, r.doc)
+		text += fmt.Sprintf("| `%s` | %s | [%s](../../%s) |\n", r.name, strings.ToLower(r.level.String()), path.Base(r.dir), r.dir)
 	}
 	return text, nil
-}
-
-// sentence is the first sentence of the comment of a constant, without its name and "is" before it.
-func sentence(d repo.Decl, signal string) string {
-	if d.Doc == nil {
-		return ""
-	}
-	text := new(doc.Package).Synopsis(d.Doc.Text())
-	text = strings.TrimPrefix(strings.TrimPrefix(text, d.Name+" is "), d.Name+": ")
-	return strings.NewReplacer("[", "", "]", "", "|", `\|`, d.Name, signal).Replace(strings.TrimSuffix(text, "."))
 }

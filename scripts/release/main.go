@@ -10,6 +10,22 @@
 // commits, one for the release and one that opens the next version. It pushes both and all
 // tags at once: the remote takes everything or nothing. RELEASING.md says what a maintainer
 // does.
+//
+// # Decisions
+//
+// The plan is a value, computed from the tree, the tags and the remote, and tested as a table. Whether
+// something is left to do is read from commits and tags, so a run that was interrupted is continued. A
+// tag on another commit than it should be stops the program; a tag is never moved.
+//
+// There are two commits: "Release" dates the heading and gets the tags; "Open" announces the next
+// version. So the rule that modules require each other at the version of the heading holds in both. The
+// branch is pushed first, then tag by tag, each module after those it requires. All tags at once would
+// not do: not every server is atomic, and GitHub starts no workflow for more than three tags together.
+//
+// The exported API is compared by golang.org/x/exp/apidiff. gorelease looks at one module at a time,
+// downloads what it requires, where the new version is not yet to be found, and leaves v0 alone.
+// Comparing texts of go doc would be wrong in both directions. Bills of materials come from go list: the
+// format is small, and go version -m describes a binary, not what a library needs.
 package main
 
 import (

@@ -40,7 +40,12 @@ type component struct {
 	Name       string     `json:"name"`
 	Version    string     `json:"version"`
 	PURL       string     `json:"purl"`
+	Licenses   []license  `json:"licenses,omitempty"`
 	Properties []property `json:"properties,omitempty"`
+}
+
+type license struct {
+	Expression string `json:"expression"`
 }
 
 type property struct {
@@ -155,6 +160,9 @@ func libraries(m *repo.Module, found map[string]component) bool {
 func newComponent(path, version, sum string) component {
 	purl := "pkg:golang/" + path + "@" + url.QueryEscape(version)
 	c := component{Type: "library", Ref: purl, Name: path, Version: version, PURL: purl}
+	if strings.HasPrefix(path, repo.Prefix) {
+		c.Licenses = []license{{policy.License}}
+	}
 	if sum != "" {
 		c.Properties = []property{{"go.sum", sum}}
 	}

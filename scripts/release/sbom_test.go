@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 )
 
 // A bill of materials lists what is linked on any system, and which module needs it. It does not list
@@ -47,6 +49,11 @@ func TestBOM(t *testing.T) {
 		var b bom
 		if err := json.Unmarshal(text, &b); err != nil {
 			t.Fatal(err)
+		}
+		for _, c := range append(b.Components, b.Metadata.Component) {
+			if ours := strings.HasPrefix(c.Name, prefix); ours != slices.Equal(c.Licenses, []license{{policy.License}}) {
+				t.Errorf("%s: licenses %v of %s", name, c.Licenses, c.Name)
+			}
 		}
 		got := b.Metadata.Component.Name
 		for _, c := range b.Components {

@@ -1,4 +1,4 @@
-// Package embedded runs a NATS server in this process, for a mesh without other programs:
+// Package embedded runs a NATS server in this process, for a mesh without other programs.
 //
 //	server, err := embedded.New(ctx, embedded.Options{
 //		Listen: ":6222",

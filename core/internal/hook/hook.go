@@ -10,6 +10,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 )
 
+// A raise collects the handlers to call while it holds the lock, and calls them after it has released it. Each is
+// entered before its call and left after it. A cancel lets no more calls start, and waits until as many have left as
+// had entered. So it is safe to free what a handler uses. It does not wait for handlers before its own in the same
+// delivery, nor if its own goroutine is inside a delivery, which the stack shows.
+//
+// The number of a coordinator is on the stack of its workers too, in base 4: Close and Drain know when an operation
+// calls them for which they would wait. Goroutines have no identity in Go, and these functions take no context. The
+// number costs 8 to 17 ns at the start of a worker, and 0.5 us to read at depth 10, 13 us at depth 200. Rejected: a map
+// by goroutine id, 1.9 us at each start. Labels of pprof: they cannot be read. "Do not call this from a handler" in the
+// documentation: such programs hang.
+
 // A handler may raise a signal whose handler raises again, and so on: that is
 // legal unless it is an endless loop. While few calls of a handler run, there is
 // no loop. When crowd calls run, a raise looks at the stack and counts the

@@ -1,5 +1,25 @@
 // Package sched decides which item runs next: by lanes, keys, classes, rates and age. It has no lock,
 // goroutine or clock, and knows no signals: a [Board] gets the time with each call.
+//
+// # Decisions
+//
+// One Board serves lanes, keys and both: every coordinator has the same hard part (to shut down, cancel, wake and
+// count), which the engine of core has once, and what differs is a plain data structure whose tests are
+// transcripts. Finish frees a key or a lane. Next changes nothing, and is asked only when a slot is free, so an
+// item that comes late and is more urgent is next.
+//
+//   - Each lane, and each class in a lane, has a queue of its own: many slow items do not keep an urgent one out.
+//   - Ageing gets every fourth start. Under lasting overload everything is old; if age alone decided, lanes would be
+//     first in, first out again.
+//   - Items without a lane go into "normal", or into the last lane: code without lanes is not urgent by accident.
+//   - Buckets of keys exist only with a KeyRate. Keys without tokens wait in a heap by time.
+//   - A class whose next item lacks tokens is parked: nobody looks at it before the tokens come, an item has waited
+//     for the time of ageing, or its lines change. So 63 classes that wait cost a start nothing.
+//
+// Rejected: one type for each combination of features. A channel as a queue: nothing in it can be cancelled by id,
+// reordered or shown. A goroutine for each item that waits: nobody can ask it why. A heap by priority and age: each
+// start costs a logarithm, and classes have no limits. A weight for each lane: harder to predict. Searching the
+// queues of waiters for room for one that could start: it costs more with each waiter.
 package sched
 
 import (
