@@ -255,10 +255,6 @@ const QueueMaxText = durable.MaxText
 // in bytes.
 const QueueMaxData = durable.MaxData
 
-// QueueMaxError is [durable.MaxError]: MaxError is the maximum length of an error text
-// in bytes.
-const QueueMaxError = durable.MaxError
-
 // QueueMaxBatch is [durable.MaxBatch]: MaxBatch is the maximum number of items, ends or
 // ids in one call of a store.
 const QueueMaxBatch = durable.MaxBatch
@@ -266,13 +262,6 @@ const QueueMaxBatch = durable.MaxBatch
 // QueueLossesAlone is [durable.LossesAlone]: LossesAlone is how many losses make an
 // item run alone in its process.
 const QueueLossesAlone = durable.LossesAlone
-
-// QueueLossPause is [durable.LossPause]: LossPause is how long an item with this number
-// of losses waits: 1 second at LossesAlone, doubled with each further loss, up to 64
-// seconds.
-func QueueLossPause(losses int) time.Duration {
-	return durable.LossPause(losses)
-}
 
 // ErrQueueLeaseLost is [durable.ErrLeaseLost]: ErrLeaseLost means that a node has sent
 // no heartbeat for the time of its lease.

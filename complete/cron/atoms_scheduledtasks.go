@@ -23,6 +23,17 @@ func SchedulerParse(data []byte) ([]scheduledtasks.Definition, error) {
 // a schedule runs once for all its missed ticks.
 const SchedulerRunOnce = scheduledtasks.RunOnce
 
+// SchedulerOverlap is [scheduledtasks.Overlap]: An Overlap says what happens to a tick
+// while the last task of its schedule is pending or runs in the target.
+type SchedulerOverlap = scheduledtasks.Overlap
+
+// SchedulerAllowOverlap is [scheduledtasks.AllowOverlap]: the tick is handed over
+const SchedulerAllowOverlap = scheduledtasks.AllowOverlap
+
+// SchedulerSkipOverlap is [scheduledtasks.SkipOverlap]: SkipOverlap skips the tick,
+// even if the schedule was removed and added again meanwhile.
+const SchedulerSkipOverlap = scheduledtasks.SkipOverlap
+
 // SchedulerOptions is [scheduledtasks.Options]: Options configure a Scheduler.
 type SchedulerOptions = scheduledtasks.Options
 
@@ -31,8 +42,8 @@ type SchedulerOptions = scheduledtasks.Options
 var ErrSchedulerUnknown = scheduledtasks.ErrUnknown
 
 // ErrSchedulerOverlap is [scheduledtasks.ErrOverlap]: ErrOverlap is returned by
-// Scheduler.RunNow, with Options.SkipOverlap, while the last task of the schedule is
-// not finished.
+// Scheduler.RunNow, with SkipOverlap, while the last task of the schedule is not
+// finished.
 var ErrSchedulerOverlap = scheduledtasks.ErrOverlap
 
 // Scheduler is [scheduledtasks.Scheduler]: A Scheduler hands tasks to a Target when
@@ -93,7 +104,7 @@ const SchedulerSignalFired = scheduledtasks.SignalFired
 const SchedulerSignalMissed = scheduledtasks.SignalMissed
 
 // SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see
-// Options.SkipOverlap
+// SkipOverlap
 const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
 
 // SchedulerSignalFailed is [scheduledtasks.SignalFailed]: a task was not handed over,
