@@ -33,10 +33,11 @@ func TestAllFieldsOfJSON(t *testing.T) {
 
 // Faults avoided: unknown fields, and optional fields of the wrong type, were ignored.
 func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
+	object := json.Unmarshal([]byte(`{}`), new([]json.RawMessage)) // versions of Go say it in other words
 	for text, want := range map[string]string{
 		``:      `expected a JSON array of objects: unexpected end of JSON input`,
 		`null`:  `expected a JSON array of objects: <nil>`,
-		`{}`:    `expected a JSON array of objects: json: cannot unmarshal object into Go value of type []json.RawMessage`,
+		`{}`:    `expected a JSON array of objects: ` + object.Error(),
 		`[] []`: `expected a JSON array of objects: invalid character '[' after top-level value`,
 		`[7]`:   `entry 1, "7": expected an object`,
 		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"Name": "b"}]`:                                     `entry 2, "Name": there is no such field, or it is given twice`,

@@ -3,6 +3,7 @@ package scheduledtasks
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -182,7 +183,7 @@ func TestSimulation(t *testing.T) {
 			fired++
 		}
 	}
-	if !coretest.Race {
+	if !coretest.Race && strconv.IntSize == 64 { // times are slower with 32 bits
 		assert.Less(t, time.Since(begun), 5*time.Second)
 	}
 }
