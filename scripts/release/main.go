@@ -13,14 +13,12 @@
 //
 // # Decisions
 //
-// The plan is a value, computed from the tree, the tags and the remote, and tested as a table. Whether
-// something is left to do is read from commits and tags, so a run that was interrupted is continued. A
-// tag on another commit than it should be stops the program; a tag is never moved.
-//
 // There are two commits: "Release" dates the heading and gets the tags; "Open" announces the next
-// version. So the rule that modules require each other at the version of the heading holds in both. The
-// branch is pushed first, then tag by tag, each module after those it requires. All tags at once would
-// not do: not every server is atomic, and GitHub starts no workflow for more than three tags together.
+// version. So the rule that modules require each other at the version of the heading holds in both.
+// The branch and all tags are pushed with git push --atomic, so a run that was interrupted has changed
+// nothing or released everything. To push tag by tag works on servers without atomic pushes, but a run
+// that stops halfway has to be continued, which took as much code as the release itself. A tag that is
+// there already stops the program; it is never moved.
 //
 // The exported API is compared by golang.org/x/exp/apidiff. gorelease looks at one module at a time,
 // downloads what it requires, where the new version is not yet to be found, and leaves v0 alone.
