@@ -135,14 +135,6 @@ func (b *Breaker) Done(p Permit, now time.Time, r Result) (changed bool) {
 	if p.round == b.round && b.state == HalfOpen {
 		b.trying--
 	}
-	return b.Observe(now, r)
-}
-
-// Observe counts the result of a call without a permit, for example of a call that
-// other code made. It reports whether the result has opened or closed the breaker.
-// While the breaker is half-open, the result counts as the result of a trial. While it
-// is open, the result does not count.
-func (b *Breaker) Observe(now time.Time, r Result) (changed bool) {
 	b.become(b.State(now))
 	before := b.state
 	switch {

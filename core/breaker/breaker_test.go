@@ -1,15 +1,10 @@
 package breaker_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/breaker"
@@ -79,25 +74,18 @@ func TestOpens(t *testing.T) {
 		"a negative rate, as if without": {breaker.Options{Rate: -1, Threshold: 1}, []step{{0, failure}}, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, observe := range []bool{false, true} {
-				b := made(t, c.opts)
-				for i, s := range c.steps {
-					done := b.Observe
-					if !observe {
-						p := allow(t, b, s.second, true)
-						done = func(now time.Time, r breaker.Result) bool { return b.Done(p, now, r) }
-					}
-					last := i == len(c.steps)-1
-					check(t, "changed", done(at(s.second), s.result), last && c.opens)
-				}
-				end := c.steps[len(c.steps)-1].second
-				want := breaker.Closed
-				if c.opens {
-					want = breaker.Open
-				}
-				check(t, "state", b.State(at(end)), want)
-				check(t, "failures", b.Failures(at(end)), c.failures)
+			b := made(t, c.opts)
+			for i, s := range c.steps {
+				last := i == len(c.steps)-1
+				check(t, "changed", b.Done(allow(t, b, s.second, true), at(s.second), s.result), last && c.opens)
 			}
+			end := c.steps[len(c.steps)-1].second
+			want := breaker.Closed
+			if c.opens {
+				want = breaker.Open
+			}
+			check(t, "state", b.State(at(end)), want)
+			check(t, "failures", b.Failures(at(end)), c.failures)
 		})
 	}
 }
@@ -116,7 +104,6 @@ func TestOpenForThenHalfOpen(t *testing.T) {
 	check(t, "closes in", b.ClosesIn(at(11)), 20*time.Second)
 	allow(t, b, 30.9, false)
 	check(t, "state", b.State(at(30.9)), breaker.Open)
-	check(t, "observed while open", b.Observe(at(30.9), failure), false)
 	check(t, "state", b.State(at(31)), breaker.HalfOpen)
 	check(t, "closes in", b.ClosesIn(at(31)), time.Duration(0))
 	check(t, "begun before", b.Done(old, at(31), success), false)
@@ -138,19 +125,9 @@ func TestOpenForThenHalfOpen(t *testing.T) {
 	check(t, "state", b.State(at(63)), breaker.Closed)
 }
 
-// In the half-open state, results of Observe count as results of trials.
-func TestObservedTrials(t *testing.T) {
-	b := made(t, breaker.Options{Threshold: 1, Trials: 3, OpenFor: 10 * time.Second})
-	b.Trip(at(0))
-	allow(t, b, 10, true)
-	check(t, "a success of others", b.Observe(at(11), success), false)
-	check(t, "a failure of others", b.Observe(at(11), failure), true)
-	check(t, "state", b.State(at(11)), breaker.Open)
-}
-
 func TestOpenForNothing(t *testing.T) {
 	b := made(t, breaker.Options{Threshold: 1, OpenFor: -1})
-	b.Observe(at(0), failure)
+	b.Trip(at(0))
 	check(t, "state", b.State(at(0)), breaker.HalfOpen)
 	allow(t, b, 0, true)
 	allow(t, b, 1e6, false) // the trial is not replaced
@@ -159,9 +136,6 @@ func TestOpenForNothing(t *testing.T) {
 func TestOptionsThatAreWrong(t *testing.T) {
 	for _, rate := range []float64{1.1, math.Inf(1), math.NaN()} {
 		b, err := breaker.New(breaker.Options{Rate: rate})
-		if _, sharedErr := breaker.NewShared(nil, nil, breaker.Options{Rate: rate}); sharedErr == nil {
-			t.Errorf("rate %v: got no error of NewShared", rate)
-		}
 		coretest.Check(t, b == nil && err != nil && strings.HasPrefix(err.Error(), "breaker: Options.Rate is "), "rate %v: got %v and %v, want an error", rate, b, err)
 	}
 }
@@ -340,212 +314,4 @@ func TestAllocs(t *testing.T) {
 		}
 	})
 	check(t, "allocations", n, 0.0)
-}
-
-type change struct {
-	state    breaker.State
-	closesIn time.Duration
-}
-
-// shared makes a breaker and returns its changes so far, newest last.
-func shared(t testing.TB, opts breaker.Options) (*breaker.Shared, *[]change) {
-	t.Helper()
-	changes := new([]change)
-	s, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, _ string) {
-		*changes = append(*changes, change{s, closesIn})
-	}, nil, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, changes
-}
-
-// A Shared does what a Breaker with the same calls does. Without trials it closes instead of
-// being half-open, and while Over says so it is open. Each change is told, in order.
-func TestSharedLikeBreaker(t *testing.T) {
-	states := map[breaker.State]int{}
-	for seed := range uint64(200) {
-		synctest.Test(t, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 9))
-			opts := breaker.Options{Threshold: -1, Window: 10 * time.Second, Rate: float64(rng.IntN(3)) / 4, MinCalls: 1 + rng.IntN(4), OpenFor: 5 * time.Second, Trials: rng.IntN(4)}
-			s, changes := shared(t, opts)
-			ref, trials, forced := made(t, opts), opts.Trials > 0, false
-			type call struct {
-				breaker.Call
-				breaker.Permit
-				period int // number of changes when it began
-			}
-			var calls []call
-			for range 300 {
-				state, closesIn := ref.State(time.Now()), ref.ClosesIn(time.Now())
-				if state == breaker.HalfOpen && !trials {
-					ref.Reset()
-					state = breaker.Closed
-				}
-				if forced {
-					state, closesIn = breaker.Open, 0
-				}
-				states[state]++
-				if rng.IntN(2) == 0 { // or else another call sees what time has changed
-					check(t, "state", s.State(), state)
-					check(t, "closes in", s.ClosesIn(), closesIn)
-					told := breaker.Closed
-					if n := len(*changes); n > 0 {
-						told = (*changes)[n-1].state
-					}
-					check(t, "state that was told", told, state)
-				}
-				switch n := rng.IntN(20); {
-				case n < 3:
-					time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
-				case n == 3:
-					s.Trip()
-					ref.Trip(time.Now())
-				case n == 4:
-					s.Reset()
-					ref.Reset()
-					forced = false
-				case n == 5 && trials:
-					s.Over(true)
-					if state != breaker.Open {
-						ref.Trip(time.Now())
-					}
-				case n == 5:
-					forced = !forced
-					s.Over(forced)
-				case n < 14 || len(calls) == 0:
-					c, ok := s.Begin()
-					permit, want := ref.Allow(time.Now())
-					check(t, "allowed", ok, want && !forced)
-					if ok {
-						calls = append(calls, call{c, permit, len(*changes)})
-					}
-				default:
-					i := rng.IntN(len(calls))
-					c, r := calls[i], breaker.Result(rng.IntN(3))
-					calls = append(calls[:i], calls[i+1:]...)
-					counts := r == failure && (!trials || c.period == len(*changes))
-					check(t, "counts", s.End(c.Call, r), counts)
-					ref.Done(c.Permit, time.Now(), r)
-				}
-				if t.Failed() {
-					t.Fatalf("seed %d: %+v", seed, opts)
-				}
-			}
-			s.Over(true)
-			s.Stop()
-			s.Trip()
-			check(t, "state", s.State(), breaker.Closed)
-		})
-	}
-	coretest.Check(t, len(states) == 3, "states seen: %v", states)
-}
-
-// However many goroutines call, there are never more trials than may be. Only the first end
-// of a call counts.
-func TestSharedTrialsOfManyGoroutines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, changes := shared(t, breaker.Options{Threshold: -1, Trials: 3})
-		s.Trip()
-		time.Sleep(30 * time.Second)
-		var all sync.WaitGroup
-		begun := make(chan func(breaker.Result) bool, 50)
-		for range cap(begun) {
-			all.Go(func() {
-				if end, ok := s.Allow(); ok {
-					begun <- end
-				}
-			})
-		}
-		all.Wait()
-		check(t, "trials", len(begun), 3)
-		first := <-begun
-		first(success)
-		check(t, "a second end counts", first(failure), false)
-		for range 2 {
-			all.Go(func() { (<-begun)(success) })
-		}
-		all.Wait()
-		check(t, "state", s.State(), breaker.Closed)
-		check(t, "changes", len(*changes), 3)
-	})
-}
-
-// What an error says about the call: cancelled ones say nothing.
-// later is no failure, like durable.Snooze.
-type later struct{}
-
-func (later) Error() string { return "later" }
-func (later) Failed() bool  { return false }
-
-func TestResultOf(t *testing.T) {
-	cancelled, other := errors.Join(context.Canceled), errors.New("other")
-	never, always := func(error) bool { return false }, func(error) bool { return true }
-	for i, c := range []struct {
-		err     error
-		countIf func(error) bool
-		want    breaker.Result
-	}{
-		{nil, always, success}, {other, nil, failure}, {other, never, success}, {other, always, failure},
-		{fmt.Errorf("wrapped: %w", later{}), always, neutral},
-		{cancelled, nil, neutral}, {cancelled, never, neutral}, {cancelled, always, failure},
-	} {
-		if got := breaker.ResultOf(c.err, c.countIf); got != c.want {
-			t.Errorf("case %d: got %v, want %v", i, got, c.want)
-		}
-	}
-}
-
-// A call that begins after the breaker has opened, but before others can see that, is not refused. A half-open breaker allows as
-// many of them at once as trials. They do not count.
-func TestCallsBeginUntilTheChangeIsShown(t *testing.T) {
-	for _, c := range []struct{ trials, want int }{{0, 9}, {2, 2}} {
-		synctest.Test(t, func(t *testing.T) {
-			var s *breaker.Shared
-			var shown bool
-			opened := func() {
-				check(t, "state", s.State(), breaker.Open)
-				for range 2 {
-					var begun []breaker.Call
-					for range 9 {
-						if call, ok := s.Begin(); ok {
-							begun = append(begun, call)
-						}
-					}
-					check(t, "calls that begin", len(begun), c.want)
-					for _, call := range begun {
-						check(t, "counts", s.End(call, failure), c.trials == 0)
-					}
-				}
-				shown = true
-				_, ok := s.Begin()
-				check(t, "begins", ok, false)
-			}
-			changes := 0
-			s, err := breaker.NewShared(func(breaker.State, time.Duration, string) {
-				if changes++; changes == 1+c.trials { // open, half-open, open
-					opened()
-				}
-			}, func() bool { return shown }, breaker.Options{Threshold: 1, Trials: c.trials})
-			check(t, "error", err, nil)
-			s.Over(true)
-			if time.Sleep(time.Minute); c.trials > 0 {
-				call, ok := s.Begin()
-				check(t, "begins", ok, true)
-				s.End(call, failure)
-			}
-			check(t, "shown", shown, true)
-		})
-	}
-}
-
-// If countIf panics, the default decides.
-func TestCountIfPanics(t *testing.T) {
-	panics := func(error) bool { panic("countIf") }
-	if got := breaker.ResultOf(errors.New("failed"), panics); got != breaker.Failure {
-		t.Errorf("got %v, want a failure", got)
-	}
-	if got := breaker.ResultOf(context.Canceled, panics); got != breaker.Neutral {
-		t.Errorf("got %v, want neutral", got)
-	}
 }

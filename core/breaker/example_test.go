@@ -72,31 +72,6 @@ func ExampleOptions_rate() {
 	// allowed: false
 }
 
-// Many goroutines share a breaker; each call is begun and ended.
-func ExampleShared() {
-	b, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, why string) {
-		fmt.Println(s, "for", closesIn, "because", why)
-	}, nil, breaker.Options{Threshold: 2, OpenFor: time.Minute})
-	if err != nil {
-		panic(err)
-	}
-	call := func(err error) {
-		var c breaker.Call
-		c, ok := b.Begin()
-		if !ok {
-			fmt.Println("refused")
-			return
-		}
-		b.End(c, breaker.ResultOf(err, nil))
-	}
-	for range 3 {
-		call(errors.New("out of order"))
-	}
-	// Output:
-	// open for 1m0s because too many calls have failed
-	// refused
-}
-
 func ExampleOpenError() {
 	err := error(&breaker.OpenError{Name: "api", Failures: 5, Wait: 30 * time.Second})
 	if open, ok := errors.AsType[*breaker.OpenError](err); ok {

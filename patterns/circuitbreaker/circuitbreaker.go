@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -134,7 +135,7 @@ type Breaker struct {
 	sink     *signals.Sink
 	failure  string // the signal that failed calls raise
 	failures *signals.Monitor
-	shared   *breaker.Shared
+	shared   *shared
 
 	// Only the method changed uses these fields.
 	state   breaker.State // the state that was reported last
@@ -156,16 +157,13 @@ func New(on signals.Sensor, opts Options) (*Breaker, error) {
 		opts.Failure += ", " + b.failure
 	}
 	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Trials: opts.HalfOpen}
-	if b.shared, err = breaker.NewShared(b.changed, b.shown, rule); err != nil {
+	if b.shared, err = newShared(b.changed, rule); err != nil {
 		return nil, fmt.Errorf("circuitbreaker: %w", err)
 	}
 	b.failures = on.Monitor(opts.Failure, opts.Window)
-	b.failures.OnCount(opts.Threshold, opts.Threshold-1, b.shared.Over)
+	b.failures.OnCount(opts.Threshold, opts.Threshold-1, b.shared.over)
 	return b, nil
 }
-
-// shown reports whether a class with DeferOn sees that the breaker is open.
-func (b *Breaker) shown() bool { return b.sink.Has(SignalOpen + "." + b.opts.Name) }
 
 // changed is called for each change of the state.
 func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
@@ -201,7 +199,7 @@ func (b *Breaker) Name() string { return b.opts.Name }
 func (b *Breaker) Sink() *signals.Sink { return b.sink }
 
 // State is the state: [breaker.Closed], [breaker.Open] or [breaker.HalfOpen].
-func (b *Breaker) State() breaker.State { return b.shared.State() }
+func (b *Breaker) State() breaker.State { return b.shared.state() }
 
 // Open reports whether the state is [breaker.Open].
 func (b *Breaker) Open() bool { return b.State() == breaker.Open }
@@ -213,9 +211,9 @@ func (b *Breaker) Failures() int { return b.failures.Count() }
 // breaker is not open. With HalfOpen, it is the time until the breaker is half-open.
 func (b *Breaker) ClosesIn() time.Duration {
 	if b.opts.HalfOpen > 0 {
-		return b.shared.ClosesIn()
+		return b.shared.closesIn()
 	}
-	return max(b.shared.ClosesIn(), b.failures.Below(b.opts.Threshold))
+	return max(b.shared.closesIn(), b.failures.Below(b.opts.Threshold))
 }
 
 // Check returns an [OpenError] if the breaker is open, otherwise nil. It starts no trial.
@@ -234,19 +232,22 @@ func (b *Breaker) Check() error {
 //ephemeral:raises {Options.Failure}
 //ephemeral:raises circuit.failure.{Options.Name|breaker}
 func (b *Breaker) Allow() (done func(error), err error) {
-	end, ok := b.shared.Allow()
+	c, ok := b.shared.begin()
 	if !ok {
 		return nil, b.refusal()
 	}
-	return func(err error) { b.raise(context.Background(), end(breaker.ResultOf(err, b.opts.CountIf))) }, nil
+	var once sync.Once // only the first end counts
+	return func(err error) {
+		once.Do(func() { b.raise(context.Background(), b.shared.end(c, resultOf(err, b.opts.CountIf))) })
+	}, nil
 }
 
 // Trip opens the breaker for [Options.OpenFor], in every state.
-func (b *Breaker) Trip() { b.shared.Trip() }
+func (b *Breaker) Trip() { b.shared.trip() }
 
 // Reset closes the breaker, in every state, and forgets all failures.
 func (b *Breaker) Reset() {
-	b.shared.Reset()
+	b.shared.reset()
 	b.failures.Reset()
 }
 
@@ -254,7 +255,7 @@ func (b *Breaker) Reset() {
 // calls. Close may be called several times, even in a handler of a signal. It returns nil.
 func (b *Breaker) Close() error {
 	b.failures.Stop()
-	b.shared.Stop()
+	b.shared.stop()
 	return nil
 }
 
@@ -287,14 +288,14 @@ func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.Res
 		panic("circuitbreaker: WrapResult needs a breaker and a function")
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {
-		c, ok := b.shared.Begin()
+		c, ok := b.shared.begin()
 		if !ok {
 			return out, b.refusal()
 		}
 		result := breaker.Failure // if it panics
-		defer func() { b.raise(ctx, b.shared.End(c, result)) }()
+		defer func() { b.raise(ctx, b.shared.end(c, result)) }()
 		out, err = work(ctx, in)
-		result = breaker.ResultOf(err, b.opts.CountIf)
+		result = resultOf(err, b.opts.CountIf)
 		return out, err
 	}
 }

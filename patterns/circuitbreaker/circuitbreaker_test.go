@@ -151,6 +151,35 @@ func TestHalfOpen(t *testing.T) {
 	})
 }
 
+// However many goroutines call, there are never more trials than may be. Only the first end
+// of a call counts.
+func TestTrialsOfManyGoroutines(t *testing.T) {
+	bubble(t, circuitbreaker.Options{HalfOpen: 3}, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+		b.Trip()
+		time.Sleep(30 * time.Second)
+		var all sync.WaitGroup
+		begun := make(chan func(error), 50)
+		for range cap(begun) {
+			all.Go(func() {
+				if done, err := b.Allow(); err == nil {
+					begun <- done
+				}
+			})
+		}
+		all.Wait()
+		assert.Len(t, begun, 3)
+		first := <-begun
+		first(nil)
+		first(errDown)
+		for range 2 {
+			all.Go(func() { (<-begun)(nil) })
+		}
+		all.Wait()
+		assert.Equal(t, breaker.Closed, b.State())
+		assert.Zero(t, b.Failures())
+	})
+}
+
 func TestRate(t *testing.T) {
 	opts := circuitbreaker.Options{Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, OpenFor: 20 * time.Second}
 	bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
