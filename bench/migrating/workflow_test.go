@@ -16,7 +16,8 @@ import (
 func Example_workflow() {
 	sink := signals.NewSink(signals.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 	processors, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
-		{Name: "a", Priority: 1, Do: func(ctx context.Context, widget string) error { return errors.New("down") }},
+		{Name: "a", Priority: 1, Do: func(ctx context.Context, widget string) error { return errors.New("down") },
+			Probe: func(ctx context.Context) error { return errors.New("still down") }}, // after 5 s, 10 s and so on
 		{Name: "b", Priority: 2, Do: func(ctx context.Context, widget string) error { return nil }},
 	}, priorityprocessor.Options{Sink: sink})
 	if err != nil {
@@ -26,7 +27,6 @@ func Example_workflow() {
 	widget := func(id string) string { return id }
 	system, err := dynamicworkflow.New(widget, processors.Do, dynamicworkflow.Options{
 		Route: dynamicworkflow.Best(2),
-		Probe: func(ctx context.Context, priority int) error { return errors.New("still down") }, // after 5 s, 10 s and so on
 		Max:   64,
 	}, core.Options{Name: "widgets", Sink: sink})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package dynamicworkflow runs items of many entities, each in order, and routes them to
-// healthy processors. It probes processors that fail, and changes the number of items that run
-// at once by their results. Entities do not wait for each other. Each decision is a signal.
+// healthy processors. It changes the number of items that run at once by their results. Entities
+// do not wait for each other. Each decision is a signal.
 //
 //	failover, err := priorityprocessor.New(processors, priorityprocessor.Options{Sink: sink})
 //	...
@@ -30,11 +30,11 @@
 //
 // # Health
 //
-// No item is routed to an unhealthy priority. If all are unhealthy, no route is held, and the
-// work chooses. [Options.Probe] probes an unhealthy priority after 5 s, and then after 10, 20,
-// 40, 60, 60 s and so on, until a probe succeeds. Then the workflow raises
-// "processor.mark.healthy:pri1", and a Failover uses the processor again. Without a Probe, the
-// priority counts as healthy again after 5 s.
+// When the work raises "processor.unhealthy:pri1", items are routed to other priorities. Every
+// 5 s one item is still routed to priority 1, to see whether it works again. When the work
+// raises "processor.healthy:pri1", all are. If no priority is healthy, no route is held, and
+// the work chooses. A Failover probes an unhealthy processor with its function Probe or, if it
+// has none, with such an item.
 //
 // # Concurrency
 //

@@ -30,15 +30,10 @@ type Options struct {
 	// 10 s. See "Concurrency" in the package documentation. If Interval is negative, only the
 	// signals system.load.high and system.load.low change the limit.
 	Interval time.Duration
-	// Probe checks an unhealthy priority 5 s after it became unhealthy, and then after 10, 20,
-	// 40, 60, 60 s and so on, until Probe returns nil. Its context ends after 5 s: then it
-	// must return. A panic is a failure. If Probe is nil, the priority counts as healthy again
-	// after 5 s.
-	Probe func(ctx context.Context, priority int) error
 }
 
-// Workflow is a coordinator with one queue for each entity. It routes its items, probes
-// processors and adapts its concurrency. Make one with New; all methods are safe for
+// Workflow is a coordinator with one queue for each entity. It routes its items and
+// adapts its concurrency. Make one with New; all methods are safe for
 // concurrent use.
 type Workflow[T any] struct {
 	*core.Coordinator[T]
@@ -49,14 +44,14 @@ type Workflow[T any] struct {
 type system struct {
 	core.Control
 	opts      Options
-	unhealthy atomic.Uint32 // priorities, as bits
-	measuring atomic.Bool   // an interval has begun
-	measured  Metrics       // counts until the end of the last interval; only adapt uses them
+	unhealthy atomic.Uint32                // priorities, as bits
+	trials    [Priorities + 1]atomic.Int64 // when the next item is routed to an unhealthy priority; Unix nanoseconds
+	measuring atomic.Bool                  // an interval has begun
+	measured  Metrics                      // counts until the end of the last interval; only adapt uses them
 
-	events     outbox.Outbox          // changes of priorities and of the limit, one after the other
-	priorities [Priorities + 1]health // 0 is not used
-	clock      *core.Coordinator[int] // probes, and the end of an interval (0), each after a wait
-	waits      *signals.Sink          // holds a signal for each wait of the clock
+	events outbox.Outbox // changes of priorities and of the limit, one after the other
+	timer  *time.Timer   // the end of the interval; only events use this field and the next
+	ended  bool
 
 	mu       sync.Mutex
 	monitors map[time.Duration][]*signals.Monitor
@@ -83,9 +78,7 @@ func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 // time and in order. Items with the key "" have no entity: they have no order and no route.
 // The default of [core.Options.Name] is "dynamicworkflow". MaxPerKey must be 0 or 1.
 //
-// The sink keeps the workflow in memory until it is drained, stopped or closed. That also ends
-// the probes: the context of a running probe is cancelled, its result is ignored, and no call
-// waits for it.
+// The sink keeps the workflow in memory until it is drained, stopped or closed.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coordinator core.Options) (*Workflow[T], error) {
 	opts, coordinator, err := opts.resolved(coordinator)
 	if err != nil {
@@ -94,7 +87,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 	if work == nil {
 		return nil, errors.New("dynamicworkflow: work is nil, but must be a function")
 	}
-	s := &system{opts: opts, waits: signals.NewSink(signals.SinkOptions{}), monitors: map[time.Duration][]*signals.Monitor{}}
+	s := &system{opts: opts, monitors: map[time.Duration][]*signals.Monitor{}}
 	c, err := core.NewKeyedCoordinator(key, func(ctx context.Context, item T) error {
 		return s.run(ctx, func() error { return work(ctx, item) })
 	}, coordinator)
@@ -102,19 +95,13 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 		return nil, fmt.Errorf("dynamicworkflow: %w", err)
 	}
 	s.Control = c.Control
-	clock := core.Options{Name: c.Name() + ".clock", Sink: s.waits, MaxConcurrency: len(s.priorities), Timeout: 5 * time.Second,
-		OnDone: func(op core.Snapshot) { s.do(func() { s.probed(op.Item.(int), op) }) }}
-	for i := range s.priorities {
-		clock.Lanes = append(clock.Lanes, core.Lane{Name: pri(i), DeferOn: pri(i), Limit: 1})
-	}
-	s.clock = core.Must(core.NewCoordinator(s.probe, clock))
 	s.metrics(0)
 	s.metrics(max(opts.Interval, 0))
-	c.OnClosed(s.Sink().Follow("processor.unhealthy:*,processor.healthy:*", s.observe))
+	c.OnClosed(s.Sink().Follow(workUnhealthy+":*,"+workHealthy+":*", s.observe))
 	c.OnClosed(s.Sink().Subscribe("system.load.high,system.load.low", func(load signals.Signal) {
 		s.do(func() { s.step(load.Name == "system.load.low", load.Name, s.Sink().Because(load)) })
 	}))
-	c.OnClosed(func() { s.clock.Close() })
+	c.OnClosed(func() { s.do(s.end) })
 	return &Workflow[T]{c, s}, nil
 }
 
@@ -130,12 +117,12 @@ func (s *system) run(ctx context.Context, work func() error) (err error) {
 			Failed.Raise(op, "", err)
 		}
 		if s.opts.Interval > 0 && s.measuring.CompareAndSwap(false, true) {
-			s.do(func() { s.after(s.opts.Interval, 0) })
+			s.do(s.measure)
 		}
 	}()
 	if p := s.opts.Route(ctx, op.Key(), s.healthy); p > 0 && op.Key() != "" {
 		Decisions.Named(SignalAssigned+":"+pri(p)).Raise(op, op.Key(), Decision{Priority: p})
-		defer op.Hold("route.priority."+strconv.Itoa(p), 0)()
+		defer op.Hold(routeHeld+strconv.Itoa(p), 0)()
 	}
 	return work()
 }
@@ -179,7 +166,7 @@ func (s *system) metrics(span time.Duration) Metrics {
 	defer s.mu.Unlock()
 	m := s.monitors[span]
 	if m == nil {
-		for _, pattern := range []string{SignalPlaced, SignalCompleted, SignalFailed, "failover.requested:*"} {
+		for _, pattern := range []string{SignalPlaced, SignalCompleted, SignalFailed, failoverRequested + ":*"} {
 			monitor := s.Monitor(pattern, span)
 			s.OnClosed(monitor.Stop)
 			m = append(m, monitor)
@@ -189,8 +176,25 @@ func (s *system) metrics(span time.Duration) Metrics {
 	return Metrics{m[0].Count(), m[1].Count(), m[2].Count(), m[3].Count(), s.Stats().Limit}
 }
 
+// measure begins an interval.
+func (s *system) measure() {
+	if !s.ended {
+		s.timer = time.AfterFunc(s.opts.Interval, func() { s.do(s.adapt) })
+	}
+}
+
+// end ends the interval without a decision.
+func (s *system) end() {
+	if s.ended = true; s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
 // adapt ends an interval: the rule decides.
 func (s *system) adapt() {
+	if s.ended {
+		return
+	}
 	s.measuring.Store(false)
 	// The rule gets the difference of two counts, not a count over a span: when the timer fires,
 	// signals from the start of the interval are already older than the span.

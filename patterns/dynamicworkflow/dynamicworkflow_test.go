@@ -35,7 +35,7 @@ func newWorkflow(t *testing.T, sink *signals.Sink, work core.Work[string], opts 
 
 // The test has 100 widgets, 30 s and 100 items a second. The primary fails 30 % of them.
 // Each item is done exactly once. Widget-123 never waits for widget-456, which hangs. The
-// primary gets no items while it is unhealthy, and is used again after a successful probe.
+// primary gets no items while it is unhealthy, and is used again after an item that succeeds.
 func TestHundredWidgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
@@ -74,7 +74,7 @@ func TestHundredWidgets(t *testing.T) {
 		failover := newFailover(sink, primary, backup)
 		coretest.NothingLeft(t, sink, func() {
 			w, err := dynamicworkflow.New(entity, failover.Do, dynamicworkflow.Options{
-				Min: 16, Max: 64, Probe: func(context.Context, int) error { return nil },
+				Min: 16, Max: 64,
 			}, core.Options{Sink: sink, MaxTracked: 10})
 			require.NoError(t, err)
 			w.Metrics(time.Minute)
@@ -172,91 +172,31 @@ func TestARouteIsHeldForItsItem(t *testing.T) {
 	assert.False(t, sink.Has("route.*"))
 }
 
-// Probes come after 5, 10, 20, 40, 60 and 60 s, one at a time, however they fail, and the
-// first that succeeds restores the priority once. A failure after that begins at 5 s again.
-func TestProbes(t *testing.T) {
+// Every 5 s, one item is routed to an unhealthy priority. When the work says that it is healthy,
+// all are. The order of an unhealthy and a healthy signal counts, and other names do not.
+func TestTrials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
-		newFailover(sink)
-		said := coretest.Watch(t, sink, "processor.*, probe.*")
-		begun, times := time.Now(), []int{}
-		w := newWorkflow(t, sink, nothing, dynamicworkflow.Options{Probe: func(ctx context.Context, priority int) error {
-			assert.Equal(t, 1, priority)
-			times = append(times, int(time.Since(begun).Seconds()))
-			begun = time.Now()
-			switch len(times) {
-			case 1:
-				panic("down")
-			case 2:
-				<-ctx.Done() // it hangs
-				return ctx.Err()
-			case 7:
-				return nil
-			}
-			return errDown
-		}})
-		for _, name := range []string{"processor.unhealthy:pri1", "processor.unhealthy:pri1", "processor.unhealthy:pri0", "processor.unhealthy:pri32", "processor.unhealthy:pri", "processor.unhealthy:pri+2", "processor.unhealthy:pri02", "processor.unhealthyish:pri2"} {
-			sink.Raise(name)
+		w := newWorkflow(t, sink, nothing, dynamicworkflow.Options{})
+		said := coretest.Watch(t, sink, "processor.marked.*")
+		one := func(int) string { return "one" }
+		for _, name := range []string{"unhealthy:pri1", "unhealthy:pri1", "unhealthy:pri0", "unhealthy:pri32", "unhealthy:pri", "unhealthy:pri+2", "unhealthy:pri02", "unhealthyish:pri2"} {
+			sink.Raise("processor." + name)
 		}
-		time.Sleep(290 * time.Second)
-		synctest.Wait()
-		assert.Equal(t, []int{5, 10, 25, 40, 60, 60, 60}, times, "the third waits for the second, which takes 5 s")
-		restored := said.Expect("probe.failed:pri1", "probe.starting:pri1", "probe.success:pri1", "processor.mark.healthy:pri1", "processor.marked.healthy:pri1")
-		first, ok := dynamicworkflow.Decisions.From(restored[0])
-		assert.True(t, ok)
-		assert.Equal(t, 10*time.Second, first.Next)
-		assert.Equal(t, 1, sink.Count("processor.marked.healthy:*"))
-		assert.Equal(t, 1, sink.Count("processor.marked.unhealthy:*"))
-
-		// The rest of an old wait does not delay the next one.
-		sink.Raise("processor.unhealthy:pri1")
-		time.Sleep(7 * time.Second)
-		synctest.Wait()
+		time.Sleep(5*time.Second - 1)
+		assert.Equal(t, map[string]int{"2": 3}, routed(t, w, 3, one))
+		for range 2 {
+			time.Sleep(1)
+			assert.Equal(t, map[string]int{"1": 1, "2": 2}, routed(t, w, 3, one))
+			time.Sleep(5*time.Second - 1)
+			assert.Equal(t, map[string]int{"2": 3}, routed(t, w, 3, one))
+		}
 		sink.Raise("processor.healthy:pri1")
-		begun = time.Now()
+		assert.Equal(t, map[string]int{"1": 3}, routed(t, w, 3, one))
 		sink.Raise("processor.unhealthy:pri1")
-		time.Sleep(6 * time.Second)
-		synctest.Wait()
-		assert.Equal(t, 5, times[8])
-		require.NoError(t, w.Close())
-		time.Sleep(time.Hour)
-		assert.Len(t, times, 9, "no probe after the end")
-	})
-}
-
-// A probe that does not end with its context delays the next one of its priority.
-func TestOneProbeAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var began []time.Duration
-		start := time.Now()
-		w := newWorkflow(t, nil, nothing, dynamicworkflow.Options{Probe: func(context.Context, int) error {
-			began = append(began, time.Since(start))
-			time.Sleep(time.Minute)
-			return nil
-		}})
-		for _, name := range []string{"unhealthy", "healthy", "unhealthy"} {
-			w.Sink().Raise("processor." + name + ":pri1")
-			time.Sleep(10 * time.Second)
-		}
-		time.Sleep(40 * time.Second) // the second probe runs
-		require.NoError(t, w.Close())
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		assert.Equal(t, []time.Duration{5 * time.Second, 65 * time.Second}, began)
-	})
-}
-
-// Without a Probe, items are the probes: no signal says that the priority is healthy, but
-// it is used again.
-func TestWithoutProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorkflow(t, nil, nothing, dynamicworkflow.Options{})
-		w.Sink().Raise("processor.unhealthy:pri1")
-		for _, want := range []string{"2", "1"} {
-			assert.Equal(t, map[string]int{want: 1}, routed(t, w, 1, func(int) string { return "one" }))
-			time.Sleep(6 * time.Second)
-		}
-		assert.False(t, w.Sink().Has("processor.mark.*, probe.*"))
+		time.Sleep(5*time.Second - 1)
+		assert.Equal(t, map[string]int{"2": 3}, routed(t, w, 3, one))
+		said.ExpectExactly("processor.marked.unhealthy:pri1", "processor.marked.healthy:pri1", "processor.marked.unhealthy:pri1")
 	})
 }
 
@@ -389,23 +329,18 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// Close may be called from a Probe and from a handler of a decision.
+// Close may be called from a handler of a decision, and ends the interval.
 func TestCloseFromInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, from := range []string{"probe", "probe.failed:pri1", "concurrency.increased:to=6"} {
-			var w *dynamicworkflow.Workflow[string]
-			w = newWorkflow(t, nil, nothing, dynamicworkflow.Options{Probe: func(context.Context, int) error {
-				if from == "probe" {
-					w.Close()
-				}
-				return errDown
-			}})
+		for _, from := range []string{"processor.marked.unhealthy:pri1", "concurrency.increased:to=6", "workflow.measured"} {
+			w := newWorkflow(t, nil, nothing, dynamicworkflow.Options{})
 			w.Sink().Subscribe(from, func(signals.Signal) { w.Close() })
+			require.NoError(t, w.Do(t.Context(), "one"))
 			w.Sink().Raise("processor.unhealthy:pri1")
-			time.Sleep(6 * time.Second)
 			w.Sink().Raise("system.load.low")
-			synctest.Wait()
+			time.Sleep(time.Minute)
 			assert.True(t, w.Stats().Closed, from)
+			assert.Equal(t, from == "workflow.measured", w.Sink().Has("workflow.measured"), from)
 		}
 	})
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -20,15 +20,12 @@ type failover struct {
 	do   []func(ctx context.Context, item string) error // by priority - 1
 
 	mu       sync.Mutex
-	failures map[int]int // in a row
+	failures map[int]int       // in a row
+	down     map[int]time.Time // since when a priority is unhealthy
 }
 
 func newFailover(sink *signals.Sink, do ...func(context.Context, string) error) *failover {
-	f := &failover{sink: sink, do: do, failures: map[int]int{}}
-	sink.Subscribe("processor.mark.healthy:*", func(s signals.Signal) {
-		sink.Because(s).Raise("processor.healthy:" + strings.TrimPrefix(s.Name, "processor.mark.healthy:"))
-	})
-	return f
+	return &failover{sink: sink, do: do, failures: map[int]int{}, down: map[int]time.Time{}}
 }
 
 func (f *failover) Do(ctx context.Context, item string) error {
@@ -44,14 +41,24 @@ func (f *failover) Do(ctx context.Context, item string) error {
 		if n > 0 {
 			op.Raise(fmt.Sprintf("failover.requested:pri%d->pri%d", 1+(start+n-1)%len(f.do), p))
 		}
+		began := time.Now()
 		err := f.do[p-1](ctx, item)
 		f.mu.Lock()
 		f.failures[p]++
 		if err == nil {
 			f.failures[p] = 0
 		}
-		unhealthy := f.failures[p] == 3
+		since, isDown := f.down[p]
+		unhealthy, restored := !isDown && f.failures[p] >= 3, isDown && err == nil && began.After(since)
+		if unhealthy {
+			f.down[p] = time.Now()
+		} else if restored {
+			delete(f.down, p)
+		}
 		f.mu.Unlock()
+		if restored {
+			f.sink.Raise(fmt.Sprint("processor.healthy:pri", p))
+		}
 		if err == nil {
 			return nil
 		}

@@ -11,9 +11,10 @@ import (
 const Priorities = 31
 
 // Route returns the priority with which the work of an item starts; 0 means that no route is
-// held. The context is the context of the item. Healthy reports whether a priority is
-// healthy. A Route must be safe for concurrent use. The Routes of this package choose only
-// healthy priorities. If there is none, they return 0.
+// held. The context is the context of the item. Healthy reports whether an item may be routed
+// to a priority: for an unhealthy one, it returns true once every 5 s. A Route must be safe for
+// concurrent use. The Routes of this package choose only priorities for which healthy returns
+// true. If there is none, they return 0.
 type Route func(ctx context.Context, entity string, healthy func(priority int) bool) int
 
 // Best chooses the first healthy priority of 1, 2 and so on, up to the given number.

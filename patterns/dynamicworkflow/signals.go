@@ -1,9 +1,13 @@
 package dynamicworkflow
 
-import (
-	"time"
+import "github.com/ephemeralgo/ephemeral/core/signals"
 
-	"github.com/ephemeralgo/ephemeral/core/signals"
+// Names that workflow and work share. A Failover of atoms/priorityprocessor has the same names.
+const (
+	routeHeld         = "route.priority."
+	failoverRequested = "failover.requested"
+	workHealthy       = "processor.healthy"
+	workUnhealthy     = "processor.unhealthy"
 )
 
 // Signals about an item. Its operation raises them, so their key is the entity.
@@ -25,16 +29,9 @@ const (
 	//ephemeral:raises route.assigned:*
 	SignalAssigned = "route.assigned" // route.assigned:pri2: an item is routed
 	//ephemeral:raises processor.marked.unhealthy:*
-	SignalUnhealthy = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1: no more items are routed to the priority
+	SignalUnhealthy = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1: only one item each 5 s is routed to the priority
 	//ephemeral:raises processor.marked.healthy:*
-	//ephemeral:raises processor.mark.healthy:*
 	SignalHealthy = "processor.marked.healthy" // processor.marked.healthy:pri1: items are routed to it again
-	//ephemeral:raises probe.starting:*
-	SignalProbeStarting = "probe.starting" // probe.starting:pri1
-	//ephemeral:raises probe.success:*
-	SignalProbeSuccess = "probe.success" // probe.success:pri1
-	//ephemeral:raises probe.failed:*
-	SignalProbeFailed = "probe.failed" // probe.failed:pri1: a call of Probe has failed
 	//ephemeral:raises concurrency.increased:*
 	SignalIncreased = "concurrency.increased" // concurrency.increased:to=6
 	//ephemeral:raises concurrency.decreased:*
@@ -43,15 +40,13 @@ const (
 
 // Decisions is the family of all decisions. For signals that other code raises under the same
 // names, its method From returns false.
-var Decisions = signals.NewFamily[Decision]("route.assigned:*,processor.marked.*,probe.*,concurrency.*")
+var Decisions = signals.NewFamily[Decision]("route.assigned:*,processor.marked.*,concurrency.*")
 
 // Decision is the payload of decisions. Which fields are set depends on the signal.
 type Decision struct {
-	Priority int           // set in all signals except SignalIncreased and SignalDecreased
-	From, To int           // SignalIncreased, SignalDecreased: the limit before and after
-	Reason   string        // SignalIncreased, SignalDecreased: the reason, such as "high failure rate: 12.5%"
-	Err      error         // SignalProbeFailed
-	Next     time.Duration // SignalUnhealthy, SignalProbeFailed: time until the next probe
+	Priority int    // set in all signals except SignalIncreased and SignalDecreased
+	From, To int    // SignalIncreased, SignalDecreased: the limit before and after
+	Reason   string // SignalIncreased, SignalDecreased: the reason, such as "high failure rate: 12.5%"
 }
 
 // SignalMeasured is raised on the sink at the end of an interval, before the decision. The
