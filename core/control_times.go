@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/durations"
+	"github.com/ephemeralgo/ephemeral/core/internal/history"
 )
 
 // Times are how long operations that have ended waited and ran. Operations that did not start
@@ -32,7 +33,7 @@ func (c Control) Times(within time.Duration) []Times {
 	e.mu.Lock()
 	now := e.clock.Now()
 	if e.times == nil {
-		e.times = durations.Start(2*(len(e.lanes)+len(e.classes)-1), now)
+		e.times = history.Start(2*(len(e.lanes)+len(e.classes)-1), now)
 	}
 	counts := e.times.Within(within, now)
 	e.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ephemeralgo/ephemeral/core/durations"
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/history"
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
@@ -88,7 +88,7 @@ type engine struct {
 	outcomes     [len(statusNames)]uint64   // how many operations ended with each status
 	awaited      map[*Operation][]*bodyWait // see list
 	forced       uint64
-	times        *durations.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
+	times        *history.History // of the lanes, then of the classes; for each, of waits and of runs; nil: nobody has asked
 	flushes      []*flush
 	final        lists.List[*hook.Hook[Snapshot]] // hooks of OnFinalized
 	onClosed     lists.List[*hook.Hook[struct{}]]

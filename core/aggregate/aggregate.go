@@ -114,14 +114,6 @@ func (a *Aggregator[P]) All() iter.Seq2[signals.Signal, P] {
 	}
 }
 
-// Covered is how far back answers reach: the span, or less if facts within the span may be
-// missing.
-func (a *Aggregator[P]) Covered() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.record.covered(time.Now())
-}
-
 // Stop forgets all facts and keeps no new ones. From then on, answers cover nothing. It may
 // be called many times.
 func (a *Aggregator[P]) Stop() {

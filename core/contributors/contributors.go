@@ -21,14 +21,15 @@ const (
 )
 
 var (
-	// ErrUnknown is returned for a name that is not one of the contributors.
-	ErrUnknown = errors.New("contributors: unknown contributor")
 	// ErrSettled is returned for a contributor that has completed or failed
 	// already.
 	ErrSettled = errors.New("contributors: outcome is settled already")
-	// ErrFailed is the error of a contributor that failed with a nil error.
-	ErrFailed = errors.New("contributors: failed for no stated reason")
+	// ErrUnreachable is returned by [Tracker.Wait] when too many contributors have failed. The
+	// error wraps the errors of all that failed.
+	ErrUnreachable = errors.New("contributors: too many have failed")
 )
+
+var errNoReason = errors.New("contributors: no reason was given")
 
 // Options configure a [Tracker]. The zero value is the default.
 type Options struct {
@@ -92,21 +93,21 @@ func (t *Tracker[R]) Name() string { return t.opts.Name }
 func (t *Tracker[R]) Sink() *signals.Sink { return t.opts.Sink }
 
 // Complete says that a contributor has completed, and raises [SignalCompleted]. It
-// changes nothing and returns [ErrUnknown] if there is no such contributor, or
+// changes nothing and returns an error if there is no such contributor, or
 // [ErrSettled] if it has completed or failed before.
 func (t *Tracker[R]) Complete(name string, result R) error {
 	return t.settle(name, SignalCompleted, func() { t.results[name] = result })
 }
 
 // Fail says that a contributor has failed with an error, and raises [SignalFailed]. A nil
-// error means [ErrFailed]. It returns errors as Complete does.
+// error means "no reason was given". It returns errors as Complete does.
 func (t *Tracker[R]) Fail(name string, err error) error {
-	return t.settle(name, SignalFailed, func() { t.failures[name] = cmp.Or(err, ErrFailed) })
+	return t.settle(name, SignalFailed, func() { t.failures[name] = cmp.Or(err, errNoReason) })
 }
 
 func (t *Tracker[R]) settle(name, signal string, record func()) error {
 	if !t.expected[name] {
-		return fmt.Errorf("%w: %q", ErrUnknown, name)
+		return fmt.Errorf("contributors: %q is not one of the contributors", name)
 	}
 	t.mu.Lock()
 	if t.settled(name) {
@@ -125,7 +126,7 @@ func (t *Tracker[R]) settle(name, signal string, record func()) error {
 }
 
 // Wait waits until as many contributors as required have completed, and returns the
-// outcomes so far. It returns an [UnreachableError] as soon as too many have failed.
+// outcomes so far. It returns an [ErrUnreachable] as soon as too many have failed.
 // If ctx ends first, it returns the cause of ctx and the outcomes so far. Handlers of
 // the outcomes' signals may still run when it returns. Required must be at least 1
 // and at most the number of contributors.
@@ -158,11 +159,7 @@ func (t *Tracker[R]) look(required int) (Snapshot[R], <-chan struct{}, error) {
 		return t.snapshot(), nil, nil
 	}
 	if len(t.names)-len(t.failures) < required {
-		return t.snapshot(), nil, &UnreachableError{
-			Required: required,
-			Expected: len(t.names),
-			Failures: maps.Clone(t.failures),
-		}
+		return t.snapshot(), nil, &unreachable{required, len(t.names), maps.Clone(t.failures)}
 	}
 	if t.changed == nil {
 		t.changed = make(chan struct{})

@@ -18,7 +18,7 @@
 //
 // Callers may wait for different numbers, at different times. Each gets its answer as
 // soon as the number is reached, and also as soon as so many have failed that it cannot
-// be reached: an [UnreachableError], which says which contributors failed and why.
+// be reached: an [ErrUnreachable], whose text says which contributors failed and why.
 //
 // The outcome of a contributor is final. If the contributors are not known beforehand,
 // let them raise signals and count these with package quorum.

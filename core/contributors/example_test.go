@@ -34,7 +34,7 @@ func Example() {
 }
 
 // Wait returns as soon as the number cannot be reached any more.
-func ExampleUnreachableError() {
+func ExampleTracker_Wait_unreachable() {
 	replicas, err := contributors.New[int]([]string{"bergen", "oslo", "tromsø"}, contributors.Options{})
 	if err != nil {
 		panic(err)
@@ -42,9 +42,9 @@ func ExampleUnreachableError() {
 	replicas.Fail("oslo", errors.New("disk full"))
 	replicas.Fail("bergen", context.DeadlineExceeded)
 
-	_, err = replicas.Wait(context.Background(), 2)
-	if unreachable, ok := errors.AsType[*contributors.UnreachableError](err); ok {
-		fmt.Println(len(unreachable.Failures), "failed")
+	outcomes, err := replicas.Wait(context.Background(), 2)
+	if errors.Is(err, contributors.ErrUnreachable) {
+		fmt.Println(len(outcomes.Failures), "failed")
 	}
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))

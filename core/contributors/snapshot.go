@@ -15,30 +15,29 @@ type Snapshot[R any] struct {
 	Pending  []string         // in the order in which New was given them
 }
 
-// An UnreachableError is returned by [Tracker.Wait] when too many contributors have
-// failed: fewer than Required of Expected can complete. It wraps the errors of all that
-// failed.
-type UnreachableError struct {
-	Required, Expected int
-	Failures           map[string]error
+// An unreachable error says that too many contributors have failed: fewer than required can
+// complete.
+type unreachable struct {
+	required, expected int
+	failures           map[string]error
 }
 
-func (e *UnreachableError) Error() string {
+func (e *unreachable) Error() string {
 	var failed []string
 	for _, name := range e.names() {
-		failed = append(failed, fmt.Sprintf("%s: %v", name, e.Failures[name]))
+		failed = append(failed, fmt.Sprintf("%s: %v", name, e.failures[name]))
 	}
 	return fmt.Sprintf("contributors: %d of %d cannot complete any more because %d failed: %s",
-		e.Required, e.Expected, len(failed), strings.Join(failed, "; "))
+		e.required, e.expected, len(failed), strings.Join(failed, "; "))
 }
 
-// Unwrap returns the errors, in the order of the names.
-func (e *UnreachableError) Unwrap() []error {
-	var errs []error
+// Unwrap returns ErrUnreachable and the errors, in the order of the names.
+func (e *unreachable) Unwrap() []error {
+	errs := []error{ErrUnreachable}
 	for _, name := range e.names() {
-		errs = append(errs, e.Failures[name])
+		errs = append(errs, e.failures[name])
 	}
 	return errs
 }
 
-func (e *UnreachableError) names() []string { return slices.Sorted(maps.Keys(e.Failures)) }
+func (e *unreachable) names() []string { return slices.Sorted(maps.Keys(e.failures)) }

@@ -48,14 +48,11 @@ type Subject struct {
 	Told func() uint64
 }
 
-// A Factory makes a subject that is open and idle. It is called inside the bubble
-// of each case, at least once.
-type Factory func(t testing.TB) Subject
-
-// RunLifecycle runs the lifecycle suite, each case as a subtest in its own bubble.
+// RunLifecycle runs the lifecycle suite, each case as a subtest in its own bubble. Factory makes
+// a subject that is open and idle. It is called inside the bubble of each case, at least once.
 // A bubble ends only when all its goroutines have ended. So a goroutine that the
 // subject leaves behind fails the case that has started it.
-func RunLifecycle(t *testing.T, factory Factory) {
+func RunLifecycle(t *testing.T, factory func(testing.TB) Subject) {
 	t.Helper()
 	for _, c := range lifecycleCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +73,7 @@ func canPause(s Subject) bool { return s.Pause != nil && s.Resume != nil }
 func hasSink(s Subject) bool  { return s.Sink != nil }
 func hasIdle(s Subject) bool  { return s.WaitIdle != nil }
 
-func (c lifecycleCase) run(t testing.TB, factory Factory) {
+func (c lifecycleCase) run(t testing.TB, factory func(testing.TB) Subject) {
 	x := newExam(t, c.rule, factory)
 	if c.needs != nil && !c.needs(x.Subject) {
 		x.finish()
@@ -456,11 +453,11 @@ type exam struct {
 	testing.TB
 	Subject
 	rule    string
-	factory Factory
+	factory func(testing.TB) Subject
 	over    chan struct{} // closed at the end, so that blocked bodies return
 }
 
-func newExam(t testing.TB, rule string, factory Factory) *exam {
+func newExam(t testing.TB, rule string, factory func(testing.TB) Subject) *exam {
 	x := &exam{TB: t, rule: rule, factory: factory, over: make(chan struct{})}
 	x.Subject = factory(t)
 	if x.Lifecycle == nil || x.Subject.Submit == nil {

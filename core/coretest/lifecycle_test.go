@@ -99,7 +99,7 @@ func (b *broken) Stop(ctx context.Context) error  { return b.stop(ctx) }
 func (b *broken) Close() error                    { return b.close() }
 
 // breakIt makes a factory of subjects that are sound but for what spoil does.
-func breakIt(spoil func(s *Subject, b *broken)) Factory {
+func breakIt(spoil func(s *Subject, b *broken)) func(testing.TB) Subject {
 	return func(t testing.TB) Subject {
 		s := sound(t)
 		l := s.Lifecycle

@@ -30,18 +30,3 @@ func ExampleHistogram_MarshalJSON() {
 	fmt.Println(string(text), err)
 	// Output: {"count":4,"p50Ms":2.097,"p95Ms":6.291,"p99Ms":6.291,"ranges":[[1.048,1],[2.097,1],[4.194,0],[8.388,2]]} <nil>
 }
-
-// What was counted ten minutes ago is not in the last minute.
-func ExampleHistory() {
-	calls := durations.Start(2, 0) // one for waits, and one for runs
-	at := func(d time.Duration) int64 { return int64(d) }
-	calls.Add(0, at(time.Second), at(time.Minute), at(5*time.Minute))
-	calls.Add(0, at(time.Second), at(time.Minute), at(15*time.Minute))
-	for _, span := range []time.Duration{time.Minute, time.Hour} {
-		found := calls.Within(span, at(15*time.Minute))
-		fmt.Println(span, found[0].Count(), found[1].Quantile(0.5).Round(time.Second))
-	}
-	// Output:
-	// 1m0s 1 1m0s
-	// 1h0m0s 2 1m0s
-}

@@ -13,8 +13,6 @@
 // [Actions] is what a person does with a coordinator. A page shows each [core.Inspector],
 // and can change those that implement Actions as well.
 //
-// [Find] searches operations, and [Errors] puts the failed ones into groups.
-//
 // Implement these interfaces to show your own queue or scheduler. Their methods are called
 // by several goroutines at once.
 package inspect

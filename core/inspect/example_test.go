@@ -89,34 +89,6 @@ func ExampleBusy() {
 	// Output: pending: the coordinator is paused
 }
 
-// Errors that differ in numbers only are one group. Find leads to one of them.
-func ExampleErrorGroup() {
-	work := func(_ context.Context, order int) error { return fmt.Errorf("order %d: the card was declined", order) }
-	orders, err := core.NewCoordinator(work, core.Options{Name: "orders", MaxConcurrency: 1})
-	if err != nil {
-		panic(err)
-	}
-	defer orders.Close()
-	for n := range 3 {
-		orders.Do(context.Background(), 17+n)
-	}
-
-	var groups []inspect.ErrorGroup
-	groups, others, all := inspect.Errors(orders, nil)
-	for _, g := range groups {
-		fmt.Println(g.Count, g.Text, "- such as", g.Example.Err)
-	}
-	fmt.Println(others, all)
-	inspect.Find(orders, "ORDER 18", core.OperationQuery{}, nil, func(s core.Snapshot) bool {
-		fmt.Println(s.Status, s.Err)
-		return true
-	})
-	// Output:
-	// 3 order #: the card was declined - such as order 19: the card was declined
-	// 0 true
-	// failed order 18: the card was declined
-}
-
 // nightly is a group of schedules with one entry.
 type nightly struct{ inspect.ScheduleStatus }
 

@@ -74,19 +74,19 @@ func ExampleLRU_Refresh() {
 	// 1.09 <nil>
 }
 
-// Peek and Contains are not accesses. Remove returns what was there.
+// Peek is not an access. Remove returns what was there.
 func ExampleLRU_Peek() {
 	prices := core.Must(lru.New(lru.Options[string, int]{}))
 	prices.Set("tea", 3)
 
 	fmt.Println(prices.Peek("tea"))
-	fmt.Println(prices.Contains("coffee"))
+	fmt.Println(prices.Peek("coffee"))
 	fmt.Println(prices.Remove("tea"))
 	fmt.Println(prices.Remove("tea"))
 	fmt.Println(prices.Stats().Hits, "hits")
 	// Output:
 	// 3 true
-	// false
+	// 0 false
 	// 3 true
 	// 0 false
 	// 0 hits

@@ -2,7 +2,6 @@ package lru
 
 import (
 	"context"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
@@ -28,18 +27,11 @@ import (
 //
 // GetOrLoad panics if load is nil.
 func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
-	return c.GetOrLoadFor(ctx, key, 0, load)
-}
-
-// GetOrLoadFor is GetOrLoad for a value that expires after ttl without an access; 0 means
-// [Options.TTL], negative never. If several callers wait for the same load, the ttl of the
-// first one counts.
-func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, load func(context.Context, K) (V, error)) (V, error) {
 	check.Panic(load == nil, "lru: GetOrLoad needs a function")
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
-	return c.obtain(ctx, key, ttl, false, load)
+	return c.obtain(ctx, key, false, load)
 }
 
 // Refresh loads the value of key, even if there is one, stores it and returns it. It expires
@@ -49,12 +41,12 @@ func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, 
 // is like GetOrLoad.
 func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
 	check.Panic(load == nil, "lru: Refresh needs a function")
-	return c.obtain(ctx, key, 0, true, load)
+	return c.obtain(ctx, key, true, load)
 }
 
 // obtain waits for a load of a key: one that is under way, or a new one. If refresh is
 // false, it may return a value that was stored since the caller looked.
-func (c *LRU[K, V]) obtain(ctx context.Context, key K, ttl time.Duration, refresh bool, load func(context.Context, K) (V, error)) (V, error) {
+func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, load func(context.Context, K) (V, error)) (V, error) {
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
 	}
@@ -69,17 +61,17 @@ func (c *LRU[K, V]) obtain(ctx context.Context, key K, ttl time.Duration, refres
 	call, first := s.flights.Join(ctx, key)
 	if first {
 		s.loads++
-		go c.run(call, s, hash, key, ttl, load)
+		go c.run(call, s, hash, key, load)
 	}
 	c.unlock(s)
 	return s.flights.Wait(ctx, key, call)
 }
 
 // run loads a value and stores it, unless the load was overtaken.
-func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, ttl time.Duration, load func(context.Context, K) (V, error)) {
+func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, load func(context.Context, K) (V, error)) {
 	flight.Run(func() (V, error) { return load(call.Context(), key) }, func(value V, err error) {
 		defer call.Finish(value, err) // even if OnRemoved ends the goroutine
-		e, now := c.entry(hash, key, value, c.sliding(ttl))
+		e, now := c.entry(hash, key, value, c.sliding())
 		s.flights.Lock()
 		current := s.flights.Remove(key, call)
 		switch {

@@ -1,7 +1,6 @@
 package lru
 
 import (
-	"cmp"
 	"hash/maphash"
 	"iter"
 	"math/bits"
@@ -96,20 +95,9 @@ func (c *LRU[K, V]) Peek(key K) (value V, ok bool) {
 	return e.found()
 }
 
-// Contains reports whether Peek would return a value.
-func (c *LRU[K, V]) Contains(key K) bool {
-	_, ok := c.Peek(key)
-	return ok
-}
-
-// Set stores the value of key, which expires after [Options.TTL].
-func (c *LRU[K, V]) Set(key K, value V) { c.SetFor(key, value, 0) }
-
-// SetFor stores the value of key, which expires after ttl without an access; 0 means
-// [Options.TTL], negative never. A load of the key that is under way does not overwrite it.
-func (c *LRU[K, V]) SetFor(key K, value V, ttl time.Duration) {
-	c.set(key, value, c.sliding(ttl))
-}
+// Set stores the value of key, which expires after [Options.TTL] without an access. A load of
+// the key that is under way does not overwrite it.
+func (c *LRU[K, V]) Set(key K, value V) { c.set(key, value, c.sliding()) }
 
 // SetWithLife stores the value of key, which expires at the end of life, however often it is
 // accessed. TTL, HotTTL and MaxAge of [Options] do not count for it. 0 means that they do,
@@ -238,9 +226,10 @@ func (c *LRU[K, V]) locate(key K) (uint64, *shard[K, V]) {
 // lifetime is how long an entry lives: after an access, and in all.
 type lifetime struct{ ttl, most int64 }
 
-// sliding is the lifetime of a value that expires after ttl without an access.
-func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
-	if ttl = cmp.Or(ttl, c.opts.TTL); ttl < 0 {
+// sliding is the lifetime of a value that expires after TTL without an access.
+func (c *LRU[K, V]) sliding() lifetime {
+	ttl := c.opts.TTL
+	if ttl < 0 {
 		ttl = never
 	}
 	return lifetime{int64(ttl), int64(c.opts.MaxAge)}
@@ -248,11 +237,13 @@ func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
 
 // fixed is the lifetime of a value that no access extends.
 func (c *LRU[K, V]) fixed(life time.Duration) lifetime {
-	l := c.sliding(life)
-	if life != 0 {
-		l.most = l.ttl
+	if life == 0 {
+		return c.sliding()
 	}
-	return l
+	if life < 0 {
+		life = never
+	}
+	return lifetime{int64(life), int64(life)}
 }
 
 // entry makes an entry whose life begins now.

@@ -182,7 +182,7 @@ func TestAllWhileTheCacheChanges(t *testing.T) {
 					case 1:
 						c.Remove(other)
 					default:
-						c.SetFor(other, 1, time.Second)
+						c.SetWithLife(other, 1, time.Second)
 					}
 				}
 				time.Sleep(time.Second)

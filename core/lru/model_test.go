@@ -223,24 +223,23 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			signal = ""
 			got, ok := c.Peek(key)
 			e := m.live(key)
-			if ok != (e != nil) || ok && got != e.value || c.Contains(key) != ok || signal != "" {
+			if ok != (e != nil) || ok && got != e.value || signal != "" {
 				t.Fatalf("step %d: Peek(%d): got %v, %v, the model has %v; raised %q", i, key, got, ok, e, signal)
 			}
 		case op < 65:
-			c.SetFor(key, value, ttl)
-			m.set(key, value, ttl)
+			c.Set(key, value)
+			m.set(key, value, 0)
 		case op < 70:
 			c.SetWithLife(key, value, life)
 			m.setWithLife(key, value, life)
 		case op < 85:
-			set := func() { m.set(key, value, ttl) }
+			set := func() { m.set(key, value, 0) }
 			switch r.IntN(2) {
 			case 0:
-				got, err := c.GetOrLoadFor(t.Context(), key, ttl, load)
+				got, err := c.GetOrLoad(t.Context(), key, load)
 				e, _ := m.get(key)
-				wantLoad("GetOrLoadFor", got, err, e, set)
+				wantLoad("GetOrLoad", got, err, e, set)
 			case 1:
-				ttl = 0
 				got, err := c.Refresh(t.Context(), key, load)
 				wantLoad("Refresh", got, err, nil, set)
 			}

@@ -12,7 +12,7 @@
 //	}
 //
 // A reporter raises [SignalProgress] after some steps and at the end, with its name as
-// key and a [Report] as payload. [Latest] returns the newest report of one reporter, and
-// [All] the newest reports of all, while they are in the sink's window. [Reports] is the
+// key and a [Report] as payload. [All] returns the newest report of each reporter that is
+// in the sink's window. [Reports] is the
 // kind, for subscriptions, for history and for the progress within one operation.
 package progress

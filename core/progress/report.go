@@ -40,15 +40,6 @@ func (r Report) String() string {
 	return fmt.Sprintf("%d/%d", r.Current, r.Total)
 }
 
-// Latest returns the newest report of the reporter of that name that the sink or
-// coordinator still shows, and whether there is one.
-func Latest(from signals.Sensor, name string) (latest Report, ok bool) {
-	for _, report := range Reports.Sense(from, signals.Query{Key: name}) {
-		latest, ok = report, true
-	}
-	return latest, ok
-}
-
 // All returns the newest report of each reporter that the sink or coordinator still
 // shows, by the name of the reporter.
 func All(from signals.Sensor) map[string]Report {

@@ -103,13 +103,6 @@ func Get[C core.Inspector](r *Registry, name string) (C, error) {
 	return c, nil
 }
 
-// Names lists the names that Get knows, in alphabetical order.
-func (r *Registry) Names() []string {
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	return r.names()
-}
-
 // All yields the coordinators that exist when the loop starts, those of open scopes
 // included, in the order in which they were made.
 func (r *Registry) All() iter.Seq2[string, core.Inspector] {

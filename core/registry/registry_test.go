@@ -134,9 +134,6 @@ func TestMadeWhenFirstAskedFor(t *testing.T) {
 		coretest.Check(t, c.(bodies) == a, "All shows another coordinator than Get")
 		break
 	}
-	if got := r.Names(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("Names: got %q, want a and b", got)
-	}
 }
 
 // All callers that ask meanwhile get the one coordinator. Fault avoided: a failed creation

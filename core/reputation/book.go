@@ -21,7 +21,7 @@ type book[K ~string] struct {
 	floor    float64
 	entries  map[K]*entry[K]
 	heap     byRank[K]
-	stats    Stats
+	capacity int
 }
 
 type entry[K ~string] struct {
@@ -33,7 +33,7 @@ type entry[K ~string] struct {
 }
 
 func newBook[K ~string](capacity int, halfLife, floor float64) book[K] {
-	return book[K]{halfLife: halfLife, floor: floor, entries: make(map[K]*entry[K]), stats: Stats{Capacity: capacity}}
+	return book[K]{halfLife: halfLife, floor: floor, entries: make(map[K]*entry[K]), capacity: capacity}
 }
 
 // update adds delta to the score of key and returns it. Time does not go back.
@@ -46,16 +46,15 @@ func (b *book[K]) update(key K, delta float64, now time.Duration) float64 {
 	}
 	score = min(max(score, -math.MaxFloat64), math.MaxFloat64)
 	if b.forgets(score) {
-		b.remove(key, &b.stats.Faded)
+		b.remove(key)
 		return 0
 	}
 	if e == nil {
-		if len(b.heap) == b.stats.Capacity {
-			b.remove(b.heap[0].key, &b.stats.Evicted)
+		if len(b.heap) == b.capacity {
+			b.remove(b.heap[0].key)
 		}
 		e = &entry[K]{key: key}
 		b.entries[key] = e
-		b.stats.Added++
 		heap.Push(&b.heap, e)
 	}
 	e.score, e.at = score, now
@@ -73,19 +72,18 @@ func (b *book[K]) score(key K, now time.Duration) float64 {
 	return 0
 }
 
-// remove forgets the score of key, if there is one, and counts it.
-func (b *book[K]) remove(key K, counter *uint64) {
+// remove forgets the score of key, if there is one.
+func (b *book[K]) remove(key K) {
 	if e := b.entries[key]; e != nil {
 		heap.Remove(&b.heap, e.index)
 		delete(b.entries, key)
-		*counter++
 	}
 }
 
 // fade forgets the scores that are too near to 0.
 func (b *book[K]) fade(now time.Duration) {
 	for len(b.heap) > 0 && b.forgets(b.decayed(b.heap[0], now)) {
-		b.remove(b.heap[0].key, &b.stats.Faded)
+		b.remove(b.heap[0].key)
 	}
 }
 

@@ -25,11 +25,9 @@ func Example() {
 			fmt.Printf("%s %.0f\n", address, score)
 		}
 	}
-	fmt.Println(scores.Stats())
 	// Output:
 	// 192.0.2.1 1
 	// 192.0.2.66 -25 blocked
-	// {"len":2,"capacity":1024,"added":2,"evicted":0,"faded":0,"invalidated":0,"ignored":0}
 }
 
 // Changes are signals that any code can subscribe to.

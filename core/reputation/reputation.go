@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"iter"
-	"log/slog"
 	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/internal/check"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -88,8 +86,8 @@ func (s *Scores[K]) Sink() *signals.Sink { return s.opts.Sink }
 
 // Update adds delta to the present score of key, raises [SignalUpdated], and returns
 // the new score. Signals of concurrent updates of a key may come in either order. A
-// delta that is infinite or NaN changes nothing, is counted in [Stats], and raises
-// no signal. A score is at most the largest float64.
+// delta that is infinite or NaN changes nothing and raises no
+// signal. A score is at most the largest float64.
 func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 	s.mu.Lock()
 	now := s.now()
@@ -97,7 +95,6 @@ func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 		score = s.book.update(key, delta, now)
 	} else {
 		score = s.book.score(key, now)
-		s.book.stats.Ignored++
 	}
 	s.mu.Unlock()
 	if finite(delta) && s.opts.Sink != nil {
@@ -118,7 +115,7 @@ func (s *Scores[K]) Score(key K) float64 {
 func (s *Scores[K]) Invalidate(key K) bool {
 	s.mu.Lock()
 	score := s.book.score(key, s.now())
-	s.book.remove(key, &s.book.stats.Invalidated)
+	s.book.remove(key)
 	s.mu.Unlock()
 	if s.opts.Sink != nil {
 		Invalidations.Raise(s.opts.Sink, string(key), score)
@@ -140,34 +137,6 @@ func (s *Scores[K]) All() iter.Seq2[K, float64] {
 			}
 		}
 	}
-}
-
-// Stats are the counters of [Scores]. Every score that was added is in one of them:
-//
-//	Added = Len + Evicted + Faded + Invalidated
-type Stats struct {
-	Len         int    `json:"len"` // scores that are kept
-	Capacity    int    `json:"capacity"`
-	Added       uint64 `json:"added"`       // scores of new keys
-	Evicted     uint64 `json:"evicted"`     // forgotten to make room for others
-	Faded       uint64 `json:"faded"`       // forgotten because they came below the floor
-	Invalidated uint64 `json:"invalidated"` // forgotten by Invalidate
-	Ignored     uint64 `json:"ignored"`     // updates by infinities and NaN
-}
-
-// LogValue returns the counters for package log/slog.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String returns the counters as JSON.
-func (s Stats) String() string { return core.StatsString(s) }
-
-// Stats returns the counters.
-func (s *Scores[K]) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.book.fade(s.now())
-	s.book.stats.Len = len(s.book.heap)
-	return s.book.stats
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -30,7 +30,7 @@ func TestModule(t *testing.T) {
 	var closed []string
 	sink.Subscribe("coordinator.closed", func(s signals.Signal) { closed = append(closed, s.Key) })
 	job := func(name string, priority int) jobs.Job {
-		return jobs.On("go", noting(&notes, name), jobs.Options{Name: name, Priority: priority, Key: jobs.FixedKey("k")})
+		return jobs.On("go", noting(&notes, name), jobs.Options{Name: name, Priority: priority, Key: fixedKey("k")})
 	}
 	var uploads *core.Coordinator[string]
 	app := fx.New(fx.NopLogger,
@@ -215,4 +215,8 @@ func TestAQueueThatFailsEndsTheProgram(t *testing.T) {
 	require.NoError(t, app.Start(t.Context()))
 	assert.Equal(t, 1, (<-app.Wait()).ExitCode)
 	assert.ErrorIs(t, app.Stop(t.Context()), errDown)
+}
+
+func fixedKey(key string) func(signals.Signal) string {
+	return func(signals.Signal) string { return key }
 }

@@ -66,7 +66,7 @@ func TestWaitsKeepNoSlot(t *testing.T) {
 			stage(t, core.Options{MaxConcurrency: 1}, func(s *scene) []jobs.Job {
 				opts.Name, opts.Lane = "first", "io:1"
 				if opts.Await != nil {
-					opts.Key = jobs.FixedKey("k")
+					opts.Key = fixedKey("k")
 				}
 				return []jobs.Job{jobs.On("go", s.does("first", 0, errDown), opts),
 					jobs.On("go", s.does("other", time.Second), jobs.Options{Name: "other", Lane: "io", Key: opts.Key, EmitOnComplete: "other.done"})}

@@ -34,7 +34,7 @@ type Options struct {
 	// of equal priority have the order in which New got them.
 	Priority int
 
-	// Key returns the key of a run: see [SignalKey] and [FixedKey]. Runs of one key run one at
+	// Key returns the key of a run: see [SignalKey]. Runs of one key run one at
 	// a time, over all jobs and lanes. In one lane they run in the order in which they were
 	// accepted, but later runs can overtake a run that awaits signals. If Key is nil or returns
 	// "", the run has no key and no order. Key is called on the goroutine that raises the signal.
@@ -96,13 +96,6 @@ type Options struct {
 
 // SignalKey is a Key function. It returns the key of the signal.
 func SignalKey(s signals.Signal) string { return s.Key }
-
-// FixedKey returns a Key function that returns the same key for all signals.
-//
-//ephemeral:none
-func FixedKey(key string) func(signals.Signal) string {
-	return func(signals.Signal) string { return key }
-}
 
 // A Job is a handler with the signals that start it. It is a value. Make one with [On],
 // [OnKind] or [OnKindKeyed].

@@ -134,7 +134,7 @@ func TestOptions(t *testing.T) {
 			[]string{"0s ran ", "0s ran ", "0s ran "}},
 		"key of the signal, no key is no order": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.SignalKey}), func(s *scene) { s.raise("go", "", "a", "", "a"); time.Sleep(3 * second) },
 			[]string{"0s ran ", "0s ran ", "0s ran a", "1s ran a"}},
-		"fixed key": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.FixedKey("x")}), func(s *scene) { s.raise("go", "a", "b"); time.Sleep(3 * second) },
+		"fixed key": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: fixedKey("x")}), func(s *scene) { s.raise("go", "a", "b"); time.Sleep(3 * second) },
 			[]string{"0s ran a", "1s ran b"}},
 		"key of the payload": {func(s *scene) []jobs.Job {
 			return []jobs.Job{jobs.OnKindKeyed(placed, order.Key, func(ctx context.Context, _ signals.Signal, o order) error {
@@ -157,7 +157,7 @@ func TestOptions(t *testing.T) {
 		}, []string{"0s 7"}},
 		"priority, lowest first": {func(s *scene) []jobs.Job {
 			job := func(name string, priority int) jobs.Job {
-				return jobs.On("go", s.does(name, second), jobs.Options{Name: name, Priority: priority, Key: jobs.FixedKey("k")})
+				return jobs.On("go", s.does(name, second), jobs.Options{Name: name, Priority: priority, Key: fixedKey("k")})
 			}
 			return []jobs.Job{job("last", 2), job("second", 1), job("third", 1), job("first", -1)}
 		}, func(s *scene) { s.raise("go", ""); time.Sleep(5 * second) }, []string{"0s first ", "1s second ", "2s third ", "3s last "}},
@@ -366,4 +366,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	_, err := jobs.New(nil, on("a", jobs.Options{}), core.Options{})
 	assert.ErrorContains(t, err, "jobs: the sink is nil")
 	assert.Zero(t, sink.Stats().Handlers)
+}
+
+func fixedKey(key string) func(signals.Signal) string {
+	return func(signals.Signal) string { return key }
 }

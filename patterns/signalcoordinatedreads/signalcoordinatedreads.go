@@ -30,9 +30,9 @@ type Ended struct {
 	Err error // error of the update; nil if it succeeded
 }
 
-// ErrPanicked is the error in [Ended] if the update has panicked or has called
+// errPanicked is the error in [Ended] if the update has panicked or has called
 // runtime.Goexit. [Reads.Update] does not recover the panic.
-var ErrPanicked = errors.New("signalcoordinatedreads: the update has panicked")
+var errPanicked = errors.New("signalcoordinatedreads: the update has panicked")
 
 // Updates say how updates run. The zero value is the default.
 type Updates struct {
@@ -72,7 +72,7 @@ func New[T any](read core.Work[T], updates Updates, opts core.Options) (*Reads[T
 // ctx ends during this wait, Update returns the cause of ctx, and update is not called. If a
 // reader calls Update, it gets [core.ErrWouldDeadlock].
 func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) error) error {
-	sink, err := r.Sink(), ErrPanicked
+	sink, err := r.Sink(), errPanicked
 	release := sink.Hold(SignalInProgress, r.Name(), 0)
 	stop := r.OnPending(1, 0, func(over bool) {
 		if over {
@@ -88,7 +88,7 @@ func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) erro
 		if err = r.WaitRunning(ctx); err != nil {
 			return fmt.Errorf("signalcoordinatedreads: the update has not begun: %w", err)
 		}
-		err = ErrPanicked
+		err = errPanicked
 	}
 	err = update(ctx)
 	return err

@@ -56,12 +56,12 @@ func TestAnUpdateThatWaitsForReaders(t *testing.T) {
 		assert.PanicsWithValue(t, "after 1 read", func() {
 			reads.Update(t.Context(), func(context.Context) error { panic(fmt.Sprintf("after %d read", reads.Stats().Succeeded)) })
 		})
-		var said []error
+		var said []string
 		require.NoError(t, reads.Update(t.Context(), func(context.Context) error { return nil }))
 		for _, ended := range signalcoordinatedreads.Done.Sense(reads.Sink(), signals.Query{}) {
-			said = append(said, ended.Err)
+			said = append(said, fmt.Sprint(ended.Err))
 		}
-		assert.Equal(t, []error{context.DeadlineExceeded, signalcoordinatedreads.ErrPanicked, nil}, said)
+		assert.Equal(t, []string{"context deadline exceeded", "signalcoordinatedreads: the update has panicked", "<nil>"}, said)
 		require.NoError(t, reads.Do(t.Context(), 2))
 	})
 }

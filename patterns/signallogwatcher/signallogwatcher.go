@@ -10,9 +10,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// DefaultPattern is the pattern of New if its argument is "".
-const DefaultPattern = "error.*"
-
 // SignalFailed is raised when the function returns an error. Its key is the name of the signal
 // for which the function was called. That signal is also its cause. So two watchers that watch
 // each other's failures cannot start an endless loop: a failure that another failure caused
@@ -61,6 +58,6 @@ func New(sink *signals.Sink, pattern string, onMatch core.Handler, opts core.Opt
 	if err != nil {
 		return nil, fmt.Errorf("signallogwatcher: %w", err)
 	}
-	watcher.OnClosed(sink.Follow(cmp.Or(pattern, DefaultPattern), watcher.Process))
+	watcher.OnClosed(sink.Follow(cmp.Or(pattern, "error.*"), watcher.Process))
 	return watcher, nil
 }

@@ -21,10 +21,10 @@ const (
 	SignalStart = "stage.begun"
 	//ephemeral:raises stage.done:*
 	SignalDone = "stage.done"
-	// SignalDeferred is held on the sink while items should wait.
-	SignalDeferred = "showcase.deferred"
-	// SignalRefused is held on the sink while items should be refused.
-	SignalRefused = "showcase.refused"
+	// signalDeferred is held on the sink while items should wait.
+	signalDeferred = "showcase.deferred"
+	// signalRefused is held on the sink while items should be refused.
+	signalRefused = "showcase.refused"
 )
 
 // Result is the result of [Run]. Dispatched, Polled and Deferred are equal to the number of
@@ -57,12 +57,12 @@ func Run(ctx context.Context, items int) (Result, error) {
 	work := core.Must(core.NewCoordinator(stage, core.Options{
 		MaxConcurrency: min(runtime.NumCPU(), 8), MaxQueued: items, MaxTracked: items, MaxAge: -1, Sink: sink,
 		OnSignal: func(s signals.Signal) { called.Add(1); background.Dispatch(s) },
-		DeferOn:  SignalDeferred, CancelOn: SignalRefused,
+		DeferOn:  signalDeferred, CancelOn: signalRefused,
 	}))
 	defer work.Close()
 
 	var r Result
-	release := sink.Hold(SignalDeferred, "", 0)
+	release := sink.Hold(signalDeferred, "", 0)
 	for i := range items {
 		if _, err := work.Enqueue(ctx, i); err != nil {
 			return r, err
@@ -73,7 +73,7 @@ func Run(ctx context.Context, items int) (Result, error) {
 	if err := work.Flush(ctx); err != nil {
 		return r, err
 	}
-	release = sink.Hold(SignalRefused, "", 0)
+	release = sink.Hold(signalRefused, "", 0)
 	_, err := work.Enqueue(ctx, items)
 	if _, refused := guard.As[*core.RefusedError](err); refused {
 		r.Refused = 1

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
-	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // maxStack is how many bytes of a stack are shown.
@@ -17,7 +16,7 @@ const maxStack = 16_000
 func (p *Page) failures(q query) (source, error) {
 	type found struct {
 		in *coordinator
-		inspect.ErrorGroup
+		errorGroup
 	}
 	in, err := p.in(q, true)
 	return func(context.Context, effort) (any, error) {
@@ -25,7 +24,7 @@ func (p *Page) failures(q query) (source, error) {
 		shown, others, more := []object{}, 0, false
 		for _, c := range in {
 			err := p.guarded(func() {
-				groups, rest, complete := inspect.Errors(c.is, func(err error) string { return p.said(err.Error) })
+				groups, rest, complete := groupErrors(c.is, func(err error) string { return p.said(err.Error) })
 				others, more = others+rest, more || !complete
 				for _, g := range groups {
 					all = append(all, found{c, g})
@@ -34,18 +33,18 @@ func (p *Page) failures(q query) (source, error) {
 			more = more || err != ""
 		}
 		slices.SortStableFunc(all, func(a, b found) int {
-			return cmp.Or(b.Count-a.Count, b.Example.Finished.Compare(a.Example.Finished))
+			return cmp.Or(b.count-a.count, b.example.Finished.Compare(a.example.Finished))
 		})
 		for i, g := range all {
 			if i >= q.Limit {
-				others += g.Count
+				others += g.count
 				continue
 			}
 			row := object{
-				"coordinator": g.in.id, "text": g.Text, "count": g.Count,
-				"first": stamp(g.First), "last": stamp(g.Example.Finished), "example": p.operationRow(g.in, &g.Example),
+				"coordinator": g.in.id, "text": g.text, "count": g.count,
+				"first": stamp(g.first), "last": stamp(g.example.Finished), "example": p.operationRow(g.in, &g.example),
 			}
-			if panicked, ok := guard.As[*core.PanicError](g.Example.Err); ok {
+			if panicked, ok := guard.As[*core.PanicError](g.example.Err); ok {
 				row["stack"] = cutTo(p.opts.Redact(string(panicked.Stack)), maxStack)
 			}
 			shown = append(shown, row)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // maxMatches is how many operations a view counts.
@@ -104,7 +103,7 @@ func (o *operationsSource) search() (found []hit) {
 	for _, c := range o.in {
 		n := 0
 		err := o.page.guarded(func() {
-			all := inspect.Find(c.is, o.text, o.query, o.page.redacted, func(s core.Snapshot) bool {
+			all := findOperations(c.is, o.text, o.query, o.page.redacted, func(s core.Snapshot) bool {
 				if n++; n <= o.query.Limit {
 					found = append(found, hit{c, s})
 				}

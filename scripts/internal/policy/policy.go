@@ -33,6 +33,7 @@ var CoreImports = map[string][]string{
 	"core/guard":              nil,
 	"core/bucket":             nil,
 	"core/durations":          nil,
+	"core/internal/history":   {"core/durations"},
 	"core/internal/sched":     {"core/internal/meters"},
 	"core/internal/window":    {"core/internal/sched"},
 	"core/internal/meters":    {"core/bucket"},

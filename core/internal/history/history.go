@@ -1,15 +1,19 @@
-package durations
+// Package history says what was counted in the last minute, five minutes, or hour. It reads no
+// clock and has no lock: now is a parameter.
+package history
 
 import (
 	"math"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/durations"
 )
 
 // A History has histograms, and says what was counted in the last minute, five minutes, or
 // hour. Make one with [Start]. It is not safe for concurrent use. It takes 40 kB for
 // each histogram.
 type History struct {
-	counts []Histogram
+	counts []durations.Histogram
 	due    int64 // when the next moment is to be kept
 	kept   [3]moments
 }
@@ -19,13 +23,13 @@ type moments struct {
 	span, due int64
 	next      int
 	at        [12]int64
-	counts    [12][]Histogram // nil: no moment
+	counts    [12][]durations.Histogram // nil: no moment
 }
 
 // Start makes a history of so many histograms. All times are in nanoseconds since a
 // moment of the caller.
 func Start(histograms int, now int64) *History {
-	h := &History{counts: make([]Histogram, histograms)}
+	h := &History{counts: make([]durations.Histogram, histograms)}
 	for i, span := range []time.Duration{time.Minute, 5 * time.Minute, time.Hour} {
 		h.kept[i] = moments{span: int64(span), due: now}
 	}
@@ -40,8 +44,8 @@ func (h *History) Add(histogram int, d, after, now int64) {
 		h.keep(now)
 	}
 	pair := h.counts[histogram : histogram+2]
-	pair[0][rangeOf(d)]++
-	pair[1][rangeOf(after)]++
+	pair[0].Add(time.Duration(d))
+	pair[1].Add(time.Duration(after))
 }
 
 // keep keeps what is counted so far, for each span that is due.
@@ -61,7 +65,7 @@ func (h *History) keep(now int64) {
 
 // Within returns what was counted in a span that ends now and is at most an hour. What it
 // covers may be shorter by a twelfth of the next of 1, 5 and 60 minutes.
-func (h *History) Within(span time.Duration, now int64) []Histogram {
+func (h *History) Within(span time.Duration, now int64) []durations.Histogram {
 	m := &h.kept[0]
 	for i := range h.kept {
 		if m = &h.kept[i]; m.span >= int64(span) {
@@ -77,7 +81,7 @@ func (h *History) Within(span time.Duration, now int64) []Histogram {
 			before, at = counts, m.at[i]
 		}
 	}
-	found := make([]Histogram, len(h.counts))
+	found := make([]durations.Histogram, len(h.counts))
 	for i := range found {
 		for j := range found[i] {
 			found[i][j] = h.counts[i][j] - before[i][j]
