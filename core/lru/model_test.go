@@ -179,7 +179,6 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 	for i := range steps {
 		key := min(r.IntN(keys), r.IntN(keys))
 		value := i + 1
-		ttl := []time.Duration{0, 0, 0, -1, 10 * time.Second, 5 * time.Minute}[r.IntN(6)]
 		life := []time.Duration{0, -1, 20 * time.Second, 20 * time.Minute}[r.IntN(4)]
 		var fails error
 		if r.IntN(4) == 0 {
