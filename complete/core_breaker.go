@@ -3,8 +3,6 @@
 package complete
 
 import (
-	"time"
-
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
@@ -57,21 +55,3 @@ var ErrBreakerRuleOpen = breaker.ErrOpen
 // BreakerRuleOpenError is [breaker.OpenError]: An OpenError says that a breaker allows
 // no call.
 type BreakerRuleOpenError = breaker.OpenError
-
-// BreakerRuleResultOf is [breaker.ResultOf]: ResultOf returns the result of a call with
-// that error.
-func BreakerRuleResultOf(err error, countIf func(error) bool) breaker.Result {
-	return breaker.ResultOf(err, countIf)
-}
-
-// BreakerRuleShared is [breaker.Shared]: A Shared is a Breaker for many goroutines.
-type BreakerRuleShared = breaker.Shared
-
-// BreakerRuleCall is [breaker.Call]: A Call is a call that was allowed.
-type BreakerRuleCall = breaker.Call
-
-// NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed breaker, or
-// says what is wrong with the options.
-func NewBreakerRuleShared(onChange func(s breaker.State, closesIn time.Duration, why string), shown func() bool, opts breaker.Options) (*breaker.Shared, error) {
-	return breaker.NewShared(onChange, shown, opts)
-}

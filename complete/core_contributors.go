@@ -14,17 +14,13 @@ const TrackerSignalCompleted = contributors.SignalCompleted
 // contributor has failed, with the name of the contributor as key.
 const TrackerSignalFailed = contributors.SignalFailed
 
-// ErrTrackerUnknown is [contributors.ErrUnknown]: ErrUnknown is returned for a name
-// that is not one of the contributors.
-var ErrTrackerUnknown = contributors.ErrUnknown
-
 // ErrTrackerSettled is [contributors.ErrSettled]: ErrSettled is returned for a
 // contributor that has completed or failed already.
 var ErrTrackerSettled = contributors.ErrSettled
 
-// ErrTrackerFailed is [contributors.ErrFailed]: ErrFailed is the error of a contributor
-// that failed with a nil error.
-var ErrTrackerFailed = contributors.ErrFailed
+// ErrTrackerUnreachable is [contributors.ErrUnreachable]: ErrUnreachable is returned by
+// Tracker.Wait when too many contributors have failed.
+var ErrTrackerUnreachable = contributors.ErrUnreachable
 
 // TrackerOptions is [contributors.Options]: Options configure a Tracker.
 type TrackerOptions = contributors.Options
@@ -42,8 +38,3 @@ func NewTracker[R any](names []string, opts contributors.Options) (*contributors
 // TrackerSnapshot is [contributors.Snapshot]: A Snapshot has the outcomes of the
 // contributors at one instant.
 type TrackerSnapshot[R any] = contributors.Snapshot[R]
-
-// TrackerUnreachableError is [contributors.UnreachableError]: An UnreachableError is
-// returned by Tracker.Wait when too many contributors have failed: fewer than Required
-// of Expected can complete.
-type TrackerUnreachableError = contributors.UnreachableError

@@ -9,12 +9,3 @@ import (
 // DurationsHistogram is [durations.Histogram]: A Histogram says how many durations were
 // in each of its ranges.
 type DurationsHistogram = durations.Histogram
-
-// DurationsHistory is [durations.History]: A History has histograms, and says what was
-// counted in the last minute, five minutes, or hour.
-type DurationsHistory = durations.History
-
-// DurationsStart is [durations.Start]: Start makes a history of so many histograms.
-func DurationsStart(histograms int, now int64) *durations.History {
-	return durations.Start(histograms, now)
-}

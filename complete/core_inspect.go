@@ -13,30 +13,6 @@ func Busy(c core.Inspector, limit int) []string {
 	return inspect.Busy(c, limit)
 }
 
-// MaxLook is [inspect.MaxLook]: MaxLook is how many operations of a coordinator Errors
-// and Find look at, besides those of other states.
-const MaxLook = inspect.MaxLook
-
-// MaxGroups is [inspect.MaxGroups]: MaxGroups is how many groups Errors makes.
-const MaxGroups = inspect.MaxGroups
-
-// ErrorGroup is [inspect.ErrorGroup]: An ErrorGroup is failed operations whose errors
-// differ in numbers and ids only.
-type ErrorGroup = inspect.ErrorGroup
-
-// Errors is [inspect.Errors]: Errors puts the failed operations that a coordinator
-// still shows into groups, the largest first.
-func Errors(c core.Inspector, text func(error) string) (groups []inspect.ErrorGroup, others int, all bool) {
-	return inspect.Errors(c, text)
-}
-
-// Find is [inspect.Find]: Find calls yield with the operation whose id is the text,
-// whatever q says, and with those that q selects and that have the text in the key or
-// the error; upper and lower case are the same.
-func Find(c core.Inspector, text string, q core.OperationQuery, shown func(string) string, yield func(core.Snapshot) bool) (all bool) {
-	return inspect.Find(c, text, q, shown, yield)
-}
-
 // StoredQueue is [inspect.StoredQueue]: A StoredQueue is a queue whose items are in a
 // store, which processes may share.
 type StoredQueue = inspect.StoredQueue

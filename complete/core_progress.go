@@ -29,12 +29,6 @@ var ReporterReports = progress.Reports
 // ReporterReport is [progress.Report]: A Report is the progress of a piece of work.
 type ReporterReport = progress.Report
 
-// ReporterLatest is [progress.Latest]: Latest returns the newest report of the reporter
-// of that name that the sink or coordinator still shows, and whether there is one.
-func ReporterLatest(from signals.Sensor, name string) (latest progress.Report, ok bool) {
-	return progress.Latest(from, name)
-}
-
 // ReporterAll is [progress.All]: All returns the newest report of each reporter that
 // the sink or coordinator still shows, by the name of the reporter.
 func ReporterAll(from signals.Sensor) map[string]progress.Report {

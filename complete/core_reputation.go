@@ -33,6 +33,3 @@ type Scores[K ~string] = reputation.Scores[K]
 func NewScores[K ~string](opts reputation.Options) (*reputation.Scores[K], error) {
 	return reputation.New[K](opts)
 }
-
-// ScoresStats is [reputation.Stats]: Stats are the counters of Scores.
-type ScoresStats = reputation.Stats

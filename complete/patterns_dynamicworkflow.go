@@ -75,24 +75,12 @@ var WorkflowFailed = dynamicworkflow.Failed
 const WorkflowSignalAssigned = dynamicworkflow.SignalAssigned
 
 // WorkflowSignalUnhealthy is [dynamicworkflow.SignalUnhealthy]:
-// processor.marked.unhealthy:pri1: no more items are routed to the priority
+// processor.marked.unhealthy:pri1: only one item each 5 s is routed to the priority
 const WorkflowSignalUnhealthy = dynamicworkflow.SignalUnhealthy
 
 // WorkflowSignalHealthy is [dynamicworkflow.SignalHealthy]:
 // processor.marked.healthy:pri1: items are routed to it again
 const WorkflowSignalHealthy = dynamicworkflow.SignalHealthy
-
-// WorkflowSignalProbeStarting is [dynamicworkflow.SignalProbeStarting]:
-// probe.starting:pri1
-const WorkflowSignalProbeStarting = dynamicworkflow.SignalProbeStarting
-
-// WorkflowSignalProbeSuccess is [dynamicworkflow.SignalProbeSuccess]:
-// probe.success:pri1
-const WorkflowSignalProbeSuccess = dynamicworkflow.SignalProbeSuccess
-
-// WorkflowSignalProbeFailed is [dynamicworkflow.SignalProbeFailed]: probe.failed:pri1:
-// a call of Probe has failed
-const WorkflowSignalProbeFailed = dynamicworkflow.SignalProbeFailed
 
 // WorkflowSignalIncreased is [dynamicworkflow.SignalIncreased]:
 // concurrency.increased:to=6

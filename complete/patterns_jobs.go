@@ -18,12 +18,6 @@ func JobSignalKey(s signals.Signal) string {
 	return jobs.SignalKey(s)
 }
 
-// JobFixedKey is [jobs.FixedKey]: FixedKey returns a Key function that returns the same
-// key for all signals.
-func JobFixedKey(key string) func(signals.Signal) string {
-	return jobs.FixedKey(key)
-}
-
 // Job is [jobs.Job]: A Job is a handler with the signals that start it.
 type Job = jobs.Job
 

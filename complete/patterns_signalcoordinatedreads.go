@@ -25,10 +25,6 @@ var ReadsDone = signalcoordinatedreads.Done
 // ReadsEnded is [signalcoordinatedreads.Ended]: Ended is the payload of SignalDone.
 type ReadsEnded = signalcoordinatedreads.Ended
 
-// ErrReadsPanicked is [signalcoordinatedreads.ErrPanicked]: ErrPanicked is the error in
-// Ended if the update has panicked or has called runtime.Goexit.
-var ErrReadsPanicked = signalcoordinatedreads.ErrPanicked
-
 // ReadsUpdates is [signalcoordinatedreads.Updates]: Updates say how updates run.
 type ReadsUpdates = signalcoordinatedreads.Updates
 

@@ -8,10 +8,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
-// LogWatcherDefaultPattern is [signallogwatcher.DefaultPattern]: DefaultPattern is the
-// pattern of New if its argument is "".
-const LogWatcherDefaultPattern = signallogwatcher.DefaultPattern
-
 // LogWatcherSignalFailed is [signallogwatcher.SignalFailed]: SignalFailed is raised
 // when the function returns an error.
 const LogWatcherSignalFailed = signallogwatcher.SignalFailed

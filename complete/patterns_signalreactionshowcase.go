@@ -15,14 +15,6 @@ const SignalReactionShowcaseSignalStart = signalreactionshowcase.SignalStart
 // SignalReactionShowcaseSignalDone is [signalreactionshowcase.SignalDone].
 const SignalReactionShowcaseSignalDone = signalreactionshowcase.SignalDone
 
-// SignalReactionShowcaseSignalDeferred is [signalreactionshowcase.SignalDeferred]:
-// SignalDeferred is held on the sink while items should wait.
-const SignalReactionShowcaseSignalDeferred = signalreactionshowcase.SignalDeferred
-
-// SignalReactionShowcaseSignalRefused is [signalreactionshowcase.SignalRefused]:
-// SignalRefused is held on the sink while items should be refused.
-const SignalReactionShowcaseSignalRefused = signalreactionshowcase.SignalRefused
-
 // SignalReactionShowcaseResult is [signalreactionshowcase.Result]: Result is the result
 // of Run.
 type SignalReactionShowcaseResult = signalreactionshowcase.Result
