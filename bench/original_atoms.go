@@ -146,7 +146,7 @@ func killing() Body {
 		core.OperationFrom(ctx).Raise("kill.it")
 		return nil
 	}, core.Options{MaxConcurrency: 16}))
-	e := core.Must(volatile.New(c, volatile.Options{LetFinish: true}))
+	e := core.Must(volatile.New(c, volatile.Options{}))
 	return Body{Run: running(c, 1), Close: func() { check(c.Close()); check(e.Close()) }}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
-	"github.com/ephemeralgo/ephemeral/atoms/volatile"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
@@ -62,7 +61,6 @@ func TestConstructorsRefuseNilPointers(t *testing.T) {
 			func() error { return failure(scheduledtasks.New(nil, call, scheduledtasks.Options{})) },
 		},
 		"scheduledtasks.Load": {func() error { return failure(scheduledtasks.Load("none.json", runner, scheduledtasks.Options{})) }},
-		"volatile.New":        {func() error { return failure(volatile.New(runner, volatile.Options{Pattern: "a"})) }},
 	}
 	for _, name := range constructorsOfInterfaces(t) {
 		coretest.Check(t, calls[name] != nil, "%s is missing in this test", name)

@@ -16,12 +16,11 @@
 //   - If it runs, its context is cancelled with the same cause. It is evicted when its work has
 //     returned. Until then it keeps its slot and is shown.
 //
-// An operation may kill itself. If its work then returns nil, it has succeeded. With
-// [Options.LetFinish], no operation is cancelled. The counters of the coordinator stay
-// exact. Functions of [core.Control.OnFinalized] are called once for the operation. Its
-// [core.Echo] has all its signals.
+// An operation may kill itself. If its work then returns nil, it has succeeded. The counters of
+// the coordinator stay exact. Functions of [core.Control.OnFinalized] are called once for the
+// operation. Its [core.Echo] has all its signals.
 //
-// A signal of an operation of another coordinator on the sink has no effect, and counts as
-// missed. A signal that is raised on the sink itself has no effect either. But with
-// [Options.ByKey], it kills the operation whose id is its key.
+// A signal of an operation of another coordinator on the sink has no effect, except that
+// [SignalMissed] is raised. A signal that is raised on the sink itself has no effect either. But
+// with [Options.ByKey], it kills the operation whose id is its key.
 package volatile

@@ -10,8 +10,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-var _ volatile.Target = (*core.Coordinator[string])(nil)
-
 func Example() {
 	ctx := context.Background()
 	process := func(ctx context.Context, job string) error {
@@ -23,15 +21,14 @@ func Example() {
 	jobs := core.Must(core.NewCoordinator(process, core.Options{EchoAge: 30 * time.Second}))
 	defer jobs.Close()
 
-	gone := make(chan core.OperationID, 3)
-	evictor, err := volatile.New(jobs, volatile.Options{
-		LetFinish: true,
-		OnKilled:  func(id core.OperationID, _ signals.Signal) { gone <- id },
-	})
+	evictor, err := volatile.New(jobs, volatile.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer evictor.Close()
+
+	gone := make(chan string, 3)
+	defer jobs.Sink().Subscribe(volatile.SignalKilled, func(s signals.Signal) { gone <- s.Key })()
 
 	for _, job := range []string{"plain", "odd", "plain"} {
 		core.Must(jobs.Enqueue(ctx, job))

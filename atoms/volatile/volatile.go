@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 
@@ -30,131 +29,57 @@ type Options struct {
 	//
 	//ephemeral:pattern
 	Pattern string
-	// If reports whether a signal that matches Pattern kills. nil means that all do. It is
-	// called on the goroutine that raises the signal. If it panics, the signal does not
-	// kill, and the sink counts the panic.
-	If func(signals.Signal) bool
 	// ByKey means that signals that are raised on the sink itself kill, too. They kill the
 	// operation whose id, in decimal, is the key of the signal.
 	ByKey bool
-	// LetFinish means that no operation is cancelled. It runs to its end, and then it is
-	// evicted.
-	LetFinish bool
-	// KeepPinned means that pinned operations are not killed. An operation that is pinned
-	// when it finishes is not evicted. See [core.Control.Pin].
-	KeepPinned bool
-	// OnKilled is called when a killed operation has left the window. OnMissed is called
-	// when the coordinator does not have the operation. They are called on the goroutine
-	// that raised the signal or, if the operation was not finished, on a goroutine of the
-	// evictor. No lock is held. [Stats] counts their panics.
-	OnKilled, OnMissed func(core.OperationID, signals.Signal)
 }
-
-func (o Options) resolved(target Target) (Options, error) {
-	if core.IsNil(target) {
-		return o, errors.New("volatile: New needs a coordinator, not nil")
-	}
-	o.Pattern = cmp.Or(o.Pattern, "kill.*")
-	return o, nil
-}
-
-// A Target is a [core.Coordinator], or another type with these methods. The Wait of a
-// [core.ResultCoordinator] also returns a result: embed it in a type whose Wait returns only the
-// error.
-type Target interface {
-	Name() string
-	Sink() *signals.Sink
-	Lookup(core.OperationID) (core.Snapshot, bool)
-	Cancel(id core.OperationID, cause error) bool
-	Evict(core.OperationID) bool
-	Wait(context.Context, core.OperationID) error
-}
-
-// Stats are the counters of an [Evictor], read together. At every instant
-//
-//	Matched = Killed + Missed + Spared + Repeated + Abandoned + Underway
-type Stats struct {
-	Matched   uint64 `json:"matched"`   // signals that kill
-	Killed    uint64 `json:"killed"`    // the operation has left the window
-	Missed    uint64 `json:"missed"`    // the coordinator did not have the operation
-	Spared    uint64 `json:"spared"`    // the operation was pinned, with KeepPinned
-	Repeated  uint64 `json:"repeated"`  // an earlier signal was killing the operation already
-	Abandoned uint64 `json:"abandoned"` // the operation was not finished at Close
-	Underway  int    `json:"underway"`  // the operation is not finished yet
-	Panics    uint64 `json:"panics"`    // panics of OnKilled and OnMissed
-}
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 // An Evictor evicts operations that raise certain signals. Make one with [New], and close it.
-// All methods are safe for concurrent use, also in handlers, in the work and in callbacks.
+// All methods are safe for concurrent use, also in handlers and in the work.
 //
 // It costs a handler of the sink. An operation that is killed while it runs costs a goroutine
-// until it is finished. With LetFinish, this is also true of an operation that waits to run.
+// until it is finished.
 type Evictor struct {
-	target      Target
+	of          core.Control
+	wait        func(context.Context, core.OperationID) error
 	opts        Options
 	unsubscribe func()
-	callbacks   *signals.Sink // calls OnKilled and OnMissed
-	endCalls    func()
 	ctx         context.Context // ends with Close
 	stop        context.CancelFunc
 	waiting     sync.WaitGroup // goroutines that wait for operations
 
 	mu       sync.Mutex
 	underway map[core.OperationID]struct{}
-	stats    Stats
 }
 
-// calls is the kind of the signals on Evictor.callbacks. The payload is the function to
-// call.
-var calls = signals.NewKind[func()]("volatile.call")
-
-// New makes an evictor for the operations of target. Until Close, it is subscribed to the sink
-// of target. New returns an error if target is nil.
-func New(target Target, opts Options) (*Evictor, error) {
-	opts, err := opts.resolved(target)
-	if err != nil {
-		return nil, err
+// New makes an evictor for the operations of c. Until Close, it is subscribed to the sink of c.
+// New returns an error if c is nil.
+func New[T any](c *core.Coordinator[T], opts Options) (*Evictor, error) {
+	if c == nil {
+		return nil, errors.New("volatile: New needs a coordinator, not nil")
 	}
-	callbacks := signals.NewSink(signals.SinkOptions{Capacity: 1})
-	e := &Evictor{target: target, opts: opts, callbacks: callbacks, underway: make(map[core.OperationID]struct{})}
+	opts.Pattern = cmp.Or(opts.Pattern, "kill.*")
+	e := &Evictor{of: c.Control, wait: c.Wait, opts: opts, underway: make(map[core.OperationID]struct{})}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.endCalls = calls.Subscribe(e.callbacks, func(_ signals.Signal, call func()) { call() })
-	e.unsubscribe = target.Sink().Subscribe(opts.Pattern, e.handle)
+	e.unsubscribe = c.Sink().Subscribe(opts.Pattern, e.handle)
 	return e, nil
 }
 
 // Name is the name of the coordinator.
-func (e *Evictor) Name() string { return e.target.Name() }
+func (e *Evictor) Name() string { return e.of.Name() }
 
 // Sink is the sink of the coordinator.
-func (e *Evictor) Sink() *signals.Sink { return e.target.Sink() }
+func (e *Evictor) Sink() *signals.Sink { return e.of.Sink() }
 
 // Close ends the subscription. Killed operations that are not finished are not evicted any more.
-// Close waits for callbacks that run, except inside a callback or a handler. After Close, no
-// callback starts. It may be called several times, and returns nil.
+// It may be called several times, and returns nil.
 func (e *Evictor) Close() error {
 	e.mu.Lock()
 	e.stop()
 	e.mu.Unlock()
 	e.unsubscribe()
-	e.endCalls()
 	e.waiting.Wait()
 	return nil
-}
-
-// Stats returns the counters.
-func (e *Evictor) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := e.stats
-	s.Underway, s.Panics = len(e.underway), e.callbacks.Stats().Panics
-	return s
 }
 
 // handle is the handler of the signals that kill.
@@ -165,7 +90,7 @@ func (e *Evictor) handle(s signals.Signal) {
 		id = core.OperationID(n)
 	}
 	own := s.Name == SignalKilled || s.Name == SignalMissed
-	if id != 0 && !own && (e.opts.If == nil || e.opts.If(s)) && e.begin(id) {
+	if id != 0 && !own && e.begin(id) {
 		e.kill(id, s)
 	}
 }
@@ -175,95 +100,55 @@ func (e *Evictor) handle(s signals.Signal) {
 func (e *Evictor) begin(id core.OperationID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx.Err() != nil {
+	if _, repeated := e.underway[id]; repeated || e.ctx.Err() != nil {
 		return false
 	}
-	e.stats.Matched++
-	_, repeated := e.underway[id]
-	if repeated {
-		e.stats.Repeated++
-	}
 	e.underway[id] = struct{}{}
-	return !repeated
+	return true
 }
 
 // kill evicts an operation, now or when it is finished. The call of end is deferred because
 // handlers of the coordinator may end this goroutine.
 func (e *Evictor) kill(id core.OperationID, s signals.Signal) {
-	counter := &e.stats.Killed
-	defer func() { e.end(id, s, counter) }()
-	if e.isPinned(id) {
-		counter = &e.stats.Spared
+	outcome := SignalKilled
+	defer func() { e.end(id, s, outcome) }()
+	e.of.Cancel(id, ErrKilled)
+	if e.of.Evict(id) { // the operation was finished, or was pending before Cancel
 		return
 	}
-	if !e.opts.LetFinish {
-		e.target.Cancel(id, ErrKilled)
-	}
-	if e.target.Evict(id) { // the operation was finished, or was pending before Cancel
-		return
-	}
-	counter = &e.stats.Missed
-	if _, known := e.target.Lookup(id); known {
-		counter = e.await(id, s)
+	outcome = SignalMissed
+	if _, known := e.of.Lookup(id); known {
+		outcome = ""
+		e.await(id, s)
 	}
 }
 
-// await starts a goroutine that evicts an operation when it is finished, and returns nil. If the
-// evictor is closed, it returns the counter.
-func (e *Evictor) await(id core.OperationID, s signals.Signal) *uint64 {
+// await starts a goroutine that evicts an operation when it is finished.
+func (e *Evictor) await(id core.OperationID, s signals.Signal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
-		return &e.stats.Abandoned
+		return
 	}
 	e.waiting.Add(1)
 	go func() {
-		e.target.Wait(e.ctx, id)
-		if e.ctx.Err() != nil {
-			e.end(id, s, &e.stats.Abandoned)
-			e.waiting.Done()
-			return
-		}
-		e.waiting.Done() // Close does not wait for the rest, because it may call Close
-		counter := &e.stats.Spared
-		defer func() { e.end(id, s, counter) }()
-		if !e.isPinned(id) {
-			counter = &e.stats.Killed
-			e.target.Evict(id) // unless it has left the window already
+		_ = e.wait(e.ctx, id)
+		closed := e.ctx.Err() != nil
+		e.waiting.Done() // Close does not wait for the rest, because a handler may call Close
+		if !closed {
+			defer e.end(id, s, SignalKilled)
+			e.of.Evict(id) // unless it has left the window already
 		}
 	}()
-	return nil
 }
 
-func (e *Evictor) isPinned(id core.OperationID) bool {
-	if !e.opts.KeepPinned {
-		return false
-	}
-	s, _ := e.target.Lookup(id)
-	return s.Pins > 0
-}
-
-// end counts an operation that is no longer underway, raises the signal and calls the callback.
-// If counter is nil, the operation is still underway, and end does nothing.
-func (e *Evictor) end(id core.OperationID, s signals.Signal, counter *uint64) {
-	if counter == nil {
+// end raises the outcome of an operation. If there is none, the operation is still underway.
+func (e *Evictor) end(id core.OperationID, s signals.Signal, outcome string) {
+	if outcome == "" {
 		return
 	}
 	e.mu.Lock()
-	*counter++
 	delete(e.underway, id)
 	e.mu.Unlock()
-	switch counter {
-	case &e.stats.Killed:
-		e.report(SignalKilled, e.opts.OnKilled, id, s)
-	case &e.stats.Missed:
-		e.report(SignalMissed, e.opts.OnMissed, id, s)
-	}
-}
-
-func (e *Evictor) report(signal string, callback func(core.OperationID, signals.Signal), id core.OperationID, s signals.Signal) {
-	e.target.Sink().Because(s).RaiseKey(signal, id.String())
-	if callback != nil {
-		calls.Raise(e.callbacks, "", func() { callback(id, s) })
-	}
+	e.of.Sink().Because(s).RaiseKey(outcome, id.String())
 }

@@ -11,7 +11,7 @@
 //	sink.Raise(windowsize.CommandTimeSet + ":5m")
 //
 // So a part of the program that has only the sink can ask for a longer history, or for less
-// memory. The methods of a [Resizer] do the same as the commands.
+// memory. Code that has the sink and needs no bounds calls [signals.Sink.Resize].
 //
 // The window stays between the bounds of [Options]. When it shrinks, the oldest signals go
 // first. Held signals and monitors do not depend on the window.

@@ -48,15 +48,3 @@ func ExampleEvent() {
 	// window.time.decrease:30s: 200 signals for 1m0s -> 200 signals for 30s
 	// windowsize: "30" is not a duration like 30s, 5m, 500ms or 00:05:00
 }
-
-func ExampleResizer_AddCapacity() {
-	sink := signals.NewSink(signals.SinkOptions{Capacity: 200})
-	resizer, err := windowsize.New(sink, windowsize.Options{MaxCapacity: 250})
-	if err != nil {
-		panic(err)
-	}
-	defer resizer.Close()
-	fmt.Println(resizer.AddCapacity(100), resizer.AddCapacity(-100))
-	// Output:
-	// 250 150
-}

@@ -3,18 +3,16 @@ package windowsize
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Options configure a [Resizer]. The zero value is the default. The bounds apply to changes by
-// this Resizer. They do not apply to the options of the sink and to other calls of
+// this Resizer. They do not apply to the options of the sink and to calls of
 // [signals.Sink.Resize].
 type Options struct {
 	// Name is the key of the signals of the Resizer, and of commands for this Resizer only.
@@ -44,18 +42,17 @@ var commands = []string{
 	CommandSizeSet, CommandSizeIncrease, CommandSizeDecrease, CommandTimeSet, CommandTimeIncrease, CommandTimeDecrease,
 }
 
-// Signals of a [Resizer]. The key is the name of the Resizer. The payload is an [Event]. If
-// there was a command, it is the cause of the signal.
+// Signals of a [Resizer]. The key is the name of the Resizer, the payload is an [Event], and the
+// cause is the command.
 const (
-	// SignalSizeApplied and SignalTimeApplied mean that a command or a method was carried
-	// out, within the bounds. The window may be the same as before.
+	// SignalSizeApplied and SignalTimeApplied mean that a command was carried out, within the
+	// bounds. The window may be the same as before.
 	SignalSizeApplied = "window.size.applied"
 	SignalTimeApplied = "window.time.applied"
-	// SignalSizeRejected: the size in a command was not valid, or the command failed with
-	// [ErrNoLimit].
+	// SignalSizeRejected: the size in a command was not valid.
 	SignalSizeRejected = "window.size.rejected"
-	// SignalTimeRejected: the time in a command was not valid, or the command failed with
-	// [ErrNoLimit].
+	// SignalTimeRejected: the time in a command was not valid, or it was to change the age
+	// limit of a window that has none.
 	SignalTimeRejected = "window.time.rejected"
 )
 
@@ -70,7 +67,7 @@ var (
 // An Event is the payload of the signals.
 type Event struct {
 	//ephemeral:raised
-	Command  string // the name of the command signal; "" for a method
+	Command  string // the name of the command signal
 	From, To Window
 	Clamped  bool  // the bounds limited the change
 	Err      error // why the command was rejected; nil if it was applied
@@ -82,13 +79,11 @@ type Window struct {
 	MaxAge   time.Duration // for how long; 0: no limit
 }
 
-// ErrNoLimit means that the window has no age limit that could be increased or decreased. Set
-// one instead.
-var ErrNoLimit = errors.New("windowsize: the window has no limit of age to change")
+// errNoLimit means that the window has no age limit that could be increased or decreased.
+var errNoLimit = errors.New("windowsize: the window has no limit of age to change: set one instead")
 
-// A Resizer changes the window of a sink, by commands and by its methods. Make one with [New],
-// and close it. Until then, the sink refers to it. All methods are safe for concurrent use, also
-// in handlers of the sink, and they work after Close.
+// A Resizer changes the window of a sink. Make one with [New], and close it. Until then, the sink
+// refers to it. All methods are safe for concurrent use, also in handlers of the sink.
 //
 // A command is carried out before its Raise returns. A change takes time at most in proportion to
 // the number of signals in the sink. A Resizer has no goroutine.
@@ -96,29 +91,11 @@ type Resizer struct {
 	sink   *signals.Sink
 	opts   Options
 	cancel func()
-
-	mu    sync.Mutex
-	stats Stats
 }
 
 // changing is locked while a window is read and changed. Otherwise, two Resizers of one sink
 // could overwrite each other's changes.
 var changing sync.Mutex
-
-// Stats are the counters of a [Resizer], read together.
-//
-//	Applied + Rejected = commands + calls of methods that returned no error
-type Stats struct {
-	Applied  uint64 `json:"applied"`
-	Clamped  uint64 `json:"clamped"` // changes in Applied that the bounds limited
-	Rejected uint64 `json:"rejected"`
-}
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 // New makes a Resizer for the sink, and subscribes it to commands. It does not change the
 // window. It returns an error if the sink is nil or the options are not valid.
@@ -164,48 +141,11 @@ func orDefault[N int | time.Duration](v, byDefault, none N) N {
 	return v
 }
 
-// SetCapacity sets how many signals the sink remembers, within the bounds, and returns the new
-// capacity.
-func (r *Resizer) SetCapacity(n int) int {
-	to, _ := r.change(r.capacity(set, n), SizeApplied, nil)
-	return to.Capacity
-}
-
-// AddCapacity adds delta, which may be negative, to the capacity, and returns the new capacity.
-// If the capacity is already above the bounds, an increase does not change it. If it is below
-// the bounds, a decrease does not change it.
-func (r *Resizer) AddCapacity(delta int) int {
-	to, _ := r.change(r.capacity(add, delta), SizeApplied, nil)
-	return to.Capacity
-}
-
-// SetMaxAge sets for how long the sink remembers signals, within the bounds, and returns the new
-// age limit.
-func (r *Resizer) SetMaxAge(d time.Duration) time.Duration {
-	to, _ := r.change(r.maxAge(set, d), TimeApplied, nil)
-	return to.MaxAge
-}
-
-// AddMaxAge adds delta, which may be negative, to the age limit, and returns the new age limit.
-// If the limit is outside of the bounds, it does what AddCapacity does. If the window has no
-// age limit, AddMaxAge changes nothing and returns [ErrNoLimit].
-func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
-	to, err := r.change(r.maxAge(add, delta), TimeApplied, nil)
-	return to.MaxAge, err
-}
-
 // Name is [Options.Name].
 func (r *Resizer) Name() string { return r.opts.Name }
 
 // Sink is the sink of [New].
 func (r *Resizer) Sink() *signals.Sink { return r.sink }
-
-// Stats returns the counters.
-func (r *Resizer) Stats() Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stats
-}
 
 // Close ends the subscription to commands. It waits for a command that is being carried out,
 // except inside a handler. It may be called several times, and returns nil.
@@ -216,122 +156,66 @@ func (r *Resizer) Close() error {
 
 // onCommand handles a signal that may be a command.
 func (r *Resizer) onCommand(s signals.Signal) {
-	if s.Key != "" && s.Key != r.opts.Name {
+	command, value := signals.FindCommand(s.Name, commands...)
+	if command == "" || s.Key != "" && s.Key != r.opts.Name {
 		return
 	}
-	command, payload := signals.FindCommand(s.Name, commands...)
-	how, sign := set, 1
-	switch command {
-	case "":
-		return
-	case CommandSizeIncrease, CommandTimeIncrease:
-		how = add
-	case CommandSizeDecrease, CommandTimeDecrease:
-		how, sign = add, -1
+	applied, rejected, next := SizeApplied, SizeRejected, r.nextSize
+	if strings.HasPrefix(command, "window.time.") {
+		applied, rejected, next = TimeApplied, TimeRejected, r.nextTime
 	}
-	applied, rejected := SizeApplied, SizeRejected
-	var next nextWindow
-	var err error
-	if strings.HasPrefix(command, "window.size.") {
-		var n int
-		n, err = parseSize(payload)
-		next = r.capacity(how, sign*n)
-	} else {
-		var d time.Duration
-		d, err = parseAge(payload)
-		next = r.maxAge(how, time.Duration(sign)*d)
-		applied, rejected = TimeApplied, TimeRejected
-	}
-	if err == nil {
-		_, err = r.change(next, applied, &s)
-	}
-	if err != nil {
-		r.mu.Lock()
-		r.stats.Rejected++
-		r.mu.Unlock()
-		now := r.window()
-		rejected.Raise(r.sink.Because(s), r.opts.Name, Event{Command: s.Name, From: now, To: now, Err: err})
-	}
-}
-
-// mode says how a value is used.
-type mode int
-
-const (
-	set mode = iota
-	add
-)
-
-// nextWindow returns the new window, and whether the bounds limited the change.
-type nextWindow func(from Window) (to Window, clamped bool, err error)
-
-func (r *Resizer) capacity(how mode, n int) nextWindow {
-	return func(w Window) (to Window, clamped bool, err error) {
-		w.Capacity, clamped = within(how, w.Capacity, n, r.opts.MinCapacity, r.opts.MaxCapacity)
-		return w, clamped, nil
-	}
-}
-
-func (r *Resizer) maxAge(how mode, d time.Duration) nextWindow {
-	return func(w Window) (to Window, clamped bool, err error) {
-		if how == add && w.MaxAge == 0 {
-			return w, false, ErrNoLimit
-		}
-		w.MaxAge, clamped = within(how, w.MaxAge, d, r.opts.MinAge, r.opts.MaxAge)
-		return w, clamped, nil
-	}
-}
-
-// within returns the new value, within the bounds, and whether the bounds limited it. If now is
-// beyond a bound, adding does not make it less, and subtracting does not make it more.
-func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamped bool) {
-	want := v
-	if how == add {
-		if want = now + v; v > 0 && want < now { // an overflow; now is positive, so only a positive v can overflow
-			want, clamped = most, true
-		}
-	}
-	to = min(max(want, least), most)
-	switch {
-	case how == set:
-	case v > 0:
-		to = max(to, now)
-	case v < 0:
-		to = min(to, now)
-	default:
-		to = now
-	}
-	return to, clamped || to != want
-}
-
-// change changes the window and raises applied. by is the command; nil for a method.
-func (r *Resizer) change(next nextWindow, applied signals.Kind[Event], by *signals.Signal) (Window, error) {
+	e := Event{Command: s.Name}
 	changing.Lock()
-	from := r.window()
-	to, clamped, err := next(from)
-	if err == nil {
-		r.sink.Resize(to.Capacity, to.MaxAge) // it calls no handlers
+	now := r.sink.Stats()
+	e.From = Window{now.Capacity, now.MaxAge}
+	e.To, e.Clamped, e.Err = next(e.From, command, value)
+	if e.Err == nil {
+		r.sink.Resize(e.To.Capacity, e.To.MaxAge) // it calls no handlers
+	} else {
+		applied, e.To, e.Clamped = rejected, e.From, false
 	}
 	changing.Unlock()
-	if err != nil {
-		return to, err
-	}
-	r.mu.Lock()
-	r.stats.Applied++
-	if clamped {
-		r.stats.Clamped++
-	}
-	r.mu.Unlock()
-	event, on := Event{From: from, To: to, Clamped: clamped}, signals.Raiser(r.sink)
-	if by != nil {
-		event.Command, on = by.Name, r.sink.Because(*by)
-	}
-	applied.Raise(on, r.opts.Name, event)
-	return to, nil
+	applied.Raise(r.sink.Because(s), r.opts.Name, e)
 }
 
-// window returns the present window of the sink.
-func (r *Resizer) window() Window {
-	s := r.sink.Stats()
-	return Window{s.Capacity, s.MaxAge}
+// nextSize returns the window after a command for the number of signals, and whether the bounds
+// limited the change.
+func (r *Resizer) nextSize(w Window, command, value string) (Window, bool, error) {
+	n, err := parseSize(value)
+	clamped := false
+	w.Capacity, clamped = within(command, w.Capacity, n, r.opts.MinCapacity, r.opts.MaxCapacity)
+	return w, clamped, err
+}
+
+// nextTime is nextSize for the age.
+func (r *Resizer) nextTime(w Window, command, value string) (Window, bool, error) {
+	d, err := parseAge(value)
+	if err == nil && command != CommandTimeSet && w.MaxAge == 0 {
+		err = errNoLimit
+	}
+	clamped := false
+	w.MaxAge, clamped = within(command, w.MaxAge, d, r.opts.MinAge, r.opts.MaxAge)
+	return w, clamped, err
+}
+
+// within returns the value after a command, within the bounds, and whether the bounds limited it.
+// If now is beyond a bound, an increase does not make it less, and a decrease does not make it
+// more. Neither now nor v is negative.
+func within[N int | time.Duration](command string, now, v, least, most N) (to N, clamped bool) {
+	want := v
+	switch {
+	case strings.HasSuffix(command, ".set"):
+		to = min(max(want, least), most)
+	case v == 0:
+		return now, false
+	case strings.HasSuffix(command, ".decrease"):
+		want = now - v
+		to = min(max(min(want, most), least), now)
+	case v > most-now: // now + v could overflow
+		return max(most, now), true
+	default:
+		want = now + v
+		to = max(want, least)
+	}
+	return to, to != want
 }

@@ -25,6 +25,7 @@ const (
 	sizeRejected = windowsize.SignalSizeRejected
 	timeApplied  = windowsize.SignalTimeApplied
 	timeRejected = windowsize.SignalTimeRejected
+	answers      = "window.*.applied, window.*.rejected"
 )
 
 func newSink(capacity int, maxAge time.Duration) *signals.Sink {
@@ -72,7 +73,7 @@ func TestCommandsChangeTheWindow(t *testing.T) {
 		"window.time.increase:2h":              {age(time.Hour), true},
 	} {
 		sink := newSink(200, time.Minute)
-		facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
+		facts := coretest.Watch(t, sink, answers)
 		newResizer(t, sink, windowsize.Options{})
 		sink.Raise(command)
 		assert.Equal(t, c.want, window(sink), command)
@@ -104,8 +105,8 @@ func TestMalformedPayloadsAreRejected(t *testing.T) {
 		}
 	}
 	sink := newSink(200, time.Minute)
-	r := newResizer(t, sink, windowsize.Options{Name: "shared"})
-	facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
+	newResizer(t, sink, windowsize.Options{Name: "shared"})
+	facts := coretest.Watch(t, sink, answers)
 	for command, rejected := range cases {
 		sink.Raise(command)
 		s := facts.ExpectExactly(rejected)[0]
@@ -116,8 +117,6 @@ func TestMalformedPayloadsAreRejected(t *testing.T) {
 		assert.Equal(t, e.From, e.To)
 	}
 	assert.Equal(t, windowsize.Window{Capacity: 200, MaxAge: time.Minute}, window(sink))
-	assert.Equal(t, windowsize.Stats{Rejected: uint64(len(cases))}, r.Stats())
-	assert.Equal(t, fmt.Sprintf(`{"applied":0,"clamped":0,"rejected":%d}`, len(cases)), r.Stats().String())
 
 	sink.Raise(windowsize.CommandTimeSet + ":" + strings.Repeat("x", 10_000))
 	e := facts.ExpectExactly(timeRejected)[0].Payload().(windowsize.Event)
@@ -128,28 +127,29 @@ func TestMalformedPayloadsAreRejected(t *testing.T) {
 // command is not searched for another one.
 func TestCommandsHaveBoundaries(t *testing.T) {
 	sink := newSink(200, time.Minute)
-	r := newResizer(t, sink, windowsize.Options{})
+	newResizer(t, sink, windowsize.Options{})
+	facts := coretest.Watch(t, sink, answers)
 	for _, name := range []string{
 		"rewindow.size.set:5", "window.size.set", "window.size.sets:5", "xwindow.time.set:5s", "window.size:5", "window-size-set:5",
-		"Window.Size.Set:5", sizeApplied + ":5", timeRejected + ":5s",
+		"Window.Size.Set:5", "window.size.applied.x:5", "window.time.rejected.x:5s",
 	} {
 		sink.Raise(name)
 	}
-	assert.Equal(t, windowsize.Stats{}, r.Stats())
+	facts.None()
 	sink.Raise("window.time.set:window.size.set:20")
 	sink.Raise("window.size.set:20.window.time.set:30s")
 	assert.Equal(t, windowsize.Window{Capacity: 200, MaxAge: time.Minute}, window(sink))
-	assert.Equal(t, windowsize.Stats{Rejected: 2}, r.Stats())
+	facts.ExpectExactly(timeRejected, sizeRejected)
 }
 
 // A loop through another handler is ended by the sink, because the signals name their cause.
 func TestLoopsThroughOtherHandlersEnd(t *testing.T) {
 	sink := newSink(200, time.Minute)
-	r := newResizer(t, sink, windowsize.Options{})
+	newResizer(t, sink, windowsize.Options{})
 	cancel := sink.Subscribe(sizeApplied, func(s signals.Signal) { sink.Because(s).Raise("window.size.increase:1") })
 	defer cancel()
 	sink.Raise("window.size.increase:1")
-	assert.Equal(t, windowsize.Stats{Applied: 1}, r.Stats())
+	assert.Equal(t, 201, window(sink).Capacity)
 	assert.Equal(t, uint64(1), sink.Stats().Blocked)
 }
 
@@ -195,7 +195,7 @@ func TestKeyedCommands(t *testing.T) {
 func TestShrinkingDropsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink(200, time.Minute)
-		r := newResizer(t, sink, windowsize.Options{})
+		newResizer(t, sink, windowsize.Options{})
 		raise := func(n int) {
 			for i := range n {
 				sink.RaiseKey("fact", fmt.Sprint(i))
@@ -209,68 +209,29 @@ func TestShrinkingDropsTheOldest(t *testing.T) {
 			return keys
 		}
 		raise(100)
-		assert.Equal(t, 21, r.SetCapacity(21))
+		sink.Raise("window.size.set:22")
 		keys := remembered()
-		assert.Len(t, keys, 20, "the signal about the change takes a place as well")
+		assert.Len(t, keys, 20, "the command and its answer take places as well")
 		assert.Equal(t, []string{"80", "99"}, []string{keys[0], keys[19]})
 
-		r.SetCapacity(200)
+		sink.Raise("window.size.set:200")
 		raise(100)
-		assert.Equal(t, 5*time.Second, r.SetMaxAge(time.Second))
+		sink.Raise("window.time.set:1s")
 		keys = remembered()
 		assert.Len(t, keys, 49, "the one before is exactly five seconds old")
 		assert.Equal(t, []string{"51", "99"}, []string{keys[0], keys[48]})
 	})
 }
 
-// The methods do what the commands do, with any number.
-func TestMethods(t *testing.T) {
-	sink := newSink(200, time.Minute)
-	facts := coretest.Watch(t, sink, "window.*")
-	r := newResizer(t, sink, windowsize.Options{})
-	assert.Equal(t, 500, r.SetCapacity(500))
-	assert.Equal(t, 16, r.SetCapacity(-1))
-	assert.Equal(t, 116, r.AddCapacity(100))
-	assert.Equal(t, 50_000, r.AddCapacity(math.MaxInt))
-	assert.Equal(t, 16, r.AddCapacity(math.MinInt))
-	assert.Equal(t, 16, r.AddCapacity(0))
-	assert.Equal(t, 2*time.Minute, r.SetMaxAge(2*time.Minute))
-	for _, c := range [][2]time.Duration{{time.Second, 121 * time.Second}, {math.MaxInt64, time.Hour}, {math.MinInt64, 5 * time.Second}} {
-		got, err := r.AddMaxAge(c[0])
-		assert.NoError(t, err)
-		assert.Equal(t, c[1], got)
-	}
-	raised := facts.ExpectExactly(sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied, sizeApplied,
-		timeApplied, timeApplied, timeApplied, timeApplied)
-	assert.Equal(t, windowsize.Event{
-		From:    windowsize.Window{Capacity: 500, MaxAge: time.Minute},
-		To:      windowsize.Window{Capacity: 16, MaxAge: time.Minute},
-		Clamped: true,
-	}, raised[1].Payload())
-	e, ok := windowsize.TimeApplied.From(raised[9])
-	assert.True(t, ok)
-	assert.Equal(t, 5*time.Second, e.To.MaxAge)
-	assert.Equal(t, windowsize.Stats{Applied: 10, Clamped: 5}, r.Stats())
-	assert.Equal(t, "windowsize", r.Name())
-	assert.Same(t, sink, r.Sink())
-}
-
 // An increase does not set a limit for a window without one: this would shorten the window.
 func TestNoLimitOfAge(t *testing.T) {
 	sink := newSink(200, -1)
-	r := newResizer(t, sink, windowsize.Options{})
-	facts := coretest.Watch(t, sink, "window.*.applied, window.*.rejected")
-	for _, delta := range []time.Duration{time.Minute, -time.Minute} {
-		d, err := r.AddMaxAge(delta)
-		assert.Zero(t, d)
-		assert.ErrorIs(t, err, windowsize.ErrNoLimit)
-	}
-	facts.None()
-	assert.Zero(t, r.Stats().Rejected, "a method returns the error instead")
+	newResizer(t, sink, windowsize.Options{})
+	facts := coretest.Watch(t, sink, answers)
 	sink.Raise("window.time.increase:1m")
 	sink.Raise("window.time.decrease:1m")
 	for _, s := range facts.ExpectExactly(timeRejected, timeRejected) {
-		assert.ErrorIs(t, s.Payload().(windowsize.Event).Err, windowsize.ErrNoLimit)
+		assert.ErrorContains(t, s.Payload().(windowsize.Event).Err, "windowsize: the window has no limit of age")
 	}
 	assert.Zero(t, window(sink).MaxAge)
 	sink.Raise("window.time.set:1m")
@@ -281,13 +242,20 @@ func TestNoLimitOfAge(t *testing.T) {
 func TestOptions(t *testing.T) {
 	sink := newSink(200, time.Minute)
 	r := newResizer(t, sink, windowsize.Options{MinCapacity: -1, MaxCapacity: -1, MinAge: -1, MaxAge: -1})
-	assert.Equal(t, 1, r.SetCapacity(0))
-	assert.Equal(t, 100_000, r.SetCapacity(100_000))
-	assert.Equal(t, time.Duration(1), r.SetMaxAge(0))
-	assert.Equal(t, time.Duration(math.MaxInt64), r.SetMaxAge(math.MaxInt64))
-	age, err := r.AddMaxAge(1)
-	assert.NoError(t, err)
-	assert.Equal(t, time.Duration(math.MaxInt64), age)
+	assert.Equal(t, "windowsize", r.Name())
+	assert.Same(t, sink, r.Sink())
+	for command, want := range map[string]windowsize.Window{
+		"window.size.set:0":                      {Capacity: 1, MaxAge: time.Minute},
+		"window.size.set:100000":                 {Capacity: 100_000, MaxAge: time.Minute},
+		"window.time.set:0s":                     {Capacity: 200, MaxAge: 1},
+		"window.time.set:9223372036854775807ns":  {Capacity: 200, MaxAge: math.MaxInt64 - 1},
+		"window.time.increase:2562047h47m16s":    {Capacity: 200, MaxAge: math.MaxInt64 - 1},
+		"window.size.increase:99999999999999999": {Capacity: signals.MaxSinkCapacity, MaxAge: time.Minute},
+	} {
+		sink.Resize(200, time.Minute)
+		sink.Raise(command)
+		assert.Equal(t, want, window(sink), command)
+	}
 
 	for field, opts := range map[string]windowsize.Options{
 		"Options.MaxCapacity is 67108865": {MaxCapacity: signals.MaxSinkCapacity + 1},
@@ -300,7 +268,7 @@ func TestOptions(t *testing.T) {
 		assert.Nil(t, r)
 		assert.ErrorContains(t, err, "windowsize: "+field)
 	}
-	_, err = windowsize.New(nil, windowsize.Options{})
+	_, err := windowsize.New(nil, windowsize.Options{})
 	assert.ErrorContains(t, err, "windowsize: ")
 }
 
@@ -312,7 +280,6 @@ func TestClose(t *testing.T) {
 	assert.NoError(t, r.Close())
 	sink.Raise("window.size.set:300")
 	assert.Equal(t, 200, window(sink).Capacity)
-	assert.Equal(t, 300, r.SetCapacity(300), "the methods still work")
 
 	r = newResizer(t, sink, windowsize.Options{})
 	defer sink.Subscribe(sizeApplied, func(signals.Signal) { assert.NoError(t, r.Close()) })()
@@ -324,29 +291,20 @@ func TestClose(t *testing.T) {
 // No change is lost, however many goroutines and Resizers make them.
 func TestConcurrentChanges(t *testing.T) {
 	sink := newSink(1000, time.Minute)
-	one := newResizer(t, sink, windowsize.Options{Name: "one"})
-	two := newResizer(t, sink, windowsize.Options{Name: "two"})
+	newResizer(t, sink, windowsize.Options{Name: "one"})
+	newResizer(t, sink, windowsize.Options{Name: "two"})
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
 			for range 100 {
-				switch g {
-				case 0:
-					one.AddCapacity(3)
-				case 1:
-					two.AddCapacity(-1)
-				case 2:
-					sink.RaiseKey("window.time.increase:1s", "one")
-				case 3:
-					sink.RaiseKey("window.size.increase:1", "two")
-				}
+				sink.RaiseKey([]string{
+					"window.size.increase:3", "window.size.decrease:1", "window.time.increase:1s", "window.size.increase:1",
+				}[g], []string{"one", "two"}[g%2])
 			}
 		})
 	}
 	all.Wait()
 	assert.Equal(t, windowsize.Window{Capacity: 1300, MaxAge: 160 * time.Second}, window(sink))
-	assert.Equal(t, windowsize.Stats{Applied: 200}, one.Stats())
-	assert.Equal(t, windowsize.Stats{Applied: 200}, two.Stats())
 }
 
 // The model is a number with its bounds, and starts at any value. An increase never shrinks
@@ -395,18 +353,18 @@ func FuzzCommands(f *testing.F) {
 		r := core.Must(windowsize.New(sink, windowsize.Options{}))
 		defer r.Close()
 		sink.Raise(name)
-		w, s := window(sink), r.Stats()
+		w := window(sink)
 		if w.Capacity < 16 || w.Capacity > 50_000 || w.MaxAge < 5*time.Second || w.MaxAge > time.Hour {
 			t.Errorf("%q: %+v", name, w)
 		}
-		answers := uint64(0)
+		answered := 0
 		for signal := range sink.Sense(signals.Query{Key: "windowsize"}) {
 			if _, ok := signal.Payload().(windowsize.Event); ok {
-				answers++
+				answered++
 			}
 		}
-		if s.Applied+s.Rejected > 1 || answers != s.Applied+s.Rejected {
-			t.Errorf("%q: %+v, %d answers", name, s, answers)
+		if answered > 1 {
+			t.Errorf("%q: %d answers", name, answered)
 		}
 	})
 }
