@@ -123,9 +123,6 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 					if got := ours.AllowN(n); got == limited {
 						t.Fatalf("%d per second, burst %d, step %d: allow %d: %v, throttled says %v", per, burst, i, n, got, !limited)
 					}
-					if got := time.Until(ours.TAT()); n <= burst && got != result.ResetAfter { // otherwise throttled returns no time
-						t.Fatalf("%d per second, burst %d, step %d: full in %v, throttled says %v", per, burst, i, got, result.ResetAfter)
-					}
 					if !limited {
 						allowed++
 					}

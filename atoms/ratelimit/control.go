@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -51,19 +52,12 @@ type Change struct {
 	Burst int     `json:"burst"`
 }
 
-// A Rejection is the payload of [CommandRejected].
-type Rejection struct {
-	Command string `json:"command"` // one of the Command constants
-	Value   string `json:"value"`   // the text after the command
-	Rule    string `json:"rule"`    // the rule that the value breaks
-}
-
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [signals.Sink.Because].
 var (
 	RateApplied     = signals.NewKind[Change](SignalApplied)
 	BurstApplied    = signals.NewKind[Change](SignalBurstApplied)
-	CommandRejected = signals.NewKind[Rejection](SignalRejected)
+	CommandRejected = signals.NewKind[error](SignalRejected) // the error names the command and the rule
 )
 
 // numberCommands are the commands with a number.
@@ -110,7 +104,7 @@ func (e *engine) obey(s signals.Signal, limit int, command, value string) {
 		rule = e.update(on, limit, applied, func(old Change) (Change, string) { return old.next(command, n) })
 	}
 	if rule != "" {
-		CommandRejected.Raise(on, e.limits[limit], Rejection{command, value, rule})
+		CommandRejected.Raise(on, e.limits[limit], fmt.Errorf("ratelimit: %s:%.40q: the value %s", command, value, rule))
 	}
 }
 

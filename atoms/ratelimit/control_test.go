@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,14 +53,14 @@ func TestCommands(t *testing.T) {
 func TestRejectedCommands(t *testing.T) {
 	sink := signals.NewSink(signals.SinkOptions{})
 	l := newLimiter(t, core.Rate{PerSecond: 0.5, Burst: 5}, ratelimit.Options{Name: "api", Sink: sink})
-	var got []ratelimit.Rejection
-	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, r ratelimit.Rejection) {
+	var got error
+	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, err error) {
 		assert.Equal(t, "api", s.Key)
-		got = append(got, r)
+		got = err
 	})
 	const number = "must be a decimal number such as 12.5 or 1e3"
 	const rate = "must be 0, which pauses, or from 1e-9 to 1e9 per second"
-	cases := []ratelimit.Rejection{
+	cases := []struct{ command, value, rule string }{
 		{ratelimit.CommandSet, "-1", "must not be negative"},
 		{ratelimit.CommandSet, "Infinity", number},
 		{ratelimit.CommandSet, "inf", number},
@@ -86,16 +87,15 @@ func TestRejectedCommands(t *testing.T) {
 		{ratelimit.CommandDecrease, "2e9", "a decrease does not go below 1 per second"},
 	}
 	for _, c := range cases {
-		sink.Raise(c.Command + ":" + c.Value)
+		sink.Raise(c.command + ":" + c.value)
+		assert.EqualError(t, got, fmt.Sprintf("ratelimit: %s:%q: the value %s", c.command, c.value, c.rule))
 	}
-	assert.Equal(t, cases, got)
 
 	assert.Equal(t, 0.5, l.Rate())
 	assert.Equal(t, 5, l.Burst())
 	require.NoError(t, l.SetRate(ratelimit.Unlimited))
-	got = nil
 	sink.Raise(ratelimit.CommandDecrease + ":1")
-	assert.Equal(t, "the rate is unlimited: set it first", got[0].Rule)
+	assert.ErrorContains(t, got, "the rate is unlimited: set it first")
 }
 
 // A command starts at the start of the name, or after a dot or a colon. The payload of a

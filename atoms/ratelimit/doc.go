@@ -60,7 +60,7 @@
 //	tokens in the bucket = burst - (TAT - now) * rate
 //
 // shows that both let the same requests pass at the same moments. [Limiter.Tokens] is the view
-// of a token bucket, and [Limiter.TAT] the view of GCRA. The tests compare the implementation
+// of a token bucket. The tests compare the implementation
 // with an exact model of each, with rates and bursts that change. Package core/bucket has the
 // arithmetic: nothing is rounded to whole nanoseconds.
 //

@@ -147,9 +147,9 @@ func (e *engine) tooLate(due, now, deadline int64) error {
 	if due < deadline {
 		return nil
 	}
-	err := &DeadlineError{Limiter: e.name, Wait: InfDuration, Left: time.Duration(deadline - now)}
+	err := &deadlineError{limiter: e.name, wait: InfDuration, left: time.Duration(deadline - now)}
 	if due != bucket.Never {
-		err.Wait = time.Duration(due - now)
+		err.wait = time.Duration(due - now)
 	}
 	return err
 }
@@ -325,11 +325,11 @@ func (s *single) init(opts Options, limits ...Limit) {
 	s.shard.addQueue(&s.queue, 0, buckets)
 }
 
-// stats returns the counters and the state.
-func (s *single) stats() GroupStats {
+// Stats returns the counters and the state, read together.
+func (s *single) Stats() Stats {
 	now := s.shard.lock()
 	defer s.shard.mu.Unlock()
-	st := GroupStats{Counts: s.shard.read(now), Limited: s.limited.on}
+	st := Stats{Counts: s.shard.read(now), Limited: s.limited.on}
 	for i, name := range s.limits {
 		st.Limits = append(st.Limits, s.queue.buckets[i].state(name, now))
 	}

@@ -79,9 +79,8 @@ func ExampleLimiter_Wait() {
 	defer cancel()
 	fmt.Println(l.Wait(ctx))
 
-	var late *ratelimit.DeadlineError
 	err := l.Wait(ctx)
-	fmt.Println(errors.As(err, &late), errors.Is(err, context.DeadlineExceeded), ctx.Err())
+	fmt.Println(errors.Is(err, ratelimit.ErrTooLate), errors.Is(err, context.DeadlineExceeded), ctx.Err())
 	// Output:
 	// <nil>
 	// true true <nil>
@@ -119,13 +118,17 @@ func ExampleKeyed_PauseKeyFor() {
 }
 
 // Every fetch takes a token of its host.
-func ExampleWrapKeyedResult() {
+func ExampleKeyed_Wait() {
 	perHost := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{}))
 	defer perHost.Close()
 
-	host := func(u *url.URL) string { return u.Host }
-	fetch := func(_ context.Context, u *url.URL) (string, error) { return "the page " + u.Path, nil }
-	pages := core.Must(core.NewResultCoordinator(ratelimit.WrapKeyedResult(perHost, host, fetch), core.Options{}))
+	fetch := func(ctx context.Context, u *url.URL) (string, error) {
+		if err := perHost.Wait(ctx, u.Host); err != nil {
+			return "", err
+		}
+		return "the page " + u.Path, nil
+	}
+	pages := core.Must(core.NewResultCoordinator(fetch, core.Options{}))
 
 	page, err := pages.Do(context.Background(), &url.URL{Host: "a.example", Path: "/home"})
 	fmt.Println(page, err, perHost.Stats().Keys)
@@ -179,8 +182,8 @@ func ExampleLimiter_commands() {
 	defer api.Close()
 	mail := core.Must(ratelimit.New(core.Rate{PerSecond: 1}, ratelimit.Options{Name: "mail", Sink: sink}))
 	defer mail.Close()
-	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, r ratelimit.Rejection) {
-		fmt.Println(s.Key, "rejects", r.Value+":", r.Rule)
+	ratelimit.CommandRejected.Subscribe(sink, func(s signals.Signal, err error) {
+		fmt.Println(s.Key, "rejects", err)
 	})
 
 	sink.Raise(ratelimit.CommandIncrease + ":2.5")
@@ -188,7 +191,7 @@ func ExampleLimiter_commands() {
 	sink.RaiseKey(ratelimit.CommandSet+":-3", "mail")
 	fmt.Println(api.Rate(), api.Burst(), mail.Rate(), mail.Burst())
 	// Output:
-	// mail rejects -3: must not be negative
+	// mail rejects ratelimit: rate.limit.set:"-3": the value must not be negative
 	// 12.5 50 3.5 20
 }
 
@@ -206,7 +209,7 @@ func ExampleChange() {
 	l.Allow()
 	stats := l.Stats()
 	fmt.Println(stats.Counts.Allowed, "allowed,", stats.Counts.Denied, "denied")
-	fmt.Println(stats.LimitStats.Name, "has", stats.LimitStats.Rate, "per second")
+	fmt.Println(stats.Limits[0].Name, "has", stats.Limits[0].Rate, "per second")
 	// Output:
 	// api has 0 per second, burst 1
 	// 1 allowed, 1 denied

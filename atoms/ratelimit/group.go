@@ -130,10 +130,7 @@ func (g *Group) SetBurst(name string, burst int) error {
 // Tokens is the number of tokens in the bucket of a limit; see [Limiter.Tokens]. If there is no
 // limit of that name, it panics.
 func (g *Group) Tokens(name string) (tokens float64) {
-	limits := g.stats().Limits
+	limits := g.Stats().Limits
 	err := g.find(name, func(limit int) error { tokens = limits[limit].Tokens; return nil })
 	return core.Must(tokens, err)
 }
-
-// Stats returns the counters and the state of the group, read together.
-func (g *Group) Stats() GroupStats { return g.stats() }

@@ -242,15 +242,12 @@ func TestKeyedOptions(t *testing.T) {
 	nan := newKeyed[float64](t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 	assert.True(t, nan.Allow(math.NaN()))
 	assert.True(t, nan.Allow(math.NaN()), "a new key each time")
-	assert.Panics(t, func() { ratelimit.WrapKeyed[any, int](k, nil, nil) })
-	assert.Panics(t, func() { ratelimit.WrapKeyedResult[any, int, int](k, nil, nil) })
 }
 
 func TestKeyedEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, maxKeys := range []int{10, 1 << 14} {
 			k := newKeyed[int](t, core.Rate{PerSecond: 1000, Burst: 3}, ratelimit.Options{Capacity: maxKeys, MaxQueued: 30})
-			work := ratelimit.WrapKeyed(k, func(n int) int { return n % 7 }, func(context.Context, int) error { return nil })
 			var all sync.WaitGroup
 			for i := range 20 {
 				all.Go(func() {
@@ -264,7 +261,7 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 							k.WaitN(ctx, j%5, 2)
 							cancel()
 						case 2:
-							work(t.Context(), j)
+							k.Wait(t.Context(), j%7)
 						}
 					}
 				})

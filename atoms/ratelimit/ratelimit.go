@@ -107,7 +107,7 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 //
 //   - the cause of ctx, if ctx has ended;
 //   - an error that matches [ErrExceedsBurst], if n is more than the burst;
-//   - a [*DeadlineError], if the turn would not come before the deadline of ctx;
+//   - [ErrTooLate], if the turn would not come before the deadline of ctx;
 //   - an error that matches [core.ErrFull], if MaxQueued requests are queued;
 //   - an error that matches [core.ErrClosed], after Close.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
@@ -156,30 +156,4 @@ func (l *Limiter) SetBurst(burst int) error { return l.setBurst(0, burst) }
 
 // Tokens is the number of tokens in the bucket. It is negative if requests took more than there
 // were; see [Reservation.Adjust]. Queued requests have not taken their tokens yet.
-func (l *Limiter) Tokens() float64 { return l.stats().Limits[0].Tokens }
-
-// TAT is the theoretical arrival time of GCRA: the time at which the bucket will be full, if
-// only the queued requests take tokens. If the bucket is full, TAT is now. If the rate is 0,
-// TAT is the zero time. It is at most 146 years after New. A request for n tokens passes at
-// once if TAT is at most burst-n intervals of 1/rate from now.
-func (l *Limiter) TAT() time.Time {
-	q := &l.queue
-	now := l.shard.lock()
-	defer q.unlock(now)
-	q.settle(now)
-	at := now
-	b := q.buckets[0]
-	if q.requests.Len() > 0 || b.meter.Level(b.mark, now) < float64(b.meter.Burst()) {
-		at = q.dueNext([]int64{b.meter.Burst()}, now)
-	}
-	if at == bucket.Never && b.meter.Rate() == 0 {
-		return time.Time{}
-	}
-	return l.begin.Add(time.Duration(min(at, maxSpan)))
-}
-
-// Stats returns the counters and the state of the limiter, read together.
-func (l *Limiter) Stats() Stats {
-	all := l.stats()
-	return Stats{all.Counts, all.Limits[0], all.Limited}
-}
+func (l *Limiter) Tokens() float64 { return l.Stats().Limits[0].Tokens }

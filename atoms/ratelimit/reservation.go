@@ -48,7 +48,7 @@ func (r *Reservation) Delay() time.Duration {
 
 // Wait waits until the turn of the reservation. If ctx ends first, it cancels the reservation
 // and returns the cause of ctx. If the turn would not come before the deadline of ctx, it
-// cancels the reservation at once and returns a [*DeadlineError]. If the reservation was
+// cancels the reservation at once and returns an error that matches [ErrTooLate]. If the reservation was
 // refused, Wait returns the error of [Limiter.WaitN]. If it was cancelled, the error matches
 // [core.ErrCancelled]. If ctx has ended before the call, Wait calls [Reservation.Cancel], and
 // returns the cause of ctx.

@@ -22,22 +22,13 @@ func (c Counts) plus(d Counts) Counts {
 	return Counts{c.Allowed + d.Allowed, c.Denied + d.Denied, c.Queued + d.Queued, c.Cancelled + d.Cancelled, c.Delayed + d.Delayed}
 }
 
-// Stats are the counters and the state of a [Limiter].
+// Stats are the counters and the state of a [Limiter] or of a [Group].
 //
 //	requests = Allowed + Denied + Queued + Cancelled
 type Stats struct {
 	Counts
-	LimitStats
-	Limited bool `json:"limited"` // [SignalLimited] is held
-}
-
-// GroupStats are the counters and the state of a [Group].
-//
-//	requests = Allowed + Denied + Queued + Cancelled
-type GroupStats struct {
-	Counts
 	Limited bool         `json:"limited"` // [SignalLimited] is held
-	Limits  []LimitStats `json:"limits"`
+	Limits  []LimitStats `json:"limits"`  // one for a Limiter
 }
 
 // LimitStats are the state of a [Limiter], or of a limit of a [Group].
@@ -67,18 +58,6 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 
 // String is the JSON form.
 func (s Stats) String() string { return core.StatsString(s) }
-
-// LogValue groups the counters by their JSON names.
-func (s GroupStats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s GroupStats) String() string { return core.StatsString(s) }
-
-// LogValue groups the fields by their JSON names.
-func (s LimitStats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s LimitStats) String() string { return core.StatsString(s) }
 
 // LogValue groups the counters by their JSON names.
 func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }

@@ -36,10 +36,10 @@ func TestHalfOpenBreakerAdmitsOneProbeOfAllExecutions(t *testing.T) {
 			go func() { _, _ = o.Execute(t.Context(), 0) }()
 		}
 		synctest.Wait()
-		assert.EqualValues(t, 3+19, o.Counters().Failed, "the others do not wait for the probe")
+		assert.EqualValues(t, 3+19, o.Stats().Failed, "the others do not wait for the probe")
 		time.Sleep(10 * ms)
 		synctest.Wait()
-		assert.EqualValues(t, 1, o.Counters().Completed)
+		assert.EqualValues(t, 1, o.Stats().Succeeded)
 		assert.Equal(t, "w:closed:0", breakers(o))
 	})
 }

@@ -31,9 +31,9 @@
 //
 // A worker should return when its context ends. The execution waits for that, at most
 // [Options.Grace]. Then it abandons the run of the worker and goes on without it, because Go cannot
-// stop a goroutine from outside. The result lists an abandoned run, Counters count it, and a
-// signal reports it. If [Options.MaxAbandoned] abandoned runs of a worker have not returned, the
-// worker is skipped.
+// stop a goroutine from outside. The result lists an abandoned run, a signal reports it, and
+// [Orchestrator.Runs] shows it until it has returned. An abandoned run that took longer than
+// [Options.WorkerTimeout] is a failure. So the breaker skips a worker whose runs do not return.
 //
 // # Breakers
 //
@@ -49,7 +49,6 @@
 // An orchestrator implements [core.Inspector] and [inspect.Actions] for its executions: each execution
 // is an operation. Each run of a worker is an operation too, which [Orchestrator.Runs] shows. So
 // workers may store values and raise signals through [core.OperationFrom].
-// [Orchestrator.Counters] counts by outcome.
 //
 // The signals of an orchestrator are the constants of this package, from [SignalStarted] to
 // [SignalBreakerClosed]. They leave the sink at the latest when their operation is not shown any

@@ -15,6 +15,7 @@ import (
 
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -75,7 +76,6 @@ func TestEarlyExitCancelsTheOthers(t *testing.T) {
 				return 7, nil
 			}})
 		assert.Equal(t, "early-exit by a | completed a:0=2 | cancelled b:0", run(t, o))
-		assert.EqualValues(t, 1, o.Counters().Late)
 	})
 }
 
@@ -158,9 +158,9 @@ func TestClose(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrClosed)
 		assert.Equal(t, "cancelled | skipped abandoned:0 hangs:0 slow:0 later:1", brief(r))
 		assert.Equal(t, "abandoned:closed:0 hangs:closed:0 slow:closed:0 later:closed:0", breakers(o))
-		s := o.Counters()
-		assert.Equal(t, []any{uint64(3), uint64(1), 0, 0}, []any{s.Cancelled, s.Rejected, s.Running, s.StillAbandoned})
-		checkBooks(t, s, 4)
+		assert.EqualValues(t, 3, o.Stats().Cancelled)
+		assert.Zero(t, o.Runs().Stats().Running)
+		require.NoError(t, coretest.CheckBooks(o.Stats()))
 	})
 }
 
@@ -260,7 +260,6 @@ func TestRunThatHasNotBegunAtTheEnd(t *testing.T) {
 		assert.Equal(t, c.why, r.Skipped[0].Err)
 		assert.Zero(t, r.Skipped[0].Operation)
 		assert.Equal(t, "w:closed:0", breakers(o))
-		checkBooks(t, o.Counters(), 1)
 		require.NoError(t, o.Close())
 	})
 }
@@ -289,7 +288,6 @@ func TestExecutionThatHasNotBegun(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrClosed)
 		assert.Equal(t, ms, time.Since(begun))
 		require.NoError(t, o.Close())
-		assert.Equal(t, wave.Counters{Rejected: 3}, o.Counters())
 	})
 }
 
@@ -343,8 +341,7 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 				var ended *core.PanicError
 				assert.Equal(t, want == wave.OutcomeCancelled, errors.As(err, &ended))
 				require.NoError(t, o.Close())
-				checkBooks(t, o.Counters(), 3)
-				assert.Zero(t, o.Counters().StillAbandoned)
+				assert.Zero(t, o.Runs().Stats().Running)
 			})
 		})
 	}

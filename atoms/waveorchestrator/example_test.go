@@ -69,7 +69,6 @@ func ExampleOptions() {
 			1: 4,
 			2: 1, // LLM
 		},
-		MaxAbandoned: 8, // runs of a worker that do not return, before it is skipped
 
 		BreakerThreshold: 3,                // failures in a row; negative: no breakers
 		BreakerReset:     30 * time.Second, // before the worker is tried again
@@ -240,12 +239,12 @@ func ExampleOrchestrator_Workers() {
 	for _, w := range orchestrator.Workers() {
 		fmt.Println(w.Name, "is skipped:", isOpen(w))
 	}
-	fmt.Println(orchestrator.Counters().WorkersFailed, "runs have failed in", orchestrator.Stats().Succeeded, "executions")
+	fmt.Println(orchestrator.Stats().Succeeded, "executions")
 	// Output:
 	// bad of wave 0 failed: connection refused
 	// bad of wave 0 failed: connection refused
 	// bad skipped: waveorchestrator: the breaker is open
 	// bad is skipped: true
 	// good is skipped: false
-	// 2 runs have failed in 3 executions
+	// 3 executions
 }

@@ -65,7 +65,6 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]
 	}
-	o.update(func(s *Counters) { s.Executions++; s.Running++ })
 	defer ex.finish()
 	ex.raise(ex.op, SignalStarted, "", Event{})
 	for i := range o.waves {
@@ -127,9 +126,7 @@ func (ex *execution[In, Out]) admit(runs []run[In, Out]) (n int) {
 	now := time.Now()
 	for i := range runs {
 		r := &runs[i]
-		if r.m.abandoned >= ex.o.opts.MaxAbandoned {
-			r.err = ErrTooManyAbandoned
-		} else if r.permit, r.admitted = r.m.breaker.Allow(now); r.admitted {
+		if r.permit, r.admitted = r.m.breaker.Allow(now); r.admitted {
 			n++
 		} else {
 			r.err = ErrBreakerOpen
@@ -263,13 +260,7 @@ func (ex *execution[In, Out]) tick() {
 
 // abandon goes on without a run that does not return.
 func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
-	ex.o.update(func(s *Counters) {
-		if r.abandoned = r.stage.CompareAndSwap(stageRunning, stageAbandoned); r.abandoned {
-			r.m.abandoned++
-			s.WorkersAbandoned++
-			s.StillAbandoned++
-		}
-	})
+	r.abandoned = r.stage.CompareAndSwap(stageRunning, stageAbandoned)
 	r.next = never // if the run has returned, handlers of its signals still run
 	if r.abandoned {
 		ex.remove(r)
@@ -355,7 +346,6 @@ func (ex *execution[In, Out]) finish() {
 	r := &ex.result
 	r.Outcome, r.Duration = ex.outcome, ex.o.now()-ex.began
 	ex.collect(r)
-	ex.o.update(func(s *Counters) { count(s, r) })
 	ex.raise(ex.op, SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
 		Event{Outcome: r.Outcome, Workers: len(r.Completed), Duration: r.Duration})
 }

@@ -133,15 +133,6 @@ func raised(sink *signals.Sink, pattern string) (names []string) {
 	return names
 }
 
-// checkBooks checks the laws of Counters for n workers.
-func checkBooks(t testing.TB, s wave.Counters, workers int) {
-	t.Helper()
-	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Failed+s.Cancelled, "%+v", s)
-	require.Equal(t, s.WorkersRun, s.WorkersCompleted+s.WorkersFailed+s.WorkersCancelled, "%+v", s)
-	ended := s.Executions - uint64(s.Running)
-	require.Equal(t, ended*uint64(workers), s.WorkersRun+s.WorkersSkipped, "%+v", s)
-}
-
 func breakers(o *wave.Orchestrator[int, int]) string {
 	var list []string
 	for _, w := range o.Workers() {

@@ -38,7 +38,6 @@ type modelWorker struct {
 	failures       int
 	openUntil      time.Duration // while failures have opened it
 	open           bool
-	abandoned      []time.Duration // when the abandoned runs return
 
 	// In the present execution.
 	status string
@@ -80,9 +79,6 @@ func (m *model) settle(r modelRun, status string, err error, at time.Duration, a
 		err = fmt.Errorf("%w: %w", err, errOnPurpose)
 	}
 	w.status, w.err, w.took, w.left = status, err, at-r.began, abandoned
-	if abandoned {
-		w.abandoned = append(w.abandoned, r.began+r.b.takes)
-	}
 	switch status {
 	case "completed":
 		w.failures, w.open = 0, false
@@ -96,11 +92,8 @@ func (m *model) settle(r modelRun, status string, err error, at time.Duration, a
 // admit returns the workers of a wave that may run.
 func (m *model) admit(number int, now time.Duration) (queue []*modelWorker) {
 	for _, w := range m.workers {
-		w.abandoned = slices.DeleteFunc(w.abandoned, func(at time.Duration) bool { return at <= now })
 		switch {
 		case w.wave != number:
-		case len(w.abandoned) >= m.o.MaxAbandoned:
-			w.err = wave.ErrTooManyAbandoned
 		case w.open && now < w.openUntil:
 			w.err = wave.ErrBreakerOpen
 		default:
@@ -245,7 +238,6 @@ func TestModel(t *testing.T) {
 				Grace:            random(1, 50*ms),
 				MaxPerWave:       1 + rng.IntN(4),
 				PerWave:          map[int]int{},
-				MaxAbandoned:     1 + rng.IntN(3),
 				BreakerThreshold: 1 + rng.IntN(3),
 				BreakerReset:     random(1, 3*time.Second),
 			}}
@@ -308,7 +300,6 @@ func TestModel(t *testing.T) {
 				require.Equal(t, want, modelText(r), "seed %d, step %d, %+v", seed, step, m.o)
 				require.Equal(t, []any{wantErr, end}, []any{err, time.Since(base)})
 				checkOperations(t, o, core.OperationID(execution.Load()), r, err)
-				checkBooks(t, o.Counters(), len(m.workers))
 				require.NoError(t, coretest.CheckBooks(o.Stats()))
 				outcomes[r.Outcome]++
 				abandoned += len(r.Abandoned)
@@ -322,15 +313,14 @@ func TestModel(t *testing.T) {
 					case mw.open:
 						status = breaker.HalfOpen
 					}
-					mw.abandoned = slices.DeleteFunc(mw.abandoned, func(at time.Duration) bool { return at <= end })
-					require.Equal(t, []any{mw.name, status, mw.failures, len(mw.abandoned)},
-						[]any{w.Name, w.Breaker, w.Failures, w.Abandoned}, "seed %d, step %d", seed, step)
+					require.Equal(t, []any{mw.name, status, mw.failures},
+						[]any{w.Name, w.Breaker, w.Failures}, "seed %d, step %d", seed, step)
 				}
 				time.Sleep(random(1, time.Second))
 				synctest.Wait()
 			}
 			require.NoError(t, o.Close())
-			require.Zero(t, o.Counters().StillAbandoned)
+			require.Zero(t, o.Runs().Stats().Running)
 		})
 		if t.Failed() {
 			return
@@ -406,24 +396,21 @@ func TestManyExecutionsAtOnce(t *testing.T) {
 					r, err := o.Execute(ctx, i)
 					assert.Equal(t, 6, len(r.Completed)+len(r.Failed)+len(r.Cancelled)+len(r.Skipped))
 					assert.Equal(t, err == nil, r.Outcome == wave.OutcomeCompleted || r.Outcome == wave.OutcomeEarlyExit)
-					checkBooks(t, o.Counters(), 6)
 				}()
 			}
 			if seed%2 == 1 {
 				time.Sleep(500 * ms)
 				assert.NoError(t, o.Close())
-				assert.Zero(t, o.Counters().Running)
+				assert.Zero(t, o.Stats().Running)
 			}
 			for range executions {
 				<-done
 			}
 			require.NoError(t, o.Close())
-			s := o.Counters()
-			checkBooks(t, s, 6)
 			all := o.Stats()
 			require.NoError(t, coretest.CheckBooks(all))
-			assert.Equal(t, []uint64{s.Completed + s.EarlyExits, executions}, []uint64{all.Succeeded, all.Enqueued + all.Rejected})
-			assert.Equal(t, []any{uint64(executions), 0}, []any{s.Executions + s.Rejected, s.StillAbandoned})
+			assert.EqualValues(t, executions, all.Enqueued+all.Rejected)
+			assert.Zero(t, o.Runs().Stats().Running)
 		})
 	}
 }

@@ -45,9 +45,6 @@ type Options[Out any] struct {
 	// PerWave replaces MaxPerWave for single waves. The key is the number of the wave; the value
 	// 0 means MaxPerWave, negative no limit. A number without workers is an error.
 	PerWave map[int]int
-	// MaxAbandoned is how many abandoned runs of a worker may still run; at this number, the
-	// worker is skipped; 0 means 8, negative no limit.
-	MaxAbandoned int
 
 	// BreakerThreshold is how many failures in a row open the breaker of a worker; 0
 	// means 3, negative that there are no breakers.
@@ -89,7 +86,6 @@ func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	o.Grace = limit(o.Grace, 100*time.Millisecond, 0)
 	o.MaxConcurrency = limit(o.MaxConcurrency, unlimited, unlimited)
 	o.MaxPerWave = limit(o.MaxPerWave, 4, unlimited)
-	o.MaxAbandoned = limit(o.MaxAbandoned, 8, unlimited)
 	o.BreakerThreshold = limit(o.BreakerThreshold, 3, unlimited)
 	return o, nil
 }

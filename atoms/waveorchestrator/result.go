@@ -41,9 +41,8 @@ type Result[Out any] struct {
 	Failed []WorkerResult[Out]
 	// Cancelled are the workers that were running when the execution ended early.
 	Cancelled []WorkerResult[Out]
-	// Skipped are the workers that were not run. Err says why: the breaker is open, too many
-	// abandoned runs have not returned, or the execution or the time of the worker was over before
-	// it could begin.
+	// Skipped are the workers that were not run. Err says why: the breaker is open, or the
+	// execution or the time of the worker was over before it could begin.
 	Skipped []WorkerResult[Out]
 	// Abandoned are the workers of Failed and Cancelled that did not return within
 	// [Options.Grace] after the end of their context. They may still be running.
@@ -76,8 +75,6 @@ var (
 	// ErrBreakerOpen: the breaker of the worker is open, or another execution is probing
 	// it.
 	ErrBreakerOpen = errors.New("waveorchestrator: the breaker is open")
-	// ErrTooManyAbandoned: [Options.MaxAbandoned] runs of the worker do not return.
-	ErrTooManyAbandoned = errors.New("waveorchestrator: Options.MaxAbandoned runs of the worker do not return")
 )
 
 type timeoutError struct{ text string }

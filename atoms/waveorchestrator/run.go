@@ -121,11 +121,7 @@ func (r *run[In, Out]) interrupted() (status, error) {
 func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 	o := r.ex.o
 	status, cause := r.interrupted()
-	if cause != nil && err == nil {
-		o.update(func(s *Counters) { s.Late++ })
-	}
 	if !r.stage.CompareAndSwap(stageRunning, stageReturned) {
-		o.update(func(s *Counters) { s.StillAbandoned--; r.m.abandoned-- })
 		return cmp.Or(err, cause)
 	}
 	defer func() { r.ex.arrived <- r }() // the channel has room for all runs
@@ -177,7 +173,9 @@ func (r *run[In, Out]) record(on signals.Raiser) {
 func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, until time.Time) {
 	name := SignalBreakerOpened + ":" + m.Name + ":failures=" + strconv.Itoa(failures)
 	release := o.Sink().Hold(name, m.Name, max(time.Until(until), 1))
-	o.update(func(*Counters) { m.release = release })
+	o.mu.Lock()
+	m.release = release
+	o.mu.Unlock()
 	if o.closing.Err() != nil { // otherwise Close will release it
 		release()
 	}

@@ -36,8 +36,7 @@ type Orchestrator[In, Out any] struct {
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
 
-	mu       sync.Mutex // also guards the members
-	counters Counters
+	mu sync.Mutex // guards the members
 }
 
 var _ core.Inspector = (*Orchestrator[int, int])(nil)
@@ -126,7 +125,6 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 
 // reject is the result of an execution that did not begin.
 func (o *Orchestrator[In, Out]) reject(err error) (Result[Out], error) {
-	o.update(func(c *Counters) { c.Rejected++ })
 	r := Result[Out]{Outcome: OutcomeCancelled}
 	for _, m := range o.members {
 		r.Skipped = append(r.Skipped, WorkerResult[Out]{Worker: m.Name, Wave: m.Wave, Err: err})
@@ -142,20 +140,13 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	for i, m := range o.members {
 		list[i] = WorkerStatus{
 			Name: m.Name, Wave: m.Wave, Priority: m.Priority,
-			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now), Abandoned: m.abandoned,
+			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now),
 		}
 		if list[i].Breaker == breaker.Open {
 			list[i].Retry = now.Add(m.breaker.ClosesIn(now))
 		}
 	}
 	return list
-}
-
-// Counters returns the counters of executions and of runs of workers.
-func (o *Orchestrator[In, Out]) Counters() Counters {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.counters
 }
 
 // Runs returns an inspector of the runs of workers, for example for a status page. Its name is
@@ -216,11 +207,11 @@ func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close()
 	var releases []func()
-	o.update(func(*Counters) {
-		for _, m := range o.members {
-			releases = append(releases, m.release)
-		}
-	})
+	o.mu.Lock()
+	for _, m := range o.members {
+		releases = append(releases, m.release)
+	}
+	o.mu.Unlock()
 	for _, release := range releases {
 		release()
 	}
@@ -240,14 +231,9 @@ func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close
 // now is the time since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
 
-// update changes the counters, and the other fields that mu guards.
-func (o *Orchestrator[In, Out]) update(change func(*Counters)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	change(&o.counters)
-}
-
 // giveBack gives back the permit of a run that was not started.
 func (o *Orchestrator[In, Out]) giveBack(r *run[In, Out]) {
-	o.update(func(*Counters) { r.m.breaker.Done(r.permit, time.Now(), breaker.Neutral) })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r.m.breaker.Done(r.permit, time.Now(), breaker.Neutral)
 }

@@ -41,13 +41,12 @@ type Worker[In, Out any] struct {
 
 // WorkerStatus is the state of a worker, across executions.
 type WorkerStatus struct {
-	Name      string        `json:"name"`
-	Wave      int           `json:"wave"`
-	Priority  int           `json:"priority"`
-	Breaker   breaker.State `json:"breaker"`
-	Failures  int           `json:"failures"`       // in a row
-	Retry     time.Time     `json:"retry,omitzero"` // when a probe may run; zero unless Breaker is open
-	Abandoned int           `json:"abandoned"`      // abandoned runs that have not returned
+	Name     string        `json:"name"`
+	Wave     int           `json:"wave"`
+	Priority int           `json:"priority"`
+	Breaker  breaker.State `json:"breaker"`
+	Failures int           `json:"failures"`       // in a row
+	Retry    time.Time     `json:"retry,omitzero"` // when a probe may run; zero unless Breaker is open
 }
 
 const maxName = 128
@@ -111,7 +110,6 @@ type member[In, Out any] struct {
 	started string // name of SignalWorkerStarted
 
 	// Guarded by the orchestrator's mu.
-	breaker   *breaker.Breaker
-	abandoned int    // runs that have not returned
-	release   func() // releases SignalBreakerOpened
+	breaker *breaker.Breaker
+	release func() // releases SignalBreakerOpened
 }
