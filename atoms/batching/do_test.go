@@ -171,7 +171,7 @@ func TestBisect(t *testing.T) {
 		assert.Equal(t, batching.Counters{
 			Enqueued: 8, Succeeded: uint64(len(good)), Failed: uint64(len(c.bad)), Batches: 1, Bisected: 1, Calls: c.calls, Closed: true,
 		}, s)
-		info, _ := batching.Failed.From(signals.ExpectExactly(batching.SignalBisected, batching.SignalFailed)[1])
+		info, _ := batching.Batches.From(signals.ExpectExactly(batching.SignalBisected, batching.SignalFailed)[1])
 		assert.Equal(t, len(c.bad), info.Failed)
 		assert.Equal(t, int(c.calls), info.Calls)
 	})
@@ -286,7 +286,7 @@ func TestDeadlines(t *testing.T) {
 		assert.ErrorIs(t, within(10*time.Second, 4), context.DeadlineExceeded)
 		assert.NoError(t, b.Do(longPast{t.Context()}, 5))
 		assert.Equal(t, []string{"10s: [0 1 2]", "1m10s: [3]", "1m15s: [4]", "1m20s: [5]"}, j.got())
-		assert.Equal(t, []batching.Reason{"deadline", "delay", "deadline", "deadline"}, reasons(b))
+		assert.Equal(t, []string{"deadline", "delay", "deadline", "deadline"}, reasons(b))
 		drained(t, b)
 	})
 }

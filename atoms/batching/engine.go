@@ -67,7 +67,7 @@ func newEngine[In, Out any](work core.ResultWork[[]In, []Out], opts Options[In])
 func (x *engine[In, Out]) begin(b *batch[In, Out]) {
 	b.began = time.Now()
 	if x.opts.MaxDelay != never && x.opts.MaxSize > 1 {
-		b.timer = time.AfterFunc(x.opts.MaxDelay, func() { x.enqueue(b, ReasonDelay) })
+		b.timer = time.AfterFunc(x.opts.MaxDelay, func() { x.enqueue(b, reasonDelay) })
 	}
 }
 
@@ -78,7 +78,7 @@ func (x *engine[In, Out]) submit(b *batch[In, Out]) {
 }
 
 // enqueue submits a batch whose time has come.
-func (x *engine[In, Out]) enqueue(b *batch[In, Out], r Reason) {
+func (x *engine[In, Out]) enqueue(b *batch[In, Out], r string) {
 	x.change(func() { x.queue.enqueue(b, r) })
 }
 
@@ -216,7 +216,7 @@ func (x *engine[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		if half := time.Until(deadline) / 2; half < x.opts.MaxDelay {
-			defer time.AfterFunc(half, func() { x.enqueue(it.batch, ReasonDeadline) }).Stop()
+			defer time.AfterFunc(half, func() { x.enqueue(it.batch, reasonDeadline) }).Stop()
 		}
 	}
 	if op := core.OperationFrom(ctx); op != nil {

@@ -134,8 +134,8 @@ func ExampleBatch() {
 	insert := func(ctx context.Context, rows []string) error { return nil }
 	batcher := core.Must(batching.New(insert, batching.Options[string]{MaxSize: 2}))
 	defer batcher.Close()
-	flushes := map[batching.Reason]int{}
-	batching.Flushed.Subscribe(batcher.Sink(), func(_ signals.Signal, b batching.Batch) {
+	flushes := map[string]int{}
+	batching.Batches.Named(batching.SignalFlushed).Subscribe(batcher.Sink(), func(_ signals.Signal, b batching.Batch) {
 		fmt.Println(b.Items, "rows in", b.Calls, "call, because of", b.Reason)
 		flushes[b.Reason]++
 	})
@@ -149,7 +149,7 @@ func ExampleBatch() {
 	if err := batcher.Drain(ctx); err != nil {
 		panic(err)
 	}
-	fmt.Println("full batches:", flushes[batching.ReasonSize])
+	fmt.Println("full batches:", flushes["size"])
 	// Output:
 	// 2 rows in 1 call, because of size
 	// 1 rows in 1 call, because of flush

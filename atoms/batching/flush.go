@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // run is the body of a batch's operation.
@@ -61,7 +62,7 @@ func (f *flush[In, Out]) flush(items []*item[In, Out]) {
 		f.mixed = true
 		info := f.info
 		info.Err = a.err
-		Bisected.Raise(core.OperationFrom(f.ctx), "", info)
+		signals.NewKind[Batch](SignalBisected).Raise(core.OperationFrom(f.ctx), "", info)
 	}
 	half := len(items) / 2
 	f.flush(items[:half])
@@ -166,9 +167,9 @@ func (f *flush[In, Out]) conclude() error {
 		}
 		f.settle(f.rest, answer[Out]{err: err})
 	}
-	signal := Flushed
+	signal := SignalFlushed
 	if f.info.Failed > 0 {
-		signal = Failed
+		signal = SignalFailed
 		f.info.Err = f.err
 		if f.info.Calls > 1 {
 			f.info.Err = errorsOf(f.items)
@@ -177,7 +178,7 @@ func (f *flush[In, Out]) conclude() error {
 	}
 	op := core.OperationFrom(f.ctx)
 	op.Set(ValueBatch, f.info)
-	signal.Raise(op, "", f.info)
+	signals.NewKind[Batch](signal).Raise(op, "", f.info)
 	return f.info.Err
 }
 

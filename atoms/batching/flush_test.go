@@ -185,16 +185,16 @@ func TestSignals(t *testing.T) {
 		raised := facts.ExpectExactly(batching.SignalFlushed)
 		assert.Equal(t, "rows", raised[0].Source)
 		assert.Equal(t, "table", raised[0].Key)
-		info, _ := batching.Flushed.From(raised[0])
+		info, _ := batching.Batches.From(raised[0])
 		assert.Equal(t, batching.Batch{
-			Items: 1, Bytes: 100, Reason: batching.ReasonDelay, Waited: time.Second, Duration: time.Second, Calls: 1,
+			Items: 1, Bytes: 100, Reason: "delay", Waited: time.Second, Duration: time.Second, Calls: 1,
 		}, info)
 
 		j.fail = func([]int) error { return errOnPurpose }
 		play(t, b, "2 3 1m")
-		info, _ = batching.Failed.From(facts.ExpectExactly(batching.SignalFailed)[0])
+		info, _ = batching.Batches.From(facts.ExpectExactly(batching.SignalFailed)[0])
 		assert.Equal(t, batching.Batch{
-			Items: 2, Bytes: 200, Reason: batching.ReasonSize, Duration: time.Second, Calls: 1, Failed: 2, Err: errOnPurpose,
+			Items: 2, Bytes: 200, Reason: "size", Duration: time.Second, Calls: 1, Failed: 2, Err: errOnPurpose,
 		}, info)
 
 		j.fail = func([]int) error { panic("on purpose") }

@@ -136,7 +136,7 @@ func leaveAfter(t *testing.T, d time.Duration) context.Context {
 }
 
 // reasons lists why the finished batches were flushed, in order.
-func reasons(b *batching.Batcher[int]) (reasons []batching.Reason) {
+func reasons(b *batching.Batcher[int]) (reasons []string) {
 	for op := range b.Operations(core.OperationQuery{Status: core.StatusFinished}) {
 		if info, ok := core.Value[batching.Batch](op, batching.ValueBatch); ok {
 			reasons = append(reasons, info.Reason)

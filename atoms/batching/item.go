@@ -72,7 +72,7 @@ type batch[In, Out any] struct {
 	slab   []item[In, Out]  // memory for items
 	n      int              // items that were not withdrawn
 	bytes  int              // of these
-	reason Reason           // why the batch was submitted; "" until then
+	reason string           // why the batch was submitted; "" until then
 	id     core.OperationID // set when the batch is submitted
 	wanted int              // during its flush: items whose callers have not left
 }

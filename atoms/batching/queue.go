@@ -43,7 +43,7 @@ func (q *queue[In, Out]) accept(it *item[In, Out]) (*item[In, Out], error) {
 	}
 	drops := q.waiting.n > 0 || !q.fits(it.size)
 	if drops && !q.opts.DropOldest {
-		q.enqueue(q.pending.head.batch, ReasonRoom) // perhaps only this flush makes room
+		q.enqueue(q.pending.head.batch, reasonRoom) // perhaps only this flush makes room
 		if it.room == nil {
 			return nil, core.ErrFull
 		}
@@ -76,7 +76,7 @@ func (q *queue[In, Out]) batchFor(key string, size int) *batch[In, Out] {
 		q.last = b
 	}
 	if b != nil && size > q.opts.MaxBytes-b.bytes {
-		q.seal(b, ReasonBytes)
+		q.seal(b, reasonBytes)
 		b = nil
 	}
 	if b == nil {
@@ -102,14 +102,14 @@ func (q *queue[In, Out]) admit(it *item[In, Out], b *batch[In, Out]) {
 	}
 	switch {
 	case b.n == q.opts.MaxSize:
-		q.seal(b, ReasonSize)
+		q.seal(b, reasonSize)
 	case b.bytes >= q.opts.MaxBytes:
-		q.seal(b, ReasonBytes)
+		q.seal(b, reasonBytes)
 	}
 }
 
 // enqueue submits a batch, unless that was done before or it has no items.
-func (q *queue[In, Out]) enqueue(b *batch[In, Out], r Reason) {
+func (q *queue[In, Out]) enqueue(b *batch[In, Out], r string) {
 	if b.reason != "" || b.n == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (q *queue[In, Out]) enqueue(b *batch[In, Out], r Reason) {
 }
 
 // seal submits a batch that takes no more items.
-func (q *queue[In, Out]) seal(b *batch[In, Out], r Reason) {
+func (q *queue[In, Out]) seal(b *batch[In, Out], r string) {
 	q.closeBatch(b)
 	q.enqueue(b, r)
 }
@@ -141,7 +141,7 @@ func (q *queue[In, Out]) flush() {
 	for it := q.pending.head; it != nil; {
 		b := it.batch
 		it = it.next
-		q.enqueue(b, ReasonFlush)
+		q.enqueue(b, reasonFlush)
 	}
 }
 
@@ -268,7 +268,7 @@ func (q *queue[In, Out]) refill() {
 	for q.waiting.n > 0 {
 		it := q.waiting.head
 		if !q.fits(it.size) {
-			q.enqueue(q.pending.head.batch, ReasonRoom)
+			q.enqueue(q.pending.head.batch, reasonRoom)
 			return
 		}
 		q.waiting.remove(it)

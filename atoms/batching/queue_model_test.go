@@ -113,7 +113,7 @@ func (m *model) step(keys int) {
 		m.flush(sent)
 	case n < 90:
 		if last.state == statePending {
-			m.do("time", func() { m.q.enqueue(last.batch, ReasonDelay) }, func() {})
+			m.do("time", func() { m.q.enqueue(last.batch, reasonDelay) }, func() {})
 			require.True(m, m.sent[last.batch])
 		}
 	case n < 93:

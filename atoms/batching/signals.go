@@ -7,7 +7,7 @@ import (
 )
 
 // Signals that a batcher raises. The operation of the batch raises the first three, with the
-// key of the batch and a [Batch] as payload: see [Flushed], [Failed] and [Bisected].
+// key of the batch and a [Batch] as payload: see [Batches].
 const (
 	// SignalFlushed: all items of a batch were flushed.
 	SignalFlushed = "batch.flushed"
@@ -20,22 +20,18 @@ const (
 	SignalDropped = "batch.dropped"
 )
 
-// Kinds of the signals that carry a [Batch].
-var (
-	Flushed  = signals.NewKind[Batch](SignalFlushed)
-	Failed   = signals.NewKind[Batch](SignalFailed)
-	Bisected = signals.NewKind[Batch](SignalBisected)
-)
+// Batches are SignalFlushed, SignalFailed and SignalBisected, with their payload.
+var Batches = signals.NewFamily[Batch](SignalFlushed + "," + SignalFailed + "," + SignalBisected)
 
 // ValueBatch is the name of the value in which the operation of a batch stores its [Batch],
 // for Lookup and Operations; see [core.Value].
 const ValueBatch = "batch"
 
-// A Batch describes a batch whose flush has ended. In [Bisected] the flush is still going on.
+// A Batch describes a batch whose flush has ended. In [SignalBisected] the flush is still going on.
 type Batch struct {
 	Items    int           `json:"items"`    // when the flush began
 	Bytes    int           `json:"bytes"`    // sum of SizeOf of these items
-	Reason   Reason        `json:"reason"`   // why it was flushed
+	Reason   string        `json:"reason"`   // why it was flushed: size, bytes, delay, deadline, room or flush; the first of these
 	Waited   time.Duration `json:"waited"`   // time from the first item to the begin of the flush
 	Duration time.Duration `json:"duration"` // sum of the times of all calls
 	Calls    int           `json:"calls"`    // calls of the function; more than one only with Bisect
@@ -43,14 +39,12 @@ type Batch struct {
 	Err      error         `json:"-"`        // why items failed; if it is [ItemErrors], with an error or nil for each of Items
 }
 
-// A Reason says why a batch was flushed. If there were several reasons, it is the first one.
-type Reason string
-
+// Why batches are flushed: see [Batch].
 const (
-	ReasonSize     Reason = "size"     // it had MaxSize items
-	ReasonBytes    Reason = "bytes"    // it had MaxBytes bytes, or the next item would have exceeded them
-	ReasonDelay    Reason = "delay"    // MaxDelay had passed
-	ReasonDeadline Reason = "deadline" // it was halfway to the deadline of the context of a Do
-	ReasonRoom     Reason = "room"     // there was no room in the queue for a new item
-	ReasonFlush    Reason = "flush"    // Flush, Complete, Drain or WaitIdle was called
+	reasonSize     = "size"     // it had MaxSize items
+	reasonBytes    = "bytes"    // it had MaxBytes bytes, or the next item would have exceeded them
+	reasonDelay    = "delay"    // MaxDelay had passed
+	reasonDeadline = "deadline" // it was halfway to the deadline of the context of a Do
+	reasonRoom     = "room"     // there was no room in the queue for a new item
+	reasonFlush    = "flush"    // Flush, Complete, Drain or WaitIdle was called
 )

@@ -43,7 +43,7 @@ type Options struct {
 // [SignalStarted] and [SignalSucceeded], with its key. Otherwise they are raised on
 // [Options.Sink].
 const (
-	// SignalStarted: a second attempt starts; see [Started].
+	// SignalStarted: a second attempt starts.
 	SignalStarted = "hedge.started"
 	// SignalSucceeded: the result of a second attempt is returned; see [Succeeded].
 	SignalSucceeded = "hedge.succeeded"
@@ -52,16 +52,13 @@ const (
 	SignalPaused = "hedge.paused"
 )
 
-// An Event is the payload of [Started] and [Succeeded].
+// An Event is the payload of [SignalStarted] and [SignalSucceeded].
 type Event struct {
 	After time.Duration `json:"after"` // the time since the start of the first attempt
 }
 
-// The kinds of the signals.
-var (
-	Started   = signals.NewKind[Event](SignalStarted)
-	Succeeded = signals.NewKind[Event](SignalSucceeded)
-)
+// Events are SignalStarted and SignalSucceeded, with their payload.
+var Events = signals.NewFamily[Event](SignalStarted + "," + SignalSucceeded)
 
 // ErrSlower is the cause with which the context of an attempt ends when the other attempt has
 // succeeded, or when the call returns.

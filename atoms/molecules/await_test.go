@@ -42,8 +42,8 @@ func TestAwait(t *testing.T) {
 		synctest.Wait()
 		facts.ExpectExactly(molecules.SignalStarted, molecules.SignalStepStarted, molecules.SignalStepCompleted)
 		for op := range r.Operations(core.OperationQuery{}) {
-			state, _ := core.Value[molecules.State](op, molecules.ValueState)
-			assert.Equal(t, molecules.State{Blueprint: "order", Step: "ship", Awaiting: "settled, settled:*"}, state)
+			state, _ := op.Values["molecule"]
+			assert.Equal(t, "{Blueprint:order Step:ship Awaiting:settled, settled:* Compensating:false}", fmt.Sprintf("%+v", state))
 			why, _ := r.Explain(op.ID)
 			assert.Contains(t, why.String(), `its body waits for signal "settled, settled:*" for "a", for 0s, for 1m0s more at most`)
 		}
@@ -72,9 +72,8 @@ func TestAwaitTimeout(t *testing.T) {
 			assert.Equal(t, c.want, time.Since(begun))
 			assert.Equal(t, []string{"refund"}, j.take())
 			raised := facts.Expect(molecules.SignalStepCompleted, molecules.SignalStepFailed, molecules.SignalStepCompensated, molecules.SignalFailed)
-			var late *molecules.AwaitError
-			require.ErrorAs(t, event(raised[3]).Err, &late)
-			assert.Equal(t, molecules.AwaitError{Pattern: "settled, settled:*", Key: "a", Timeout: c.want}, *late)
+			assert.ErrorIs(t, event(raised[3]).Err, core.ErrTimeout)
+			assert.ErrorContains(t, event(raised[3]).Err, fmt.Sprintf(`no signal matching "settled, settled:*" with key "a" came within %v`, c.want))
 		})
 	}
 }
@@ -179,7 +178,7 @@ func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 		sink := newSink()
 		var j journal
 		r := newRunner(sink, molecules.Options{Order: molecules.OrderPerKey}, ship(&j, time.Minute, quick))
-		molecules.Completed.Subscribe(sink, func(s signals.Signal, _ molecules.Event) {
+		molecules.Events.Named(molecules.SignalCompleted).Subscribe(sink, func(s signals.Signal, _ molecules.Event) {
 			if r.Stats().Succeeded == 0 {
 				sink.RaiseKey("settled:next", s.Key)
 			}

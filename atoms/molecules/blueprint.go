@@ -58,7 +58,8 @@ type Step struct {
 	//ephemeral:pattern
 	Await string
 	// AwaitTimeout is how long the step waits for the awaited signal; 0 means 1 minute, negative
-	// no limit. When the time is over, the step fails with an [AwaitError].
+	// no limit. When the time is over, the step fails with an error that matches
+	// [core.ErrTimeout].
 	AwaitTimeout time.Duration
 }
 

@@ -33,7 +33,7 @@
 //
 // A run keeps its slot while a step waits for a signal. If another run raises that signal, the
 // other run needs a slot too, and [Options.Order] must not make it wait for the first run.
-// Otherwise the step fails with an [AwaitError] after its AwaitTimeout.
+// Otherwise the step fails after its AwaitTimeout.
 //
 // # Failures
 //
@@ -50,7 +50,7 @@
 //
 // A run raises signals about its progress, see [SignalStarted]. The last one is always one
 // of [SignalCompleted], [SignalFailed] and [SignalCancelled]. Each run is also an operation of
-// the runner. The operation shows the step that the run has reached; see [State].
+// the runner. The operation shows the step that the run has reached, in its value "molecule".
 //
 // The trigger is the cause of all signals that a run raises. If workflows start each other in
 // a circle, the sink's rules of [signals.Propagation] end the circle. By default, a signal is not

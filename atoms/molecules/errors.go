@@ -3,7 +3,6 @@ package molecules
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // A StepError says which step of a run failed. It is the error of a failed run. If
@@ -12,7 +11,7 @@ import (
 type StepError struct {
 	Blueprint, Step string
 	Compensating    bool  // Compensate failed, not Do
-	Err             error // the error of Do or Compensate, a [core.PanicError], or an [AwaitError]
+	Err             error // the error of Do or Compensate, a [core.PanicError], or an error that matches [core.ErrTimeout]
 }
 
 func (e *StepError) Error() string {
@@ -24,15 +23,5 @@ func (e *StepError) Error() string {
 }
 
 func (e *StepError) Unwrap() error { return e.Err }
-
-// An AwaitError says that the signal that a step awaited did not come in time.
-type AwaitError struct {
-	Pattern, Key string
-	Timeout      time.Duration
-}
-
-func (e *AwaitError) Error() string {
-	return fmt.Sprintf("no signal matching %q with key %q came within %v", e.Pattern, e.Key, e.Timeout)
-}
 
 var errWhenPanicked = errors.New("molecules: When panicked or ended its goroutine")

@@ -105,7 +105,7 @@ func ExampleTrigger() {
 	sink := signals.NewSink(signals.SinkOptions{})
 
 	alerts := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s signals.Signal) error {
-		event, _ := molecules.Failed.From(s)
+		event, _ := molecules.Events.From(s)
 		fmt.Println("alert:", event.Blueprint, "of", s.Key, "has failed")
 		return nil
 	}, molecules.TriggerOptions{Order: molecules.OrderSerial}))
@@ -217,18 +217,17 @@ func Example_coordinators() {
 }
 
 // A payment does not come in time, and the mail about it cannot be sent. The errors say
-// which step and which trigger failed. The operation of the run says which step it has reached.
+// which step and which trigger failed.
 func ExampleStepError() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
-	molecules.Failed.Subscribe(sink, func(s signals.Signal, e molecules.Event) {
+	molecules.Events.Named(molecules.SignalFailed).Subscribe(sink, func(s signals.Signal, e molecules.Event) {
 		var step *molecules.StepError
-		var late *molecules.AwaitError
-		if errors.As(e.Err, &step) && errors.As(e.Err, &late) {
-			fmt.Println(s.Key+":", step.Step, "waited", late.Timeout, "for", late.Pattern)
+		if errors.As(e.Err, &step) && errors.Is(e.Err, core.ErrTimeout) {
+			fmt.Println(s.Key+":", step.Err)
 		}
 	})
-	molecules.TriggerFailed.Subscribe(sink, func(s signals.Signal, e molecules.TriggerEvent) {
+	molecules.TriggerEvents.Named(molecules.SignalTriggerFailed).Subscribe(sink, func(s signals.Signal, e molecules.TriggerEvent) {
 		fmt.Println(s.Key+":", e.Trigger, "failed:", e.Err)
 	})
 
@@ -248,11 +247,10 @@ func ExampleStepError() {
 		panic(err)
 	}
 	for op := range runner.Operations(core.OperationQuery{}) {
-		state, _ := core.Value[molecules.State](op, molecules.ValueState)
-		fmt.Println(op.Key+":", op.Status, "in step", state.Step)
+		fmt.Println(op.Key+":", op.Status)
 	}
 	// Output:
-	// order-42: ship waited 1ms for payment.settled
+	// order-42: no signal matching "payment.settled" with key "order-42" came within 1ms: core: operation took longer than its timeout
 	// order-42: mail failed: no mail server
-	// order-42: failed in step ship
+	// order-42: failed
 }

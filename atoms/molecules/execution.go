@@ -28,13 +28,13 @@ type execution struct {
 func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 	run.op = core.OperationFrom(ctx)
 	run.op.SetKey(run.Trigger.Key)
-	run.setState(State{}, signals.Signal{})
+	run.setState(runState{}, signals.Signal{})
 	e := &execution{Run: run, runner: r, ctx: ctx}
 	defer func() { err = e.result() }()
 	defer e.raiseEnd()
 	defer r.runs.remove(run) // a handler of the end may raise signals for the next run
 	defer e.compensate()
-	e.raise(Started, "", nil)
+	e.raise(SignalStarted, "", nil)
 	for i := range run.blueprint.Steps {
 		if !e.step(i) {
 			break
@@ -45,8 +45,8 @@ func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 }
 
 // raise raises a signal about the run, or about a step.
-func (e *execution) raise(k signals.Kind[Event], step string, err error) {
-	k.Raise(e.Raiser(), e.Trigger.Key, Event{Blueprint: e.Blueprint(), Run: e.ID(), Step: step, Err: err})
+func (e *execution) raise(name, step string, err error) {
+	signals.NewKind[Event](name).Raise(e.Raiser(), e.Trigger.Key, Event{Blueprint: e.Blueprint(), Run: e.ID(), Step: step, Err: err})
 }
 
 func (e *execution) cancelled() bool { return e.ctx.Err() != nil }
@@ -60,21 +60,21 @@ func (e *execution) step(i int) bool {
 	awaited, err := e.await(i)
 	if err != nil {
 		if e.err = err; !e.cancelled() {
-			e.fail(StepFailed, s, err)
+			e.fail(SignalStepFailed, s, err)
 		}
 		return false
 	}
-	e.setState(State{Step: s.Name}, awaited)
-	e.raise(StepStarted, s.Name, nil)
+	e.setState(runState{Step: s.Name}, awaited)
+	e.raise(SignalStepStarted, s.Name, nil)
 	defer func() {
 		switch {
 		case err == nil:
 			e.done = append(e.done, s)
-			e.raise(StepCompleted, s.Name, nil)
+			e.raise(SignalStepCompleted, s.Name, nil)
 		case e.cancelled():
-			e.fail(StepCancelled, s, err)
+			e.fail(SignalStepCancelled, s, err)
 		default:
-			e.fail(StepFailed, s, err)
+			e.fail(SignalStepFailed, s, err)
 		}
 	}()
 	if s.Do != nil {
@@ -84,9 +84,9 @@ func (e *execution) step(i int) bool {
 }
 
 // fail sets the error that ends the steps.
-func (e *execution) fail(k signals.Kind[Event], s *Step, err error) {
+func (e *execution) fail(name string, s *Step, err error) {
 	e.err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Err: err}
-	e.raise(k, s.Name, e.err)
+	e.raise(name, s.Name, e.err)
 }
 
 // await waits for the signal that a step awaits, if there is one.
@@ -95,11 +95,12 @@ func (e *execution) await(i int) (signals.Signal, error) {
 	if s.Await == "" {
 		return signals.Signal{}, nil
 	}
-	e.setState(State{Step: s.Name, Awaiting: s.Await}, signals.Signal{})
+	e.setState(runState{Step: s.Name, Awaiting: s.Await}, signals.Signal{})
 	ctx, until := e.ctx, time.Time{}
 	if s.AwaitTimeout > 0 {
 		until = time.Now().Add(s.AwaitTimeout)
-		timed, cancel := context.WithDeadlineCause(ctx, until, &AwaitError{Pattern: s.Await, Key: e.Trigger.Key, Timeout: s.AwaitTimeout})
+		timed, cancel := context.WithDeadlineCause(ctx, until, fmt.Errorf(
+			"no signal matching %q with key %q came within %v: %w", s.Await, e.Trigger.Key, s.AwaitTimeout, core.ErrTimeout))
 		defer cancel()
 		ctx = timed
 	}
@@ -137,23 +138,23 @@ func (e *execution) compensate() {
 		return
 	}
 	if e.undone > 0 && len(e.undoErrs) == 0 {
-		e.raise(Compensated, "", nil)
+		e.raise(SignalCompensated, "", nil)
 	}
 }
 
 // undo compensates a step.
 func (e *execution) undo(s *Step) {
 	e.undone++
-	e.setState(State{Step: s.Name, Compensating: true}, signals.Signal{})
+	e.setState(runState{Step: s.Name, Compensating: true}, signals.Signal{})
 	var err error
 	defer func() {
 		if err == nil {
-			e.raise(StepCompensated, s.Name, nil)
+			e.raise(SignalStepCompensated, s.Name, nil)
 			return
 		}
 		err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Compensating: true, Err: err}
 		e.undoErrs = append(e.undoErrs, err)
-		e.raise(CompensationFailed, s.Name, err)
+		e.raise(SignalCompensationFailed, s.Name, err)
 	}()
 	e.call(context.WithoutCancel(e.ctx), e.runner.compensateTimeout, s.Compensate, &err)
 }
@@ -170,11 +171,11 @@ func (e *execution) result() error {
 func (e *execution) raiseEnd() {
 	switch err := e.result(); {
 	case err == nil:
-		e.raise(Completed, "", nil)
+		e.raise(SignalCompleted, "", nil)
 	case e.cancelled():
-		e.raise(Cancelled, "", err)
+		e.raise(SignalCancelled, "", err)
 	default:
-		e.raise(Failed, "", err)
+		e.raise(SignalFailed, "", err)
 	}
 }
 

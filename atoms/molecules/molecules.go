@@ -16,7 +16,7 @@ import (
 // for concurrent use, also from steps and from handlers.
 //
 // Each run is an operation with the key of the run's trigger. With [OrderSerial] the operation
-// gets that key when it begins. Lookup, Operations and Explain show the operation, and [State]
+// gets that key when it begins. Lookup, Operations and Explain show the operation; its value "molecule"
 // says which step the run has reached. Cancel cancels a run that has steps left: the context of
 // the current step ends, the completed steps are compensated, and the run counts as cancelled.
 //
@@ -107,7 +107,7 @@ func (r *Runner) matches(b *Blueprint, s signals.Signal) bool {
 }
 
 func (r *Runner) drop(b *Blueprint, s signals.Signal, why error) {
-	Dropped.Raise(r.Sink().Because(s), s.Key, Event{Blueprint: b.Name, Err: why})
+	signals.NewKind[Event](SignalDropped).Raise(r.Sink().Because(s), s.Key, Event{Blueprint: b.Name, Err: why})
 }
 
 // catchUp finds awaited signals of a new run that came too early: they were raised after the
@@ -131,6 +131,6 @@ func (r *Runner) catchUp(run *Run) {
 func (r *Runner) done(s core.Snapshot) {
 	if run := s.Item.(*Run); run.op == nil { // it never began
 		r.runs.remove(run)
-		Cancelled.Raise(r.Sink().Because(run.Trigger), run.Trigger.Key, Event{Blueprint: run.Blueprint(), Run: s.ID, Err: s.Err})
+		signals.NewKind[Event](SignalCancelled).Raise(r.Sink().Because(run.Trigger), run.Trigger.Key, Event{Blueprint: run.Blueprint(), Run: s.ID, Err: s.Err})
 	}
 }

@@ -1,7 +1,6 @@
 package molecules
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -28,15 +27,14 @@ type Run struct {
 	received map[int]signals.Signal // for each step, the newest signal that has come
 
 	mu      sync.Mutex
-	state   State
+	state   runState
 	awaited signals.Signal
 	values  map[string]any
 }
 
-// State says which step a run has reached. Get it from a snapshot of the run's operation:
-//
-//	state, ok := core.Value[molecules.State](snapshot, molecules.ValueState)
-type State struct {
+// runState says which step a run has reached. It is a value of the operation of the run, for
+// people who look at the operation.
+type runState struct {
 	Blueprint string `json:"blueprint"`
 	Step      string `json:"step,omitempty"` // the current step, or the last one
 	//ephemeral:none
@@ -44,9 +42,8 @@ type State struct {
 	Compensating bool   `json:"compensating,omitempty"`
 }
 
-// ValueState is the name under which the operation of a run that has begun stores the [State] of
-// the run.
-const ValueState = "molecule"
+// valueState is the name of this value.
+const valueState = "molecule"
 
 // ID is the id of the run's operation, for [core.Control.Lookup] and others.
 func (r *Run) ID() core.OperationID { return r.op.ID() }
@@ -92,10 +89,10 @@ func (r *Run) Raiser() signals.Raiser { return r.op.Because(r.Trigger) }
 
 // Set stores a value for later steps, which read it with [Value]. To read it outside of the run,
 // use [core.Value] with a snapshot of the run's operation. The value is shared, not copied: do not
-// change it afterwards. If name is [ValueState], Set panics.
+// change it afterwards. If name is "molecule", Set panics.
 func (r *Run) Set(name string, v any) {
-	if name == ValueState {
-		panic("molecules: Set of ValueState, which is the runner's own")
+	if name == valueState {
+		panic("molecules: Set of \"molecule\", which is the runner's own")
 	}
 	r.mu.Lock()
 	if r.values == nil {
@@ -104,13 +101,6 @@ func (r *Run) Set(name string, v any) {
 	r.values[name] = v
 	r.mu.Unlock()
 	r.op.Set(name, v)
-}
-
-// Values returns a copy of the values that the steps have stored.
-func (r *Run) Values() map[string]any {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.values)
 }
 
 // Value returns the value that a step has stored under name. If there is none, or if it is not
@@ -123,10 +113,10 @@ func Value[V any](r *Run, name string) (V, bool) {
 }
 
 // setState says which step the run has reached.
-func (r *Run) setState(s State, awaited signals.Signal) {
+func (r *Run) setState(s runState, awaited signals.Signal) {
 	s.Blueprint = r.blueprint.Name
 	r.mu.Lock()
 	r.state, r.awaited = s, awaited
 	r.mu.Unlock()
-	r.op.Set(ValueState, s)
+	r.op.Set(valueState, s)
 }

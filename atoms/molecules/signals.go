@@ -42,29 +42,13 @@ const (
 	SignalTriggerDropped = "trigger.dropped" // the queue was full
 )
 
-// The kinds of the signals of a [Runner], for their payload:
+// Events are the signals of a [Runner], with their payload. [signals.Family.Named] selects one:
 //
-//	molecules.Failed.Subscribe(sink, func(s signals.Signal, e molecules.Event) { ... })
-var (
-	Started            = signals.NewKind[Event](SignalStarted)
-	Completed          = signals.NewKind[Event](SignalCompleted)
-	Failed             = signals.NewKind[Event](SignalFailed)
-	Cancelled          = signals.NewKind[Event](SignalCancelled)
-	Compensated        = signals.NewKind[Event](SignalCompensated)
-	Dropped            = signals.NewKind[Event](SignalDropped)
-	StepStarted        = signals.NewKind[Event](SignalStepStarted)
-	StepCompleted      = signals.NewKind[Event](SignalStepCompleted)
-	StepFailed         = signals.NewKind[Event](SignalStepFailed)
-	StepCancelled      = signals.NewKind[Event](SignalStepCancelled)
-	StepCompensated    = signals.NewKind[Event](SignalStepCompensated)
-	CompensationFailed = signals.NewKind[Event](SignalCompensationFailed)
-)
+//	molecules.Events.Named(molecules.SignalFailed).Subscribe(sink, func(s signals.Signal, e molecules.Event) { ... })
+var Events = signals.NewFamily[Event]("molecule.*")
 
-// The kinds of the signals of a [Trigger].
-var (
-	TriggerFailed  = signals.NewKind[TriggerEvent](SignalTriggerFailed)
-	TriggerDropped = signals.NewKind[TriggerEvent](SignalTriggerDropped)
-)
+// TriggerEvents are the signals of a [Trigger], with their payload.
+var TriggerEvents = signals.NewFamily[TriggerEvent](SignalTriggerFailed + ", " + SignalTriggerDropped)
 
 // An Event is the payload of the signals of a [Runner].
 type Event struct {

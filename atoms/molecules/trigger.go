@@ -67,7 +67,7 @@ func (t *Trigger) trigger(s signals.Signal) {
 		return
 	}
 	if _, err := t.coordinator.TryEnqueue(context.Background(), s); err != nil && !guard.Is(err, core.ErrClosed) {
-		TriggerDropped.Raise(t.Sink().Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
+		signals.NewKind[TriggerEvent](SignalTriggerDropped).Raise(t.Sink().Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}
 }
 
@@ -82,7 +82,7 @@ func (t *Trigger) run(ctx context.Context, s signals.Signal) (err error) {
 		if t.onError != nil {
 			defer t.onError(s, err) // deferred, because a handler of the signal may end the goroutine
 		}
-		TriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
+		signals.NewKind[TriggerEvent](SignalTriggerFailed).Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()
 	recovering(&err, op.Because(s), func() error { return t.fn(ctx, s) })
 	return err

@@ -53,7 +53,7 @@ func TestTriggerIsBounded(t *testing.T) {
 		assert.Equal(t, []int{2, 3, 2}, []int{s.Running, s.Pending, int(s.Rejected)})
 		raised := facts.ExpectExactly(molecules.SignalTriggerDropped, molecules.SignalTriggerDropped)
 		assert.Equal(t, "5", raised[0].Key)
-		dropped, _ := molecules.TriggerDropped.From(raised[0])
+		dropped, _ := molecules.TriggerEvents.From(raised[0])
 		assert.Equal(t, "mail", dropped.Trigger)
 		assert.ErrorIs(t, dropped.Err, core.ErrFull)
 		require.NoError(t, trigger.Close())
@@ -91,7 +91,7 @@ func TestTriggerErrors(t *testing.T) {
 		assert.Equal(t, "trigger", raised[0].Source)
 		assert.Equal(t, []string{"go", molecules.SignalTriggerFailed}, raised[0].Path())
 		for _, i := range []int{0, 2} {
-			failed, _ := molecules.TriggerFailed.From(raised[i])
+			failed, _ := molecules.TriggerEvents.From(raised[i])
 			assert.ErrorIs(t, failed.Err, errOnPurpose)
 		}
 		assert.Equal(t, []string{"error *errors.errorString", "panic *core.PanicError", "exit *core.PanicError"}, j.take())

@@ -46,7 +46,7 @@ const (
 	CommandReset = "rate.limit.reset"
 )
 
-// A Change is the payload of [RateApplied] and [BurstApplied]: the new settings.
+// A Change is the payload of [Changes]: the new settings.
 type Change struct {
 	Rate  float64 `json:"rate"` // tokens per second
 	Burst int     `json:"burst"`
@@ -55,8 +55,7 @@ type Change struct {
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [signals.Sink.Because].
 var (
-	RateApplied     = signals.NewKind[Change](SignalApplied)
-	BurstApplied    = signals.NewKind[Change](SignalBurstApplied)
+	Changes         = signals.NewFamily[Change](SignalApplied + "," + SignalBurstApplied)
 	CommandRejected = signals.NewKind[error](SignalRejected) // the error names the command and the rule
 )
 
@@ -95,9 +94,9 @@ func (e *engine) obey(s signals.Signal, limit int, command, value string) {
 		e.reset(limit, limit+1)
 		return
 	}
-	on, applied := e.sink.Because(s), RateApplied
+	on, applied := e.sink.Because(s), SignalApplied
 	if command == CommandBurst {
-		applied = BurstApplied
+		applied = SignalBurstApplied
 	}
 	n, rule := parseNumber(value)
 	if rule == "" {

@@ -161,7 +161,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 			}
 		}
 		var changes []ratelimit.Change
-		for _, change := range ratelimit.RateApplied.Sense(sink, signals.Query{}) {
+		for _, change := range ratelimit.Changes.Named(ratelimit.SignalApplied).Sense(sink, signals.Query{}) {
 			changes = append(changes, change)
 		}
 		assert.Equal(t, []ratelimit.Change{{12.5, 5}, {1, 6}}, changes)

@@ -3,13 +3,10 @@ package retry
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // BudgetOptions configure a [Budget]. The zero value is the default. As in the RetryBudget of
@@ -42,30 +39,13 @@ type Budget struct {
 
 	parts atomic.Int64
 
-	mu      sync.Mutex
-	at      time.Duration // time of the last call of earn, since base
-	rest    float64       // the fraction of a part that earn kept for later
-	granted uint64
-	denied  uint64
+	mu   sync.Mutex
+	at   time.Duration // time of the last call of earn, since base
+	rest float64       // the fraction of a part that earn kept for later
 }
 
 // token is how many parts a token has.
 const token = 1_000_000
-
-// BudgetStats are the counters of a [Budget], read together. At every instant
-//
-//	Granted + Denied = all retries that calls asked for and that were not cancelled
-type BudgetStats struct {
-	Tokens  float64 `json:"tokens"`  // in the bucket now
-	Granted uint64  `json:"granted"` // retries that got a token
-	Denied  uint64  `json:"denied"`  // retries that got none
-}
-
-// LogValue groups the counters by their JSON names.
-func (s BudgetStats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s BudgetStats) String() string { return core.StatsString(s) }
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o BudgetOptions) resolved() (BudgetOptions, error) {
@@ -99,12 +79,12 @@ func NewBudget(opts BudgetOptions) (*Budget, error) {
 	return b, nil
 }
 
-// Stats returns the counters.
-func (b *Budget) Stats() BudgetStats {
+// Tokens is the number of tokens in the bucket.
+func (b *Budget) Tokens() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn()
-	return BudgetStats{float64(b.parts.Load()) / token, b.granted, b.denied}
+	return float64(b.parts.Load()) / token
 }
 
 // deposit adds the parts for a successful call.
@@ -136,11 +116,9 @@ func (b *Budget) withdraw() bool {
 	defer b.mu.Unlock()
 	b.earn()
 	if b.parts.Load() < token { // only this method takes parts, so the lock is enough
-		b.denied++
 		return false
 	}
 	b.parts.Add(-token)
-	b.granted++
 	return true
 }
 
@@ -148,6 +126,5 @@ func (b *Budget) withdraw() bool {
 func (b *Budget) refund() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.granted--
 	b.add(token)
 }

@@ -62,12 +62,12 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		delay, cause := r.next(ctx, n, begun, err)
 		if cause != nil {
 			end = &r.stats.Exhausted
-			on.raise(Exhausted, Event{n, 0, err})
+			on.raise(SignalExhausted, Event{n, 0, err})
 			return giveUp(n, cause, err)
 		}
 		if r.opts.Budget != nil && !r.opts.Budget.withdraw() {
 			end = &r.stats.OverBudget
-			on.raise(BudgetExhausted, Event{n, 0, err})
+			on.raise(SignalBudgetExhausted, Event{n, 0, err})
 			return giveUp(n, ErrBudget, err)
 		}
 		if !r.wait(ctx, on, n, delay, err, wrapped && !r.opts.KeepSlot) {
@@ -82,14 +82,14 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		if wrapped {
 			on.op.Charge(1, 0)
 		}
-		on.raise(Started, Event{n, delay, err})
+		on.raise(SignalStarted, Event{n, delay, err})
 		last := err
 		if err = r.numbered(ctx, on.op, n, work); !guard.Failed(err) {
 			if r.opts.Budget != nil {
 				r.opts.Budget.deposit()
 			}
 			end = &r.stats.Recovered
-			on.raise(Recovered, Event{n, 0, last})
+			on.raise(SignalRecovered, Event{n, 0, last})
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 // wait waits for the delay after attempt n. It returns false if ctx has ended.
 func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duration, err error, suspends bool) bool {
 	if delay > 0 {
-		on.raise(Delayed, Event{n, delay, err})
+		on.raise(SignalDelayed, Event{n, delay, err})
 		count(r, &r.stats.Waiting, 1)
 		what := fmt.Sprintf("attempt %d after the error %.200q", n+1, unmark(err))
 		until := time.Now().Add(delay)
@@ -151,7 +151,8 @@ type raiser struct {
 	op *core.Operation
 }
 
-func (on raiser) raise(kind signals.Kind[Event], e Event) {
+func (on raiser) raise(name string, e Event) {
+	kind := signals.NewKind[Event](name)
 	e.Err = unmark(e.Err)
 	if on.op == nil {
 		kind.Raise(on.r.opts.Sink, on.r.opts.Name, e)

@@ -56,7 +56,7 @@ func ExampleRetrier_Do() {
 	if err != nil {
 		panic(err)
 	}
-	retry.Started.Subscribe(r.Sink(), func(_ signals.Signal, e retry.Event) {
+	retry.Events.Named(retry.SignalStarted).Subscribe(r.Sink(), func(_ signals.Signal, e retry.Event) {
 		fmt.Printf("attempt %d, after %v: %v\n", e.Attempt, e.Delay, e.Err)
 	})
 

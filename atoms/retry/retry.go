@@ -81,22 +81,16 @@ const (
 	SignalBudgetExhausted = "retry.budget.exhausted"
 )
 
-// An Event is the payload of the signals. To subscribe to a signal with its payload, use
-// its kind, such as [Started].
+// An Event is the payload of the signals; see [Events].
 type Event struct {
-	Attempt int           // for [Started]: the attempt that starts; for the others: the last one
-	Delay   time.Duration // for [Delayed] and [Started]: the delay before the next attempt; else 0
+	Attempt int           // for [SignalStarted]: the attempt that starts; for the others: the last one
+	Delay   time.Duration // for [SignalDelayed] and [SignalStarted]: the delay before the next attempt; else 0
 	Err     error         // error of the last failed attempt, without the mark of [After]
 }
 
-// The kinds of the signals.
-var (
-	Delayed         = signals.NewKind[Event](SignalDelayed)
-	Started         = signals.NewKind[Event](SignalStarted)
-	Recovered       = signals.NewKind[Event](SignalRecovered)
-	Exhausted       = signals.NewKind[Event](SignalExhausted)
-	BudgetExhausted = signals.NewKind[Event](SignalBudgetExhausted)
-)
+// Events are the signals with their payload. [signals.Family.Named] selects one.
+var Events = signals.NewFamily[Event](
+	SignalDelayed + "," + SignalStarted + "," + SignalRecovered + "," + SignalExhausted + "," + SignalBudgetExhausted)
 
 // A Retrier repeats failed calls, after a delay and a limited number of times. Make one with
 // [New]. It has no goroutine and needs no closing. All methods are safe for concurrent use. A

@@ -102,7 +102,7 @@ func TestAHandOverIsTriedAgain(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				assert.Equal(t, c.want, j.take())
 				if d.Name == "a" {
-					failure, _ := Failed.From(failed.Expect(SignalFailed)[0])
+					failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
 					assert.Equal(t, c.err == errOnPurpose, failure.Again)
 				}
 				assert.Equal(t, name == "two minutes", s.Stats().Missed == 1)

@@ -275,7 +275,7 @@ func (s *Scheduler) setPaused(pattern string, paused bool) int {
 		ctx, cancel := e.opts.within(context.Background())
 		err := s.store(ctx, e.def, e.since, !paused)
 		if cancel(); err != nil {
-			Failed.Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
+			signals.NewKind[Failure](SignalFailed).Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
 		}
 	}
 	return len(changed)
@@ -529,7 +529,7 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 		s.handed[id] = f
 	}
 	s.mu.Unlock()
-	Fired.Raise(s.Sink(), f.task.Name, f.task)
+	signals.NewKind[Task](SignalFired).Raise(s.Sink(), f.task.Name, f.task)
 	if f.manual || s.opts.Store == nil {
 		return nil
 	}
@@ -558,8 +558,8 @@ func (s *Scheduler) done(f *firing, err error) {
 	s.mu.Unlock()
 	switch {
 	case skipped:
-		Skipped.Raise(s.Sink(), f.task.Name, f.task)
+		signals.NewKind[Task](SignalSkipped).Raise(s.Sink(), f.task.Name, f.task)
 	case err != nil && !putOff:
-		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
+		signals.NewKind[Failure](SignalFailed).Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
 	}
 }

@@ -235,7 +235,7 @@ func TestWeakPointOneErrorStopsNothing(t *testing.T) {
 		}
 		assert.ElementsMatch(t, []string{"bad", "bad", "panics", "panics"}, keys)
 		require.ErrorIs(t, s.RunNow(t.Context(), "bad"), errOnPurpose)
-		failure, _ := Failed.From(failed.Expect(SignalFailed)[0])
+		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
 		assert.ErrorIs(t, failure.Err, errOnPurpose)
 		assert.Equal(t, uint64(5), s.Stats().Failed)
 		assert.True(t, s.Schedules()[0].Last.IsZero())
@@ -269,7 +269,7 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 		assert.Len(t, j.take(), 20, "of the free one")
 		stats := s.Stats()
 		assert.InDelta(t, stuck, stats.Running, 1, "a schedule hands over one task at a time")
-		failure, _ := Failed.From(failed.Expect(SignalFailed, SignalFailed)[1]) // the first task had room
+		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed, SignalFailed)[1]) // the first task had room
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		assert.NotZero(t, stats.Missed)
 	})
@@ -383,7 +383,7 @@ func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
 		got := raised.ExpectExactly("job.due", SignalTaskFailed)
-		failure, _ := TaskFailed.From(got[1])
+		failure, _ := Failures.Named(SignalTaskFailed).From(got[1])
 		assert.Equal(t, "a", got[1].Key)
 		assert.ErrorIs(t, failure.Err, errOnPurpose)
 	})

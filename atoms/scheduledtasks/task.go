@@ -104,7 +104,7 @@ func Run(work core.Work[Task]) core.Work[Task] {
 			err = work(ctx, task)
 		}
 		if err != nil {
-			TaskFailed.Raise(core.OperationFrom(ctx), task.Name, Failure{Task: task, Err: err})
+			signals.NewKind[Failure](SignalTaskFailed).Raise(core.OperationFrom(ctx), task.Name, Failure{Task: task, Err: err})
 		}
 		return err
 	}
@@ -127,12 +127,10 @@ const (
 
 // Kinds of the signals.
 var (
-	Fired      = signals.NewKind[Task](SignalFired)
-	Missed     = signals.NewKind[MissedTicks](SignalMissed)
-	Skipped    = signals.NewKind[Task](SignalSkipped)
-	Failed     = signals.NewKind[Failure](SignalFailed)
-	Stalled    = signals.NewKind[StalledSchedule](SignalStalled)
-	TaskFailed = signals.NewKind[Failure](SignalTaskFailed)
+	Missed   = signals.NewKind[MissedTicks](SignalMissed)
+	Tasks    = signals.NewFamily[Task](SignalFired + "," + SignalSkipped)
+	Stalled  = signals.NewKind[StalledSchedule](SignalStalled)
+	Failures = signals.NewFamily[Failure](SignalFailed + "," + SignalTaskFailed)
 )
 
 // MissedTicks says which ticks of a schedule were missed.

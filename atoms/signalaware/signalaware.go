@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -27,10 +26,7 @@ import (
 // methods are about items only.
 type Gate[T any] struct {
 	*core.Coordinator[T]
-	calls *core.Coordinator[*call] // a wrapped call waits until its operation here has run; the operation does nothing
-
-	mu    sync.Mutex
-	stats CallStats
+	calls *core.Coordinator[struct{}] // a wrapped call waits until its operation here has run; the operation does nothing
 }
 
 // New makes a gate that calls work for each item, or says what is wrong with the options. With the

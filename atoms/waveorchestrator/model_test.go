@@ -265,7 +265,7 @@ func TestModel(t *testing.T) {
 			o := orchestrator(t, options, workers...)
 			clear(options.PerWave) // it is copied
 			var execution atomic.Uint64
-			wave.Started.Subscribe(o.Sink(), func(_ signals.Signal, e wave.Event) { execution.Store(uint64(e.Execution)) })
+			wave.Events.Named(wave.SignalStarted).Subscribe(o.Sink(), func(_ signals.Signal, e wave.Event) { execution.Store(uint64(e.Execution)) })
 			base := time.Now()
 			for step := range 12 {
 				plan := map[string]behaviour{}

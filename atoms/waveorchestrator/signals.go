@@ -77,19 +77,10 @@ const (
 	SignalBreakerClosed = "circuit.closed"
 )
 
-// The kinds of the signals whose names are constant.
-var (
-	Started         = signals.NewKind[Event](SignalStarted)
-	Failed          = signals.NewKind[Event](SignalFailed)
-	WorkerAbandoned = signals.NewKind[Event](SignalWorkerAbandoned)
-	BreakerClosed   = signals.NewKind[Event](SignalBreakerClosed)
-)
+// Events are the signals of an orchestrator with their payload, except SignalBreakerOpened.
+var Events = signals.NewFamily[Event]("wave.*,worker.*," + SignalBreakerClosed)
 
-// An Event is the payload of an orchestrator's signals:
-//
-//	e, ok := signal.Payload().(waveorchestrator.Event)
-//
-// Which fields are set depends on the signal.
+// An Event is the payload of [Events]. Which fields are set depends on the signal.
 type Event struct {
 	Execution core.OperationID // the operation that is the execution
 	Worker    string

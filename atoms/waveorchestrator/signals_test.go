@@ -101,7 +101,7 @@ func TestSignals(t *testing.T) {
 		_, err = o.Execute(t.Context(), 9)
 		require.NoError(t, err)
 		got = seen.Expect("worker.completed:down:duration=0", "circuit.closed", "circuit.opened:hangs:failures=2")
-		closed, ok := wave.BreakerClosed.From(got[1])
+		closed, ok := wave.Events.From(got[1])
 		assert.True(t, ok)
 		assert.Equal(t, "down", closed.Worker)
 		assert.Equal(t, "down", got[1].Key)
@@ -111,7 +111,7 @@ func TestSignals(t *testing.T) {
 		for _, want := range []string{"failed | failed fails:0", "failed | skipped fails:0"} {
 			r, err := o.Execute(t.Context(), 0)
 			assert.Equal(t, []any{wave.ErrFailed, want}, []any{err, brief(r)})
-			event, ok := wave.Failed.From(seen.Expect("wave.failed")[0])
+			event, ok := wave.Events.From(seen.Expect("wave.failed")[0])
 			assert.Equal(t, []any{true, r.Duration, wave.ErrFailed}, []any{ok, event.Duration, event.Err})
 		}
 	})
@@ -122,7 +122,7 @@ func TestSignalsOfTheTotalTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{TotalTimeout: 150 * ms}, worker{Name: "LLM", Wave: -3, Do: ignores(1, time.Second)})
 		seen := coretest.Watch(t, o.Sink(), "wave.*,worker.*,circuit.*")
-		wave.WorkerAbandoned.Subscribe(o.Sink(), func(s signals.Signal, e wave.Event) {
+		wave.Events.Named(wave.SignalWorkerAbandoned).Subscribe(o.Sink(), func(s signals.Signal, e wave.Event) {
 			assert.Equal(t, []string{"LLM", "LLM"}, []string{s.Key, e.Worker})
 			assert.Equal(t, 1, o.Runs().Stats().Running)
 		})

@@ -37,10 +37,13 @@ func ExampleEvent() {
 	defer resizer.Close()
 
 	show := func(w windowsize.Window) string { return fmt.Sprint(w.Capacity, " signals for ", w.MaxAge) }
-	windowsize.TimeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
+	windowsize.Events.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
+		if e.Err != nil {
+			fmt.Println(e.Err)
+			return
+		}
 		fmt.Println(e.Command+":", show(e.From), "->", show(e.To))
 	})
-	windowsize.TimeRejected.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) { fmt.Println(e.Err) })
 
 	sink.Raise("window.time.decrease:30s")
 	sink.Raise("window.time.set:30")

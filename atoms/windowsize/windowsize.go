@@ -56,13 +56,9 @@ const (
 	SignalTimeRejected = "window.time.rejected"
 )
 
-// The kinds of the signals.
-var (
-	SizeApplied  = signals.NewKind[Event](SignalSizeApplied)
-	TimeApplied  = signals.NewKind[Event](SignalTimeApplied)
-	SizeRejected = signals.NewKind[Event](SignalSizeRejected)
-	TimeRejected = signals.NewKind[Event](SignalTimeRejected)
-)
+// Events are the signals with their payload. [signals.Family.Named] selects one.
+var Events = signals.NewFamily[Event](
+	SignalSizeApplied + "," + SignalTimeApplied + "," + SignalSizeRejected + "," + SignalTimeRejected)
 
 // An Event is the payload of the signals.
 type Event struct {
@@ -160,9 +156,9 @@ func (r *Resizer) onCommand(s signals.Signal) {
 	if command == "" || s.Key != "" && s.Key != r.opts.Name {
 		return
 	}
-	applied, rejected, next := SizeApplied, SizeRejected, r.nextSize
+	applied, rejected, next := SignalSizeApplied, SignalSizeRejected, r.nextSize
 	if strings.HasPrefix(command, "window.time.") {
-		applied, rejected, next = TimeApplied, TimeRejected, r.nextTime
+		applied, rejected, next = SignalTimeApplied, SignalTimeRejected, r.nextTime
 	}
 	e := Event{Command: s.Name}
 	changing.Lock()
@@ -175,7 +171,7 @@ func (r *Resizer) onCommand(s signals.Signal) {
 		applied, e.To, e.Clamped = rejected, e.From, false
 	}
 	changing.Unlock()
-	applied.Raise(r.sink.Because(s), r.opts.Name, e)
+	signals.NewKind[Event](applied).Raise(r.sink.Because(s), r.opts.Name, e)
 }
 
 // nextSize returns the window after a command for the number of signals, and whether the bounds

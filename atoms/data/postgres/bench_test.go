@@ -18,13 +18,13 @@ func BenchmarkSave(b *testing.B) {
 	const upsert = "insert into %s (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value, updated_at = now()"
 	var n atomic.Uint64
 	key := func() string { return fmt.Sprintf("%08d", n.Add(1)*7919%100_000) }
-	open := func(b *testing.B) *Engine {
+	open := func(b *testing.B) *engine {
 		b.ReportAllocs()
 		return newFixture(b, func(c *pgxpool.Config) { c.MaxConns = 64 }).open()
 	}
-	kinds := map[string]func(e *Engine) error{
-		"engine": func(e *Engine) error { return e.Save(context.Background(), pairs(key(), value)) },
-		"plain": func(e *Engine) error {
+	kinds := map[string]func(e *engine) error{
+		"engine": func(e *engine) error { return e.Save(context.Background(), pairs(key(), value)) },
+		"plain": func(e *engine) error {
 			_, err := e.pool.Exec(context.Background(), fmt.Sprintf(upsert, e.table), []byte(key()), []byte(value))
 			return err
 		},

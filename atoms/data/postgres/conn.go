@@ -67,7 +67,7 @@ func sqlState(err error) string {
 }
 
 // do calls fn with a connection. It calls fn again while the outcome of the error is again.
-func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) error {
+func (e *engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) error {
 	began := time.Now()
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		next, err := e.try(ctx, change, fn)
@@ -91,11 +91,11 @@ func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) er
 }
 
 // row scans the only column of the only row of a query.
-func (e *Engine) row(ctx context.Context, into any, sql string, args ...any) error {
+func (e *engine) row(ctx context.Context, into any, sql string, args ...any) error {
 	return e.do(ctx, false, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(into) })
 }
 
-func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) (outcome, error) {
+func (e *engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) (outcome, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
 		return outcomeOfConnect(err), err

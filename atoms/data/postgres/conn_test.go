@@ -26,7 +26,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // changes are the changes of one statement.
-func changes(e *Engine) map[string]func(ctx context.Context) error {
+func changes(e *engine) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"Save": func(ctx context.Context) error { return e.Save(ctx, pairs("a", "1")) },
 		"Swap": func(ctx context.Context) error {
@@ -38,7 +38,7 @@ func changes(e *Engine) map[string]func(ctx context.Context) error {
 }
 
 // operations calls every method of e.
-func operations(ctx context.Context, e *Engine) map[string]error {
+func operations(ctx context.Context, e *engine) map[string]error {
 	errs := map[string]error{"Clear": e.Clear(ctx)}
 	for name, change := range changes(e) {
 		errs[name] = change(ctx)
@@ -75,7 +75,7 @@ func TestNothingWasSent(t *testing.T) {
 	}
 	failures.Store(0)
 	none := connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN"), func(c *pgxpool.Config) { c.ConnConfig.Database = "none" })
-	_, err := NewEngine(t.Context(), none, Options{RetryFor: 24 * time.Hour})
+	_, err := newEngine(t.Context(), none, Options{RetryFor: 24 * time.Hour})
 	assert.ErrorContains(t, err, "3D000")
 }
 

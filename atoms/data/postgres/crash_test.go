@@ -20,7 +20,7 @@ import (
 
 // saver saves keys "NAME 00000000", "NAME 00000001" … one after the other until ctx ends or
 // Save fails. It calls acknowledge for each key, after the save or, on purpose, before it.
-func saver(ctx context.Context, e *Engine, name string, early bool, acknowledge func(key string)) error {
+func saver(ctx context.Context, e *engine, name string, early bool, acknowledge func(key string)) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s %08d", name, n)
 		if early {
@@ -40,7 +40,7 @@ func valueOf(key string) string { return `{"key": "` + strings.Repeat(key, 20) +
 
 // lost returns how many of the acknowledged keys are not in e. It fails the test if a value
 // is not complete.
-func lost(t testing.TB, e *Engine, acknowledged []string) (n int) {
+func lost(t testing.TB, e *engine, acknowledged []string) (n int) {
 	t.Helper()
 	there := map[string]bool{}
 	for item, err := range e.List(context.Background(), "", true) {
@@ -60,18 +60,18 @@ func lost(t testing.TB, e *Engine, acknowledged []string) (n int) {
 // killLoop kills processes that save.
 func killLoop(t *testing.T, rounds int, early bool) error {
 	dsn := setting(t, "EPHEMERAL_POSTGRES_DSN")
-	open := func(dir string) *Engine {
+	open := func(dir string) *engine {
 		pool := connect(t, dsn)
 		schema := "kill_" + KeyHash(dir)
 		t.Cleanup(func() {
 			_, err := pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade")
 			require.NoError(t, err)
 		})
-		e, err := NewEngine(context.Background(), pool, Options{Schema: schema, CreateSchema: true})
+		e, err := newEngine(context.Background(), pool, Options{Schema: schema, CreateSchema: true})
 		require.NoError(t, err)
 		return e
 	}
-	var e *Engine
+	var e *engine
 	return coretest.KillLoop(t, coretest.Kill{
 		Rounds: rounds,
 		Child: func(dir string, round int, ack func(key string)) {
@@ -153,7 +153,7 @@ func TestServerCrash(t *testing.T) {
 }
 
 // crash restarts the server while 8 savers work, and returns what they have acknowledged.
-func crash(t testing.TB, e *Engine, restart func()) (acknowledged []string) {
+func crash(t testing.TB, e *engine, restart func()) (acknowledged []string) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	enough := make(chan struct{})

@@ -15,15 +15,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
-var _ data.Engine = (*Engine)(nil)
+var _ data.Engine = (*engine)(nil)
 
-// An Engine is a [data.Engine] over a table. Make one with [NewEngine]. All methods are safe for
-// concurrent use. The saves of all callers use one connection of the pool. Every other call uses
-// its own connection while it runs.
-//
-// If another transaction has locked a row, all saves of the engine wait. Set statement_timeout or
-// lock_timeout in the configuration of the pool to limit that.
-type Engine struct {
+// An engine is a [data.Engine] over a table. All methods are safe for concurrent use.
+type engine struct {
 	pool   *pgxpool.Pool
 	opts   Options
 	table  string // quoted, with the schema
@@ -31,19 +26,15 @@ type Engine struct {
 	closed atomic.Bool
 }
 
-// NewEngine returns an engine over the table of the options. It creates the table if it does not
-// exist. If the table has other columns, or values cannot be read because the pool does not cache statements and
-// bytea_output is not hex, NewEngine returns an error. The engine does not close the
-// pool: close the pool after the engine.
-func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
+func newEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*engine, error) {
 	if pool == nil {
-		return nil, errors.New("postgres: NewEngine needs a pool")
+		return nil, errors.New("postgres: New needs a pool")
 	}
 	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{pool: pool, opts: opts, table: pgx.Identifier{opts.Schema, opts.Table}.Sanitize()}
+	e := &engine{pool: pool, opts: opts, table: pgx.Identifier{opts.Schema, opts.Table}.Sanitize()}
 	if e.saves, err = groupcommit.New(e.commit, groupcommit.Options{Name: "data.postgres"}); err != nil {
 		return nil, err
 	}
@@ -63,7 +54,7 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 }
 
 // Load implements [data.Engine].
-func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+func (e *engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	err = e.row(ctx, &value, "select value from "+e.table+" where key = $1", []byte(key))
 	if guard.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
@@ -72,20 +63,20 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, e
 }
 
 // Has implements [data.Engine].
-func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
+func (e *engine) Has(ctx context.Context, key string) (ok bool, err error) {
 	err = e.row(ctx, &ok, "select exists (select from "+e.table+" where key = $1)", []byte(key))
 	return ok, err
 }
 
 // Len implements [data.Engine]. PostgreSQL counts the rows one by one.
-func (e *Engine) Len(ctx context.Context) (n int, err error) {
+func (e *engine) Len(ctx context.Context) (n int, err error) {
 	err = e.row(ctx, &n, "select pg_catalog.count(*) from "+e.table)
 	return n, err
 }
 
 // Swap implements [data.Engine]. Old is compared as a value of the column: the order of
 // fields and the spelling of numbers do not matter in JSONB.
-func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
 	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.value("$2::bytea")),
 		[]any{[]byte(key), bytesOf(value)}}
 	if ok {
@@ -97,7 +88,7 @@ func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 }
 
 // Delete implements [data.Engine].
-func (e *Engine) Delete(ctx context.Context, key string) error {
+func (e *engine) Delete(ctx context.Context, key string) error {
 	_, err := e.change(ctx, []string{key}, statement{"delete from " + e.table + " where key = $1", []any{[]byte(key)}})
 	return err
 }
@@ -105,7 +96,7 @@ func (e *Engine) Delete(ctx context.Context, key string) error {
 // Clear implements [data.Engine]. It deletes the rows, so its time grows with their number. It
 // does not truncate the table: that needs one more right, and readers would wait. Saves wait
 // until Clear has ended, so that they do not deadlock.
-func (e *Engine) Clear(ctx context.Context) error {
+func (e *engine) Clear(ctx context.Context) error {
 	statements := e.withNotice(nil,
 		statement{"lock table " + e.table + " in share row exclusive mode", nil},
 		statement{"delete from " + e.table, nil},
@@ -114,7 +105,7 @@ func (e *Engine) Clear(ctx context.Context) error {
 }
 
 // Close implements [data.Engine]. It does not close the pool.
-func (e *Engine) Close() error {
+func (e *engine) Close() error {
 	e.closed.Store(true)
 	return e.saves.Close()
 }
@@ -127,7 +118,7 @@ type statement struct {
 
 // change runs statements in one transaction and one round trip, with the notification of the
 // keys. It returns how many rows the first statement has changed.
-func (e *Engine) change(ctx context.Context, keys []string, statements ...statement) (rows int64, err error) {
+func (e *engine) change(ctx context.Context, keys []string, statements ...statement) (rows int64, err error) {
 	statements = e.withNotice(keys, statements...)
 	err = e.do(ctx, true, func(conn *pgx.Conn) error {
 		if len(statements) == 1 {
@@ -150,8 +141,8 @@ func (e *Engine) change(ctx context.Context, keys []string, statements ...statem
 // value is the SQL for a value with the bytes of an expression. The bytes are sent as BYTEA, and
 // the server parses them. This works in every mode of pgx. An empty value is no JSON: it becomes
 // null. The column refuses null, and no value is equal to null.
-func (e *Engine) value(bytes string) string {
-	if e.opts.Bytes {
+func (e *engine) value(bytes string) string {
+	if e.opts.bytes {
 		return bytes
 	}
 	return "pg_catalog.convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"

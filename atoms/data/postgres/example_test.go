@@ -40,14 +40,13 @@ func Example() {
 	}
 }
 
-// The engine notifies other processes. They remove changed values from a cache.
+// The store notifies other processes. They remove changed values from a cache.
 func ExampleKeyHash() {
 	ctx := context.Background()
 	pool := core.Must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	defer pool.Close()
 	opts := postgres.Options{Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders"}
-	engine := core.Must(postgres.NewEngine(ctx, pool, opts))
-	var orders postgres.Store[string, Order] = core.Must(postgres.New[string](engine, data.Options[Order]{Name: "orders"}))
+	var orders postgres.Store[string, Order] = core.Must(postgres.New[string](ctx, pool, opts, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
 	conn := core.Must(pool.Acquire(ctx)) // connection of the other process

@@ -72,13 +72,13 @@ func newFixtureAt(t testing.TB, dsn string, configure ...func(c *pgxpool.Config)
 }
 
 // open makes an engine, after change has changed the options.
-func (f *fixture) open(change ...func(o *Options)) *Engine {
+func (f *fixture) open(change ...func(o *Options)) *engine {
 	f.Helper()
 	opts := f.opts
 	for _, change := range change {
 		change(&opts)
 	}
-	e, err := NewEngine(f.Context(), f.pool, opts)
+	e, err := newEngine(f.Context(), f.pool, opts)
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, e.Close()) })
 	return e
@@ -127,7 +127,7 @@ func atOnce(t testing.TB, n int, fn func(i int) error) {
 	all.Wait()
 }
 
-func bytea(o *Options)   { o.Bytes = true }
+func bytea(o *Options)   { o.bytes = true }
 func noRetry(o *Options) { o.RetryFor = -1 }
 
 var errBroken = errors.New("the connection is broken on purpose")

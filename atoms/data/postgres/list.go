@@ -22,25 +22,17 @@ const (
 
 // List implements [data.Engine]. It reads pages. Each page shows the table at the time when it is
 // read. The loop holds no connection.
-func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
+func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return e.pages(ctx, prefix, values, "")
 }
 
-// Query yields the items whose JSON contains value at path, in the order of their keys. It reads
-// pages, like List. The path is a list of names of fields in the JSON. Without a path, the whole
-// JSON is compared with value. Package encoding/json encodes value. An object matches if it has at
-// least the fields of value, an array if it has at least its elements. Numbers match by their
-// value. If the column is not JSONB, Query returns an error.
-//
-// Without an index, PostgreSQL reads all rows. An index for every query is
-//
-//	create index on orders using gin (value jsonb_path_ops)
-func (e *Engine) Query(ctx context.Context, path []string, value any) iter.Seq2[data.Item, error] {
+// Query is [Store.Query] for bytes.
+func (e *engine) Query(ctx context.Context, path []string, value any) iter.Seq2[data.Item, error] {
 	query, err := contained(path, value)
 	switch {
 	case e.closed.Load():
 		err = fmt.Errorf("postgres: Query: %w", core.ErrClosed)
-	case e.opts.Bytes:
+	case e.opts.bytes:
 		err = fmt.Errorf("postgres: Query needs a column of JSONB, and that of table %s is BYTEA", e.table)
 	}
 	if err != nil {
@@ -62,7 +54,7 @@ func contained(path []string, value any) (string, error) {
 }
 
 // pages yields the rows that a condition selects.
-func (e *Engine) pages(ctx context.Context, prefix string, values bool, condition string, args ...any) iter.Seq2[data.Item, error] {
+func (e *engine) pages(ctx context.Context, prefix string, values bool, condition string, args ...any) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
 		from, to := prefix, after(prefix)
 		for {
@@ -86,7 +78,7 @@ func (e *Engine) pages(ctx context.Context, prefix string, values bool, conditio
 
 // page reads rows until a limit is reached, and reports whether there may be more. The window
 // functions use only the sizes of the values.
-func (e *Engine) page(ctx context.Context, values bool, condition string, args []any) (items []data.Item, more bool, err error) {
+func (e *engine) page(ctx context.Context, values bool, condition string, args []any) (items []data.Item, more bool, err error) {
 	sql := fmt.Sprintf("from %s where key >= $1 and key < $2 %s order by key limit %d", e.table, condition, pageRows)
 	if values {
 		sql = fmt.Sprintf(`select key, value, found from (

@@ -20,7 +20,7 @@ func KeyHash(key string) string {
 }
 
 // withNotice appends the notification of the keys, if there is a channel. Nil means all keys.
-func (e *Engine) withNotice(keys []string, statements ...statement) []statement {
+func (e *engine) withNotice(keys []string, statements ...statement) []statement {
 	if e.opts.Notify == "" {
 		return statements
 	}

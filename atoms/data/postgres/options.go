@@ -9,15 +9,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// Options configure an [Engine]. The zero value is the default.
+// Options configure the table of a store. The zero value is the default.
 type Options struct {
 	// Schema and Table name the table of the values; "" means "public" and "data".
 	// [data.CheckName] has the rules. Upper and lower case are different.
 	Schema, Table string
-	// CreateSchema makes NewEngine also create the schema if it does not exist.
+	// CreateSchema makes New also create the schema if it does not exist.
 	CreateSchema bool
 	// Bytes stores the values as BYTEA instead of JSONB, so the bytes do not change.
-	Bytes bool
+	bytes bool
 	// Notify is the channel of a NOTIFY in the transaction of each change; [KeyHash] describes
 	// the payload. It has at most 63 bytes. "" means none. A notification makes saves 5 to 15
 	// percent slower.
@@ -45,7 +45,7 @@ func (o Options) resolved() (Options, error) {
 
 // column returns the type of the column of the values.
 func (o Options) column() string {
-	if o.Bytes {
+	if o.bytes {
 		return "bytea"
 	}
 	return "jsonb"

@@ -39,7 +39,7 @@ func TestShadowedFunctions(t *testing.T) {
 	_, err := f.pool.Exec(t.Context(), "select now()")
 	require.ErrorContains(t, err, "a shadow was called")
 	for i, bytes := range []bool{false, true} {
-		e := f.open(func(o *Options) { o.Table, o.Bytes, o.Notify = []string{"a", "b"}[i], bytes, "changes" })
+		e := f.open(func(o *Options) { o.Table, o.bytes, o.Notify = []string{"a", "b"}[i], bytes, "changes" })
 		require.NoError(t, e.Save(t.Context(), pairs("a", "1", "b", "2")))
 		swapped, err := e.Swap(t.Context(), "a", []byte("1"), true, []byte("3"))
 		require.NoError(t, err)

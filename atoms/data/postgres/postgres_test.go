@@ -22,13 +22,13 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			open := func(t testing.TB, table string) data.Engine {
-				e, err := NewEngine(t.Context(), f.pool, Options{Schema: f.opts.Schema, CreateSchema: true, Table: table, Bytes: bytes})
+				e, err := newEngine(t.Context(), f.pool, Options{Schema: f.opts.Schema, CreateSchema: true, Table: table, bytes: bytes})
 				require.NoError(t, err)
 				return e
 			}
 			datatest.Run(t, func(t testing.TB) data.Engine { return open(t, fmt.Sprintf("t%d", rand.Uint64())) }, datatest.Options{
 				JSON:   !bytes,
-				Reopen: func(t testing.TB, closed data.Engine) data.Engine { return open(t, closed.(*Engine).opts.Table) },
+				Reopen: func(t testing.TB, closed data.Engine) data.Engine { return open(t, closed.(*engine).opts.Table) },
 			})
 		})
 	}
@@ -41,7 +41,7 @@ func TestModesOfPgx(t *testing.T) {
 		for _, bytes := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, bytes), func(t *testing.T) {
 				f := newFixture(t, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
-				e := f.open(func(o *Options) { o.Bytes, o.Notify = bytes, "channel" })
+				e := f.open(func(o *Options) { o.bytes, o.Notify = bytes, "channel" })
 				require.NoError(t, e.Save(t.Context(), pairs("a\x00\xff", `"1"`, "b", `"2"`)))
 				old := map[bool]string{false: ` "\u0032"`, true: `"2"`}[bytes] // JSONB compares JSON, not text
 				ok, err := e.Swap(t.Context(), "b", []byte(old), true, []byte(`"3\\"`))
@@ -107,7 +107,7 @@ func TestOpen(t *testing.T) {
 // as JSON.
 func TestQuery(t *testing.T) {
 	f := newFixture(t)
-	s, err := New[string](f.open(), data.Options[order]{})
+	s, err := newStore[string](f.open(), data.Options[order]{})
 	require.NoError(t, err)
 	defer s.Close()
 	quote := `a"b'} or true; --`
@@ -159,7 +159,7 @@ func TestQuery(t *testing.T) {
 	fails(s, "\x00", "22P05")
 	f.exec("insert into " + f.opts.Schema + ".data values ('d', '{\"total\": \"none\"}')")
 	fails(s, "none", `key "d"`)
-	raw, err := New[string](f.open(bytea, func(o *Options) { o.Table = "raw" }), data.Options[order]{})
+	raw, err := newStore[string](f.open(bytea, func(o *Options) { o.Table = "raw" }), data.Options[order]{})
 	require.NoError(t, err)
 	defer raw.Close()
 	fails(raw, 1, "needs a column of JSONB")
@@ -173,7 +173,7 @@ func TestOptions(t *testing.T) {
 		`Options.Schema must have`:                          {Schema: `a"b`},
 		`Options.Notify must have at most 63 bytes, not 64`: {Notify: fmt.Sprintf("%064d", 0)},
 	} {
-		_, err := NewEngine(t.Context(), new(pgxpool.Pool), opts)
+		_, err := newEngine(t.Context(), new(pgxpool.Pool), opts)
 		assert.ErrorContains(t, err, "postgres: "+want)
 	}
 }

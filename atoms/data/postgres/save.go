@@ -23,7 +23,7 @@ const (
 // Save implements [data.Engine]. The items of one call are saved together or not at all. Calls
 // that wait at the same time share a transaction. If the table refuses a value, only the call with
 // that value fails.
-func (e *Engine) Save(ctx context.Context, items []data.Item) error {
+func (e *engine) Save(ctx context.Context, items []data.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 }
 
 // commit saves the calls that waited, in as few transactions as the limits allow.
-func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
+func (e *engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
 	for len(calls) > 0 {
 		n := fitting(len(calls), func(i int) []data.Item { return calls[i] })
 		e.commitCalls(ctx, calls[:n], errs[:n])
@@ -46,7 +46,7 @@ func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) 
 
 // commitCalls saves calls in one transaction. If the table refuses a value, it saves each half by
 // itself. So it finds the call with that value in a logarithmic number of steps.
-func (e *Engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []error) {
+func (e *engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []error) {
 	err := e.upsert(ctx, merged(calls))
 	if len(calls) > 1 && refused(err) {
 		half := len(calls) / 2
@@ -59,7 +59,7 @@ func (e *Engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []er
 	}
 }
 
-func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
+func (e *engine) upsert(ctx context.Context, items []data.Item) error {
 	keys := make([]string, len(items))
 	for i, item := range items {
 		keys[i] = item.Key
@@ -74,7 +74,7 @@ func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
 	return err
 }
 
-func (e *Engine) upsertOf(items []data.Item) statement {
+func (e *engine) upsertOf(items []data.Item) statement {
 	keys, values := make([][]byte, len(items)), make([][]byte, len(items))
 	for i, item := range items {
 		keys[i], values[i] = []byte(item.Key), bytesOf(item.Value)
@@ -126,7 +126,7 @@ func refused(err error) bool {
 
 // explain adds the package to the error. If the column refuses a value, it also adds the column
 // and the details of the server.
-func (e *Engine) explain(err error) error {
+func (e *engine) explain(err error) error {
 	if strings.HasPrefix(guard.Text(err), "postgres: ") {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestProcessesDoNotDeadlock(t *testing.T) {
 	forward := pairs(keys...)
 	backward := slices.Clone(forward)
 	slices.Reverse(backward)
-	engines := []*Engine{f.open(noRetry), f.open(noRetry), f.open(noRetry), f.open(noRetry), f.open(noRetry)}
+	engines := []*engine{f.open(noRetry), f.open(noRetry), f.open(noRetry), f.open(noRetry), f.open(noRetry)}
 	atOnce(t, 10, func(i int) error {
 		for n := range 30 {
 			items, e := forward, engines[i%4]

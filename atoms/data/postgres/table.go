@@ -13,7 +13,7 @@ const creationLock = 0x657068656d657261
 
 // create makes the table if it does not exist. It looks first: a user without the right to create
 // tables may use a table that exists.
-func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
+func (e *engine) create(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
 	err := conn.QueryRow(ctx, "select pg_catalog.to_regclass($1) is not null", e.table).Scan(&there)
 	if err != nil || there {
@@ -38,7 +38,7 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // readable returns an error if keys and values come as text that the driver cannot read.
-func (e *Engine) readable(ctx context.Context, conn *pgx.Conn) error {
+func (e *engine) readable(ctx context.Context, conn *pgx.Conn) error {
 	mode := conn.Config().DefaultQueryExecMode
 	if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
 		return nil
@@ -53,7 +53,7 @@ func (e *Engine) readable(ctx context.Context, conn *pgx.Conn) error {
 
 // check returns an error if the table lacks a column of create, or the column has another type. It
 // may have more columns, if a row can be inserted without them.
-func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
+func (e *engine) check(ctx context.Context, conn *pgx.Conn) error {
 	var table, unique bool
 	var columns string
 	var required []string

@@ -18,7 +18,7 @@ func TestFirstUseByManyAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.opts.Table = "Select"
 	atOnce(t, 16, func(int) error {
-		e, err := NewEngine(t.Context(), connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN")), f.opts)
+		e, err := newEngine(t.Context(), connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN")), f.opts)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func TestTableOfAnotherShape(t *testing.T) {
 		opts := f.opts
 		opts.Table = fmt.Sprintf("t%d", i)
 		f.exec(fmt.Sprintf("create table %s.%s (%s)", opts.Schema, opts.Table, test.columns))
-		_, err := NewEngine(t.Context(), f.pool, opts)
+		_, err := newEngine(t.Context(), f.pool, opts)
 		if test.want == "" {
 			assert.NoError(t, err, test.columns)
 		} else {
@@ -56,9 +56,9 @@ func TestTableOfAnotherShape(t *testing.T) {
 	f.exec("create view " + f.opts.Schema + ".v as select 1")
 	opts := f.opts
 	opts.Table = "v"
-	_, err := NewEngine(t.Context(), f.pool, opts)
+	_, err := newEngine(t.Context(), f.pool, opts)
 	assert.ErrorContains(t, err, "is not a table")
-	_, err = NewEngine(t.Context(), f.pool, Options{Schema: "none_" + opts.Schema})
+	_, err = newEngine(t.Context(), f.pool, Options{Schema: "none_" + opts.Schema})
 	assert.ErrorContains(t, err, "does not exist")
 }
 
@@ -104,7 +104,7 @@ func TestFormOfBytes(t *testing.T) {
 			c.ConnConfig.DefaultQueryExecMode = mode
 			c.ConnConfig.RuntimeParams["bytea_output"] = "escape"
 		})
-		_, err := NewEngine(t.Context(), f.pool, f.opts)
+		_, err := newEngine(t.Context(), f.pool, f.opts)
 		assert.ErrorContains(t, err, "needs bytea_output hex, not escape")
 	}
 }

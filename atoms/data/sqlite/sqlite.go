@@ -30,7 +30,7 @@ func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: store %q: %w", name, err)
 	}
-	e, err := NewEngine(ctx, w, name)
+	e, err := newEngine(ctx, w, name)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -42,16 +42,10 @@ func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[
 	return store, nil
 }
 
-var _ data.Engine = (*Engine)(nil)
+var _ data.Engine = (*engine)(nil)
 
-// An Engine is a [data.Engine] over a table of a SQLite file, for [data.New]. Make one with
-// [NewEngine]. All methods are safe for concurrent use. Writes that come at the same time share
-// a transaction. A write is one statement; Save has one for each item. Reads use a connection of
-// [sqlitewriter.Writer.DB], and do not wait for writes.
-//
-// If the function of a [sqlitewriter.Writer.Tx] of the same file writes through the Engine, it
-// gets core.ErrWouldDeadlock. The same holds for handlers of the writer's signals.
-type Engine struct {
+// An engine is a [data.Engine] over a table of a SQLite file.
+type engine struct {
 	w     *sqlitewriter.Writer
 	owned bool   // the engine owns the handle
 	table string // quoted
@@ -72,14 +66,27 @@ var reads = [...]string{
 // NewEngine returns an engine over a table of the file of w. It creates the table if it does not
 // exist. [data.CheckName] says which names are valid. Several engines can share a writer. An engine
 // does not close the writer: close the writer after the engine.
-func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engine, error) {
+//
+// Writes that come at the same time share a transaction. A write is one statement; Save has one
+// for each item. Reads use a connection of [sqlitewriter.Writer.DB], and do not wait for writes.
+// If the function of a [sqlitewriter.Writer.Tx] of the same file writes through the engine, it
+// gets core.ErrWouldDeadlock. The same holds for handlers of the writer's signals.
+func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (data.Engine, error) {
+	e, err := newEngine(ctx, w, table)
+	if err != nil {
+		return nil, err // not a nil *engine
+	}
+	return e, nil
+}
+
+func newEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*engine, error) {
 	if w == nil {
 		return nil, errors.New("sqlite: NewEngine needs a Writer")
 	}
 	if err := data.CheckName(table); err != nil {
 		return nil, err
 	}
-	e := &Engine{w: w, table: `"` + table + `"`}
+	e := &engine{w: w, table: `"` + table + `"`}
 	if err := e.open(ctx, table); err != nil {
 		return nil, fmt.Errorf("sqlite: table %q in %s: %w", table, w.Path(), errors.Join(err, e.closeStatements()))
 	}
@@ -87,7 +94,7 @@ func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engi
 }
 
 // open creates the table and prepares the statements that read.
-func (e *Engine) open(ctx context.Context, table string) error {
+func (e *engine) open(ctx context.Context, table string) error {
 	_, err := e.w.Exec(ctx, "create table if not exists "+e.table+"(key blob not null primary key, value any not null) strict")
 	if err == nil {
 		err = e.check(ctx, table)
@@ -105,7 +112,7 @@ const shape = "strict table (key BLOB not null primary key, value ANY not null)"
 
 // check returns an error if the table has other columns, or if its name differs in case: SQLite
 // ignores the case of names.
-func (e *Engine) check(ctx context.Context, table string) error {
+func (e *engine) check(ctx context.Context, table string) error {
 	var name, is string
 	err := e.w.DB().QueryRowContext(ctx, `
 		select name, iif(strict, 'strict ', '') || type || ' (' || (
@@ -127,7 +134,7 @@ func bind(value []byte) any {
 }
 
 // Save implements [data.Engine]: all items or none.
-func (e *Engine) Save(ctx context.Context, items []data.Item) error {
+func (e *engine) Save(ctx context.Context, items []data.Item) error {
 	const save = "(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
 	statements := make([]sqlitewriter.Statement, len(items))
 	for i, item := range items {
@@ -138,7 +145,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 }
 
 // Swap implements [data.Engine].
-func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
 	if !ok {
 		return e.change(ctx, "insert into "+e.table+"(key, value) values(?, ?) on conflict(key) do nothing", []byte(key), bind(value))
 	}
@@ -146,19 +153,19 @@ func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 }
 
 // Delete implements [data.Engine].
-func (e *Engine) Delete(ctx context.Context, key string) error {
+func (e *engine) Delete(ctx context.Context, key string) error {
 	_, err := e.change(ctx, "delete from "+e.table+" where key = ?", []byte(key))
 	return err
 }
 
 // Clear implements [data.Engine].
-func (e *Engine) Clear(ctx context.Context) error {
+func (e *engine) Clear(ctx context.Context) error {
 	_, err := e.change(ctx, "delete from "+e.table)
 	return err
 }
 
 // change runs a statement and reports whether it has changed something.
-func (e *Engine) change(ctx context.Context, query string, args ...any) (bool, error) {
+func (e *engine) change(ctx context.Context, query string, args ...any) (bool, error) {
 	result, err := e.w.Exec(ctx, query, args...)
 	if err != nil {
 		return false, written(ctx, err)
@@ -168,7 +175,7 @@ func (e *Engine) change(ctx context.Context, query string, args ...any) (bool, e
 }
 
 // Load implements [data.Engine].
-func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+func (e *engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	err = e.reads[load].QueryRowContext(ctx, []byte(key)).Scan(&value)
 	if guard.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -177,13 +184,13 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, e
 }
 
 // Has implements [data.Engine].
-func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
+func (e *engine) Has(ctx context.Context, key string) (ok bool, err error) {
 	err = e.reads[has].QueryRowContext(ctx, []byte(key)).Scan(&ok)
 	return ok, reading(ctx, err)
 }
 
 // Len implements [data.Engine]. SQLite counts the rows one by one.
-func (e *Engine) Len(ctx context.Context) (n int, err error) {
+func (e *engine) Len(ctx context.Context) (n int, err error) {
 	err = e.reads[count].QueryRowContext(ctx).Scan(&n)
 	return n, reading(ctx, err)
 }
@@ -197,7 +204,7 @@ const (
 
 // List implements [data.Engine]. It reads pages. While the body of the loop runs, it uses no
 // connection.
-func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
+func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
 		from, to := []byte(cmp.Or(prefix, "\x00")), after(prefix)
 		for more := true; more; {
@@ -220,7 +227,7 @@ func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 
 // page reads items whose keys are at least from and less than to. It reports whether there may be
 // more.
-func (e *Engine) page(ctx context.Context, from, to []byte, values bool) (page []data.Item, more bool, err error) {
+func (e *engine) page(ctx context.Context, from, to []byte, values bool) (page []data.Item, more bool, err error) {
 	list := keys
 	if values {
 		list = items
@@ -257,7 +264,7 @@ func after(prefix string) []byte {
 }
 
 // Close implements [data.Engine]. If [Open] has opened the writer, Close releases it.
-func (e *Engine) Close() error {
+func (e *engine) Close() error {
 	err := e.closeStatements()
 	if e.owned {
 		err = errors.Join(err, e.w.Close())
@@ -265,7 +272,7 @@ func (e *Engine) Close() error {
 	return err
 }
 
-func (e *Engine) closeStatements() (err error) {
+func (e *engine) closeStatements() (err error) {
 	for _, s := range e.reads {
 		if s != nil {
 			err = errors.Join(err, s.Close())

@@ -30,13 +30,13 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return err
 	}
 	defer resizer.Close()
-	defer windowsize.SizeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
+	defer windowsize.Events.Named(windowsize.SignalSizeApplied).Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("applied:  capacity %d, before %d", e.To.Capacity, e.From.Capacity)
 	})()
-	defer windowsize.TimeApplied.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
+	defer windowsize.Events.Named(windowsize.SignalTimeApplied).Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("applied:  retention %v, before %v", e.To.MaxAge, e.From.MaxAge)
 	})()
-	defer windowsize.SizeRejected.Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
+	defer windowsize.Events.Named(windowsize.SignalSizeRejected).Subscribe(sink, func(_ signals.Signal, e windowsize.Event) {
 		s.Printf("rejected: %s", e.Command)
 	})()
 

@@ -193,7 +193,7 @@ func main() {
 	backpressure.New(func(context.Context, int) error { return nil }, core.Options{Sink: sink})
 	sink.Has("backpressure.any")
 	sink.Has(retry.SignalExhausted)
-	retry.Exhausted.Subscribe(sink, func(signals.Signal, retry.Event) {})
+	retry.Events.Named(retry.SignalExhausted).Subscribe(sink, func(signals.Signal, retry.Event) {})
 	_, _ = data.New[string, int](nil, data.Options[int]{Name: "orders"})
 	data.Saved("orders").Subscribe(sink, func(signals.Signal, struct{}) {})
 	_, _ = scheduledtasks.New([]scheduledtasks.Definition{{Name: "n", Cron: "@daily", Signal: "night.begun"}}, scheduledtasks.TargetFunc(scheduledtasks.Raise), scheduledtasks.Options{Sink: sink})
