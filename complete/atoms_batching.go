@@ -59,14 +59,9 @@ const BatcherSignalBisected = batching.SignalBisected
 // item before it dropped none.
 const BatcherSignalDropped = batching.SignalDropped
 
-// BatcherFlushed is [batching.Flushed].
-var BatcherFlushed = batching.Flushed
-
-// BatcherFailed is [batching.Failed].
-var BatcherFailed = batching.Failed
-
-// BatcherBisected is [batching.Bisected].
-var BatcherBisected = batching.Bisected
+// BatcherBatches is [batching.Batches]: Batches are SignalFlushed, SignalFailed and
+// SignalBisected, with their payload.
+var BatcherBatches = batching.Batches
 
 // BatcherValueBatch is [batching.ValueBatch]: ValueBatch is the name of the value in
 // which the operation of a batch stores its Batch, for Lookup and Operations; see
@@ -75,28 +70,3 @@ const BatcherValueBatch = batching.ValueBatch
 
 // BatcherBatch is [batching.Batch]: A Batch describes a batch whose flush has ended.
 type BatcherBatch = batching.Batch
-
-// BatcherReason is [batching.Reason]: A Reason says why a batch was flushed.
-type BatcherReason = batching.Reason
-
-// BatcherReasonSize is [batching.ReasonSize]: it had MaxSize items
-const BatcherReasonSize = batching.ReasonSize
-
-// BatcherReasonBytes is [batching.ReasonBytes]: it had MaxBytes bytes, or the next item
-// would have exceeded them
-const BatcherReasonBytes = batching.ReasonBytes
-
-// BatcherReasonDelay is [batching.ReasonDelay]: MaxDelay had passed
-const BatcherReasonDelay = batching.ReasonDelay
-
-// BatcherReasonDeadline is [batching.ReasonDeadline]: it was halfway to the deadline of
-// the context of a Do
-const BatcherReasonDeadline = batching.ReasonDeadline
-
-// BatcherReasonRoom is [batching.ReasonRoom]: there was no room in the queue for a new
-// item
-const BatcherReasonRoom = batching.ReasonRoom
-
-// BatcherReasonFlush is [batching.ReasonFlush]: Flush, Complete, Drain or WaitIdle was
-// called
-const BatcherReasonFlush = batching.ReasonFlush

@@ -12,8 +12,7 @@ import (
 // HedgerOptions is [hedge.Options]: Options configure a Hedger.
 type HedgerOptions = hedge.Options
 
-// HedgerSignalStarted is [hedge.SignalStarted]: SignalStarted: a second attempt starts;
-// see Started.
+// HedgerSignalStarted is [hedge.SignalStarted]: SignalStarted: a second attempt starts.
 const HedgerSignalStarted = hedge.SignalStarted
 
 // HedgerSignalSucceeded is [hedge.SignalSucceeded]: SignalSucceeded: the result of a
@@ -24,14 +23,13 @@ const HedgerSignalSucceeded = hedge.SignalSucceeded
 // second attempts because of Options.MaxErrors.
 const HedgerSignalPaused = hedge.SignalPaused
 
-// HedgerEvent is [hedge.Event]: An Event is the payload of Started and Succeeded.
+// HedgerEvent is [hedge.Event]: An Event is the payload of SignalStarted and
+// SignalSucceeded.
 type HedgerEvent = hedge.Event
 
-// HedgerStarted is [hedge.Started].
-var HedgerStarted = hedge.Started
-
-// HedgerSucceeded is [hedge.Succeeded].
-var HedgerSucceeded = hedge.Succeeded
+// HedgerEvents is [hedge.Events]: Events are SignalStarted and SignalSucceeded, with
+// their payload.
+var HedgerEvents = hedge.Events
 
 // ErrHedgerSlower is [hedge.ErrSlower]: ErrSlower is the cause with which the context
 // of an attempt ends when the other attempt has succeeded, or when the call returns.

@@ -20,10 +20,6 @@ type MoleculeStep = molecules.Step
 // failed.
 type RunnerStepError = molecules.StepError
 
-// RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that the signal that a
-// step awaited did not come in time.
-type RunnerAwaitError = molecules.AwaitError
-
 // Runner is [molecules.Runner]: A Runner starts a run of a Blueprint, in the
 // background, for each signal that matches the blueprint.
 type Runner = molecules.Runner
@@ -57,13 +53,6 @@ const RunnerOrderSerial = molecules.OrderSerial
 
 // MoleculeRun is [molecules.Run]: A Run is one execution of a Blueprint.
 type MoleculeRun = molecules.Run
-
-// MoleculeState is [molecules.State]: State says which step a run has reached.
-type MoleculeState = molecules.State
-
-// RunnerValueState is [molecules.ValueState]: ValueState is the name under which the
-// operation of a run that has begun stores the State of the run.
-const RunnerValueState = molecules.ValueState
 
 // RunnerValue is [molecules.Value]: Value returns the value that a step has stored
 // under name.
@@ -123,47 +112,13 @@ const SignalTriggerFailed = molecules.SignalTriggerFailed
 // SignalTriggerDropped is [molecules.SignalTriggerDropped]: the queue was full
 const SignalTriggerDropped = molecules.SignalTriggerDropped
 
-// RunnerStarted is [molecules.Started].
-var RunnerStarted = molecules.Started
+// RunnerEvents is [molecules.Events]: Events are the signals of a Runner, with their
+// payload.
+var RunnerEvents = molecules.Events
 
-// RunnerCompleted is [molecules.Completed].
-var RunnerCompleted = molecules.Completed
-
-// RunnerFailed is [molecules.Failed].
-var RunnerFailed = molecules.Failed
-
-// RunnerCancelled is [molecules.Cancelled].
-var RunnerCancelled = molecules.Cancelled
-
-// RunnerCompensated is [molecules.Compensated].
-var RunnerCompensated = molecules.Compensated
-
-// RunnerDropped is [molecules.Dropped].
-var RunnerDropped = molecules.Dropped
-
-// RunnerStepStarted is [molecules.StepStarted].
-var RunnerStepStarted = molecules.StepStarted
-
-// RunnerStepCompleted is [molecules.StepCompleted].
-var RunnerStepCompleted = molecules.StepCompleted
-
-// RunnerStepFailed is [molecules.StepFailed].
-var RunnerStepFailed = molecules.StepFailed
-
-// RunnerStepCancelled is [molecules.StepCancelled].
-var RunnerStepCancelled = molecules.StepCancelled
-
-// RunnerStepCompensated is [molecules.StepCompensated].
-var RunnerStepCompensated = molecules.StepCompensated
-
-// RunnerCompensationFailed is [molecules.CompensationFailed].
-var RunnerCompensationFailed = molecules.CompensationFailed
-
-// TriggerFailed is [molecules.TriggerFailed].
-var TriggerFailed = molecules.TriggerFailed
-
-// TriggerDropped is [molecules.TriggerDropped].
-var TriggerDropped = molecules.TriggerDropped
+// TriggerEvents is [molecules.TriggerEvents]: TriggerEvents are the signals of a
+// Trigger, with their payload.
+var TriggerEvents = molecules.TriggerEvents
 
 // RunnerEvent is [molecules.Event]: An Event is the payload of the signals of a Runner.
 type RunnerEvent = molecules.Event

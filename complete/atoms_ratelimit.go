@@ -18,11 +18,11 @@ const LimiterSignalLimited = ratelimit.SignalLimited
 const LimiterSignalRecovered = ratelimit.SignalRecovered
 
 // LimiterSignalApplied is [ratelimit.SignalApplied]: SignalApplied is raised when the
-// rate was set; see RateApplied.
+// rate was set; see Changes.
 const LimiterSignalApplied = ratelimit.SignalApplied
 
 // LimiterSignalBurstApplied is [ratelimit.SignalBurstApplied]: SignalBurstApplied is
-// raised when the burst was set; see BurstApplied.
+// raised when the burst was set; see Changes.
 const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
 
 // LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised when a
@@ -48,21 +48,15 @@ const LimiterCommandBurst = ratelimit.CommandBurst
 // LimiterCommandReset is [ratelimit.CommandReset]: CommandReset fills the bucket.
 const LimiterCommandReset = ratelimit.CommandReset
 
-// LimiterChange is [ratelimit.Change]: A Change is the payload of RateApplied and
-// BurstApplied: the new settings.
+// LimiterChange is [ratelimit.Change]: A Change is the payload of Changes: the new
+// settings.
 type LimiterChange = ratelimit.Change
 
-// LimiterRejection is [ratelimit.Rejection]: A Rejection is the payload of
-// CommandRejected.
-type LimiterRejection = ratelimit.Rejection
+// LimiterChanges is [ratelimit.Changes].
+var LimiterChanges = ratelimit.Changes
 
-// LimiterRateApplied is [ratelimit.RateApplied].
-var LimiterRateApplied = ratelimit.RateApplied
-
-// LimiterBurstApplied is [ratelimit.BurstApplied].
-var LimiterBurstApplied = ratelimit.BurstApplied
-
-// LimiterCommandRejected is [ratelimit.CommandRejected].
+// LimiterCommandRejected is [ratelimit.CommandRejected]: the error names the command
+// and the rule
 var LimiterCommandRejected = ratelimit.CommandRejected
 
 // LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of a request
@@ -73,9 +67,9 @@ const LimiterInfDuration = ratelimit.InfDuration
 // error of a request for more tokens than the bucket holds.
 var ErrLimiterExceedsBurst = ratelimit.ErrExceedsBurst
 
-// LimiterDeadlineError is [ratelimit.DeadlineError]: A DeadlineError says that the turn
-// of a request would not come before the deadline of its context.
-type LimiterDeadlineError = ratelimit.DeadlineError
+// ErrLimiterTooLate is [ratelimit.ErrTooLate]: ErrTooLate matches the error of a
+// request whose turn would not come before the deadline of its context.
+var ErrLimiterTooLate = ratelimit.ErrTooLate
 
 // LimiterLimit is [ratelimit.Limit]: A Limit is one of the limits of a Group.
 type LimiterLimit = ratelimit.Limit
@@ -135,12 +129,9 @@ type LimiterReservation = ratelimit.Reservation
 // limiters.
 type LimiterCounts = ratelimit.Counts
 
-// LimiterStats is [ratelimit.Stats]: Stats are the counters and the state of a Limiter.
+// LimiterStats is [ratelimit.Stats]: Stats are the counters and the state of a Limiter
+// or of a Group.
 type LimiterStats = ratelimit.Stats
-
-// LimiterGroupStats is [ratelimit.GroupStats]: GroupStats are the counters and the
-// state of a Group.
-type LimiterGroupStats = ratelimit.GroupStats
 
 // LimiterLimitStats is [ratelimit.LimitStats]: LimitStats are the state of a Limiter,
 // or of a limit of a Group.
@@ -160,16 +151,4 @@ func LimiterWrap[T any](l *ratelimit.Limiter, work core.Work[T]) core.Work[T] {
 // result.
 func LimiterWrapResult[In, Out any](l *ratelimit.Limiter, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return ratelimit.WrapResult[In, Out](l, work)
-}
-
-// LimiterWrapKeyed is [ratelimit.WrapKeyed]: WrapKeyed is Wrap for a Keyed: an item
-// takes a token of the key that key returns for it.
-func LimiterWrapKeyed[K comparable, T any](k *ratelimit.Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
-	return ratelimit.WrapKeyed[K, T](k, key, work)
-}
-
-// LimiterWrapKeyedResult is [ratelimit.WrapKeyedResult]: WrapKeyedResult is WrapKeyed
-// for work with a result.
-func LimiterWrapKeyedResult[K comparable, In, Out any](k *ratelimit.Keyed[K], key func(In) K, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
-	return ratelimit.WrapKeyedResult[K, In, Out](k, key, work)
 }

@@ -62,10 +62,6 @@ type RetrierBudgetOptions = retry.BudgetOptions
 // share it.
 type RetrierBudget = retry.Budget
 
-// RetrierBudgetStats is [retry.BudgetStats]: BudgetStats are the counters of a Budget,
-// read together.
-type RetrierBudgetStats = retry.BudgetStats
-
 // NewRetrierBudget is [retry.NewBudget]: NewBudget makes a budget, or says what is
 // wrong with the options.
 func NewRetrierBudget(opts retry.BudgetOptions) (*retry.Budget, error) {
@@ -137,23 +133,11 @@ const RetrierSignalExhausted = retry.SignalExhausted
 // a call gave up because of ErrBudget.
 const RetrierSignalBudgetExhausted = retry.SignalBudgetExhausted
 
-// RetrierEvent is [retry.Event]: An Event is the payload of the signals.
+// RetrierEvent is [retry.Event]: An Event is the payload of the signals; see Events.
 type RetrierEvent = retry.Event
 
-// RetrierDelayed is [retry.Delayed].
-var RetrierDelayed = retry.Delayed
-
-// RetrierStarted is [retry.Started].
-var RetrierStarted = retry.Started
-
-// RetrierRecovered is [retry.Recovered].
-var RetrierRecovered = retry.Recovered
-
-// RetrierExhausted is [retry.Exhausted].
-var RetrierExhausted = retry.Exhausted
-
-// RetrierBudgetExhausted is [retry.BudgetExhausted].
-var RetrierBudgetExhausted = retry.BudgetExhausted
+// RetrierEvents is [retry.Events]: Events are the signals with their payload.
+var RetrierEvents = retry.Events
 
 // Retrier is [retry.Retrier]: A Retrier repeats failed calls, after a delay and a
 // limited number of times.

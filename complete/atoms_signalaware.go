@@ -26,7 +26,3 @@ func GateWrap[T, G any](g *signalaware.Gate[G], work core.Work[T]) core.Work[T] 
 func GateWrapResult[In, Out, G any](g *signalaware.Gate[G], work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return signalaware.WrapResult[In, Out, G](g, work)
 }
-
-// GateCallStats is [signalaware.CallStats]: CallStats count the calls of wrapped
-// functions.
-type GateCallStats = signalaware.CallStats

@@ -4,6 +4,7 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // ErrEvictorKilled is [volatile.ErrKilled]: ErrKilled is the cause with which killed
@@ -21,19 +22,11 @@ const EvictorSignalMissed = volatile.SignalMissed
 // EvictorOptions is [volatile.Options]: Options configure an Evictor.
 type EvictorOptions = volatile.Options
 
-// EvictorTarget is [volatile.Target]: A Target is a core.Coordinator, or another type
-// with these methods.
-type EvictorTarget = volatile.Target
-
-// EvictorStats is [volatile.Stats]: Stats are the counters of an Evictor, read
-// together.
-type EvictorStats = volatile.Stats
-
 // Evictor is [volatile.Evictor]: An Evictor evicts operations that raise certain
 // signals.
 type Evictor = volatile.Evictor
 
-// NewEvictor is [volatile.New]: New makes an evictor for the operations of target.
-func NewEvictor(target volatile.Target, opts volatile.Options) (*volatile.Evictor, error) {
-	return volatile.New(target, opts)
+// NewEvictor is [volatile.New]: New makes an evictor for the operations of c.
+func NewEvictor[T any](c *core.Coordinator[T], opts volatile.Options) (*volatile.Evictor, error) {
+	return volatile.New[T](c, opts)
 }

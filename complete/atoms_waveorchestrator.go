@@ -6,10 +6,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 )
 
-// OrchestratorCounters is [waveorchestrator.Counters]: Counters count executions by
-// outcome, and runs of workers.
-type OrchestratorCounters = waveorchestrator.Counters
-
 // OrchestratorOptions is [waveorchestrator.Options]: Options configure an Orchestrator.
 type OrchestratorOptions[Out any] = waveorchestrator.Options[Out]
 
@@ -64,10 +60,6 @@ var ErrOrchestratorEarlyExit = waveorchestrator.ErrEarlyExit
 // ErrOrchestratorBreakerOpen is [waveorchestrator.ErrBreakerOpen]: ErrBreakerOpen: the
 // breaker of the worker is open, or another execution is probing it.
 var ErrOrchestratorBreakerOpen = waveorchestrator.ErrBreakerOpen
-
-// ErrOrchestratorTooManyAbandoned is [waveorchestrator.ErrTooManyAbandoned]:
-// ErrTooManyAbandoned: Options.MaxAbandoned runs of the worker do not return.
-var ErrOrchestratorTooManyAbandoned = waveorchestrator.ErrTooManyAbandoned
 
 // OrchestratorSignalStarted is [waveorchestrator.SignalStarted]: SignalStarted is
 // raised when an execution begins.
@@ -125,20 +117,11 @@ const OrchestratorSignalBreakerOpened = waveorchestrator.SignalBreakerOpened
 // SignalBreakerClosed is raised when a probe has completed.
 const OrchestratorSignalBreakerClosed = waveorchestrator.SignalBreakerClosed
 
-// OrchestratorStarted is [waveorchestrator.Started].
-var OrchestratorStarted = waveorchestrator.Started
+// OrchestratorEvents is [waveorchestrator.Events]: Events are the signals of an
+// orchestrator with their payload, except SignalBreakerOpened.
+var OrchestratorEvents = waveorchestrator.Events
 
-// OrchestratorFailed is [waveorchestrator.Failed].
-var OrchestratorFailed = waveorchestrator.Failed
-
-// OrchestratorWorkerAbandoned is [waveorchestrator.WorkerAbandoned].
-var OrchestratorWorkerAbandoned = waveorchestrator.WorkerAbandoned
-
-// OrchestratorBreakerClosed is [waveorchestrator.BreakerClosed].
-var OrchestratorBreakerClosed = waveorchestrator.BreakerClosed
-
-// OrchestratorEvent is [waveorchestrator.Event]: An Event is the payload of an
-// orchestrator's signals:
+// OrchestratorEvent is [waveorchestrator.Event]: An Event is the payload of Events.
 type OrchestratorEvent = waveorchestrator.Event
 
 // Orchestrator is [waveorchestrator.Orchestrator]: An Orchestrator runs its workers for

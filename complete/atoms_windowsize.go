@@ -29,31 +29,23 @@ const ResizerCommandTimeIncrease = windowsize.CommandTimeIncrease
 const ResizerCommandTimeDecrease = windowsize.CommandTimeDecrease
 
 // ResizerSignalSizeApplied is [windowsize.SignalSizeApplied]: SignalSizeApplied and
-// SignalTimeApplied mean that a command or a method was carried out, within the bounds.
+// SignalTimeApplied mean that a command was carried out, within the bounds.
 const ResizerSignalSizeApplied = windowsize.SignalSizeApplied
 
 // ResizerSignalTimeApplied is [windowsize.SignalTimeApplied].
 const ResizerSignalTimeApplied = windowsize.SignalTimeApplied
 
 // ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected: the
-// size in a command was not valid, or the command failed with ErrNoLimit.
+// size in a command was not valid.
 const ResizerSignalSizeRejected = windowsize.SignalSizeRejected
 
 // ResizerSignalTimeRejected is [windowsize.SignalTimeRejected]: SignalTimeRejected: the
-// time in a command was not valid, or the command failed with ErrNoLimit.
+// time in a command was not valid, or it was to change the age limit of a window that
+// has none.
 const ResizerSignalTimeRejected = windowsize.SignalTimeRejected
 
-// ResizerSizeApplied is [windowsize.SizeApplied].
-var ResizerSizeApplied = windowsize.SizeApplied
-
-// ResizerTimeApplied is [windowsize.TimeApplied].
-var ResizerTimeApplied = windowsize.TimeApplied
-
-// ResizerSizeRejected is [windowsize.SizeRejected].
-var ResizerSizeRejected = windowsize.SizeRejected
-
-// ResizerTimeRejected is [windowsize.TimeRejected].
-var ResizerTimeRejected = windowsize.TimeRejected
+// ResizerEvents is [windowsize.Events]: Events are the signals with their payload.
+var ResizerEvents = windowsize.Events
 
 // ResizerEvent is [windowsize.Event]: An Event is the payload of the signals.
 type ResizerEvent = windowsize.Event
@@ -61,17 +53,8 @@ type ResizerEvent = windowsize.Event
 // ResizerWindow is [windowsize.Window]: A Window is how much a sink remembers.
 type ResizerWindow = windowsize.Window
 
-// ErrResizerNoLimit is [windowsize.ErrNoLimit]: ErrNoLimit means that the window has no
-// age limit that could be increased or decreased.
-var ErrResizerNoLimit = windowsize.ErrNoLimit
-
-// Resizer is [windowsize.Resizer]: A Resizer changes the window of a sink, by commands
-// and by its methods.
+// Resizer is [windowsize.Resizer]: A Resizer changes the window of a sink.
 type Resizer = windowsize.Resizer
-
-// ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, read
-// together.
-type ResizerStats = windowsize.Stats
 
 // NewResizer is [windowsize.New]: New makes a Resizer for the sink, and subscribes it
 // to commands.

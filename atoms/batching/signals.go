@@ -21,7 +21,7 @@ const (
 )
 
 // Batches are SignalFlushed, SignalFailed and SignalBisected, with their payload.
-var Batches = signals.NewFamily[Batch](SignalFlushed + "," + SignalFailed + "," + SignalBisected)
+var Batches = signals.NewFamily[Batch]("batch.flushed,batch.failed,batch.bisected")
 
 // ValueBatch is the name of the value in which the operation of a batch stores its [Batch],
 // for Lookup and Operations; see [core.Value].

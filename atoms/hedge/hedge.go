@@ -58,7 +58,7 @@ type Event struct {
 }
 
 // Events are SignalStarted and SignalSucceeded, with their payload.
-var Events = signals.NewFamily[Event](SignalStarted + "," + SignalSucceeded)
+var Events = signals.NewFamily[Event]("hedge.started,hedge.succeeded")
 
 // ErrSlower is the cause with which the context of an attempt ends when the other attempt has
 // succeeded, or when the call returns.

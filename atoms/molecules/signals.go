@@ -48,7 +48,7 @@ const (
 var Events = signals.NewFamily[Event]("molecule.*")
 
 // TriggerEvents are the signals of a [Trigger], with their payload.
-var TriggerEvents = signals.NewFamily[TriggerEvent](SignalTriggerFailed + ", " + SignalTriggerDropped)
+var TriggerEvents = signals.NewFamily[TriggerEvent]("trigger.failed,trigger.dropped")
 
 // An Event is the payload of the signals of a [Runner].
 type Event struct {

@@ -19,9 +19,9 @@ const (
 	SignalLimited = "rate.limit.limited"
 	// SignalRecovered is raised when SignalLimited ends, except by Close.
 	SignalRecovered = "rate.limit.recovered"
-	// SignalApplied is raised when the rate was set; see [RateApplied].
+	// SignalApplied is raised when the rate was set; see [Changes].
 	SignalApplied = "rate.limit.applied"
-	// SignalBurstApplied is raised when the burst was set; see [BurstApplied].
+	// SignalBurstApplied is raised when the burst was set; see [Changes].
 	SignalBurstApplied = "rate.limit.burst.applied"
 	// SignalRejected is raised when a command was not valid; see [CommandRejected].
 	SignalRejected = "rate.limit.rejected"
@@ -55,7 +55,7 @@ type Change struct {
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [signals.Sink.Because].
 var (
-	Changes         = signals.NewFamily[Change](SignalApplied + "," + SignalBurstApplied)
+	Changes         = signals.NewFamily[Change]("rate.limit.applied,rate.limit.burst.applied")
 	CommandRejected = signals.NewKind[error](SignalRejected) // the error names the command and the rule
 )
 

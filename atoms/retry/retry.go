@@ -89,8 +89,7 @@ type Event struct {
 }
 
 // Events are the signals with their payload. [signals.Family.Named] selects one.
-var Events = signals.NewFamily[Event](
-	SignalDelayed + "," + SignalStarted + "," + SignalRecovered + "," + SignalExhausted + "," + SignalBudgetExhausted)
+var Events = signals.NewFamily[Event]("retry.*")
 
 // A Retrier repeats failed calls, after a delay and a limited number of times. Make one with
 // [New]. It has no goroutine and needs no closing. All methods are safe for concurrent use. A

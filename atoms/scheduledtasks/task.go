@@ -128,9 +128,9 @@ const (
 // Kinds of the signals.
 var (
 	Missed   = signals.NewKind[MissedTicks](SignalMissed)
-	Tasks    = signals.NewFamily[Task](SignalFired + "," + SignalSkipped)
+	Tasks    = signals.NewFamily[Task]("schedule.fired,schedule.skipped")
 	Stalled  = signals.NewKind[StalledSchedule](SignalStalled)
-	Failures = signals.NewFamily[Failure](SignalFailed + "," + SignalTaskFailed)
+	Failures = signals.NewFamily[Failure]("schedule.failed,schedule.task.failed")
 )
 
 // MissedTicks says which ticks of a schedule were missed.

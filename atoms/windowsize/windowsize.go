@@ -57,8 +57,7 @@ const (
 )
 
 // Events are the signals with their payload. [signals.Family.Named] selects one.
-var Events = signals.NewFamily[Event](
-	SignalSizeApplied + "," + SignalTimeApplied + "," + SignalSizeRejected + "," + SignalTimeRejected)
+var Events = signals.NewFamily[Event]("window.*.applied,window.*.rejected")
 
 // An Event is the payload of the signals.
 type Event struct {

@@ -119,23 +119,17 @@ const SchedulerSignalStalled = scheduledtasks.SignalStalled
 // raised by the operation of a task, in Run, when the work fails.
 const SchedulerSignalTaskFailed = scheduledtasks.SignalTaskFailed
 
-// SchedulerFired is [scheduledtasks.Fired].
-var SchedulerFired = scheduledtasks.Fired
-
 // SchedulerMissed is [scheduledtasks.Missed].
 var SchedulerMissed = scheduledtasks.Missed
 
-// SchedulerSkipped is [scheduledtasks.Skipped].
-var SchedulerSkipped = scheduledtasks.Skipped
-
-// SchedulerFailed is [scheduledtasks.Failed].
-var SchedulerFailed = scheduledtasks.Failed
+// SchedulerTasks is [scheduledtasks.Tasks].
+var SchedulerTasks = scheduledtasks.Tasks
 
 // SchedulerStalled is [scheduledtasks.Stalled].
 var SchedulerStalled = scheduledtasks.Stalled
 
-// SchedulerTaskFailed is [scheduledtasks.TaskFailed].
-var SchedulerTaskFailed = scheduledtasks.TaskFailed
+// SchedulerFailures is [scheduledtasks.Failures].
+var SchedulerFailures = scheduledtasks.Failures
 
 // SchedulerMissedTicks is [scheduledtasks.MissedTicks]: MissedTicks says which ticks of
 // a schedule were missed.

@@ -10,34 +10,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// StoreEngine is [postgres.Engine]: An Engine is a data.Engine over a table.
-type StoreEngine = postgres.Engine
-
-// NewStoreEngine is [postgres.NewEngine]: NewEngine returns an engine over the table of
-// the options.
-func NewStoreEngine(ctx context.Context, pool *pgxpool.Pool, opts postgres.Options) (*postgres.Engine, error) {
-	return postgres.NewEngine(ctx, pool, opts)
-}
-
 // StoreKeyHash is [postgres.KeyHash]: KeyHash returns the 16 hexadecimal digits that
 // stand for a key in notifications.
 func StoreKeyHash(key string) string {
 	return postgres.KeyHash(key)
 }
 
-// StoreOptions is [postgres.Options]: Options configure an Engine.
+// StoreOptions is [postgres.Options]: Options configure the table of a store.
 type StoreOptions = postgres.Options
 
 // Store is [postgres.Store]: A Store is a data.Store that can search its values.
 type Store[K ~string, V any] = postgres.Store[K, V]
 
-// OpenStore is [postgres.Open]: Open returns the store in the table opts.Name of the
-// schema public.
+// OpenStore is [postgres.Open]: Open is New with the table opts.Name of the schema
+// public.
 func OpenStore[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, opts data.Options[V]) (postgres.Store[K, V], error) {
 	return postgres.Open[K, V](ctx, pool, opts)
 }
 
-// NewStore is [postgres.New]: New is data.New for an engine of this package.
-func NewStore[K ~string, V any](engine *postgres.Engine, opts data.Options[V]) (postgres.Store[K, V], error) {
-	return postgres.New[K, V](engine, opts)
+// NewStore is [postgres.New]: New returns the store in a table.
+func NewStore[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, table postgres.Options, opts data.Options[V]) (postgres.Store[K, V], error) {
+	return postgres.New[K, V](ctx, pool, table, opts)
 }

@@ -16,12 +16,8 @@ func OpenStore[K ~string, V any](ctx context.Context, path string, opts data.Opt
 	return sqlite.Open[K, V](ctx, path, opts)
 }
 
-// StoreEngine is [sqlite.Engine]: An Engine is a data.Engine over a table of a SQLite
-// file, for data.New.
-type StoreEngine = sqlite.Engine
-
 // NewStoreEngine is [sqlite.NewEngine]: NewEngine returns an engine over a table of the
 // file of w.
-func NewStoreEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*sqlite.Engine, error) {
+func NewStoreEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (data.Engine, error) {
 	return sqlite.NewEngine(ctx, w, table)
 }

@@ -70,7 +70,7 @@ var reads = [...]string{
 // Writes that come at the same time share a transaction. A write is one statement; Save has one
 // for each item. Reads use a connection of [sqlitewriter.Writer.DB], and do not wait for writes.
 // If the function of a [sqlitewriter.Writer.Tx] of the same file writes through the engine, it
-// gets core.ErrWouldDeadlock. The same holds for handlers of the writer's signals.
+// gets core.ErrWouldDeadlock. The same holds for handlers of the writer.
 func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (data.Engine, error) {
 	e, err := newEngine(ctx, w, table)
 	if err != nil {
