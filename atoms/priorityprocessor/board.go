@@ -110,7 +110,6 @@ func (b *board) finish(counter *uint64) {
 }
 
 func (b *board) begin(i int, probe bool) ticket {
-	b.stats.Attempts++
 	b.members[i].Running++
 	return ticket{i, b.members[i].epoch, probe}
 }
@@ -171,10 +170,8 @@ func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	m.Healthy, m.since, m.Probing = healthy, now, false
 	m.epoch++
 	if healthy {
-		b.stats.Restored++
 		m.Failures = 0
 	} else {
-		b.stats.Unhealthy++
 		m.wait, m.due = b.wait, later(now, b.wait)
 	}
 	return true
@@ -208,7 +205,6 @@ func (b *board) beginProbe(i int, now time.Duration) (t ticket, ok bool) {
 		return ticket{}, false
 	}
 	m.Probing = true
-	b.stats.Probes++
 	return ticket{i, m.epoch, true}, true
 }
 

@@ -77,12 +77,9 @@ func settled[T any](t testing.TB, f *pp.Failover[T]) pp.Stats {
 	s := f.Stats()
 	assert.Zero(t, s.Running)
 	assert.Equal(t, s.Accepted, s.Succeeded+s.Failed+s.Cancelled+s.Refused)
-	var attempts uint64
 	for _, p := range f.Processors() {
 		assert.Zero(t, p.Running, p.Name)
-		attempts += p.Succeeded + p.Failed + p.Cancelled
 	}
-	assert.Equal(t, s.Attempts, attempts)
 	return s
 }
 
@@ -210,10 +207,7 @@ func TestProbesRestore(t *testing.T) {
 		assert.Equal(t, "priorityprocessor", raised[4].Key)
 		trip(t, f, 10)
 		assert.EqualValues(t, 13, primary.items.Load())
-		s := settled(t, f)
-		assert.EqualValues(t, 7, s.Probes)
-		assert.EqualValues(t, 1, s.Unhealthy)
-		assert.EqualValues(t, 1, s.Restored)
+		settled(t, f)
 		time.Sleep(time.Hour)
 		assert.EqualValues(t, 7, primary.probes.Load(), "what is healthy is not probed")
 
@@ -369,7 +363,6 @@ func TestCancellationIsNeutral(t *testing.T) {
 		assert.Equal(t, why, f.Do(ctx, "item"), "and it does not begin")
 		s := settled(t, f)
 		assert.EqualValues(t, 2, s.Cancelled)
-		assert.EqualValues(t, 1, s.Attempts)
 		assert.True(t, f.Processors()[0].Healthy)
 
 		ctx, cancelCause := context.WithCancelCause(t.Context())
@@ -712,7 +705,6 @@ func TestManyAtOnceThroughACoordinator(t *testing.T) {
 		s := settled(t, f)
 		assert.EqualValues(t, n, s.Succeeded)
 		assert.LessOrEqual(t, most.Load(), int64(8))
-		assert.Positive(t, s.Restored)
 	})
 }
 

@@ -22,11 +22,7 @@ type Stats struct {
 
 	Rejected uint64 `json:"rejected"` // calls of Do after Close
 
-	Attempts       uint64 `json:"attempts"`       // of all processors
 	Failovers      uint64 `json:"failovers"`      // attempts that followed a failed attempt
-	Unhealthy      uint64 `json:"unhealthy"`      // how often a processor became unhealthy
-	Restored       uint64 `json:"restored"`       // how often a processor became healthy again
-	Probes         uint64 `json:"probes"`         // calls of Probe functions
 	SignalsDropped uint64 `json:"signalsDropped"` // signals about health that were dropped, because a handler blocks
 }
 

@@ -401,7 +401,6 @@ type Stats struct {
 	Schedules int    `json:"schedules"`
 	Skipped   uint64 `json:"skipped"` // part of Failed: the last task of the schedule was not finished
 	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; each event of missed ticks adds at most 10,000
-	Scans     uint64 `json:"scans"`   // how often the scheduler has looked for ticks
 }
 
 // LogValue groups the counters by their JSON names.
@@ -414,7 +413,7 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{s.Control.Stats(), len(s.plan.entries), s.skipped, s.missed, s.scans}
+	return Stats{s.Control.Stats(), len(s.plan.entries), s.skipped, s.missed}
 }
 
 // WaitIdle waits until no task is being handed over. If the target has a method WaitIdle, such

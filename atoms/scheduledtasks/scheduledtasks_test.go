@@ -465,7 +465,7 @@ func TestIdleSchedulesCostNothing(t *testing.T) {
 		s := open(t, j, Options{}, definitions...)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.EqualValues(t, 60, s.Stats().Scans)
+		assert.EqualValues(t, 60, s.scans)
 		assert.EqualValues(t, 10_000, s.Stats().Schedules)
 		assert.Empty(t, j.take())
 	})
