@@ -38,17 +38,10 @@ type Options struct {
 	Capture string
 	// Activate is the pattern of the signals that start capturing, for each operation by
 	// itself. Signals that the operation raised before the first of them are not captured.
-	// "" means that capturing starts at once.
+	// The first of them is captured if it matches Capture. "" means that capturing starts at once.
 	//
 	//ephemeral:pattern
 	Activate string
-	// SkipActivation leaves out the signal that started capturing. Without it, this signal
-	// is captured if it matches Capture.
-	SkipActivation bool
-	// Filter reports whether to capture a signal that passed all other conditions. nil
-	// means all. It is called on the goroutine that evicts the operation, and delays it. If
-	// it panics, there is no entry, and the coordinator counts the panic in its Stats.
-	Filter func(signals.Signal) bool
 	// MaxAge leaves out signals that are older than this when the operation leaves the
 	// window. 0 and negative mean no limit.
 	MaxAge time.Duration
@@ -126,15 +119,12 @@ func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
 	e = Entry[P]{Note: lastwords.NoteOf(s), Pinned: s.Pins > 0, Finished: s.Finished}
 	active := r.opts.Activate == ""
 	for _, s := range s.Signals {
-		skip := false
-		if !active && s.Matches(r.opts.Activate) {
-			active, skip = true, r.opts.SkipActivation
-		}
+		active = active || s.Matches(r.opts.Activate)
 		tooOld := r.opts.MaxAge > 0 && e.Time.Sub(s.Time) > r.opts.MaxAge
-		if !active || skip || tooOld || !s.Matches(r.opts.Capture) {
+		if !active || tooOld || !s.Matches(r.opts.Capture) {
 			continue
 		}
-		if p, ok := payload[P](s); ok && (r.opts.Filter == nil || r.opts.Filter(s)) {
+		if p, ok := payload[P](s); ok {
 			e.Captures = append(e.Captures, Capture[P]{s, p})
 		}
 	}

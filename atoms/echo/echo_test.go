@@ -156,12 +156,8 @@ func TestCaptureLikeTheModel(t *testing.T) {
 			opts := echo.Options{
 				Capture:         []string{"", "echo.*", "*", "oth*, echo.status"}[r.IntN(4)],
 				Activate:        []string{"", "open", "echo.*"}[r.IntN(3)],
-				SkipActivation:  r.IntN(2) == 0,
 				MaxAge:          []time.Duration{0, -1, 5 * time.Second, 5*time.Second - 1}[r.IntN(4)],
 				MaxPerOperation: r.IntN(7) - 1,
-			}
-			if r.IntN(2) == 0 {
-				opts.Filter = func(s signals.Signal) bool { return s.Payload() != "3" }
 			}
 			c, a := newOrders(0), new(archive[string])
 			rec := core.Must(echo.New(c, said, a.append, opts))
@@ -177,15 +173,14 @@ func TestCaptureLikeTheModel(t *testing.T) {
 					} else {
 						signals.NewKind[int](name).Raise(op, "", i)
 					}
-					opens := !active && signals.Match(opts.Activate, name)
-					active = active || opens
+					active = active || signals.Match(opts.Activate, name)
 					pattern := opts.Capture
 					if pattern == "" {
 						pattern = "echo.said"
 					}
 					young := opts.MaxAge <= 0 || time.Duration(length-i)*time.Second <= opts.MaxAge
-					selected := signals.Match(pattern, name) && (opts.Filter == nil || word != "3")
-					if active && typed && young && selected && !(opens && opts.SkipActivation) {
+					selected := signals.Match(pattern, name)
+					if active && typed && young && selected {
 						want = append(want, word)
 					}
 					time.Sleep(time.Second)
