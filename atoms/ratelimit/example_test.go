@@ -227,8 +227,7 @@ func ExampleWrap() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	fmt.Println(ask(ctx, "order-1"))
-	late, ok := errors.AsType[*ratelimit.DeadlineError](ask(ctx, "order-2"))
-	fmt.Println(ok, late.Wait > late.Left)
+	fmt.Println(errors.Is(ask(ctx, "order-2"), ratelimit.ErrTooLate))
 	// Output:
 	// asked for order-1
 	// <nil>

@@ -100,7 +100,7 @@ func TestOptionsOfADefinition(t *testing.T) {
 		require.NoError(t, s.put(t.Context(), []Definition{a, b, c}, true))
 		failed := coretest.Watch(t, s.Sink(), SignalFailed)
 		time.Sleep(20 * time.Minute)
-		failure, _ := Failed.From(failed.Expect(SignalFailed)[0])
+		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
 		assert.Equal(t, "c", failure.Task.Name)
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		time.Sleep(time.Hour)

@@ -65,7 +65,6 @@ var renamed = map[string]string{
 	"atoms/mesh.Join":           "JoinMesh",
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",
 	"atoms/molecules.Run":       "MoleculeRun",
-	"atoms/molecules.State":     "MoleculeState",
 	"atoms/molecules.Step":      "MoleculeStep",
 	"atoms/retry.Constant":      "RetrierConstantBackoff",
 	"atoms/retry.Linear":        "RetrierLinearBackoff",

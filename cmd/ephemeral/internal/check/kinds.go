@@ -12,15 +12,22 @@ import (
 // code listens that wants one.
 func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
+	var families []name
 	for f, t := range flow.Parts(p.w.LinkedKinds(p.root.Pkg.Deps), "kind") {
-		first[t.S] = name{t, f} // the library has one payload for a name
+		if first[t.S] = (name{t, f}); !t.Exact() { // the library has one payload for a name
+			families = append(families, name{t, f})
+		}
 	}
 	for _, global := range []bool{true, false} { // the kind of a package comes before others of its name
 		for f, t := range flow.Parts(p.facts, "kind") {
 			if f.Global != global || !t.Exact() || t.Loose {
 				continue
 			}
-			if other, ok := first[t.S]; !ok {
+			other, ok := first[t.S]
+			if i := slices.IndexFunc(families, func(n name) bool { return flow.Match(n.S, t.S, false) }); !ok && i >= 0 {
+				other, ok = families[i], true
+			}
+			if !ok {
 				first[t.S] = name{t, f}
 			} else if other.fact.Payload != f.Payload {
 				at := "at " + place(p.w, other.Pos)

@@ -177,7 +177,7 @@ func (w *World) Linked(paths map[string]bool) (all []Fact) {
 	return all
 }
 
-// LinkedKinds returns the kinds that packages of the library have as variables, if packages of
+// LinkedKinds returns the kinds and families that packages of the library have as variables, if packages of
 // the user import them.
 func (w *World) LinkedKinds(paths map[string]bool) (all []Fact) {
 	for _, p := range w.Packages {
@@ -191,12 +191,16 @@ func (w *World) LinkedKinds(paths map[string]bool) (all []Fact) {
 			}
 			for _, name := range lib.Scope().Names() {
 				v, ok := lib.Scope().Lookup(name).(*types.Var)
-				if !ok || payloadOf(v.Type()) == "" {
+				if !ok {
+					continue
+				}
+				payload := payloadOf(v.Type(), "Kind", "Family")
+				if payload == "" {
 					continue
 				}
 				for _, r := range roles.Of(dir + " " + name) {
 					if r.Verb == "is" {
-						all = append(all, Fact{Verb: "kind", Dir: dir, API: dir, Global: true, Payload: payloadOf(v.Type()), Texts: w.instance(r, nil, nil, token.NoPos)})
+						all = append(all, Fact{Verb: "kind", Dir: dir, API: dir, Global: true, Payload: payload, Texts: w.instance(r, nil, nil, token.NoPos)})
 					}
 				}
 			}

@@ -7,12 +7,12 @@ import (
 )
 
 // payload returns the type of the payload, if a call makes a kind. It is "" for any type.
-func payload(c *call) string { return payloadOf(typeOf(c.expr)) }
+func payload(c *call) string { return payloadOf(typeOf(c.expr), "Kind") }
 
-// payloadOf is the same for a type.
-func payloadOf(kind types.Type) string {
+// payloadOf is the same for a type with one of these names.
+func payloadOf(kind types.Type, names ...string) string {
 	n, ok := types.Unalias(kind).(*types.Named)
-	if !ok || n.Obj().Name() != "Kind" || n.TypeArgs().Len() != 1 {
+	if !ok || !slices.Contains(names, n.Obj().Name()) || n.TypeArgs().Len() != 1 {
 		return ""
 	}
 	p := types.Unalias(n.TypeArgs().At(0))
