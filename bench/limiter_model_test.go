@@ -116,7 +116,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 					if random.IntN(3) > 0 {
 						n = 1
 					}
-					limited, result, err := theirs.RateLimitCtx(t.Context(), "key", n)
+					limited, _, err := theirs.RateLimitCtx(t.Context(), "key", n)
 					if err != nil {
 						t.Fatal(err)
 					}
