@@ -231,5 +231,5 @@ func ExampleWrap() {
 	// Output:
 	// asked for order-1
 	// <nil>
-	// true true
+	// true
 }

@@ -14,7 +14,7 @@ func (p *program) kinds() (all []Finding) {
 	first := map[string]name{}
 	var families []name
 	for f, t := range flow.Parts(p.w.LinkedKinds(p.root.Pkg.Deps), "kind") {
-		if first[t.S] = (name{t, f}); !t.Exact() { // the library has one payload for a name
+		if first[t.S] = (name{t, f}); strings.ContainsAny(t.S, "*?") { // the library has one payload for a name
 			families = append(families, name{t, f})
 		}
 	}
