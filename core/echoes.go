@@ -20,26 +20,25 @@ type echo struct {
 	at     int64
 }
 
-// add remembers an operation that has been evicted, with what its owner was. There is room.
-func (e *echoes) add(o *Operation, last *signals.Past, now int64) {
-	if e.limit > 0 {
-		p := e.Push() // a whole echo that is copied costs more
-		p.Past, p.status, p.err, p.at = *last, o.status(), o.err, now
+// add returns the place for one more; the limit is not 0. It may still have what the oldest was, so that its memory
+// is used again.
+func (e *echoes) add(now int64) *echo {
+	if e.stale(now) {
+		e.expire(now)
 	}
-}
-
-// makeRoom makes room for one more. It returns the owner of the echo that had to go.
-func (e *echoes) makeRoom(now int64) (spent signals.Past) {
-	e.expire(now)
-	if e.N > 0 && e.N == e.limit {
-		spent = e.Get(0).Past
-		e.Drop()
+	if e.N == e.limit {
+		return e.Turn()
 	}
-	return spent
+	return e.Push()
 }
 
 func (e *echoes) expire(now int64) {
-	for e.N > 0 && e.maxAge > 0 && e.Get(0).at <= now-e.maxAge {
+	for e.stale(now) {
 		e.Drop()
 	}
+}
+
+// stale reports whether the oldest is too old.
+func (e *echoes) stale(now int64) bool {
+	return e.N > 0 && e.maxAge > 0 && e.Get(0).at <= now-e.maxAge
 }

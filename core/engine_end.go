@@ -177,13 +177,16 @@ func (e *engine) forget(o *Operation, now int64) {
 	if d := o.rare.Load(); d != nil && (d.values != nil || d.suspension != nil) {
 		d.values, d.suspension = nil, nil // others may keep o
 	}
-	last := e.echoes.makeRoom(now)
-	if scope := e.scope.Engine(); scope.Leave(&o.owner) {
-		last = signals.Past{ID: o.owner.ID, Key: o.owner.Key}
-	} else {
-		scope.Evict(&o.owner, e.ofRun && e.finalized, &last, &e.out.after)
+	last := new(echo) // stays on the stack
+	if e.echoes.limit > 0 {
+		last = e.echoes.add(now)
 	}
-	e.echoes.add(o, &last, now)
+	last.status, last.err, last.at = o.status(), o.err, now
+	if scope := e.scope.Engine(); scope.Leave(&o.owner) {
+		last.Past = signals.Past{ID: o.owner.ID, Key: o.owner.Key}
+	} else {
+		scope.Evict(&o.owner, e.ofRun && e.finalized, &last.Past, &e.out.after)
+	}
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -219,7 +222,9 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	if !e.scheduler.Simple() { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
-	e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
+	if o.rare.Load() != nil {
+		e.refuseAll(o, context.Canceled) // goroutines of the body may still wait
+	}
 	suspended := o.status() == StatusSuspended
 	if suspended {
 		e.abandonWaits(o)

@@ -215,7 +215,7 @@ func (e *engine) endUnstarted(o *Operation, status Status, err error, now int64)
 // acceptBeyond accepts an operation without room. mu is held, and the intake is open.
 func (e *engine) acceptBeyond(o *Operation) {
 	e.intake.mu.Lock()
-	e.intake.accept(o)
+	e.intake.accept(o, e.intake.room(o))
 	e.intake.mu.Unlock()
 }
 
@@ -358,7 +358,7 @@ func (e *engine) letIn(place int) {
 				continue
 			}
 			e.giveUpRoom(o)
-			in.accept(o)
+			in.accept(o, &in.rooms[place])
 		}
 	}
 	in.mu.Unlock()
@@ -375,7 +375,7 @@ func (e *engine) admit(o *Operation) bool {
 	in.mu.Lock()
 	first := in.arrived.Len() == 0
 	if first {
-		in.number(o)
+		in.number(o, in.room(o))
 		e.index.Put(o.owner.ID, o)
 	}
 	in.mu.Unlock()

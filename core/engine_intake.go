@@ -75,9 +75,14 @@ func (in *intake) accepted() (n uint64) {
 
 var operationIDs atomic.Uint64
 
-// accept takes an operation in. mu is held.
-func (in *intake) accept(o *Operation) {
-	in.number(o)
+// room is the room for an operation.
+func (in *intake) room(o *Operation) *room {
+	return &in.rooms[in.place(o.sched.Lane, o.sched.Class)]
+}
+
+// accept takes an operation in, into that room. mu is held.
+func (in *intake) accept(o *Operation, r *room) {
+	in.number(o, r)
 	in.arrived.Push(&o.sched)
 	if !in.fresh.Load() {
 		in.fresh.Store(true)
@@ -85,7 +90,7 @@ func (in *intake) accept(o *Operation) {
 }
 
 // number gives an accepted operation its id and counts it. mu is held.
-func (in *intake) number(o *Operation) {
+func (in *intake) number(o *Operation, r *room) {
 	if in.id == in.lastID {
 		in.lastID = OperationID(operationIDs.Add(window.Block))
 		in.id = in.lastID - window.Block
@@ -93,19 +98,20 @@ func (in *intake) number(o *Operation) {
 	in.id++
 	o.owner.ID = in.id
 	o.setStatus(StatusPending)
-	in.rooms[in.place(o.sched.Lane, o.sched.Class)].accepted++
+	r.accepted++
 }
 
 // offer takes an operation in if there is certainly room for it.
 func (in *intake) offer(o *Operation) (err error) {
+	r := in.room(o)
 	in.mu.Lock()
 	switch {
 	case in.closed:
 		err = ErrClosed
-	case in.rooms[in.place(o.sched.Lane, o.sched.Class)].full():
+	case r.full():
 		err = ErrFull
 	default:
-		in.accept(o)
+		in.accept(o, r)
 	}
 	in.mu.Unlock()
 	return err

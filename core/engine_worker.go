@@ -222,8 +222,12 @@ func (w *worker) watchWorker(o *Operation) {
 // watch records what the body of o does from now on. mu is held.
 func (e *engine) watch(o *Operation, does doing) {
 	if e.stuck.bodies != nil {
-		e.watchUntil(e.stuck.note(o.owner.ID, does, e.clock.Now()))
+		e.note(o, does)
 	}
+}
+
+func (e *engine) note(o *Operation, does doing) {
+	e.watchUntil(e.stuck.note(o.owner.ID, does, e.clock.Now()))
 }
 
 // watchUntil looks for bodies that are stuck at that time. mu is held.

@@ -29,6 +29,17 @@ func (q *Queue[E]) Push() *E {
 	return q.Get(q.N - 1)
 }
 
+// Turn makes the oldest the newest, and returns its place.
+func (q *Queue[E]) Turn() *E {
+	from := q.Get(0)
+	if q.first = q.At(1); q.N == len(q.Ring) {
+		return from
+	}
+	to := q.Get(q.N - 1)
+	*to, *from = *from, *new(E)
+	return to
+}
+
 // Drop removes the oldest.
 func (q *Queue[E]) Drop() {
 	q.Ring[q.first] = *new(E)

@@ -41,6 +41,13 @@ func matchTerm(list string, at int, name string) (matches bool, end int) {
 			break
 		}
 	}
+	if last := len(list) - 8; at <= last && last < i { // at most one more word: it overlaps the one before
+		word := binary.LittleEndian.Uint64([]byte(list[last:]))
+		if specials(word) == 0 && isGraph(list[len(list)-1]) {
+			exact := len(name) == len(list)-at && binary.LittleEndian.Uint64([]byte(name[last-at:])) == word
+			return exact, len(list)
+		}
+	}
 	for ; i < len(list) && !isSpecial[list[i]]; i, n = i+1, n+1 {
 		if n == len(name) || name[n] != list[i] {
 			if !isGraph(list[i]) {

@@ -68,7 +68,11 @@ func (l *List) First() *Item { return l.head }
 func (l *List) Len() int { return l.n }
 
 // Push adds an item at the end.
-func (l *List) Push(item *Item) { l.insert(item, nil) }
+func (l *List) Push(item *Item) {
+	l.link(l.tail, item)
+	item.next, l.tail = nil, item
+	l.n++
+}
 
 // insert puts an item before another one, or, if that is nil, at the end.
 func (l *List) insert(item, before *Item) {
@@ -117,12 +121,11 @@ type line struct {
 }
 
 func (l *line) push(item *Item) {
-	switch {
-	case item.Flags&Roomless == 0:
+	if item.Flags&Roomless != 0 && l.waits == nil {
+		l.waits = item
+	} else if item.Flags&Roomless == 0 && l.waits != nil {
 		l.insert(item, l.waits)
 		return
-	case l.waits == nil:
-		l.waits = item
 	}
 	l.List.Push(item)
 }

@@ -75,10 +75,9 @@ func (b *Board) occupy(item *Item, more int) {
 }
 
 func (b *Board) run(l *lane, c *class, more int) {
-	was := l.full()
 	l.Running += more
 	c.Running += more
-	if l.full() != was { // another lane may be the first of a class
+	if l.Limit > 0 && l.full() != (l.Running-more >= l.Limit) { // another lane may be the first of a class
 		b.parked.classes = 0
 	}
 }

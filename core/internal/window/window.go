@@ -2,7 +2,11 @@
 // lock, goroutine or clock.
 package window
 
-import "github.com/ephemeralgo/ephemeral/core/internal/sched"
+import (
+	"math"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
+)
 
 // A Window remembers the newest items that have ended, bounded by count and by age since their end.
 // Items with one state, those that failed, have a bound of their own, so that others do not push them
@@ -60,18 +64,33 @@ func (w *Window) Oldest() (at int64, ok bool) {
 
 // Evict removes and returns an item that is too old or one too many, or nil.
 func (w *Window) Evict(now int64) *sched.Item {
-	for _, s := range [...]*share{&w.ended, &w.failed} {
-		for item := s.First(); item != nil && (s.Len() > s.limit || w.maxAge > 0 && item.Value <= now-w.maxAge); item = s.First() {
-			s.Remove(item)
-			n := w.Pins(item)
-			if n == 0 {
-				return item
-			}
-			w.pins[item] = pins{n, true}
-			w.aside.Push(item)
-		}
+	if w.maxAge > 0 {
+		now -= w.maxAge
+	} else {
+		now = math.MinInt64
 	}
-	return nil
+	for {
+		s := &w.ended
+		if !s.over(now) {
+			if s = &w.failed; !s.over(now) {
+				return nil
+			}
+		}
+		item := s.First()
+		s.Remove(item)
+		n := w.Pins(item)
+		if n == 0 {
+			return item
+		}
+		w.pins[item] = pins{n, true}
+		w.aside.Push(item)
+	}
+}
+
+// over reports whether the oldest item is one too many, or has ended by that time.
+func (s *share) over(ended int64) bool {
+	item := s.First()
+	return item != nil && (s.Len() > s.limit || item.Value <= ended)
 }
 
 // Remove takes out an item that has ended, with its pins.
