@@ -218,3 +218,15 @@ func ExampleScheduler_Pause() {
 	// 2 paused
 	// 1 resumed
 }
+
+// A schedule has options of its own, in code or in JSON.
+func ExampleOverlap() {
+	definitions, err := scheduledtasks.Parse([]byte(`[{
+		"name": "report", "cron": "@hourly", "signal": "report.due", "overlap": "skip", "timeout": "30s"
+	}]`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(definitions[0].Overlap == scheduledtasks.SkipOverlap, definitions[0].Timeout)
+	// Output: true 30s
+}
