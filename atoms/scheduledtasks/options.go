@@ -28,10 +28,10 @@ const (
 
 func (o Overlap) valid() bool { return o == "" || o == AllowOverlap || o == SkipOverlap }
 
-// check returns an error if the target cannot do what o says.
-func (o Overlap) check(target Target) error {
+// check returns an error if the target cannot do what o says. The text of where stands before it.
+func (o Overlap) check(target Target, where string) error {
 	if _, tracks := target.(tracker); o == SkipOverlap && !tracks {
-		return fmt.Errorf("Overlap is %q, but that needs a target with a method Lookup, which a %T does not have", o, target)
+		return fmt.Errorf("scheduledtasks: %sOverlap is %q, but that needs a target with a method Lookup, which a %T does not have", where, o, target)
 	}
 	return nil
 }
@@ -79,10 +79,7 @@ func (o Options) resolved(target Target) (Options, error) {
 	}
 	o.Name = cmp.Or(o.Name, "scheduledtasks")
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	if err := o.Overlap.check(target); err != nil {
-		return o, fmt.Errorf("scheduledtasks: %w", err)
-	}
-	return o, nil
+	return o, o.Overlap.check(target, "")
 }
 
 // tracker is a target that knows the state of its tasks.

@@ -137,8 +137,8 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 		return err
 	}
 	for _, e := range entries {
-		if err := e.opts.Overlap.check(s.target); err != nil {
-			return fmt.Errorf("scheduledtasks: schedule %q: %w", e.def.Name, err)
+		if err := e.opts.Overlap.check(s.target, fmt.Sprintf("schedule %q: ", e.def.Name)); err != nil {
+			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
