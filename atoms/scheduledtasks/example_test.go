@@ -201,8 +201,7 @@ func ExampleScheduler_Preview() {
 	// <nil>
 }
 
-// A paused schedule hands over nothing until Resume. The pattern selects schedules by name. An
-// [scheduledtasks.Overlap] says what happens to a tick while the last task still runs.
+// A paused schedule hands over nothing until Resume. The pattern selects schedules by name.
 func ExampleScheduler_Pause() {
 	definitions := core.Must(scheduledtasks.Parse([]byte(`[
 		{"name": "report.north", "cron": "@daily", "signal": "report.due"},
@@ -210,8 +209,7 @@ func ExampleScheduler_Pause() {
 		{"name": "cleanup", "cron": "@hourly", "signal": "cleanup.due"}
 	]`)))
 	run := core.Must(core.NewCoordinator(scheduledtasks.Raise, core.Options{}))
-	overlap := scheduledtasks.SkipOverlap // a scheduledtasks.Overlap
-	tasks := core.Must(scheduledtasks.New(definitions, run, scheduledtasks.Options{Overlap: overlap}))
+	tasks := core.Must(scheduledtasks.New(definitions, run, scheduledtasks.Options{}))
 	defer tasks.Close()
 
 	fmt.Println(tasks.Pause("report.*"), "paused")
