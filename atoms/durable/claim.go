@@ -69,7 +69,8 @@ type run struct {
 	finished  atomic.Bool
 	result    atomic.Pointer[[]byte]
 	maxResult int
-	state     atomic.Int32 // pending, begun, or withdrawn before its body has started
+	text      func() string // of Options.Show; nil: none
+	state     atomic.Int32  // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID

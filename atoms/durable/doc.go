@@ -50,10 +50,11 @@
 // # How an item ends
 //
 // If the body returns nil, the item is done. If it returns an error, panics or takes longer
-// than Options.Timeout, the item is retried after a pause. The pause doubles each time. An item
-// is dead after MaxAttempts, if the error is [Permanent], or if it cannot be decoded:
+// than Options.Timeout, the item is retried after a pause. The pause doubles each time, up to a day. An item
+// is dead after MaxAttempts, by default 25 in 4 to 9 days, if the error is [Permanent], or if it cannot be decoded:
 // [Queue.Items] lists it, and [Queue.Again] lets it run again. If the body returns [Snooze], the
-// item runs later, and the attempt does not count. If the body calls [Return], its value is kept with
+// item runs later, and the attempt does not count. If it returns [Cancel], the item is cancelled. Both are outcomes and
+// no failures. If the body calls [Return], its value is kept with
 // the item, and [Wait] returns it in any process.
 //
 // If the lease of a process is lost with an item, that is a loss and no attempt: the item may have
@@ -88,7 +89,7 @@
 // # Why does it wait?
 //
 // [Queue.Explain] answers: "behind 2 items of key ada; the first runs on shop-2 for 3s, attempt
-// 2 of 8, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
+// 2 of 25, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
 // of the oldest waiting item. [Queue.Here] shows the items of this process as operations.
 //
 // # Looking at items, and changing many

@@ -87,7 +87,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
+	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.BackoffFunc, opts.HaltOnDead},
 		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[[2]string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
@@ -395,6 +395,12 @@ func (q *queue[T]) decode(i Item) (item T, err error) {
 		return item, q.fail(fmt.Sprintf("decode item %d, key %q, as %T", i.ID, i.Key, item), err)
 	}
 	return item, nil
+}
+
+// text is what Options.Show says of an item.
+func (q *queue[T]) text(item T) string {
+	text, _ := guard.Value("Options.Show", func() string { return q.opts.Show(item) })
+	return clean(text)
 }
 
 // Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this

@@ -341,6 +341,9 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	if state&Waiting != 0 && e.Kind != EndGivenBack {
 		i.RunAt = now.Add(e.After)
 	}
+	if state&failed != 0 && i.Failing.IsZero() {
+		i.Failing = now
+	}
 	if promoted = q.leave(i, state, now); state == Done {
 		i.result = slices.Clone(e.Result)
 	}
@@ -375,7 +378,7 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended = 0, 0, 0, 0, now, "", "", time.Time{}
+				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended, i.Failing = 0, 0, 0, 0, now, "", "", time.Time{}, time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
 			}

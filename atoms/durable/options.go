@@ -49,14 +49,19 @@ type Options struct {
 	// seconds, negative never.
 	Ageing time.Duration
 
-	// MaxAttempts is how many attempts an item has before it is dead; 0 means 8, negative no
-	// limit. An attempt counts when it begins. If the lease is lost, it counts only if the
+	// MaxAttempts is how many attempts an item has before it is dead; 0 means 25, negative no
+	// limit. With the defaults, an item that always fails is dead after 4 to 9 days, and meanwhile later items of
+	// its key wait. An attempt counts when it begins. If the lease is lost, it counts only if the
 	// item ran alone, which it does after two losses: see [Item].Losses.
 	MaxAttempts int
 	// Backoff is the pause after the first failed attempt; 0 means 1 second. The pause doubles
-	// with each further attempt. MaxBackoff is its maximum; 0 means 10 minutes. Each pause is
-	// shortened at random by up to half.
+	// with each further attempt. MaxBackoff is its maximum; 0 means 24 hours. Each pause is
+	// shortened at random by up to half. If the error has a method RetryAfter() time.Duration that returns more than 0,
+	// such as that of retry.After, the pause is what it returns, at most MaxBackoff.
 	Backoff, MaxBackoff time.Duration
+	// BackoffFunc returns the pause after an attempt, counted from 1, in place of Backoff; nil means Backoff. The
+	// pause is at most MaxBackoff, and a negative one is 0. After a panic, Backoff holds. It may be called concurrently, and does not block.
+	BackoffFunc func(attempt int, err error) time.Duration
 	// Timeout is how long an attempt may take; 0 means no limit. See [core.Options].Timeout.
 	Timeout time.Duration
 	// HaltOnDead stops a key when one of its items is dead: later items of the key wait until
@@ -90,6 +95,10 @@ type Options struct {
 	// Decode panics, is dead.
 	Encode func(item any) ([]byte, error)
 	Decode func(data []byte, item any) error
+
+	// Show returns what an item is, for people: its text is on status pages and in [SignalFailed]; nil shows nothing.
+	// It may be called concurrently. If it panics, there is no text.
+	Show func(item any) string
 
 	// MaxTracked is how many finished items of this process [Queue.Here] shows, MaxAge for how
 	// long; see [core.Options].
@@ -127,7 +136,7 @@ func (o Options) resolved() (Options, error) {
 		errs = append(errs, fmt.Errorf("durable: Options.MaxResult is %d, more than %d", o.MaxResult, MaxData))
 	}
 	span("Backoff", &o.Backoff, time.Second, 1)
-	span("MaxBackoff", &o.MaxBackoff, max(10*time.Minute, o.Backoff), o.Backoff)
+	span("MaxBackoff", &o.MaxBackoff, max(24*time.Hour, o.Backoff), o.Backoff)
 	span("Timeout", &o.Timeout, 0, 0)
 	span("Lease", &o.Lease, 15*time.Second, time.Second)
 	span("Poll", &o.Poll, time.Second, time.Millisecond)
@@ -135,7 +144,7 @@ func (o Options) resolved() (Options, error) {
 	o.Keep.Done = cmp.Or(o.Keep.Done, 24*time.Hour)
 	o.Keep.Dead = cmp.Or(o.Keep.Dead, 30*24*time.Hour)
 	o.Keep.Cancelled = cmp.Or(o.Keep.Cancelled, 24*time.Hour)
-	o.MaxAttempts = cmp.Or(o.MaxAttempts, 8)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, 25)
 	o.Lanes = slices.Clone(o.Lanes)
 	for n, l := range o.Lanes {
 		if l != (core.Lane{Name: l.Name, Limit: l.Limit}) || l.Limit < 0 {

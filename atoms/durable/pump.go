@@ -223,7 +223,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 			p.metrics.ended.Add(1)
 			p.metrics.ends.add(time.Since(x.since))
 		}
-		p.tell(x.run.item, x.end, outs[n], x.run.finished.Load())
+		p.tell(x.run, x.end, outs[n])
 	}
 	if promoted {
 		p.wake(true)
@@ -253,6 +253,8 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	if !refused {
 		if t.value, err = p.decode(i); err != nil {
 			end, refused = p.policy.dead(guard.Text(err)), true
+		} else if p.opts.Show != nil {
+			t.text = func() string { return p.text(t.value) }
 		}
 	}
 	if !refused {

@@ -202,6 +202,7 @@ type Store interface {
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
 	//
+	// After an end, an item that is Retry, Dead or Halted has Failing = now, if it was zero. Again sets it back.
 	// An end after which the item is Retry, Dead, Halted or Cancelled, and one of EndSnoozed, adds an
 	// [Attempt] to the item, and so does Beat with a lost claim (EndLost). The last [MaxAttempts] are kept,
 	// with the item.
@@ -330,7 +331,9 @@ type Item struct {
 	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
 	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
 	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
+	Failing  time.Time `json:"failing,omitzero"` // the end of the first failed attempt; zero: none has failed
 	Note     string    `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
+	Text     string    `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
 	Data     []byte    `json:"-"`
 }
 

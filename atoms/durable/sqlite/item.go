@@ -11,10 +11,10 @@ import (
 // item is a row of the table. The times of Item are set only in the results of methods.
 type item struct {
 	durable.Item
-	enqueued, runAt, started, ended, expires int64
-	on                                       durable.NodeID // while Running
-	was                                      durable.State  // the state in the file
-	place                                    string         // see durable.Insert.Place
+	enqueued, runAt, started, ended, expires, failing int64
+	on                                                durable.NodeID // while Running
+	was                                               durable.State  // the state in the file
+	place                                             string         // see durable.Insert.Place
 }
 
 // isHead is true for the head of a key. Statements spell out the conditions of the indexes,
@@ -24,9 +24,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses, &i.Note}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses,
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses,
 	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
@@ -63,7 +63,7 @@ func encode(v any) string {
 
 // view is the item as the store shows it.
 func (i *item) view() durable.Item {
-	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
+	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires, i.Failing = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires), at(i.failing)
 	item := i.Item
 	item.Token = max(0, i.Token) // below 0 after a lost lease
 	return item
@@ -87,11 +87,11 @@ func at(us int64) time.Time {
 func (t *moment) save(items ...*item) {
 	var values []list
 	for _, i := range items {
-		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses})
+		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses, i.failing})
 	}
 	if len(items) > 0 {
 		t.do(`update durable_item set state = v ->> 1, attempts = v ->> 2, token = v ->> 3, run_at = v ->> 4, started = v ->> 5, ended = v ->> 6,
-	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
+	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11, failing = v ->> 12 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
 	}
 }
 

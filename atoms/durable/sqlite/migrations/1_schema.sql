@@ -20,6 +20,7 @@ create table durable_item (
 	node_name text    not null default '', -- of the last claim
 	cancel    text    not null default '', -- the reason of a Cancel while running
 	err       text    not null default '', -- of the last failed attempt, or why it was cancelled
+	failing   integer not null default 0,  -- the end of the first failed attempt
 	data      blob    not null
 ) strict;
 
