@@ -76,7 +76,7 @@ func (q stored[T]) stored(i Item) inspect.StoredItem {
 			text = q.text(item)
 		}
 	}
-	return inspect.StoredItem{Text: text, ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
+	return inspect.StoredItem{Text: text, Metadata: i.Metadata, ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
 		Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note}
 }
 

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,9 @@ type Options struct {
 	Encode func(item any) ([]byte, error)
 	Decode func(data []byte, item any) error
 
+	// Carrier takes values of the context of Enqueue to the attempts of the item, such as the trace of a Telemetry; nil means
+	// none.
+	Carrier Carrier
 	// Show returns what an item is, for people: its text is on status pages and in [SignalFailed]; nil shows nothing.
 	// It may be called concurrently. If it panics, there is no text.
 	Show func(item any) string
@@ -177,6 +181,16 @@ func checkText(what, text string) error {
 	return nil
 }
 
+// A Carrier takes values of a context over processes: from Enqueue to the attempts of the item. A Telemetry of package
+// telemetry is one. After a panic nothing is carried. Its methods may be called concurrently.
+type Carrier interface {
+	// Inject returns what ctx, the context of Enqueue, carries. If that is longer than 4 kB, nothing is carried.
+	Inject(ctx context.Context) map[string]string
+	// Extract returns ctx, the context of an attempt, with what Inject has returned. About says what is attempted: "item", "attempt", and
+	// the metadata of the item, with the prefix "metadata.".
+	Extract(ctx context.Context, carried, about map[string]string) context.Context
+}
+
 // ItemOptions configure single items; see [Queue.With].
 type ItemOptions struct {
 	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
@@ -191,18 +205,53 @@ type ItemOptions struct {
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration
+	// RunAt is the time before which an item does not run, by the clock of the store; zero means none. If
+	// there is a Delay, too, the later one counts. Later items of its key wait for it.
+	RunAt time.Time
+	// MaxAttempts and Timeout are those of the item, in place of those in [Options]; 0 means these.
+	MaxAttempts int
+	Timeout     time.Duration
+	// Metadata is kept with an item, for people and bodies: [Item] and [Claim] have it, pages and spans show it. Names and values
+	// have at most 4 kB (4,096 bytes) together.
+	Metadata map[string]string
 	// Unique is an id that the queue accepts once within UniqueFor; "" means none. If the queue got
 	// an item with the same id in this time, Enqueue adds nothing and returns the ID of that item,
 	// even if the item has ended. UniqueFor 0 means 24 hours. [UniqueBy] makes an id from values;
 	// [Queue.EnqueueUnique] says whether the item was added.
 	Unique    string
 	UniqueFor time.Duration
+	// Replace gives the item that has the Unique id the data, lane, class, RunAt and the other options of the new one, if it is
+	// Blocked, Ready or Retry; it has all its attempts again. No item is added, and UniqueFor begins again. It must have the
+	// same key: else the error is [ErrOrder], and nothing changes. An item that was claimed or has ended is left
+	// alone: the new item is added, and has the id from now on.
+	Replace bool
+	// SkipIfAlive adds nothing while an item of the key is Ready, Running, Retry or Halted: Enqueue returns the ID of that
+	// item. So of several processes one adds a job, and it never runs twice at a time. Items need a key.
+	SkipIfAlive bool
 }
+
+// maxMetadata is how long metadata may be, in bytes.
+const maxMetadata = 4096
 
 func (o ItemOptions) resolved() (ItemOptions, error) {
 	o.Delay = max(0, o.Delay)
 	err := checkText("ItemOptions.Unique", o.Unique)
+	size := 0
+	for name, value := range o.Metadata {
+		if size += len(name) + len(value); !utf8.ValidString(name+value) || strings.ContainsRune(name+value, 0) {
+			err = fmt.Errorf("durable: ItemOptions.Metadata has a name or value that is not valid UTF-8, or has a NUL: %.40q", name+": "+value)
+		}
+	}
 	switch {
+	case err != nil:
+	case size > maxMetadata:
+		err = fmt.Errorf("durable: ItemOptions.Metadata has %d bytes, more than %d", size, maxMetadata)
+	case o.Timeout < 0:
+		err = fmt.Errorf("durable: ItemOptions.Timeout is %v, but must not be negative", o.Timeout)
+	case o.RunAt.Year() > 9999:
+		err = fmt.Errorf("durable: ItemOptions.RunAt is in the year %d, but must be before 10000", o.RunAt.Year())
+	case o.Replace && o.Unique == "":
+		err = errors.New("durable: ItemOptions.Replace needs Unique")
 	case o.UniqueFor < 0:
 		err = fmt.Errorf("durable: ItemOptions.UniqueFor is %v, but must not be negative", o.UniqueFor)
 	case o.Unique == "":

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -77,13 +78,16 @@ type policy struct {
 	halt                bool
 }
 
+// most is how many attempts an item has; not positive: no limit.
+func (p policy) most(i Item) int { return cmp.Or(i.MaxAttempts, p.maxAttempts) }
+
 // refuse returns the end of a claim whose body must not run, and true; otherwise false.
 func (p policy) refuse(i Item) (End, bool) {
 	switch {
 	case i.Cancel != "":
 		return End{Kind: EndCancelled, Err: i.Cancel}, true
-	case p.maxAttempts > 0 && i.Attempts > p.maxAttempts:
-		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one, without other items beside it, was lost with its process", p.maxAttempts)
+	case p.most(i) > 0 && i.Attempts > p.most(i):
+		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one, without other items beside it, was lost with its process", p.most(i))
 		if i.Err != "" {
 			text += "; the error before was: " + i.Err
 		}
@@ -108,7 +112,7 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 		return End{Kind: EndSnoozed, After: snooze.span, Err: clean(snooze.reason)}
 	case cancels:
 		return End{Kind: EndCancelled, Err: clean(guard.Text(err))}
-	case isPermanent(err), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
+	case isPermanent(err), p.most(i) > 0 && i.Attempts >= p.most(i):
 		return p.dead(guard.Text(err))
 	}
 	return End{Kind: EndRetry, After: p.pause(i.Attempts, err, jitter), Err: clean(guard.Text(err))}

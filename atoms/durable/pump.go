@@ -237,6 +237,7 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
+	carried := i.open().Carried
 	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult}}
 	p.metrics.claimed.Add(1)
 	p.metrics.claims.add(i.Started.Sub(i.RunAt))
@@ -261,7 +262,7 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 		end = End{Kind: EndGivenBack} // the end of an item that cannot start
 		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
 		if !p.deferred() { // no signal has deferred the queue since the claim
-			op, err := p.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
+			op, err := p.here.Enqueue(p.carry(context.WithValue(context.Background(), runKey{}, t.run), i, carried), t)
 			if err == nil {
 				t.know(p.here.Control, op, "", nil)
 				return

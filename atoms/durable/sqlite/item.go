@@ -24,9 +24,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Note}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses,
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra,
 	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
@@ -159,14 +159,33 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 }
 
 func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
-	done.Duplicate = in.Unique != "" && t.get(list{&done.ID}, "select item from durable_unique where queue = ? and unique_id = ? and until > ?", t.queue, in.Unique, t.now)
-	if done.Duplicate {
-		return done
+	runAt := t.in(in.Delay)
+	if !in.RunAt.IsZero() {
+		runAt = max(runAt, in.RunAt.UnixMicro())
+	}
+	if in.Unique != "" && t.get(list{&done.ID}, "select item from durable_unique where queue = ? and unique_id = ? and until > ?", t.queue, in.Unique, t.now) {
+		if done.Duplicate = !in.Replace; done.Duplicate {
+			return done
+		}
+		if old := t.find(done.ID)[done.ID]; old != nil && old.State&durable.Waiting != 0 {
+			if done.Duplicate, done.OtherKey = true, old.Key != in.Key; !done.OtherKey {
+				t.freed = true
+				t.do(`update durable_item set state = iif(state = 8, 2, state), attempts = 0, losses = 0, token = 0, err = '', failing = 0,
+	lane = ?, rank = ?, run_at = ?, data = ?, extra = ? where id = ?`, in.Place(), in.Rank, runAt, append([]byte{}, in.Data...), in.Extra, done.ID)
+				t.do("update durable_unique set until = ? where queue = ? and unique_id = ?", t.in(in.UniqueFor), t.queue, in.Unique)
+			}
+			return done
+		}
+	}
+	if in.SkipIfAlive {
+		if head := t.first(isHead, t.queue, in.Key); head != nil {
+			return durable.Inserted{ID: head.ID, Duplicate: true}
+		}
 	}
 	t.freed = true
-	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, extra, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
 	iif(exists (select 1 from durable_item where queue = ?1 and key = ?2 and key <> '' and state in (2, 4, 8, 16)), 1, 2)) returning id`,
-		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
+		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, runAt, append([]byte{}, in.Data...), in.Extra)
 	if in.Unique != "" {
 		t.do("insert or replace into durable_unique (queue, unique_id, item, until) values (?, ?, ?, ?)", t.queue, in.Unique, done.ID, t.in(in.UniqueFor))
 	}

@@ -21,7 +21,8 @@ create table durable_item (
 	cancel    text    not null default '', -- the reason of a Cancel while running
 	err       text    not null default '', -- of the last failed attempt, or why it was cancelled
 	failing   integer not null default 0,  -- the end of the first failed attempt
-	data      blob    not null
+	data      blob    not null,
+	extra     text    not null default ''  -- of few items; see durable.Insert
 ) strict;
 
 -- At most one item of a key is its head.
