@@ -31,7 +31,7 @@ func TestPatience(t *testing.T) {
 		q := s.serve(func(context.Context, string) error {
 			starts = append(starts, time.Now())
 			return errOnPurpose
-		}, durable.Options{})
+		}, durable.Options{Lease: time.Hour, Poll: 20 * time.Minute}) // few heartbeats, so that days pass quickly
 		raised := watch(s, q, "durable.*")
 		began := time.Now()
 		id := s.enqueue(q, "a/1")[0]
@@ -69,11 +69,11 @@ func TestPauses(t *testing.T) {
 		want [2]time.Duration // after the attempts 1 and 2
 	}{
 		"asked":           {err: fmt.Errorf("wrapped: %w", later(time.Minute)), want: [2]time.Duration{time.Minute, time.Minute}},
-		"asked for long":  {err: later(time.Hour * 24), want: [2]time.Duration{time.Hour, time.Hour}},
+		"asked for long":  {err: later(time.Hour * 24), want: [2]time.Duration{5 * time.Minute, 5 * time.Minute}},
 		"asked for 0":     {err: later(0), of: func(int, error) time.Duration { return time.Minute }, want: [2]time.Duration{time.Minute, time.Minute}},
 		"asked and own":   {err: later(2 * time.Minute), of: func(int, error) time.Duration { return time.Minute }, want: [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
 		"own":             {err: errOnPurpose, of: func(n int, err error) time.Duration { return time.Duration(n*len(err.Error())) * time.Second }, want: [2]time.Duration{10 * time.Second, 20 * time.Second}},
-		"own is long":     {err: errOnPurpose, of: func(int, error) time.Duration { return 1 << 62 }, want: [2]time.Duration{time.Hour, time.Hour}},
+		"own is long":     {err: errOnPurpose, of: func(int, error) time.Duration { return 1 << 62 }, want: [2]time.Duration{5 * time.Minute, 5 * time.Minute}},
 		"own is negative": {err: errOnPurpose, of: func(int, error) time.Duration { return -1 }},
 		"own panics":      {err: errOnPurpose, of: func(int, error) time.Duration { panic("no") }, want: [2]time.Duration{7 * time.Second, 14 * time.Second}},
 	} {
@@ -85,9 +85,9 @@ func TestPauses(t *testing.T) {
 						return c.err
 					}
 					return nil
-				}, durable.Options{Backoff: 7 * time.Second, MaxBackoff: time.Hour, BackoffFunc: c.of})
+				}, durable.Options{Backoff: 7 * time.Second, MaxBackoff: 5 * time.Minute, BackoffFunc: c.of})
 				s.enqueue(q, "a/1")
-				time.Sleep(5 * time.Hour)
+				time.Sleep(20 * time.Minute)
 				require.Len(t, starts, 3)
 				for n, want := range c.want {
 					got, least := starts[n+1].Sub(starts[n]), want

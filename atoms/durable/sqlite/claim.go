@@ -269,9 +269,6 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
 			state, kind, text := e.Apply(&i.Item)
-			if state&(durable.Retry|durable.Dead|durable.Halted) != 0 && i.failing == 0 {
-				i.failing = t.now
-			}
 			if i.State = state; state&durable.Waiting != 0 && e.Kind != durable.EndGivenBack {
 				i.runAt = t.in(e.After)
 			}

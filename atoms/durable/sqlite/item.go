@@ -100,6 +100,9 @@ func (t *moment) save(items ...*item) {
 func (t *moment) leave(items ...*item) (promoted []*item) {
 	var keys []string
 	for _, i := range items {
+		if i.State&(durable.Retry|durable.Dead|durable.Halted) != 0 && i.failing == 0 {
+			i.failing = t.now
+		}
 		if i.on, t.freed = 0, true; i.State&(durable.Finished|durable.Halted) != 0 {
 			i.ended = t.now
 		}
