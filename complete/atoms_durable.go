@@ -91,9 +91,10 @@ type QueuePart = durable.Part
 // query.
 type QueueLooked = durable.Looked
 
-// ErrQueueOrder is [durable.ErrOrder]: ErrOrder means that items cannot be moved to
-// another lane, because the items of a key would run in another order: some of them
-// were to be moved, and others not.
+// ErrQueueOrder is [durable.ErrOrder]: ErrOrder means that items cannot be changed,
+// because the items of a key would run in another order: some of them were to be moved
+// to another lane, and others not, or an item was to be replaced by one with another
+// key.
 var ErrQueueOrder = durable.ErrOrder
 
 // QueueProgress is [durable.Progress]: Progress says how far a change of many items is:
@@ -127,6 +128,10 @@ type QueueDepth = durable.Depth
 // QueueOptions is [durable.Options]: Options configure a queue.
 type QueueOptions = durable.Options
 
+// QueueCarrier is [durable.Carrier]: A Carrier takes values of a context over
+// processes: from Enqueue to the attempts of the item.
+type QueueCarrier = durable.Carrier
+
 // QueueItemOptions is [durable.ItemOptions]: ItemOptions configure single items; see
 // Queue.With.
 type QueueItemOptions = durable.ItemOptions
@@ -137,10 +142,22 @@ func QueueSnooze(d time.Duration, reason ...string) error {
 	return durable.Snooze(d, reason...)
 }
 
+// QueueIsSnooze is [durable.IsSnooze]: IsSnooze reports whether an error, or one that
+// it wraps, is of Snooze.
+func QueueIsSnooze(err error) bool {
+	return durable.IsSnooze(err)
+}
+
 // QueuePermanent is [durable.Permanent]: Permanent marks an error that further attempts
 // cannot change.
 func QueuePermanent(err error) error {
 	return durable.Permanent(err)
+}
+
+// QueueCancel is [durable.Cancel]: Cancel marks an error that says that the item need
+// not run any more.
+func QueueCancel(err error) error {
+	return durable.Cancel(err)
 }
 
 // ErrQueueNoResult is [durable.ErrNoResult]: ErrNoResult means that an item has ended
@@ -170,6 +187,12 @@ func QueueResultFrom(ctx context.Context) []byte {
 // whatever process, and as often as it is called.
 func QueueWait[R, T any](ctx context.Context, q *durable.Queue[T], id durable.ItemID) (result R, err error) {
 	return durable.Wait[R, T](ctx, q, id)
+}
+
+// QueueRun is [durable.Run]: Run runs queues, of any types, until ctx ends and all of
+// them have ended.
+func QueueRun(ctx context.Context, queues ...interface{ Run(context.Context) error }) error {
+	return durable.Run(ctx, queues...)
 }
 
 // QueueSignalSucceeded is [durable.SignalSucceeded]: an item has ended well

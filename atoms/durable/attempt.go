@@ -39,6 +39,9 @@ func (k EndKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil 
 // stateKind is how an attempt ended after which an item has a state.
 var stateKind = map[State]EndKind{Done: EndDone, Retry: EndRetry, Dead: EndDead, Halted: EndHalted, Cancelled: EndCancelled}
 
+// failed are the states after a failed attempt.
+const failed = Retry | Dead | Halted
+
 var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
 
 // Apply changes Attempts, Losses and Err of an item as the end of its claim says, for engines that decide in Go. It returns

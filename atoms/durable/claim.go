@@ -24,6 +24,7 @@ type Claim struct {
 	Attempt  int   // from 1
 	Node     string
 	Enqueued time.Time
+	Metadata map[string]string // of the item; do not change it
 }
 
 // ClaimFrom returns the claim of an item. Ctx is the context of the item's body, or derived
@@ -31,7 +32,7 @@ type Claim struct {
 func ClaimFrom(ctx context.Context) Claim {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		i := r.item
-		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued}
+		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued, i.Metadata}
 	}
 	return Claim{}
 }
@@ -69,7 +70,8 @@ type run struct {
 	finished  atomic.Bool
 	result    atomic.Pointer[[]byte]
 	maxResult int
-	state     atomic.Int32 // pending, begun, or withdrawn before its body has started
+	text      func() string // of Options.Show; nil: none
+	state     atomic.Int32  // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID

@@ -30,6 +30,13 @@
 //   - Each claim has a higher token than all earlier ones ([ClaimFrom]). Only the newest claim
 //     can end an item. A late end is refused, counted in [Stats] and raises [SignalFenced].
 //
+// # What an item may have of its own
+//
+// [ItemOptions] of a view ([Queue.With]) or of [Queue.EnqueueAll] give an item a time, a number of attempts, a time limit and
+// metadata. With a Unique id, an item is accepted once; with Replace, its newest data takes the place of what waits. SkipIfAlive
+// adds a job only if its key has none that waits or runs. Options.Carrier takes the trace of Enqueue to the
+// attempts, over processes.
+//
 // # When a process dies
 //
 // A process that calls Run is a node of the queue. It sends heartbeats to the store: it beats.
@@ -50,11 +57,12 @@
 // # How an item ends
 //
 // If the body returns nil, the item is done. If it returns an error, panics or takes longer
-// than Options.Timeout, the item is retried after a pause. The pause doubles each time. An item
-// is dead after MaxAttempts, if the error is [Permanent], or if it cannot be decoded:
+// than Options.Timeout, the item is retried after a pause. The pause doubles each time, up to a day. An item
+// is dead after MaxAttempts, by default 25 in 4 to 9 days, if the error is [Permanent], or if it cannot be decoded:
 // [Queue.Items] lists it, and [Queue.Again] lets it run again. If the body returns [Snooze], the
-// item runs later, and the attempt does not count. If the body calls [Return], its value is kept with
-// the item, and [Wait] returns it in any process.
+// item runs later, and the attempt does not count. If it returns [Cancel], the item is cancelled. Both are outcomes and
+// no failures. If the body calls [Return], its value is kept with
+// the item, and [Wait] returns it in any process; [Queue.WaitAll] waits for many items.
 //
 // If the lease of a process is lost with an item, that is a loss and no attempt: the item may have
 // run beside one that killed the process. After two losses an item runs alone: its process starts
@@ -88,7 +96,7 @@
 // # Why does it wait?
 //
 // [Queue.Explain] answers: "behind 2 items of key ada; the first runs on shop-2 for 3s, attempt
-// 2 of 8, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
+// 2 of 25, lease ends in 11s". [Queue.Stats] counts the items of all processes and has the age
 // of the oldest waiting item. [Queue.Here] shows the items of this process as operations.
 //
 // # Looking at items, and changing many
@@ -105,7 +113,7 @@
 // gives back items that have not started, and waits for its bodies. [Queue.Close] also cancels
 // the bodies and gives their items back. Other processes run these items, or this one after its
 // next start. If the store refuses the end of an item, Run tries again for one Lease after the last body has
-// ended, gives the item back, and returns an error with its ID.
+// ended, gives the item back, and returns an error with its ID. [Run] runs several queues, and has one place for errors.
 //
 // # Not offered
 //

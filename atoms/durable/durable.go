@@ -87,7 +87,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
+	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.BackoffFunc, opts.HaltOnDead},
 		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[[2]string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
@@ -101,8 +101,8 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 			return errNotStarted
 		}
 		defer q.bodies.note(time.Now())
-		return work(ctx, t.value)
-	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Timeout: opts.Timeout, Sink: opts.Sink,
+		return timed(ctx, cmp.Or(t.item.Timeout, opts.Timeout), func(ctx context.Context) error { return work(ctx, t.value) })
+	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Sink: opts.Sink,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, OnDone: q.done})
 	if err != nil {
 		return nil, err
@@ -139,16 +139,20 @@ func (q *Queue[T]) Lane(name string) *Queue[T] {
 	return q.With(opts)
 }
 
-// Prepare returns the Insert of an item, as Enqueue would make it. If Options.Encode or the function of
+// Prepare returns the Insert of an item, as Enqueue with ctx would make it. If Options.Encode or the function of
 // the key panics, that is the error. It is for engines.
-func (q *Queue[T]) Prepare(item T) (Insert, error) {
+func (q *Queue[T]) Prepare(ctx context.Context, item T) (Insert, error) {
+	return q.prepare(ctx, item, q.with)
+}
+
+func (q *queue[T]) prepare(ctx context.Context, item T, with ItemOptions) (Insert, error) {
 	var data []byte
 	var err error
 	if panicked := guard.Do("Options.Encode", func() { data, err = q.opts.Encode(item) }); panicked != nil || err != nil {
 		return Insert{}, q.fail("encode an item", cmp.Or(panicked, err))
 	}
-	with, wrong := q.with.resolved()
-	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
+	with, wrong := with.resolved()
+	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, RunAt: with.RunAt, Unique: with.Unique, UniqueFor: with.UniqueFor, Replace: with.Replace, SkipIfAlive: with.SkipIfAlive}
 	if q.key != nil {
 		if in.Key, err = guard.Value("the function", func() string { return q.key(item) }); err != nil {
 			return Insert{}, q.fail("find the key of an item", err)
@@ -158,21 +162,26 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 	if len(data) > MaxData {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
-	in.Lane, in.Rank, err = q.lane()
+	in.Lane, in.Rank, err = q.lane(with.Lane)
 	if errs = append(errs, err); in.Class != "" {
 		errs = append(errs, q.knows(in.Class))
 	}
+	if in.SkipIfAlive && in.Key == "" {
+		errs = append(errs, fmt.Errorf("durable: queue %q: ItemOptions.SkipIfAlive needs a key", q.opts.Name))
+	}
+	in.Extra = q.extra(ctx, with)
 	return in, errors.Join(errs...)
 }
 
-func (q *Queue[T]) lane() (name string, rank int, err error) {
-	if q.with.Lane == "" && len(q.opts.Lanes) == 0 {
+// lane returns the lane that ItemOptions.Lane names.
+func (q *queue[T]) lane(of string) (name string, rank int, err error) {
+	if of == "" && len(q.opts.Lanes) == 0 {
 		return "", 0, nil
 	}
-	name = cmp.Or(q.with.Lane, "normal")
+	name = cmp.Or(of, "normal")
 	rank = slices.IndexFunc(q.opts.Lanes, func(l core.Lane) bool { return l.Name == name })
 	switch {
-	case rank < 0 && q.with.Lane == "":
+	case rank < 0 && of == "":
 		rank = len(q.opts.Lanes) - 1
 		name = q.opts.Lanes[rank].Name
 	case rank < 0:
@@ -181,14 +190,14 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	return name, rank, err
 }
 
-// EnqueueUnique is Enqueue for a view with a Unique id; see [Queue.With]. It returns the ID of the item that
+// EnqueueUnique is Enqueue for a view with a Unique id or SkipIfAlive; see [Queue.With]. It returns the ID of the item that
 // stands, and whether that was added now. If it was not, the queue got it before; [Queue.Explain] says
 // what has become of it.
 func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added bool, err error) {
-	if q.with.Unique == "" {
-		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique", q.opts.Name)
+	if q.with.Unique == "" && !q.with.SkipIfAlive {
+		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique or SkipIfAlive", q.opts.Name)
 	}
-	done, err := q.enqueue(ctx, item)
+	done, err := q.enqueue(ctx, []T{item}, nil)
 	if err != nil {
 		return 0, false, err
 	}
@@ -203,18 +212,22 @@ func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added 
 // again. After Close, Enqueue returns [core.ErrClosed]. If it would wait for a transaction of
 // its caller, it returns [core.ErrWouldDeadlock].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
-	done, err := q.enqueue(ctx, item)
+	done, err := q.enqueue(ctx, []T{item}, nil)
 	if err != nil {
 		return 0, err
 	}
 	return done[0].ID, nil
 }
 
-func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]Inserted, error) {
+func (q *Queue[T]) enqueue(ctx context.Context, items []T, opts []ItemOptions) ([]Inserted, error) {
 	i := &insertion{in: make([]Insert, len(items))}
 	for n, item := range items {
 		var err error
-		if i.in[n], err = q.Prepare(item); err != nil {
+		with := q.with
+		if opts != nil {
+			with = opts[n]
+		}
+		if i.in[n], err = q.prepare(ctx, item, with); err != nil {
 			return nil, err
 		}
 	}
@@ -230,19 +243,28 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]Inserted, error) 
 		return nil, q.fail("enqueue", err)
 	}
 	q.wake(true)
-	return i.out, nil
+	for n, in := range i.out {
+		if in.OtherKey {
+			err = errors.Join(err, q.fail("enqueue", fmt.Errorf("%w: item %d has the Unique id %.80q, and another key than %.80q", ErrOrder, in.ID, i.in[n].Unique, i.in[n].Key)))
+		}
+	}
+	return i.out, err
 }
 
 // EnqueueAll adds up to [MaxBatch] items in one transaction: all or none. It returns their IDs
-// when they are on disk.
-func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) {
+// when they are on disk. Options, if there are any, are those of each item, in place of those of the view. If the id of an item with
+// Replace belongs to another key, the error is [ErrOrder], and the others are added.
+func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T, opts ...ItemOptions) ([]ItemID, error) {
+	if len(opts) > 0 && len(opts) != len(items) {
+		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got options for %d of %d items", q.opts.Name, len(opts), len(items))
+	}
 	if len(items) > MaxBatch {
 		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.opts.Name, len(items), MaxBatch)
 	}
 	if len(items) == 0 {
 		return nil, nil
 	}
-	done, err := q.enqueue(ctx, items...)
+	done, err := q.enqueue(ctx, items, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -397,6 +419,12 @@ func (q *queue[T]) decode(i Item) (item T, err error) {
 	return item, nil
 }
 
+// text is what Options.Show says of an item.
+func (q *queue[T]) text(item T) string {
+	text, _ := guard.Value("Options.Show", func() string { return q.opts.Show(item) })
+	return clean(text)
+}
+
 // Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this
 // process.
 func (q *Queue[T]) Stats(ctx context.Context) (Stats, error) {
@@ -412,7 +440,11 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	if err == nil && !ok {
 		err = ErrUnknown
 	}
-	x.MaxAttempts = q.opts.MaxAttempts
+	x.Item.open()
+	if x.Head != nil {
+		x.Head.open()
+	}
+	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.opts.MaxAttempts)
 	q.mu.Lock()
 	r := q.runs[id]
 	q.mu.Unlock()

@@ -67,15 +67,19 @@ func (q *queue[T]) finish(r *run, e End) {
 var kindOf = map[State]signals.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
 
 // tell raises the signal about the end of a claim.
-func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
+func (q *queue[T]) tell(r *run, e End, out Ended) {
+	i := r.item
 	i.Data, i.State = nil, out.State
 	if e.Kind == EndSnoozed && out.State == Ready {
 		i.Note = e.Err
 	} else {
 		i.Err = cmp.Or(e.Err, i.Err)
 	}
-	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
+	if out.Outcome == OutcomeFenced && r.finished.Load() && e.Kind == EndDone {
 		i.State = Done
+	}
+	if i.State&failed != 0 && i.Failing.IsZero() {
+		i.Failing = time.Now()
 	}
 	kind := kindOf[i.State]
 	if i.State == Ready && e.Kind == EndSnoozed {
@@ -83,6 +87,9 @@ func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
 	}
 	if i.State == 0 {
 		q.fenced.Add(1)
+	}
+	if i.State&(Dead|Halted) != 0 && r.text != nil {
+		i.Text = r.text()
 	}
 	kind.Raise(q.opts.Sink, q.opts.Name, i)
 }
@@ -137,7 +144,7 @@ func (p *pump[T]) giveUp() {
 	for _, x := range p.again {
 		p.gaveUp = errors.Join(p.gaveUp, fmt.Errorf("durable: queue %q: the end of item %d could not be recorded for %v, so the item may run again: %w", p.opts.Name, x.end.ID, p.opts.Lease, x.err))
 		p.leave(x.run)
-		p.tell(x.run.item, x.end, Ended{}, x.run.finished.Load())
+		p.tell(x.run, x.end, Ended{})
 	}
 }
 

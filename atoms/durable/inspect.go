@@ -44,7 +44,7 @@ func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page ins
 	}
 	got, err := q.List(ctx, query)
 	for _, i := range got.Items {
-		page.Items = append(page.Items, i.stored())
+		page.Items = append(page.Items, q.stored(i))
 	}
 	page.Next = got.Next
 	return page, err
@@ -69,8 +69,14 @@ func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 	return query, nil
 }
 
-func (i Item) stored() inspect.StoredItem {
-	return inspect.StoredItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
+func (q stored[T]) stored(i Item) inspect.StoredItem {
+	text := ""
+	if q.opts.Show != nil {
+		if item, err := q.decode(i); err == nil {
+			text = q.text(item)
+		}
+	}
+	return inspect.StoredItem{Text: text, Metadata: i.Metadata, ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
 		Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note}
 }
 
@@ -82,7 +88,7 @@ func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok
 		}
 		return d, false, err
 	}
-	d = inspect.ItemDetail{StoredItem: x.Item.stored(), Why: x.String()}
+	d = inspect.ItemDetail{StoredItem: q.stored(x.Item), Why: x.String()}
 	for _, a := range x.Attempts {
 		d.History = append(d.History, inspect.ItemAttempt{State: a.Kind.String(), Node: a.Node, Started: a.Started, Ended: a.Ended, Err: a.Err})
 	}

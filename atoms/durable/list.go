@@ -33,6 +33,9 @@ func (q *Queue[T]) List(ctx context.Context, match Query) (Page, error) {
 		return Page{}, err
 	}
 	page, err := q.store.Items(ctx, q.opts.Name, match)
+	for n := range page.Items {
+		page.Items[n].open()
+	}
 	return page, q.fail("list items", err)
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrOrder means that items cannot be moved to another lane, because the items of a key would run in another
-// order: some of them were to be moved, and others not.
+// ErrOrder means that items cannot be changed, because the items of a key would run in another order: some of
+// them were to be moved to another lane, and others not, or an item was to be replaced by one with another key.
 var ErrOrder = errors.New("durable: the order of a key would change")
 
 // Progress says how far a change of many items is: [Queue.AgainAll], [Queue.CancelAll], [Queue.DiscardAll] and
@@ -62,7 +62,7 @@ func (q *Queue[T]) DiscardAll(ctx context.Context, match Query, told ...func(Pro
 // MoveAll puts all items that match selects, and that wait, into a lane. Of a key, all items that wait and are in
 // other lanes must match, at most [MaxBatch]; if not, the error is [ErrOrder]. See [Progress].
 func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told ...func(Progress)) (Progress, error) {
-	name, rank, err := q.Lane(lane).lane()
+	name, rank, err := q.lane(lane)
 	if err != nil {
 		return Progress{}, err
 	}

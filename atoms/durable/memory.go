@@ -146,12 +146,13 @@ func (i *memItem) view() Item {
 func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (done []Inserted, _ error) {
 		for _, in := range items {
-			if u := q.unique[in.Unique]; u.until.After(now) {
-				done = append(done, Inserted{ID: u.id, Duplicate: true})
+			if stands, ok := q.stands(in, now); ok {
+				done = append(done, stands)
 				continue
 			}
 			m.id++
-			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Class: in.Class, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
+			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Unique: in.Unique, Enqueued: now}}
+			i.fill(in, now)
 			if in.Unique != "" {
 				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
 			}
@@ -161,6 +162,38 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 		}
 		return done, nil
 	})
+}
+
+// stands reports whether the item is not added, because another one stands, which it may replace.
+func (q *memQueue) stands(in Insert, now time.Time) (Inserted, bool) {
+	if u := q.unique[in.Unique]; u.until.After(now) {
+		old := q.find(u.id)
+		waits := old != nil && old.State&Waiting != 0
+		switch {
+		case in.Replace && waits && old.Key == in.Key:
+			if old.State == Retry {
+				old.State = Ready
+			}
+			old.Attempts, old.Losses, old.Token, old.Err, old.Note, old.Failing = 0, 0, 0, "", "", time.Time{}
+			old.fill(in, now)
+			q.unique[in.Unique] = memUnique{u.id, now.Add(in.UniqueFor)}
+			return Inserted{ID: u.id, Duplicate: true}, true
+		case !in.Replace || waits:
+			return Inserted{ID: u.id, Duplicate: true, OtherKey: in.Replace}, true
+		}
+	}
+	if head := q.head(in.Key); in.SkipIfAlive && head != nil {
+		return Inserted{ID: head.ID, Duplicate: true}, true
+	}
+	return Inserted{}, false
+}
+
+// fill sets what an Insert says of an item.
+func (i *memItem) fill(in Insert, now time.Time) {
+	i.Lane, i.Class, i.Rank, i.Extra, i.Data, i.RunAt = in.Lane, in.Class, in.Rank, in.Extra, slices.Clone(in.Data), now.Add(in.Delay)
+	if at := in.RunAt.Truncate(time.Microsecond); at.After(i.RunAt) {
+		i.RunAt = at
+	}
 }
 
 func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
@@ -341,6 +374,9 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	if state&Waiting != 0 && e.Kind != EndGivenBack {
 		i.RunAt = now.Add(e.After)
 	}
+	if state&failed != 0 && i.Failing.IsZero() {
+		i.Failing = now
+	}
 	if promoted = q.leave(i, state, now); state == Done {
 		i.result = slices.Clone(e.Result)
 	}
@@ -375,7 +411,7 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended = 0, 0, 0, 0, now, "", "", time.Time{}
+				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended, i.Failing = 0, 0, 0, 0, now, "", "", time.Time{}, time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
 			}

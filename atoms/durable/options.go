@@ -2,6 +2,7 @@ package durable
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,14 +50,19 @@ type Options struct {
 	// seconds, negative never.
 	Ageing time.Duration
 
-	// MaxAttempts is how many attempts an item has before it is dead; 0 means 8, negative no
-	// limit. An attempt counts when it begins. If the lease is lost, it counts only if the
+	// MaxAttempts is how many attempts an item has before it is dead; 0 means 25, negative no
+	// limit. With the defaults, an item that always fails is dead after 4 to 9 days, and meanwhile later items of
+	// its key wait. An attempt counts when it begins. If the lease is lost, it counts only if the
 	// item ran alone, which it does after two losses: see [Item].Losses.
 	MaxAttempts int
 	// Backoff is the pause after the first failed attempt; 0 means 1 second. The pause doubles
-	// with each further attempt. MaxBackoff is its maximum; 0 means 10 minutes. Each pause is
-	// shortened at random by up to half.
+	// with each further attempt. MaxBackoff is its maximum; 0 means 24 hours. Each pause is
+	// shortened at random by up to half. If the error has a method RetryAfter() time.Duration that returns more than 0,
+	// such as that of retry.After, the pause is what it returns, at most MaxBackoff.
 	Backoff, MaxBackoff time.Duration
+	// BackoffFunc returns the pause after an attempt, counted from 1, in place of Backoff; nil means Backoff. The
+	// pause is at most MaxBackoff, and a negative one is 0. After a panic, Backoff holds. It may be called concurrently, and does not block.
+	BackoffFunc func(attempt int, err error) time.Duration
 	// Timeout is how long an attempt may take; 0 means no limit. See [core.Options].Timeout.
 	Timeout time.Duration
 	// HaltOnDead stops a key when one of its items is dead: later items of the key wait until
@@ -90,6 +96,13 @@ type Options struct {
 	// Decode panics, is dead.
 	Encode func(item any) ([]byte, error)
 	Decode func(data []byte, item any) error
+
+	// Carrier takes values of the context of Enqueue to the attempts of the item, such as the trace of a Telemetry; nil means
+	// none.
+	Carrier Carrier
+	// Show returns what an item is, for people: its text is on status pages and in [SignalFailed]; nil shows nothing.
+	// It may be called concurrently. If it panics, there is no text.
+	Show func(item any) string
 
 	// MaxTracked is how many finished items of this process [Queue.Here] shows, MaxAge for how
 	// long; see [core.Options].
@@ -127,7 +140,7 @@ func (o Options) resolved() (Options, error) {
 		errs = append(errs, fmt.Errorf("durable: Options.MaxResult is %d, more than %d", o.MaxResult, MaxData))
 	}
 	span("Backoff", &o.Backoff, time.Second, 1)
-	span("MaxBackoff", &o.MaxBackoff, max(10*time.Minute, o.Backoff), o.Backoff)
+	span("MaxBackoff", &o.MaxBackoff, max(24*time.Hour, o.Backoff), o.Backoff)
 	span("Timeout", &o.Timeout, 0, 0)
 	span("Lease", &o.Lease, 15*time.Second, time.Second)
 	span("Poll", &o.Poll, time.Second, time.Millisecond)
@@ -135,7 +148,7 @@ func (o Options) resolved() (Options, error) {
 	o.Keep.Done = cmp.Or(o.Keep.Done, 24*time.Hour)
 	o.Keep.Dead = cmp.Or(o.Keep.Dead, 30*24*time.Hour)
 	o.Keep.Cancelled = cmp.Or(o.Keep.Cancelled, 24*time.Hour)
-	o.MaxAttempts = cmp.Or(o.MaxAttempts, 8)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, 25)
 	o.Lanes = slices.Clone(o.Lanes)
 	for n, l := range o.Lanes {
 		if l != (core.Lane{Name: l.Name, Limit: l.Limit}) || l.Limit < 0 {
@@ -168,6 +181,16 @@ func checkText(what, text string) error {
 	return nil
 }
 
+// A Carrier takes values of a context over processes: from Enqueue to the attempts of the item. A Telemetry of package
+// telemetry is one. After a panic nothing is carried. Its methods may be called concurrently.
+type Carrier interface {
+	// Inject returns what ctx, the context of Enqueue, carries. If that is longer than 4 kB, nothing is carried.
+	Inject(ctx context.Context) map[string]string
+	// Extract returns ctx, the context of an attempt, with what Inject has returned. About says what is attempted: "item", "attempt", and
+	// the metadata of the item, with the prefix "metadata.".
+	Extract(ctx context.Context, carried, about map[string]string) context.Context
+}
+
 // ItemOptions configure single items; see [Queue.With].
 type ItemOptions struct {
 	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
@@ -182,18 +205,53 @@ type ItemOptions struct {
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration
+	// RunAt is the time before which an item does not run, by the clock of the store; zero means none. If
+	// there is a Delay, too, the later one counts. Later items of its key wait for it.
+	RunAt time.Time
+	// MaxAttempts and Timeout are those of the item, in place of those in [Options]; 0 means these.
+	MaxAttempts int
+	Timeout     time.Duration
+	// Metadata is kept with an item, for people and bodies: [Item] and [Claim] have it, pages and spans show it. Names and values
+	// have at most 4 kB (4,096 bytes) together.
+	Metadata map[string]string
 	// Unique is an id that the queue accepts once within UniqueFor; "" means none. If the queue got
 	// an item with the same id in this time, Enqueue adds nothing and returns the ID of that item,
 	// even if the item has ended. UniqueFor 0 means 24 hours. [UniqueBy] makes an id from values;
 	// [Queue.EnqueueUnique] says whether the item was added.
 	Unique    string
 	UniqueFor time.Duration
+	// Replace gives the item that has the Unique id the data, lane, class, RunAt and the other options of the new one, if it is
+	// Blocked, Ready or Retry; it has all its attempts again. No item is added, and UniqueFor begins again. It must have the
+	// same key: else the error is [ErrOrder], and nothing changes. An item that was claimed or has ended is left
+	// alone: the new item is added, and has the id from now on.
+	Replace bool
+	// SkipIfAlive adds nothing while an item of the key is Ready, Running, Retry or Halted: Enqueue returns the ID of that
+	// item. So of several processes one adds a job, and it never runs twice at a time. Items need a key.
+	SkipIfAlive bool
 }
+
+// maxMetadata is how long metadata may be, in bytes.
+const maxMetadata = 4096
 
 func (o ItemOptions) resolved() (ItemOptions, error) {
 	o.Delay = max(0, o.Delay)
 	err := checkText("ItemOptions.Unique", o.Unique)
+	size := 0
+	for name, value := range o.Metadata {
+		if size += len(name) + len(value); !utf8.ValidString(name+value) || strings.ContainsRune(name+value, 0) {
+			err = fmt.Errorf("durable: ItemOptions.Metadata has a name or value that is not valid UTF-8, or has a NUL: %.40q", name+": "+value)
+		}
+	}
 	switch {
+	case err != nil:
+	case size > maxMetadata:
+		err = fmt.Errorf("durable: ItemOptions.Metadata has %d bytes, more than %d", size, maxMetadata)
+	case o.Timeout < 0:
+		err = fmt.Errorf("durable: ItemOptions.Timeout is %v, but must not be negative", o.Timeout)
+	case o.RunAt.Year() > 9999:
+		err = fmt.Errorf("durable: ItemOptions.RunAt is in the year %d, but must be before 10000", o.RunAt.Year())
+	case o.Replace && o.Unique == "":
+		err = errors.New("durable: ItemOptions.Replace needs Unique")
 	case o.UniqueFor < 0:
 		err = fmt.Errorf("durable: ItemOptions.UniqueFor is %v, but must not be negative", o.UniqueFor)
 	case o.Unique == "":

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +12,8 @@ import (
 
 // Snooze returns an error with which a body asks to be run again, after d at the earliest, and at
 // once if d is 0. The attempt does not count. Later items of its key wait for the item. The reason is for people:
-// [Item].Note has it until the item is claimed again, and [Queue.Explain] says it.
+// [Item].Note has it until the item is claimed again, and [Queue.Explain] says it. The error stands for no failure
+// ([guard.Failed]): breakers, retriers and spans do not count it.
 func Snooze(d time.Duration, reason ...string) error {
 	return snoozed{max(0, d), strings.Join(reason, "; ")}
 }
@@ -20,6 +22,14 @@ type snoozed struct {
 	span   time.Duration
 	reason string
 }
+
+// IsSnooze reports whether an error, or one that it wraps, is of [Snooze].
+func IsSnooze(err error) bool {
+	_, is := guard.As[snoozed](err)
+	return is
+}
+
+func (s snoozed) Failed() bool { return false }
 
 func (s snoozed) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("durable: run again in %v: %s", s.span, s.reason), ": ")
@@ -39,6 +49,20 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error   { return p.error }
 func (p permanent) Permanent() bool { return true }
 
+// Cancel marks an error that says that the item need not run any more. If a body returns it, the item becomes
+// Cancelled, with the text of err, and is no dead letter. As with [Snooze], the error stands for no failure. Cancel(nil) is nil.
+func Cancel(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cancelled{err}
+}
+
+type cancelled struct{ error }
+
+func (c cancelled) Unwrap() error { return c.error }
+func (c cancelled) Failed() bool  { return false }
+
 // isPermanent reports whether an error has a method Permanent that returns true, such as an
 // error of retry.Permanent. If a method of the error panics, it does not.
 func isPermanent(err error) bool {
@@ -50,16 +74,20 @@ func isPermanent(err error) bool {
 type policy struct {
 	maxAttempts         int // negative: no limit
 	backoff, maxBackoff time.Duration
+	backoffFunc         func(attempt int, err error) time.Duration // nil: backoff, doubled
 	halt                bool
 }
+
+// most is how many attempts an item has; not positive: no limit.
+func (p policy) most(i Item) int { return cmp.Or(i.MaxAttempts, p.maxAttempts) }
 
 // refuse returns the end of a claim whose body must not run, and true; otherwise false.
 func (p policy) refuse(i Item) (End, bool) {
 	switch {
 	case i.Cancel != "":
 		return End{Kind: EndCancelled, Err: i.Cancel}, true
-	case p.maxAttempts > 0 && i.Attempts > p.maxAttempts:
-		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one, without other items beside it, was lost with its process", p.maxAttempts)
+	case p.most(i) > 0 && i.Attempts > p.most(i):
+		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one, without other items beside it, was lost with its process", p.most(i))
 		if i.Err != "" {
 			text += "; the error before was: " + i.Err
 		}
@@ -72,6 +100,7 @@ func (p policy) refuse(i Item) (End, bool) {
 // to 1.
 func (p policy) after(i Item, status core.Status, err error, jitter float64) End {
 	snooze, snoozes := guard.As[snoozed](err)
+	_, cancels := guard.As[cancelled](err)
 	switch {
 	case status == core.StatusSucceeded:
 		return End{Kind: EndDone}
@@ -81,10 +110,12 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 		return End{Kind: EndGivenBack}
 	case snoozes:
 		return End{Kind: EndSnoozed, After: snooze.span, Err: clean(snooze.reason)}
-	case isPermanent(err), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
+	case cancels:
+		return End{Kind: EndCancelled, Err: clean(guard.Text(err))}
+	case isPermanent(err), p.most(i) > 0 && i.Attempts >= p.most(i):
 		return p.dead(guard.Text(err))
 	}
-	return End{Kind: EndRetry, After: p.delay(i.Attempts, jitter), Err: clean(guard.Text(err))}
+	return End{Kind: EndRetry, After: p.pause(i.Attempts, err, jitter), Err: clean(guard.Text(err))}
 }
 
 func (p policy) dead(text string) End {
@@ -94,7 +125,23 @@ func (p policy) dead(text string) End {
 	return End{Kind: EndDead, Err: clean(text)}
 }
 
-// delay returns how long to wait after the attempt.
+// pause returns how long to wait after the attempt, which ended with err: what the error asks for, or what BackoffFunc says, and
+// else the backoff.
+func (p policy) pause(attempt int, err error, jitter float64) time.Duration {
+	asked, _ := guard.Ask(err, func(e interface{ RetryAfter() time.Duration }) time.Duration { return e.RetryAfter() })
+	if asked <= 0 && p.backoffFunc != nil {
+		d, panicked := guard.Value("Options.BackoffFunc", func() time.Duration { return p.backoffFunc(attempt, err) })
+		if panicked == nil {
+			return min(max(0, d), p.maxBackoff)
+		}
+	}
+	if asked > 0 {
+		return min(asked, p.maxBackoff)
+	}
+	return p.delay(attempt, jitter)
+}
+
+// delay is the backoff after the attempt.
 func (p policy) delay(attempt int, jitter float64) time.Duration {
 	d := p.backoff
 	for range attempt - 1 {

@@ -223,7 +223,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 			p.metrics.ended.Add(1)
 			p.metrics.ends.add(time.Since(x.since))
 		}
-		p.tell(x.run.item, x.end, outs[n], x.run.finished.Load())
+		p.tell(x.run, x.end, outs[n])
 	}
 	if promoted {
 		p.wake(true)
@@ -237,6 +237,7 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
+	carried := i.open().Carried
 	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult}}
 	p.metrics.claimed.Add(1)
 	p.metrics.claims.add(i.Started.Sub(i.RunAt))
@@ -253,13 +254,15 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	if !refused {
 		if t.value, err = p.decode(i); err != nil {
 			end, refused = p.policy.dead(guard.Text(err)), true
+		} else if p.opts.Show != nil {
+			t.text = func() string { return p.text(t.value) }
 		}
 	}
 	if !refused {
 		end = End{Kind: EndGivenBack} // the end of an item that cannot start
 		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
 		if !p.deferred() { // no signal has deferred the queue since the claim
-			op, err := p.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
+			op, err := p.here.Enqueue(p.carry(context.WithValue(context.Background(), runKey{}, t.run), i, carried), t)
 			if err == nil {
 				t.know(p.here.Control, op, "", nil)
 				return

@@ -84,41 +84,82 @@ const (
 // at every Poll as well, and twice a minute, because wake-ups may get lost. A body that waits for another item keeps its slot, unless it calls
 // [core.Operation.Suspend].
 func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err error) {
-	woken := make(chan struct{}, 1)
+	ends, cancel := q.hearEnds()
+	defer cancel()
+	data, err := q.outcome(ctx, id, ends)
+	switch {
+	case err != nil:
+	case data == nil:
+		err = q.fail(fmt.Sprintf("wait for item %d", id), ErrNoResult)
+	default:
+		panicked := guard.Do("UnmarshalJSON", func() { err = json.Unmarshal(data, &result) })
+		err = q.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), cmp.Or(panicked, err))
+	}
+	return result, err
+}
+
+// WaitAll waits until all these items have ended, in whatever processes, as [Wait] does. Its error joins an [*EndedError] for
+// each that is dead, halted or cancelled, and [ErrUnknown] for each that the queue has not, or no longer. If ctx ends first, it
+// returns the cause.
+func (q *Queue[T]) WaitAll(ctx context.Context, ids ...ItemID) error {
+	ends, cancel := q.hearEnds()
+	defer cancel()
+	var errs []error
+	for _, id := range ids {
+		_, err := q.outcome(ctx, id, ends)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// hearEnds returns a channel that gets a value when items may have ended.
+func (q *queue[T]) hearEnds() (woken <-chan struct{}, cancel func()) {
+	ends := make(chan struct{}, 1)
+	var cancels []func()
 	if q.waker != nil {
 		for _, name := range []string{q.opts.Name, q.opts.Name + endedMark} {
-			defer q.waker.OnWake(name, func() {
+			cancels = append(cancels, q.waker.OnWake(name, func() {
 				select {
-				case woken <- struct{}{}:
+				case ends <- struct{}{}:
 				default:
 				}
-			})()
+			}))
 		}
 	}
+	return ends, func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+}
+
+// outcome waits until an item has ended, and returns the JSON of its result, or why there can be none.
+func (q *queue[T]) outcome(ctx context.Context, id ItemID, ends <-chan struct{}) ([]byte, error) {
 	for {
 		if q.waker != nil {
 			q.waker.Wake(q.opts.Name + waitMark)
 		}
 		r, ok, err := q.store.Result(ctx, q.opts.Name, id)
 		switch {
-		case err == nil && !ok:
+		case err != nil:
+		case !ok:
 			err = ErrUnknown
-		case err == nil && r.State == Done && r.Data == nil:
-			err = ErrNoResult
-		case err == nil && r.State == Done:
-			panicked := guard.Do("UnmarshalJSON", func() { err = json.Unmarshal(r.Data, &result) })
-			return result, q.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), cmp.Or(panicked, err))
-		case err == nil && r.State&(Dead|Halted|Cancelled) != 0:
+		case r.State == Done:
+			return r.Data, nil
+		case r.State&(Dead|Halted|Cancelled) != 0:
 			err = &EndedError{id, r.State, r.Err}
 		}
 		if err != nil {
-			return result, q.fail(fmt.Sprintf("wait for item %d", id), err)
+			return nil, q.fail(fmt.Sprintf("wait for item %d", id), err)
 		}
 		select {
-		case <-woken:
+		case <-ends:
 		case <-time.After(min(q.opts.Poll, waitFor/2)):
 		case <-ctx.Done():
-			return result, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }

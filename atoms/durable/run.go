@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -86,6 +87,24 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 			l.step(true)
 		}
 	}
+}
+
+// Run runs queues, of any types, until ctx ends and all of them have ended. If one returns an error, Run ends the others, as the end of ctx
+// does. It returns the errors of all.
+func Run(ctx context.Context, queues ...interface{ Run(context.Context) error }) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(queues))
+	var all sync.WaitGroup
+	for n, q := range queues {
+		all.Go(func() {
+			if errs[n] = q.Run(ctx); errs[n] != nil {
+				stop()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // A loop keeps this process a node of the store. It runs in the goroutine of Run, so a call

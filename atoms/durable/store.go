@@ -95,7 +95,7 @@ var (
 // Engines also offer, as functions of their own:
 //
 //   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error), and EnqueueUnique with a bool: inserts, in the transaction of
-//     the caller and for queue q.Name(), the Insert that q.Prepare(item) returns. The lock of
+//     the caller and for queue q.Name(), the Insert that q.Prepare(ctx, item) returns. The lock of
 //     the key is held until the caller commits.
 //   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone] and the Result of [ResultFrom], in the transaction of the
 //     caller, without HandOver. Then it calls [MarkFinished]. If the item has a newer claim or
@@ -123,6 +123,12 @@ type Store interface {
 	// UniqueFor of the earlier item has not passed, the item is not added. Inserted then has
 	// the ID of the earlier item, even if that has ended or is pruned. A separate table, with
 	// (queue, unique) as key, decides that with one upsert. Upserts of several ids are sorted.
+	//
+	// With Replace, an earlier item that is Blocked, Ready or Retry gets what the new one says: Data, Lane, Class, Rank, RunAt and Extra.
+	// It keeps its ID and Enqueued; Attempts, Losses and Token are 0, Err is "", and Failing zero. Retry becomes Ready. It is a Duplicate,
+	// and the UniqueFor begins now. If its key is another one, nothing changes: OtherKey. An earlier item that is Running, Halted or
+	// Finished, or is pruned, is left alone; the new item is added, and its id is that of the new item. With SkipIfAlive, an item that
+	// would be added is not, if its key has a head, also an earlier item of this call.
 	Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error)
 
 	// Join adds a node to node.Queue, alive for node.Lease from now. It returns an ID that was
@@ -202,6 +208,7 @@ type Store interface {
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
 	//
+	// After an end, an item that is Retry, Dead or Halted has Failing = now, if it was zero. Again sets it back.
 	// An end after which the item is Retry, Dead, Halted or Cancelled, and one of EndSnoozed, adds an
 	// [Attempt] to the item, and so does Beat with a lost claim (EndLost). The last [MaxAttempts] are kept,
 	// with the item.
@@ -292,21 +299,25 @@ const (
 
 // An Insert is an item to be added. Data is opaque.
 type Insert struct {
-	Key       string        // "" has no order
-	Lane      string        // "" if the queue has no lanes
-	Class     string        // "": none
-	Rank      int           // place of its lane; 0 is the highest lane
-	Data      []byte        // encoded, perhaps empty
-	Delay     time.Duration // RunAt = now + Delay; not negative
-	Unique    string        // "": none
-	UniqueFor time.Duration // positive if there is a Unique
-	NoWait    bool          // an item is not added if another transaction has the lock of its key or its Unique id: see Busy. All items of a call have the same value.
+	Key                  string        // "" has no order
+	Lane                 string        // "" if the queue has no lanes
+	Class                string        // "": none
+	Rank                 int           // place of its lane; 0 is the highest lane
+	Data                 []byte        // encoded, perhaps empty
+	Delay                time.Duration // RunAt = now + Delay; not negative
+	RunAt                time.Time     // or this, if it is later; zero: none
+	Unique               string        // "": none
+	UniqueFor            time.Duration // positive if there is a Unique
+	Extra                string        // becomes that of the item
+	Replace, SkipIfAlive bool          // see [Store].Insert
+	NoWait               bool          // an item is not added if another transaction has the lock of its key or its Unique id: see Busy. All items of a call have the same value.
 }
 
 // Inserted is the result of an [Insert].
 type Inserted struct {
 	ID        ItemID
-	Duplicate bool // not added: ID is the ID of the earlier item with this Unique id
+	Duplicate bool // not added: ID is the ID of the earlier item with this Unique id, or of the head, with SkipIfAlive
+	OtherKey  bool // and not replaced: that item has another key
 	Busy      bool // not added: see NoWait
 }
 
@@ -330,8 +341,15 @@ type Item struct {
 	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
 	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
 	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
+	Failing  time.Time `json:"failing,omitzero"` // the end of the first failed attempt; zero: none has failed
 	Note     string    `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
+	Text     string    `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
 	Data     []byte    `json:"-"`
+
+	Extra       string            `json:"-"`                     // what Insert said; engines keep it, and do not read it
+	MaxAttempts int               `json:"maxAttempts,omitempty"` // these are in Extra; set by the [Queue]
+	Timeout     time.Duration     `json:"timeout,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
 // A Node is a process that claims items of a queue. ID is what Join returned.

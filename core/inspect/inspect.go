@@ -70,6 +70,9 @@ type StoredItem struct {
 	Node     string    `json:"node,omitempty"`
 	Err      string    `json:"error,omitempty"`
 	Note     string    `json:"note,omitempty"` // why the item waits
+	Text     string    `json:"text,omitempty"` // what the item is, for people
+
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // Items is what a [StoredQueue] may have besides: a status page asks whether it has these methods. The queues of package

@@ -39,6 +39,14 @@ func (p *Page) itemOf(q query) (source, error) {
 // clean makes an item fit to be shown.
 func (p *Page) clean(item *inspect.StoredItem) {
 	item.Key, item.Err, item.Note = p.redacted(item.Key), p.redacted(item.Err), p.redacted(item.Note)
+	item.Text = p.redacted(item.Text)
+	if item.Metadata != nil {
+		about := map[string]string{}
+		for name, value := range item.Metadata {
+			about[cut(name)] = p.redacted(value)
+		}
+		item.Metadata = about
+	}
 	item.Lane, item.Class, item.State, item.Node = cut(item.Lane), cut(item.Class), cut(item.State), cut(item.Node)
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -49,6 +50,8 @@ type Options struct {
 	// global providers of package otel. The program may set these later.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
+	// Propagator carries spans over processes; nil means that of W3C, propagation.TraceContext. See [Telemetry.Inject].
+	Propagator propagation.TextMapPropagator
 	// Signals is the pattern of the signals to count; see [signals.Match]. Each part of its
 	// comma list is a family. "" means all signals whose first segment is "error" or "perf".
 	//
@@ -63,6 +66,9 @@ type Options struct {
 func (o Options) resolved() (Options, error) {
 	o.MeterProvider = cmp.Or(o.MeterProvider, otel.GetMeterProvider())
 	o.TracerProvider = cmp.Or(o.TracerProvider, otel.GetTracerProvider())
+	if o.Propagator == nil {
+		o.Propagator = propagation.TraceContext{}
+	}
 	o.Signals = cmp.Or(o.Signals, "error, error.*, error:*, perf, perf.*, perf:*")
 	o.MaxNames = cmp.Or(o.MaxNames, 100)
 	if strings.Trim(o.Signals, ", ") == "" {
@@ -130,6 +136,26 @@ func (t *Telemetry) Close() error {
 	return err
 }
 
+// Inject returns the span in ctx as text, for [Telemetry.Extract] in another process. With both, a Telemetry is the Carrier of a
+// queue of package durable: the span in the context of Enqueue is the parent of the spans of all attempts.
+func (t *Telemetry) Inject(ctx context.Context) map[string]string {
+	carried := propagation.MapCarrier{}
+	t.opts.Propagator.Inject(ctx, carried)
+	return carried
+}
+
+// Extract returns ctx with the span that Inject has returned as text. Spans of [Wrap] have what about says as attributes, with the
+// prefix "ephemeral.": for a durable queue, its item and the number of the attempt, and the metadata of the item.
+func (t *Telemetry) Extract(ctx context.Context, carried, about map[string]string) context.Context {
+	var attributes []attribute.KeyValue
+	for name, value := range about {
+		attributes = append(attributes, attr(text("ephemeral."+name), value))
+	}
+	return context.WithValue(t.opts.Propagator.Extract(ctx, propagation.MapCarrier(carried)), aboutKey{}, attributes)
+}
+
+type aboutKey struct{} // of the attributes that Extract was given
+
 // Wrap returns work with a span around it; see the documentation of the package. If nothing
 // records the span, a call costs little more than Tracer.Start. Wrap panics if work is nil.
 func Wrap[T any](t *Telemetry, work core.Work[T]) core.Work[T] {
@@ -159,6 +185,9 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 		}
 		t.spans.Set(op.ID(), span.SpanContext())
 		span.SetAttributes(attribute.Int64("ephemeral.operation", int64(op.ID())), attr("ephemeral.key", op.Key()))
+		if about, ok := ctx.Value(aboutKey{}).([]attribute.KeyValue); ok {
+			span.SetAttributes(about...)
+		}
 		if cause, ok := signals.CauseFrom(ctx); ok {
 			if from, ok := t.spans.Get(cause.Operation); ok && cause.Operation != 0 {
 				span.AddLink(trace.Link{SpanContext: from, Attributes: []attribute.KeyValue{attr("ephemeral.signal", cause.Name)}})

@@ -451,3 +451,19 @@ func TestAnErrorThatPanicsEndsTheSpan(t *testing.T) {
 	assert.Equal(t, "exception", span.Events[0].Name)
 	assert.Contains(t, span.Events[0].Attributes, attribute.String("exception.type", "*fs.PathError"))
 }
+
+// A span of one process is the parent of a span in another one, which has what the work is about.
+func TestSpansOverProcesses(t *testing.T) {
+	f, other := setUp(t, telemetry.Options{}), setUp(t, telemetry.Options{})
+	ctx, request := f.tracer.Start(t.Context(), "request")
+	carried := f.Inject(ctx)
+	request.End()
+	assert.Empty(t, f.Inject(t.Context()))
+	c := coordinator(t, other, "orders")
+	ctx = other.Extract(context.Background(), carried, map[string]string{"item": "7", "attempt": "2", "metadata.tenant": "acme"})
+	require.NoError(t, c.Do(ctx, func(context.Context) error { return nil }))
+	span, attributes := other.span(t, "orders")
+	assert.Equal(t, request.SpanContext().SpanID(), span.Parent.SpanID())
+	assert.Equal(t, request.SpanContext().TraceID(), span.SpanContext.TraceID())
+	assert.Equal(t, []string{"7", "2", "acme"}, []string{attributes["ephemeral.item"], attributes["ephemeral.attempt"], attributes["ephemeral.metadata.tenant"]})
+}

@@ -41,7 +41,7 @@ func (h *history) checkItems(r *report) {
 			r.fault("B1 once", "items %d and %d are of one call of Enqueue, %s", i.ID, other, i.job.Ref)
 		}
 		refs[i.job.Ref] = i.ID
-		if other, ok := uniques[i.Unique]; ok && i.Unique != "" {
+		if other, ok := uniques[i.Unique]; ok && i.Unique != "" && !i.replaced() {
 			r.fault("B1 unique", "items %d and %d have the Unique id %q", i.ID, other, i.Unique)
 		}
 		uniques[i.Unique] = i.ID
@@ -58,7 +58,7 @@ func (h *history) checkItems(r *report) {
 		switch {
 		case c.Out == "ok" && !ok:
 			r.fault("B1 no item is lost", "item %d, ref %s, was acknowledged and is not there", c.Item, c.Ref)
-		case c.Out == "ok" && added != c.Item && (c.Unique == "" || i.Unique != c.Unique):
+		case c.Out == "ok" && added != c.Item && (c.Skip == "" || i.Key != c.Skip) && (c.Unique == "" || i.Unique != c.Unique):
 			r.fault("B1 no item is lost", "ref %s was acknowledged as item %d, which is that of ref %s", c.Ref, c.Item, i.job.Ref)
 		case c.Out == "no" && added != 0:
 			r.fault("B1 refused", "ref %s was refused, but is item %d", c.Ref, added)
@@ -103,7 +103,8 @@ func (h *history) checkChanges(r *report) {
 	}
 	for n, c := range h.changes {
 		i, at := h.items[c.Item], fmt.Sprintf("change %d of item %d, key %q, from state %d to %d", c.Seq, c.Item, h.items[c.Item].Key, c.Old, c.State)
-		if states[c.Item] != c.Old || next[c.Old]&c.State == 0 {
+		again := i.replaced() && c.Token == 0 && (c.State == c.Old || c.Old == durable.Retry && c.State == durable.Ready) // by Replace
+		if states[c.Item] != c.Old || next[c.Old]&c.State == 0 && !again {
 			promise := "states"
 			if c.Old == durable.Cancelled {
 				promise = "B9 a cancelled item does not start"
@@ -243,8 +244,8 @@ func (h *history) checkClaims(r *report) {
 		if claims[claim] == "" || started[claim] {
 			r.fault("B3 one body for a claim", "worker %s has started item %d with token %d, which was claimed by %q; and started before: %v", e.Worker, e.Item, e.Token, claims[claim], started[claim])
 		}
-		if started[claim] = true; e.Tries < 1 || e.Tries > maxAttempts {
-			r.fault("B8 attempts", "attempt %d of item %d has started, not 1 to %d", e.Tries, e.Item, maxAttempts)
+		if started[claim] = true; e.Tries < 1 || e.Tries > h.items[e.Item].most() {
+			r.fault("B8 attempts", "attempt %d of item %d has started, not 1 to %d", e.Tries, e.Item, h.items[e.Item].most())
 		}
 		for other := range beside {
 			if suspects[claim] || suspects[other] {
@@ -319,7 +320,7 @@ func (h *history) checkOrder(r *report) {
 	last := map[string][2]int64{} // the moments of the newest item of a key and lane
 	for _, id := range slices.Sorted(maps.Keys(h.items)) {
 		i := h.items[id]
-		if i.Key == "" || skip[id] || i.State != durable.Done {
+		if i.Key == "" || skip[id] || i.replaced() || i.State != durable.Done {
 			continue
 		}
 		name := i.Key + " " + i.Lane

@@ -77,6 +77,17 @@ type item struct {
 	job    job
 }
 
+// replaced says that newer data may have taken the place of the item's.
+func (i item) replaced() bool { return strings.HasPrefix(i.Unique, replaced) }
+
+// most is how many attempts the item may have; if it was replaced, those of any.
+func (i item) most() int {
+	if i.job.Most == 0 || i.replaced() {
+		return maxAttempts
+	}
+	return i.job.Most
+}
+
 // A change is one of an item, in the database.
 type change struct {
 	Seq             int64

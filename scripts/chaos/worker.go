@@ -98,6 +98,7 @@ type job struct {
 	Poison bool // fails nearly always
 	Kill   bool // kills its process
 	Long   bool // takes up to two leases, so that a process that was stopped finds it running elsewhere
+	Most   int  `json:",omitempty"` // MaxAttempts of its own; 0: that of the queue
 }
 
 // An event is a line that a worker writes. A call has two, with one number: at its
@@ -110,6 +111,7 @@ type event struct {
 	At     int64  // nanoseconds: all processes have the clock of one host
 	Ref    string `json:",omitempty"`
 	Unique string `json:",omitempty"`
+	Skip   string `json:",omitempty"` // the key of an item with SkipIfAlive
 	Item   int64  `json:",omitempty"`
 	Token  int64  `json:",omitempty"`
 	Tries  int    `json:",omitempty"`
@@ -230,6 +232,9 @@ func (w *worker) repeat(ctx context.Context, every time.Duration, do func(ctx co
 	}
 }
 
+// replaced is how the Unique ids of items with Replace begin.
+const replaced = "replaced "
+
 // produce adds an item, or a few.
 func (w *worker) produce(ctx context.Context) {
 	if w.full.Load() {
@@ -256,12 +261,24 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(10) {
 		j.Key = ""
 	}
+	if w.chance(5) {
+		j.Most = 1 + w.random(maxAttempts)
+		with.MaxAttempts, with.Metadata = j.Most, map[string]string{"key": j.Key}
+	}
 	ref := func() { j.Ref = fmt.Sprintf("%s.%d", w.Name, w.calls.Add(1)) }
 	ref()
 	e := event{Op: "enqueue", Ref: j.Ref}
 	switch w.random(10) {
 	case 0, 1:
 		with.Unique = j.Ref
+	case 5: // a few ids, each of one key, lane and class: the newest data replaces what waits
+		id := fmt.Sprintf("%s%d.%d", replaced, epoch, w.random(20))
+		with = durable.ItemOptions{Unique: id, Replace: true, Delay: with.Delay, MaxAttempts: with.MaxAttempts}
+		j.Key, j.Tx, j.Kill = id, false, false
+	case 6:
+		if with.SkipIfAlive = j.Key != ""; with.SkipIfAlive {
+			e.Skip = j.Key
+		}
 	case 2:
 		with.Unique = fmt.Sprintf("%d.%d", epoch, w.random(50))
 	case 3:

@@ -70,7 +70,7 @@ func (d *differ) item(i durable.Item, ours bool) durable.Item {
 	}
 	later := i.RunAt.After(time.Now().Add(long / 2))
 	i.RunAt, i.Enqueued = time.Time{}, time.Time{}
-	for _, t := range []*time.Time{&i.Started, &i.Ended, &i.Expires} {
+	for _, t := range []*time.Time{&i.Started, &i.Ended, &i.Expires, &i.Failing} {
 		if !t.IsZero() {
 			*t = time.Unix(1, 0)
 		}
@@ -137,8 +137,10 @@ func (d *differ) step() {
 				one.Rank = 1
 			}
 			if d.rand.IntN(4) == 0 {
-				one.Unique, one.UniqueFor = pick(d, "u", "v", "w", "x"), long
+				one.Unique, one.UniqueFor, one.Replace = pick(d, "u", "v", "w", "x"), long, d.rand.IntN(2) == 0
 			}
+			one.SkipIfAlive, one.Extra = one.Key != "" && d.rand.IntN(6) == 0, pick(d, "", "", "{}")
+			one.RunAt = pick(d, time.Time{}, time.Time{}, time.Unix(1, 0), time.Now().Add(2*long))
 			in = append(in, one)
 		}
 		got, err := d.a.Insert(d.ctx, d.queue, in)

@@ -31,14 +31,22 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 // so that the statement sees the newest commits.
 func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.Inserted) {
 	var (
-		keys, lanes, uniques []string
-		ranks                []int32
-		datas                [][]byte
-		delays, fors         []int64
+		keys, lanes, uniques, extras []string
+		ranks                        []int32
+		datas                        [][]byte
+		delays, runAts, fors         []int64
+		replaces, skips              []bool
+		single                       bool
 	)
 	for _, i := range items {
 		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Place()), append(uniques, i.Unique), append(ranks, int32(i.Rank))
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
+		runAt := int64(0)
+		if !i.RunAt.IsZero() {
+			runAt = i.RunAt.UnixMicro()
+		}
+		extras, runAts, replaces, skips = append(extras, i.Extra), append(runAts, runAt), append(replaces, i.Replace), append(skips, i.SkipIfAlive)
+		single = single || i.Replace || i.SkipIfAlive
 	}
 	if items[0].NoWait {
 		p.do("select pg_catalog.set_config('ephemeral.busy', coalesce((select pg_catalog.array_agg(h) from ("+hashes+") as hashes where not pg_catalog.pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys, uniques)
@@ -49,17 +57,23 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, pg_catalog.clock_timestamp()) on conflict do nothing", queue, class)
 	}
 	*done = nil
-	p.rows(func(rows pgx.Rows) error {
+	read := func(rows pgx.Rows) error {
 		var i durable.Inserted
-		err := rows.Scan(&i.ID, &i.Duplicate, &i.Busy)
+		err := rows.Scan(&i.ID, &i.Duplicate, &i.OtherKey, &i.Busy)
 		*done = append(*done, i)
 		return err
-	}, `
+	}
+	if single {
+		p.rows(read, "select item, duplicate, other_key, busy from {s}.durable_insert_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+			queue, keys, lanes, ranks, datas, delays, runAts, uniques, fors, extras, replaces, skips, items[0].NoWait)
+		return
+	}
+	p.rows(read, `
 with clock as materialized (select pg_catalog.clock_timestamp() as now),
 new as materialized (
 	select u.*, pg_catalog.nextval('{s}.durable_item_id') as id
-	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[])
-		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place)
+	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[], $11::bigint[], $12::text[])
+		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, run_at, extra, place)
 		where not $9 or not array[`+keyHash+`, `+uniqueHash+`] && coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[] order by place) as u
 ),
 claimed as (
@@ -75,14 +89,14 @@ decided as materialized (
 	select new.*, coalesce(claimed.item, new.id) as item from new left join claimed using (unique_id)
 ),
 inserted as (
-	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
+	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra)
 	select id, $1, key, lane, rank,
 		case when key = '' or pg_catalog.row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
 		then 2 else 1 end,
-		unique_id, now, now + delay * interval '1 microsecond', data
+		unique_id, now, greatest(now + delay * interval '1 microsecond', timestamptz 'epoch' + run_at * interval '1 microsecond'), data, nullif(extra, '')
 	from decided as d, clock where item = id
 )
-select coalesce(d.item, 0), coalesce(d.item <> d.id, false), d.id is null
+select coalesce(d.item, 0), coalesce(d.item <> d.id, false), false, d.id is null
 from pg_catalog.generate_series(1, $10::int) as p (place) left join decided as d using (place) order by p.place`,
-		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items))
+		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items), runAts, extras)
 }

@@ -68,7 +68,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null, failing = null,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (

@@ -43,7 +43,7 @@ func EnqueueUnique[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], i
 	if !ok {
 		return 0, false, fmt.Errorf("postgres: queue %q is on a %T, not on a store of PostgreSQL", q.Name(), q.Store())
 	}
-	insert, err := q.Prepare(item)
+	insert, err := q.Prepare(ctx, item)
 	if err != nil {
 		return 0, false, err
 	}

@@ -11,10 +11,10 @@ import (
 // item is a row of the table. The times of Item are set only in the results of methods.
 type item struct {
 	durable.Item
-	enqueued, runAt, started, ended, expires int64
-	on                                       durable.NodeID // while Running
-	was                                      durable.State  // the state in the file
-	place                                    string         // see durable.Insert.Place
+	enqueued, runAt, started, ended, expires, failing int64
+	on                                                durable.NodeID // while Running
+	was                                               durable.State  // the state in the file
+	place                                             string         // see durable.Insert.Place
 }
 
 // isHead is true for the head of a key. Statements spell out the conditions of the indexes,
@@ -24,9 +24,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses, &i.Note}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses,
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra,
 	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
@@ -63,7 +63,7 @@ func encode(v any) string {
 
 // view is the item as the store shows it.
 func (i *item) view() durable.Item {
-	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
+	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires, i.Failing = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires), at(i.failing)
 	item := i.Item
 	item.Token = max(0, i.Token) // below 0 after a lost lease
 	return item
@@ -87,11 +87,11 @@ func at(us int64) time.Time {
 func (t *moment) save(items ...*item) {
 	var values []list
 	for _, i := range items {
-		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses})
+		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses, i.failing})
 	}
 	if len(items) > 0 {
 		t.do(`update durable_item set state = v ->> 1, attempts = v ->> 2, token = v ->> 3, run_at = v ->> 4, started = v ->> 5, ended = v ->> 6,
-	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
+	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11, failing = v ->> 12 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
 	}
 }
 
@@ -100,6 +100,9 @@ func (t *moment) save(items ...*item) {
 func (t *moment) leave(items ...*item) (promoted []*item) {
 	var keys []string
 	for _, i := range items {
+		if i.State&(durable.Retry|durable.Dead|durable.Halted) != 0 && i.failing == 0 {
+			i.failing = t.now
+		}
 		if i.on, t.freed = 0, true; i.State&(durable.Finished|durable.Halted) != 0 {
 			i.ended = t.now
 		}
@@ -159,14 +162,33 @@ func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert
 }
 
 func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
-	done.Duplicate = in.Unique != "" && t.get(list{&done.ID}, "select item from durable_unique where queue = ? and unique_id = ? and until > ?", t.queue, in.Unique, t.now)
-	if done.Duplicate {
-		return done
+	runAt := t.in(in.Delay)
+	if !in.RunAt.IsZero() {
+		runAt = max(runAt, in.RunAt.UnixMicro())
+	}
+	if in.Unique != "" && t.get(list{&done.ID}, "select item from durable_unique where queue = ? and unique_id = ? and until > ?", t.queue, in.Unique, t.now) {
+		if done.Duplicate = !in.Replace; done.Duplicate {
+			return done
+		}
+		if old := t.find(done.ID)[done.ID]; old != nil && old.State&durable.Waiting != 0 {
+			if done.Duplicate, done.OtherKey = true, old.Key != in.Key; !done.OtherKey {
+				t.freed = true
+				t.do(`update durable_item set state = iif(state = 8, 2, state), attempts = 0, losses = 0, token = 0, err = '', failing = 0,
+	lane = ?, rank = ?, run_at = ?, data = ?, extra = ? where id = ?`, in.Place(), in.Rank, runAt, append([]byte{}, in.Data...), in.Extra, done.ID)
+				t.do("update durable_unique set until = ? where queue = ? and unique_id = ?", t.in(in.UniqueFor), t.queue, in.Unique)
+			}
+			return done
+		}
+	}
+	if in.SkipIfAlive {
+		if head := t.first(isHead, t.queue, in.Key); head != nil {
+			return durable.Inserted{ID: head.ID, Duplicate: true}
+		}
 	}
 	t.freed = true
-	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, extra, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
 	iif(exists (select 1 from durable_item where queue = ?1 and key = ?2 and key <> '' and state in (2, 4, 8, 16)), 1, 2)) returning id`,
-		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
+		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, runAt, append([]byte{}, in.Data...), in.Extra)
 	if in.Unique != "" {
 		t.do("insert or replace into durable_unique (queue, unique_id, item, until) values (?, ?, ?, ?)", t.queue, in.Unique, done.ID, t.in(in.UniqueFor))
 	}

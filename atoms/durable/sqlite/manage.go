@@ -38,7 +38,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
 				}
-				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, 0, t.now, "", 0, true
+				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, i.failing, t.freed = state, 0, 0, 0, t.now, "", 0, 0, true
 				t.save(i)
 				changed = append(changed, id)
 			}

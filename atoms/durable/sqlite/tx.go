@@ -22,7 +22,7 @@ func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T
 
 // EnqueueUnique is [Enqueue], and also says whether the item was added: see [durable.Queue.EnqueueUnique].
 func EnqueueUnique[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (id durable.ItemID, added bool, err error) {
-	in, err := q.Prepare(item)
+	in, err := q.Prepare(ctx, item)
 	if err != nil {
 		return 0, false, err
 	}

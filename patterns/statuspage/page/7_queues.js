@@ -85,6 +85,7 @@ function queues() {
   const dead = table("Items", "dead", (d) => d.id, [
     rowHead("Item", "id", (cell, d) => link(cell, queueOf(queue)?.details && address("item", { queue, id: d.id }), d.id)),
     column("State", "status", (cell, d) => status(cell, d.state)),
+    plain("Text", "text", (d) => d.text),
     plain("Key", "key", (d) => d.key),
     plain("Lane", "lane", (d) => [d.lane, d.class].filter(Boolean).map(inside).join(" · ")),
     plain("Attempts", "num", (d) => count(d.attempts)),
@@ -173,6 +174,7 @@ function item() {
       facts(list, [
         { name: "state", set: (cell) => status(cell, d.state) },
         { name: "queue", set: (cell) => link(cell, address("queues", { queue }), queue) },
+        d.text && fact("text", d.text),
         d.key && fact("key", d.key),
         d.lane && fact("lane", d.lane),
         d.class && fact("class", d.class),
@@ -184,6 +186,7 @@ function item() {
         d.node && fact("node", d.node),
         d.note && fact("note", d.note),
         d.error && fact("error", d.error, "error"),
+        ...Object.entries(d.metadata ?? {}).map(([name, value]) => fact(name, value)),
       ].filter(Boolean));
       text(why.lastChild, d.why);
       attempts.set((d.history ?? []).map((a, i) => ({ ...a, i })).reverse());

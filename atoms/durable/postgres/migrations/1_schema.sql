@@ -28,7 +28,9 @@ create table {s}.durable_item (
 	node_name text        not null default '',  -- of the last claim
 	cancel    text        not null default '',  -- the reason of a Cancel while running
 	err       text        not null default '',  -- of the last failed attempt, or why it was cancelled
-	data      bytea       not null
+	failing   timestamptz,                      -- the end of the first failed attempt
+	data      bytea       not null,
+	extra     text                              -- of few items; see durable.Insert. Updates do not write the end of a row again
 );
 
 -- The indexes have each a set of statements of their own. Conditions such as "id > 0" and "state + 0 = 8", which are always true, keep
@@ -179,6 +181,66 @@ begin
 	where d.queue = p_queue and d.name = p_name;
 end $$;
 
+-- Adds items one after the other: those of a call in which one has Replace or SkipIfAlive. The caller has the locks of keys and Unique
+-- ids; with p_nowait, those in ephemeral.busy are of others, and their items are not added. See durable.Store.
+create function {s}.durable_insert_1(
+	p_queue text, p_keys text[], p_lanes text[], p_ranks int[], p_datas bytea[], p_delays bigint[], p_run_ats bigint[], p_uniques text[], p_fors bigint[],
+	p_extras text[], p_replaces boolean[], p_skips boolean[], p_nowait boolean
+) returns table (item bigint, duplicate boolean, other_key boolean, busy boolean) language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+	v_busy bigint[] := coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[];
+	v_now timestamptz := pg_catalog.clock_timestamp();
+	v_run timestamptz;
+	v_key text; v_unique text;
+	v_head bigint;
+begin
+	for n in 1 .. pg_catalog.cardinality(p_keys) loop
+		item := null; duplicate := false; other_key := false; busy := false; v_key := p_keys[n]; v_unique := p_uniques[n];
+		if p_nowait and array[pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_key, 1), pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_unique, 3)] && v_busy then
+			item := 0; busy := true;
+			return next;
+			continue;
+		end if;
+		v_run := greatest(v_now + p_delays[n] * interval '1 microsecond', timestamptz 'epoch' + p_run_ats[n] * interval '1 microsecond');
+		if v_unique <> '' then
+			select u.item into item from {s}.durable_unique as u where u.queue = p_queue and u.unique_id = v_unique and u.until > v_now;
+		end if;
+		if item is not null and p_replaces[n] then
+			update {s}.durable_item as i set state = case when i.state = 8 then 2 else i.state end, attempts = 0, token = 0, err = '', failing = null,
+				lane = p_lanes[n], rank = p_ranks[n], run_at = v_run, data = p_datas[n], extra = nullif(p_extras[n], '')
+			where i.id = item and i.queue || '' = p_queue and i.key = v_key and i.state + 0 in (1, 2, 8);
+			if found then
+				delete from {s}.durable_loss as l where l.queue = p_queue and l.item = durable_insert_1.item;
+				update {s}.durable_unique as u set until = v_now + p_fors[n] * interval '1 microsecond' where u.queue = p_queue and u.unique_id = v_unique;
+			else
+				other_key := exists (select from {s}.durable_item as i where i.id = item and i.queue || '' = p_queue and i.key <> v_key and i.state + 0 in (1, 2, 8));
+				if not other_key then
+					item := null;
+				end if;
+			end if;
+		end if;
+		duplicate := item is not null;
+		if item is null then
+			select h.id into v_head from {s}.durable_item as h where h.queue = p_queue and h.key = v_key and h.key <> '' and h.state in (2, 4, 8, 16);
+			if v_head is not null and p_skips[n] then
+				item := v_head; duplicate := true;
+			else
+				item := pg_catalog.nextval('{s}.durable_item_id');
+				insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra)
+				values (item, p_queue, v_key, p_lanes[n], p_ranks[n], case when v_head is null then 2 else 1 end, v_unique, v_now, v_run, p_datas[n], nullif(p_extras[n], ''));
+				if v_unique <> '' then
+					insert into {s}.durable_unique as u (queue, unique_id, item, until) values (p_queue, v_unique, durable_insert_1.item, v_now + p_fors[n] * interval '1 microsecond')
+					on conflict (queue, unique_id) do update set item = excluded.item, until = excluded.until;
+				end if;
+			end if;
+		end if;
+		return next;
+	end loop;
+end $$;
+
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
 --   0: the node is not alive
 --   1: the outcome of the end at place, and its state
@@ -192,7 +254,7 @@ create function {s}.durable_turn_1(
 	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
 ) returns table (
 	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
-	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, losses int, data bytea
+	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, failing timestamptz, losses int, extra text, data bytea
 ) language plpgsql
 set jit = off set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -257,7 +319,7 @@ begin
 	if p_most > 0 or true = any(p_hands) then
 		select * into v_node from {s}.durable_node as n where n.id = p_node and n.expires > pg_catalog.clock_timestamp() for key share;
 		if v_node.id is null and p_most > 0 then
-			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea;
+			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea;
 		end if;
 		if exists (select from {s}.durable_queue as q where q.queue = p_queue and q.paused) then
 			v_node.id := null;
@@ -280,6 +342,7 @@ begin
 				run_at = case when e.kind in (2, 5) then v_now + e.after * interval '1 microsecond' else i.run_at end,
 				ended = case when e.kind in (1, 3, 4, 7) then v_now end,
 				err = case when e.kind in (5, 6) then i.err else e.err end,
+				failing = case when e.kind in (2, 3, 4) then coalesce(i.failing, v_now) else i.failing end,
 				node = null
 			from (
 				select id, place, hand, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
@@ -288,7 +351,7 @@ begin
 			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
 		)
 		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand) into v_places, v_states, v_keys, v_lanes, v_hands from changed;
-		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
 		from unnest(v_places, v_states) as c (place, state);
 		if v_losses then -- an ordinary end resets it
 			delete from {s}.durable_loss as l using unnest(p_ids, p_kinds) with ordinality as e (id, kind, place)
@@ -311,7 +374,7 @@ begin
 				select pg_catalog.array_agg(id) into v_back from back;
 			end if;
 			return query select 1, e.place::int, case when e.id = any(v_back) then 2 when i.token is distinct from e.token then 3 when i.state <> 4 then 2 else 4 end,
-				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
 			from unnest(p_ids, p_tokens) with ordinality as e (id, token, place)
 			left join {s}.durable_item as i on i.id = e.id and i.queue || '' = p_queue
 			where v_places is null or not e.place = any(v_places);
@@ -356,7 +419,7 @@ begin
 				node_name = case when n.take then v_node.name else i.node_name end
 			from unnest(v_heads, v_of, v_take) as n (id, place, take) where i.id = n.id
 			returning 2, n.place, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-				i.node_name, v_node.expires, i.cancel, i.err, 0, case when n.take then i.data end;
+				i.node_name, v_node.expires, i.cancel, i.err, i.failing, 0, i.extra, case when n.take then i.data end;
 			v_most := v_most - pg_catalog.cardinality(pg_catalog.array_positions(v_take, true));
 		end if;
 	end if;
@@ -500,7 +563,7 @@ begin
 			state = 4, token = pg_catalog.nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
 		from pg_catalog.unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
 		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-			i.node_name, v_node.expires, i.cancel, i.err, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.data;
+			i.node_name, v_node.expires, i.cancel, i.err, i.failing, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.extra, i.data;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back
 		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
@@ -510,7 +573,7 @@ begin
 		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or c.mark > u.come);
 	end if;
 	if v_counted and v_classed and v_waits then
-		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
+		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
 		from (
 			select c.name, case when r.full then 0 else pg_catalog.ceil((1 - t.tokens) / c.rate * 1000000) end as next,
 				case when r.full then 0 else pg_catalog.ceil((greatest(1, c.burst / 2) - t.tokens) / c.rate * 1000000) end as half

@@ -20,7 +20,9 @@ create table durable_item (
 	node_name text    not null default '', -- of the last claim
 	cancel    text    not null default '', -- the reason of a Cancel while running
 	err       text    not null default '', -- of the last failed attempt, or why it was cancelled
-	data      blob    not null
+	failing   integer not null default 0,  -- the end of the first failed attempt
+	data      blob    not null,
+	extra     text    not null default ''  -- of few items; see durable.Insert
 ) strict;
 
 -- At most one item of a key is its head.
