@@ -61,16 +61,6 @@ replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/dura
 
 replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
 
-replace github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
-
-replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
-
-replace github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
-
-replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
-
-replace github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry
-
 replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 
 replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
