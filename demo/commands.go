@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 	"os"
+	"os/exec"
 	"strings"
-	"time"
 )
 
 // A subcommand is a command that the first argument names.
@@ -19,11 +18,11 @@ type subcommand struct {
 
 func commands() []subcommand {
 	return []subcommand{
-		{"serve", "[-addr HOST:PORT] [-allow]", "runs it again and again beside other work, with a status page", runServe},
+		{"serve", "[-addr HOST:PORT] [-allow]", "runs it again and again beside other work, with a status page", beside("serve")},
 		{"scenario", "NAME | all | list", "runs small programs that show one thing each", runScenario},
 		{"menu", "", "shows the scenarios in a terminal, with their signals", runMenu},
-		{"durable", "[-items N]", "kills processes that share a queue, and shows that nothing is lost", runDurable},
-		{"mesh", "", "runs three processes whose signals are everywhere, and kills one", runMesh},
+		{"durable", "[-items N]", "kills processes that share a queue, and shows that nothing is lost", beside("durable")},
+		{"mesh", "", "runs three processes whose signals are everywhere, and kills one", beside("mesh")},
 		{"help", "", "prints this text", runHelp},
 	}
 }
@@ -41,28 +40,28 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		names = append(names, c.name)
 	}
 	fmt.Fprintf(stderr, "demo: unknown command %q: there are %s\n", args[0], strings.Join(names, ", "))
-	return exitUnusable
+	return program.Unusable
+}
+
+// beside starts a program that links more than this one. It needs the go command, and a checkout.
+func beside(name string) func(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	return func(_ context.Context, args []string, stdout, stderr *os.File) int {
+		// It gets Ctrl-C from the terminal, too, and drains by itself.
+		cmd := exec.Command("go", append([]string{"run", "github.com/ephemeralgo/ephemeral/demo/" + name}, args...)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+		err := cmd.Run()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			return exit.ExitCode()
+		}
+		if err != nil {
+			fmt.Fprintf(stderr, "demo: in a checkout of the repository, run: go run ./demo/%s: %v\n", name, err)
+			return program.Unusable
+		}
+		return program.OK
+	}
 }
 
 func runHelp(_ context.Context, _ []string, stdout, _ *os.File) int {
 	fmt.Fprint(stdout, usage())
-	return exitOK
-}
-
-// newFlags returns the flags that every command has.
-func newFlags(name string, stderr io.Writer) (fs *flag.FlagSet, drain *time.Duration) {
-	fs = flag.NewFlagSet("demo "+name, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	return fs, drainFlag(fs)
-}
-
-// parseFlags reports whether the command goes on. If not, it ends with that status.
-func parseFlags(fs *flag.FlagSet, args []string) (status int, ok bool) {
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK, false
-	case err != nil:
-		return exitUnusable, false
-	}
-	return exitOK, true
+	return program.OK
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 )
 
 // config is the command line.
@@ -26,14 +27,14 @@ func flags(cfg *config) *flag.FlagSet {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // run prints errors and usage itself
 	fs.StringVar(&cfg.in, "in", "", "read every file below `DIR` (default $(go env GOROOT)/src/image)")
-	fs.StringVar(&cfg.out, "out", "", "write thumbs/ and metadata.db to `DIR`, which must not be inside -in;\n"+
+	fs.StringVar(&cfg.out, "out", "", "write thumbs/ and metadata.jsonl to `DIR`, which must not be inside -in;\n"+
 		"what an earlier run left there is replaced (default a fresh temporary directory)")
 	fs.BoolVar(&cfg.strict, "strict", false, "exit with status 1 if anything failed")
 	fs.IntVar(&cfg.options.Readers, "readers", 0, "read `N` files at once (default 8)")
 	fs.IntVar(&cfg.options.Thumbnailers, "thumbnailers", 0, "decode and scale `N` images at once (default one per processor)")
 	fs.Int64Var(&cfg.options.Limits.MaxPixels, "max-pixels", 0, "refuse an image that declares more than `N` pixels (default 50000000)")
 	fs.Int64Var(&cfg.options.Limits.MaxBytes, "max-bytes", 0, "refuse an image of more than `N` bytes (default 67108864)")
-	cfg.drain = drainFlag(fs)
+	cfg.drain = program.DrainFlag(fs)
 	return fs
 }
 

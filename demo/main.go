@@ -3,15 +3,13 @@
 // Usage:
 //
 //	go run ./demo [flags]
-//	go run ./demo serve [-addr HOST:PORT] [-allow]
 //	go run ./demo scenario NAME | all | list
 //	go run ./demo menu
-//	go run ./demo durable [-items N]
 //	go run ./demo help
 //
-// See package filepipeline for what it does and the -h flag for its limits. Without a command,
-// it runs once; serve runs it again and again, with a status page. The others show more of
-// the library; see the README.
+// See package filepipeline for what it does and the -h flag for its limits. What links more than
+// core and images is a program beside it: serve, durable and mesh; "demo serve" starts it with the
+// go command. See the README.
 package main
 
 import (
@@ -24,32 +22,23 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 )
 
-// Exit statuses.
-const (
-	exitOK          = 0   // the pipeline finished
-	exitFailures    = 1   // with -strict: something failed
-	exitUnusable    = 2   // bad usage, or an input or output directory that cannot be used
-	exitInterrupted = 130 // running work is finished and written
-)
-
-func main() {
-	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { program.Main(run) }
 
 // runPipeline is the default command.
 func runPipeline(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	cfg, err := parse(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
-		return exitOK
+		return program.OK
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "demo: %v\nrun it with -h to see how it is used\n", err)
-		return exitUnusable
+		return program.Unusable
 	}
-	exitAfter(ctx, *cfg.drain, stderr)
+	program.ExitAfter(ctx, *cfg.drain, stderr)
 	summary, err := process(ctx, cfg, stdout, stderr)
 	if summary != nil {
 		err = errors.Join(err, summary.Print(stdout))
@@ -57,13 +46,13 @@ func runPipeline(ctx context.Context, args []string, stdout, stderr *os.File) in
 	switch {
 	case err != nil:
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitUnusable
+		return program.Unusable
 	case summary.Interrupted:
-		return exitInterrupted
+		return program.Interrupted
 	case cfg.strict && summary.Failed > 0:
-		return exitFailures
+		return program.Failures
 	default:
-		return exitOK
+		return program.OK
 	}
 }
 

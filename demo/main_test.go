@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"image"
 	"image/png"
 	"os"
@@ -15,14 +14,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 )
 
-// The tests run the command as a separate process: the test binary, with an environment that makes it run the
-// command.
-const beCommand = "EPHEMERAL_TEST_DEMO"
-
 func TestMain(m *testing.M) {
-	switch os.Getenv(beCommand) {
+	switch os.Getenv(programtest.Env) {
 	case "":
 		os.Exit(m.Run())
 	case "stuck":
@@ -65,9 +62,6 @@ func TestScenarioCommand(t *testing.T) {
 		{"scenario slow", 2, []string{`"slow"`, "there are quick, broken, all, list"}},
 		{"scenario -h", 0, []string{"-drain"}},
 		{"what", 2, []string{`"what"`, "there are serve, scenario, menu, durable, mesh, help"}},
-		{"serve -what", 2, []string{"-what"}},
-		{"serve what", 2, []string{`"what"`}},
-		{"serve -addr nowhere", 2, []string{"nowhere"}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			status, stdout, stderr := runCommand(t, strings.Fields(test.args)...)
@@ -76,40 +70,15 @@ func TestScenarioCommand(t *testing.T) {
 					t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, says, stdout, stderr)
 				}
 			}
-			coretest.Check(t, status != exitUnusable || stdout == "", "an error on stdout: %s", stdout)
+			coretest.Check(t, status != program.Unusable || stdout == "", "an error on stdout: %s", stdout)
 		})
 	}
-}
-
-func startDemo(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, args...)
-	temp := t.TempDir()
-	cmd.Env = append(os.Environ(), beCommand+"=1", "TMPDIR="+temp, "TMP="+temp)
-	return cmd
 }
 
 // runCommand runs the command to its end.
 func runCommand(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	return finish(t, startDemo(t, args...))
-}
-
-func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
-		t.Fatal(err)
-	} else if ok {
-		status = exit.ExitCode()
-	}
-	return status, out.String(), errs.String()
+	return programtest.Run(t, programtest.Command(t, args...))
 }
 
 // images makes a directory with one good image and one truncated image.
@@ -165,9 +134,6 @@ func TestExitStatus(t *testing.T) {
 		{"output is a file", []string{"-in", torn, "-out", file}, 2, "output directory"},
 		{"output below a file", []string{"-in", torn, "-out", filepath.Join(file, "x")}, 2, "output directory"},
 		{"output is the input", []string{"-in", good, "-out", good}, 2, "feed on"},
-		{"mesh with arguments", []string{"mesh", "x"}, 2, "mesh takes no arguments"},
-		{"durable without items", []string{"durable", "-items", "0"}, 2, "-items must be positive"},
-		{"durable without a place", []string{"durable", "-worker", "x", "-at", file}, 2, "demo: "},
 		{"output inside the input", []string{"-in", good, "-out", filepath.Join(good, "x")}, 2, "feed on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -175,7 +141,7 @@ func TestExitStatus(t *testing.T) {
 			if status != test.status || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, test.says, stdout, stderr)
 			}
-			coretest.Check(t, status != exitUnusable || stdout == "", "an error on stdout: %s", stdout)
+			coretest.Check(t, status != program.Unusable || stdout == "", "an error on stdout: %s", stdout)
 		})
 	}
 	if entries, err := os.ReadDir(good); err != nil || len(entries) != 1 {
@@ -187,14 +153,14 @@ func TestWithoutArguments(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
 	}
-	cmd := startDemo(t)
-	status, stdout, stderr := finish(t, cmd)
-	if status != exitOK {
+	cmd := programtest.Command(t)
+	status, stdout, stderr := programtest.Run(t, cmd)
+	if status != program.OK {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
 	_, rest, _ := strings.Cut(stdout, "writing ")
 	dir, _, _ := strings.Cut(rest, "\n")
-	for _, name := range []string{"thumbs", "metadata.db"} {
+	for _, name := range []string{"thumbs", "metadata.jsonl"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Errorf("the printed output directory: %v", err)
 		}
@@ -204,9 +170,17 @@ func TestWithoutArguments(t *testing.T) {
 	}
 }
 
-func TestWithoutGo(t *testing.T) {
-	cmd := startDemo(t)
+// The programs that link more are started with the go command.
+func TestBesideWithoutGo(t *testing.T) {
+	cmd := programtest.Command(t, "durable")
 	cmd.Env = append(cmd.Env, "PATH=")
-	status, _, stderr := finish(t, cmd)
-	coretest.Check(t, status == exitUnusable && strings.Contains(stderr, "no -in, and no default for it"), "status %d, %s", status, stderr)
+	status, _, stderr := programtest.Run(t, cmd)
+	coretest.Check(t, status == program.Unusable && strings.Contains(stderr, "go run ./demo/durable"), "status %d, %s", status, stderr)
+}
+
+func TestWithoutGo(t *testing.T) {
+	cmd := programtest.Command(t)
+	cmd.Env = append(cmd.Env, "PATH=")
+	status, _, stderr := programtest.Run(t, cmd)
+	coretest.Check(t, status == program.Unusable && strings.Contains(stderr, "no -in, and no default for it"), "status %d, %s", status, stderr)
 }

@@ -5,7 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 )
 
 // A real process gets the signal in the middle of more work than it can finish. It finishes its running work, and
@@ -32,7 +34,9 @@ func TestInterrupt(t *testing.T) {
 			manyImages(t, dir, total)
 			out := filepath.Join(t.TempDir(), "out")
 			// One thumbnail after the other takes seconds, on any number of processors.
-			cmd, stdout := start(t, "-in", dir, "-out", out, "-thumbnailers", "1")
+			cmd := programtest.Command(t, "-in", dir, "-out", out, "-thumbnailers", "1")
+			cmd.Stderr = t.Output()
+			stdout := programtest.Start(t, cmd)
 			waitForThumbnail(t, stdout, filepath.Join(out, "thumbs"))
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -42,8 +46,8 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = cmd.Wait()
-			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitInterrupted {
-				t.Errorf("ended with %v, want status %d", err, exitInterrupted)
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != program.Interrupted {
+				t.Errorf("ended with %v, want status %d", err, program.Interrupted)
 			}
 			if !strings.Contains(string(rest), "interrupted: ") || !strings.Contains(string(rest), "pipeline.interrupted") {
 				t.Errorf("the report does not say so:\n%s", rest)
@@ -64,20 +68,6 @@ func manyImages(t *testing.T, dir string, n int) {
 	for i := range n {
 		write(t, fmt.Append(b.Bytes(), i), dir, fmt.Sprintf("%04d.png", i))
 	}
-}
-
-func start(t *testing.T, args ...string) (*exec.Cmd, *bufio.Reader) {
-	t.Helper()
-	cmd := startDemo(t, args...)
-	cmd.Stderr = t.Output()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd, bufio.NewReader(stdout)
 }
 
 // waitForThumbnail returns when the run is in the middle of its work.
@@ -101,69 +91,80 @@ func waitForThumbnail(t *testing.T, stdout *bufio.Reader, dir string) {
 // checkFinished checks that there are rows, but not all, and that each row is complete.
 func checkFinished(t *testing.T, out string, total int) {
 	t.Helper()
-	for _, left := range []string{"metadata.db-wal", "metadata.db-shm", "metadata.db-journal"} {
-		if _, err := os.Stat(filepath.Join(out, left)); err == nil {
-			t.Errorf("%s is left over", left)
-		}
-	}
-	db, err := sql.Open("sqlite", filepath.Join(out, "metadata.db"))
+	text, err := os.ReadFile(filepath.Join(out, "metadata.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	rows, err := db.Query(`SELECT path, coalesce(thumb, '') FROM files`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	n := 0
-	for ; rows.Next(); n++ {
-		var path, thumb string
-		if err := rows.Scan(&path, &thumb); err != nil {
+	thumbs := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		var row struct{ Path, Thumb string }
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
 			t.Fatal(err)
 		}
+		thumbs[row.Path] += row.Thumb
+	}
+	n := len(thumbs)
+	for path, thumb := range thumbs {
 		if _, err := os.Stat(filepath.Join(out, filepath.FromSlash(thumb))); thumb == "" || err != nil {
 			t.Errorf("%s has the thumbnail %q: %v", path, thumb, err)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
 	coretest.Check(t, n != 0 && n < total, "%d rows of %d images: nothing was interrupted", n, total)
 }
 
-// After an interrupt, the workers finish their running work, and nothing stays behind.
-func TestInterruptDurable(t *testing.T) {
-	t.Parallel()
-	inPlaces(t, func(t *testing.T, env string) {
-		cmd := startDemo(t, "durable", "-items", "2000")
-		cmd.Env, cmd.Stderr = append(cmd.Env, env), t.Output()
-		pipe, err := cmd.StdoutPipe()
+// readUntil returns all lines up to one that contains text.
+func readUntil(t *testing.T, out *bufio.Reader, text string) (all string) {
+	t.Helper()
+	for {
+		line, err := out.ReadString('\n')
+		if all += line; strings.Contains(line, text) {
+			return all
+		}
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v, want %q in:\n%s", err, text, all)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+	}
+}
+
+func interrupt(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func end(t *testing.T, cmd *exec.Cmd, out io.Reader, status int) string {
+	t.Helper()
+	rest, err := io.ReadAll(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("ended with %v, want status %d\n%s", cmd.ProcessState, status, rest)
+	}
+	return string(rest)
+}
+
+// A command that does not end after Ctrl-C ends with the second Ctrl-C, or when the time for
+// draining is over. The handler is the same for all commands.
+func TestSecondInterrupt(t *testing.T) {
+	for _, test := range []struct {
+		drain, says string
+	}{{"1h", ""}, {"1ms", "not drained within 1ms"}} {
+		cmd := programtest.Command(t, "scenario", "-drain", test.drain, "stuck")
+		var stderr strings.Builder
+		cmd.Env, cmd.Stderr = append(cmd.Env, programtest.Env+"=stuck"), &stderr
+		stdout := programtest.Start(t, cmd)
+		readUntil(t, stdout, "running")
+		interrupt(t, cmd)
+		if test.says == "" {
+			readUntil(t, stdout, "stopping: interrupted")
+			interrupt(t, cmd)
 		}
-		stdout := bufio.NewReader(pipe)
-		for kills := 0; kills < 2; {
-			line, err := stdout.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			kills += strings.Count(line, "kill -9")
+		end(t, cmd, stdout, program.Interrupted)
+		if !strings.Contains(stderr.String(), test.says) {
+			t.Errorf("want %q in %q", test.says, stderr.String())
 		}
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		rest, _ := io.ReadAll(stdout)
-		err = cmd.Wait()
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitInterrupted {
-			t.Errorf("ended with %v, want status %d", err, exitInterrupted)
-		}
-		for _, want := range []string{"interrupted: ", " waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
-			coretest.Check(t, strings.Contains(string(rest), want), "want %q in:\n%s", want, rest)
-		}
-		nothingLeft(t, cmd.Env)
-	})
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,16 +46,16 @@ func TestMenu(t *testing.T) {
 		status    int
 		steps     [][2]string // a text to wait for, and the keys to press then
 	}{
-		{"1", exitOK, [][2]string{
+		{"1", program.OK, [][2]string{
 			{"q quit", "\r"}, {"=> 1 signal", ""}, {"press any key", "x"}, {"q quit", "j\r"},
 			{"failed: core: operation panicked: out of order", ""}, {"press any key", "x"}, {"q quit", "q"},
 		}},
-		{"1", exitInterrupted, [][2]string{{"q quit", "SIGTERM"}}},
-		{"stuck", exitInterrupted, [][2]string{{"q quit", "\r"}, {"running", "\x03"}, {"stopping: ", "\x03"}}},
+		{"1", program.Interrupted, [][2]string{{"q quit", "SIGTERM"}}},
+		{"stuck", program.Interrupted, [][2]string{{"q quit", "\r"}, {"running", "\x03"}, {"stopping: ", "\x03"}}},
 	} {
 		keyboard, tty := terminal(t)
-		cmd := startDemo(t, "menu")
-		cmd.Env = append(cmd.Env, beCommand+"="+test.scenarios, "TERM=xterm-256color")
+		cmd := programtest.Command(t, "menu")
+		cmd.Env = append(cmd.Env, programtest.Env+"="+test.scenarios, "TERM=xterm-256color")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		if err := cmd.Start(); err != nil {

@@ -14,28 +14,29 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 	"github.com/ephemeralgo/ephemeral/demo/menu"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
 // runScenario is the command "scenario".
 func runScenario(ctx context.Context, args []string, stdout, stderr *os.File) int {
-	fs, drain := newFlags("scenario", stderr)
-	if status, ok := parseFlags(fs, args); !ok {
+	fs, drain := program.NewFlags("scenario", stderr)
+	if status, ok := program.Parse(fs, args); !ok {
 		return status
 	}
-	exitAfter(ctx, *drain, stderr)
+	program.ExitAfter(ctx, *drain, stderr)
 	name := fs.Arg(0)
 	list := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario.Scenario) bool { return name != "all" && s.Name != name })
 	switch {
 	case fs.NArg() == 1 && name == "list":
 		printList(stdout)
-		return exitOK
+		return program.OK
 	case fs.NArg() == 1 && len(list) > 0:
 		return play(ctx, stdout, list)
 	}
 	fmt.Fprintf(stderr, "demo: unknown scenario %q: there are %s\n", strings.Join(fs.Args(), " "), strings.Join(append(names(), "all", "list"), ", "))
-	return exitUnusable
+	return program.Unusable
 }
 
 func names() (names []string) {
@@ -68,13 +69,13 @@ func play(ctx context.Context, w io.Writer, list []scenario.Scenario) (status in
 			if p, ok := errors.AsType[*core.PanicError](err); ok {
 				fmt.Fprintf(w, "%s", p.Stack)
 			}
-			status, result = exitFailures, "failed"
+			status, result = program.Failures, "failed"
 		}
 		fmt.Fprintf(t, "%s\t%.2f\t%s\n", s.Name, time.Since(start).Seconds(), result)
 		fmt.Fprintln(w)
 		if ctx.Err() != nil {
 			fmt.Fprintln(w, "interrupted: the other scenarios are not run")
-			status = exitInterrupted
+			status = program.Interrupted
 			break
 		}
 	}
@@ -86,21 +87,21 @@ func play(ctx context.Context, w io.Writer, list []scenario.Scenario) (status in
 
 // runMenu is the command "menu".
 func runMenu(ctx context.Context, args []string, stdout, stderr *os.File) int {
-	fs, drain := newFlags("menu", stderr)
-	if status, ok := parseFlags(fs, args); !ok {
+	fs, drain := program.NewFlags("menu", stderr)
+	if status, ok := program.Parse(fs, args); !ok {
 		return status
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(stdout.Fd())) {
 		printList(stdout)
 		fmt.Fprint(stdout, "\nThe menu needs a terminal. Without one: demo scenario NAME, or demo scenario all.\n")
-		return exitOK
+		return program.OK
 	}
 	switch err := menu.Run(ctx, scenarios, *drain); {
 	case errors.Is(err, menu.ErrInterrupted):
-		return exitInterrupted
+		return program.Interrupted
 	case err != nil:
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitFailures
+		return program.Failures
 	}
-	return exitOK
+	return program.OK
 }

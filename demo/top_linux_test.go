@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -64,7 +65,7 @@ func TestTop(t *testing.T) {
 		cmd.Env = append(os.Environ(), "EPHEMERAL_TOKEN="+token, "TERM=xterm-256color")
 		return cmd
 	}
-	status, out, errOut := finish(t, top("-once", server.URL+"/status"))
+	status, out, errOut := programtest.Run(t, top("-once", server.URL+"/status"))
 	waits := fmt.Sprintf("operation\t%d\torders\tpending\tcustomer-7\t-\t-\t", ids[1])
 	for _, want := range []string{"coordinator\torders\t-\t-\t1\t1\t", "sink\tshop\t", waits, fmt.Sprintf("the only slot of key \"customer-7\" is taken by operation %d", ids[0])} {
 		if !strings.Contains(out, want) {
@@ -73,7 +74,7 @@ func TestTop(t *testing.T) {
 	}
 	wrong := top("-once", server.URL+"/status")
 	wrong.Env = append(wrong.Env, "EPHEMERAL_TOKEN=wrong")
-	if status, _, errOut := finish(t, wrong); status != 2 || !strings.Contains(errOut, "does not accept the token") {
+	if status, _, errOut := programtest.Run(t, wrong); status != 2 || !strings.Contains(errOut, "does not accept the token") {
 		t.Errorf("status %d, %s", status, errOut)
 	}
 

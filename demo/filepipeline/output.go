@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	thumbsDir    = "thumbs"
-	databaseName = "metadata.db"
+	thumbsDir = "thumbs"
+	tableName = "metadata.jsonl"
 )
 
-// Output is the directory that receives the results of one run: metadata.db and thumbs/<sha256>.png. Only one Output of
+// Output is the directory that receives the results of one run: metadata.jsonl and thumbs/<sha256>.png. Only one Output of
 // a directory can be open at a time. Close it after use.
 type Output struct {
 	thumbs *os.Root
@@ -48,8 +48,8 @@ func (o *Output) open(ctx context.Context, dir, input string) (err error) {
 	if err := os.MkdirAll(thumbs, 0o777); err != nil {
 		return err
 	}
-	// The database comes first, because it refuses a second run on the same directory.
-	if o.rows, err = openStore(ctx, filepath.Join(dir, databaseName)); err != nil {
+	// The table comes first, because it refuses a second run on the same directory.
+	if o.rows, err = openStore(ctx, filepath.Join(dir, tableName)); err != nil {
 		return err
 	}
 	if o.thumbs, err = os.OpenRoot(thumbs); err != nil {

@@ -51,7 +51,7 @@ func TestOpenOutputRefuses(t *testing.T) {
 	thumbs := mkdir(t, base, "results", thumbsDir)
 	file := filepath.Join(base, "file")
 	writeFile(t, nil, file)
-	mkdir(t, base, "odd", databaseName)
+	mkdir(t, base, "odd", tableName)
 	writeFile(t, nil, base, "blocked", thumbsDir)
 
 	for _, test := range []struct{ name, out, in, want string }{
@@ -63,7 +63,7 @@ func TestOpenOutputRefuses(t *testing.T) {
 		{"a file", file, in, "output directory: "},
 		{"below a file", filepath.Join(file, "x"), in, "output directory: "},
 		{"thumbs is a file", filepath.Join(base, "blocked"), in, "output directory: "},
-		{"the database is a directory", filepath.Join(base, "odd"), in, "unable to open database"},
+		{"the table is a directory", filepath.Join(base, "odd"), in, tableName},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out, err := OpenOutput(t.Context(), test.out, test.in)
@@ -107,7 +107,7 @@ func TestOpenOutputAccepts(t *testing.T) {
 		if err := out.Close(); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}
-		if got := listing(t, filepath.Join(base, dir)); !slices.Contains(got, databaseName) || !slices.Contains(got, thumbsDir) {
+		if got := listing(t, filepath.Join(base, dir)); !slices.Contains(got, tableName) || !slices.Contains(got, thumbsDir) {
 			t.Errorf("%s holds %q", dir, got)
 		}
 	}

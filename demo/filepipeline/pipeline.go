@@ -18,7 +18,7 @@ type claim struct {
 	unpin  func()
 }
 
-// A change is one write to the database, made by the one writer.
+// A change is one write to the table, made by the one writer.
 type change struct {
 	path  string
 	apply func(ctx context.Context, rows *store) error
@@ -74,7 +74,7 @@ func Run(ctx context.Context, in fs.FS, out *Output, opts Options) (Summary, err
 	if interrupted {
 		p.sink.Raise(SignalPipelineInterrupted)
 	}
-	err = errors.Join(p.drain(), p.outputError(), out.rows.settle(p.work))
+	err = errors.Join(p.drain(), p.outputError(), out.rows.settle())
 
 	summary := p.tally.summary()
 	summary.Bytes = p.bytes.Load()
@@ -107,7 +107,7 @@ func (p *pipeline) build(opts Options) error {
 
 const (
 	comparers = 2  // they ask the writer which files are equal; more comparers would only wait for the writer
-	writers   = 1  // SQLite has one
+	writers   = 1  // the table has one
 	queued    = 2  // items that may wait for each one that runs
 	window    = 64 // finished operations that a coordinator shows
 )

@@ -43,7 +43,7 @@ func runInto(t *testing.T, ctx context.Context, fsys fs.FS, dir string, opts Opt
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return s, readRows(t, filepath.Join(dir, databaseName)), err
+	return s, readRows(t, filepath.Join(dir, tableName)), err
 }
 
 // rowOf is the row that an image without any trouble must have.

@@ -34,10 +34,10 @@ func (p *pipeline) subscribe() (cancel func()) {
 			}
 		}),
 		ThumbnailComplete.Subscribe(p.sink, func(_ signals.Signal, t Thumbnail) {
-			p.change(t.Path, func(ctx context.Context, rows *store) error { return rows.setThumb(ctx, t.Path, t.Name) })
+			p.change(t.Path, func(_ context.Context, rows *store) error { return rows.setThumb(t.Path, t.Name) })
 		}),
 		ThumbnailFailed.Subscribe(p.sink, func(_ signals.Signal, f Failure) {
-			p.change(f.File.Path, func(ctx context.Context, rows *store) error { return rows.setError(ctx, f.File.Path, f.Cause) })
+			p.change(f.File.Path, func(_ context.Context, rows *store) error { return rows.setError(f.File.Path, f.Cause) })
 		}),
 	}
 	return func() {
@@ -105,7 +105,7 @@ func (p *pipeline) record(s signals.Signal, cause string) {
 		if err != nil {
 			return err
 		}
-		if err := rows.insert(ctx, file, cause); err != nil {
+		if err := rows.insert(file, cause); err != nil {
 			return err
 		}
 		core.OperationFrom(ctx).RaiseKey(SignalMetadataWritten, file.Path)
@@ -165,7 +165,7 @@ func (p *pipeline) render(op *core.Operation, file File) (thumb image.Image, err
 	return renderThumb(p.in, file)
 }
 
-// duplicate is the work of the duplicates reaction. The one writer makes its decision, in a transaction.
+// duplicate is the work of the duplicates reaction. The one writer makes its decision.
 func (p *pipeline) duplicate(ctx context.Context, c claim) error {
 	defer p.times[stageDuplicate].since(time.Now())
 	op := core.OperationFrom(ctx)
@@ -175,8 +175,8 @@ func (p *pipeline) duplicate(ctx context.Context, c claim) error {
 	}
 	op.SetKey(file.Path)
 	var found Duplicate
-	err = p.metadata.Do(ctx, change{file.Path, func(ctx context.Context, rows *store) (err error) {
-		found, err = rows.claim(ctx, file.Path, file.SHA256)
+	err = p.metadata.Do(ctx, change{file.Path, func(_ context.Context, rows *store) (err error) {
+		found, err = rows.claim(file.Path, file.SHA256)
 		return err
 	}})
 	if err != nil {

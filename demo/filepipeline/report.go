@@ -91,7 +91,7 @@ func (s Summary) printFailures(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\n", Printable(f.File.Path), Printable(f.Cause))
 	}
 	if more := s.Failed - uint64(len(s.Failures)); more > 0 {
-		fmt.Fprintf(w, "and %d more\tsee column error in %s\n", more, databaseName)
+		fmt.Fprintf(w, "and %d more\tsee field error in %s\n", more, tableName)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestTallyKeepsTheLowestFailures(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := s.Print(&b); err != nil || !strings.Contains(b.String(), "and 100 more   see column error in metadata.db") {
+	if err := s.Print(&b); err != nil || !strings.Contains(b.String(), "and 100 more   see field error in metadata.jsonl") {
 		t.Errorf("the report hides that there are more:\n%s", b.String())
 	}
 }

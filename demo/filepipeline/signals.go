@@ -8,7 +8,7 @@ import (
 // need none, because whoever reacts reads the state of the operation that raised them.
 const (
 	SignalFileSaved           = "file.saved"           // the operation's state holds a [File]
-	SignalMetadataWritten     = "metadata.written"     // the file's row is in the database
+	SignalMetadataWritten     = "metadata.written"     // the file's row is in the table
 	SignalPipelineInterrupted = "pipeline.interrupted" // intake ended early
 )
 

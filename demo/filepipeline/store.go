@@ -1,187 +1,190 @@
 package filepipeline
 
 import (
+	"bufio"
+	"bytes"
 	"context"
-	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
-// A store is the database: the table files describes the images that this run found, and nothing else. It is one
-// connection, for one writer at a time. Every change is its own transaction, and survives the death of the process.
+// A store is the table of the images that this run found, and nothing else: a file with a line of JSON for each change
+// of a row. Of two lines with one path, the later adds to the earlier. It has one writer at a time. Every line is
+// written as a whole, and survives the death of the process.
 type store struct {
-	db       *sql.DB
-	conn     *sql.Conn // the only connection: exclusive locking and the temporary table belong to it
-	prepared map[string]*sql.Stmt
+	lock     *filelock.Lock
+	release  func()
+	lines    *os.File
+	contents *os.Root // a file for each hash, with the first path of these contents: in memory, it would grow with the number of files
+	dir      string   // of contents
 }
 
-// schema drops the rows of an earlier run, because a file may be gone since. The table contents has the first path
-// of every hash. It is in a temporary file, which SQLite deletes by itself, because a map in memory would grow with
-// the number of files.
-const schema = `
-	PRAGMA journal_mode = WAL;
-	PRAGMA synchronous = NORMAL;
-	DROP TABLE IF EXISTS main.files;
-	CREATE TABLE main.files(
-		path TEXT PRIMARY KEY,
-		sha256 TEXT,
-		format TEXT,
-		width INTEGER,
-		height INTEGER,
-		bytes INTEGER,
-		mime TEXT,
-		thumb TEXT,
-		duplicate_of TEXT,
-		error TEXT
-	) WITHOUT ROWID;
-	CREATE TEMPORARY TABLE contents(sha256 TEXT PRIMARY KEY, first TEXT NOT NULL) WITHOUT ROWID;
-`
+// line is a change of a row. A field that is not known or does not apply is left out.
+type line struct {
+	Path        string `json:"path"`
+	SHA256      string `json:"sha256,omitempty"`
+	Format      string `json:"format,omitempty"`
+	Width       int    `json:"width,omitempty"`
+	Height      int    `json:"height,omitempty"`
+	Bytes       int64  `json:"bytes,omitempty"`
+	MIME        string `json:"mime,omitempty"`
+	Thumb       string `json:"thumb,omitempty"`
+	DuplicateOf string `json:"duplicate_of,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
 
-// exclusive is set before the first read. So a second pipeline on the same directory fails at once, and does not mix
-// its rows with ours.
-const exclusive = `PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = FILE`
+// lineBegins is how every line begins, so that no other file is taken for a table.
+const lineBegins = `{"path":"`
 
-const (
-	insertFile = `INSERT INTO files(path, sha256, format, width, height, bytes, mime, error) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`
-	setThumb   = `UPDATE files SET thumb = ? WHERE path = ?`
-	setError   = `UPDATE files SET error = ? WHERE path = ?`
-	setFirst   = `UPDATE files SET duplicate_of = ? WHERE path = ?`
+var errLocked = errors.New("locked by another run")
 
-	firstOf     = `SELECT first FROM contents WHERE sha256 = ?`
-	insertFirst = `INSERT INTO contents(sha256, first) VALUES(?, ?)`
-	updateFirst = `UPDATE contents SET first = ? WHERE sha256 = ?`
-
-	// settleFirsts repairs rows that were marked before the final first file of their contents
-	// came.
-	settleFirsts = `
-		UPDATE files SET duplicate_of = contents.first FROM contents
-		WHERE contents.sha256 = files.sha256 AND files.duplicate_of <> contents.first`
-)
-
-// openStore opens or creates the database and starts with an empty table.
+// openStore opens or creates the file and starts with an empty table.
 func openStore(ctx context.Context, path string) (*store, error) {
-	dsn, err := dataSource(path)
-	if err != nil {
-		return nil, err
-	}
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		return nil, err
-	}
-	s := &store{db: db, prepared: map[string]*sql.Stmt{}}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), s.release())
+	s := &store{dir: path + ".contents"}
+	if err := s.start(ctx, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), s.close())
 	}
 	return s, nil
 }
 
-func (s *store) start(ctx context.Context) (err error) {
-	if s.conn, err = s.db.Conn(ctx); err != nil {
+func (s *store) start(ctx context.Context, path string) (err error) {
+	if s.lock, err = filelock.Open(path + ".lock"); err != nil {
 		return err
 	}
-	for _, script := range []string{exclusive, schema} {
-		if _, err := s.conn.ExecContext(ctx, script); err != nil {
-			return err
-		}
+	wait, cancel := context.WithTimeoutCause(ctx, 100*time.Millisecond, errLocked)
+	defer cancel()
+	if s.release, err = s.lock.Acquire(wait); err != nil {
+		return err
 	}
-	for _, query := range []string{insertFile, setThumb, setError, setFirst, firstOf, insertFirst, updateFirst} {
-		stmt, err := s.conn.PrepareContext(ctx, query)
-		if err != nil {
-			return err
-		}
-		s.prepared[query] = stmt
+	if s.lines, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666); err != nil {
+		return err
 	}
-	return nil
+	begin := make([]byte, len(lineBegins))
+	if n, err := io.ReadFull(s.lines, begin); n > 0 && string(begin[:n]) != lineBegins {
+		return errors.New("it is no table of an earlier run")
+	} else if n == 0 && err != io.EOF {
+		return err
+	}
+	if err := errors.Join(s.lines.Truncate(0), os.RemoveAll(s.dir), os.Mkdir(s.dir, 0o777)); err != nil {
+		return err
+	}
+	s.contents, err = os.OpenRoot(s.dir)
+	return err
 }
 
-// dataSource makes a URI of the path. It escapes the characters that have a meaning for the driver.
-func dataSource(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
+// text is a path as JSON can have it: Go quotes a path that is not UTF-8.
+func text(path string) string {
+	if utf8.ValidString(path) && !strings.HasPrefix(path, `"`) {
+		return path
 	}
-	abs = filepath.ToSlash(abs)
-	if !strings.HasPrefix(abs, "/") {
-		abs = "/" + abs // a drive letter
+	return strconv.Quote(path)
+}
+
+// write appends a line.
+func (s *store) write(path string, l line) error {
+	l.Path = text(path)
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(l); err != nil {
+		return err
 	}
-	return (&url.URL{Scheme: "file", Path: abs}).String(), nil
+	_, err := s.lines.Write(encoded.Bytes())
+	return err
 }
 
 // insert writes the row of a file; cause is "" unless it failed.
-func (s *store) insert(ctx context.Context, f File, cause string) error {
-	return s.exec(ctx, insertFile, f.Path, null(f.SHA256), null(f.Format), null(f.Width), null(f.Height),
-		null(f.Bytes), null(f.MIME), null(cause))
+func (s *store) insert(f File, cause string) error {
+	return s.write(f.Path, line{SHA256: f.SHA256, Format: f.Format, Width: f.Width, Height: f.Height, Bytes: f.Bytes, MIME: f.MIME, Error: cause})
 }
 
-func (s *store) setThumb(ctx context.Context, path, thumb string) error {
-	return s.exec(ctx, setThumb, thumb, path)
-}
+func (s *store) setThumb(path, thumb string) error { return s.write(path, line{Thumb: thumb}) }
 
-func (s *store) setError(ctx context.Context, path, cause string) error {
-	return s.exec(ctx, setError, cause, path)
-}
+func (s *store) setError(path, cause string) error { return s.write(path, line{Error: cause}) }
 
 // claim enters a path for its contents and returns the path that it duplicates, or "" if the contents are new. The
 // first of equal files is the file whose path sorts lowest, in whatever order they come. If path sorts below the
 // present first, they change places, and the result names the file that became the duplicate. Rows that already point
 // to that file are repaired by settle.
-func (s *store) claim(ctx context.Context, path, sha256 string) (d Duplicate, err error) {
-	var first string
-	err = s.prepared[firstOf].QueryRowContext(ctx, sha256).Scan(&first)
+func (s *store) claim(path, sha256 string) (d Duplicate, err error) {
+	first, err := s.contents.ReadFile(sha256)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return Duplicate{}, s.exec(ctx, insertFirst, sha256, path)
+	case errors.Is(err, fs.ErrNotExist):
+		return Duplicate{}, s.contents.WriteFile(sha256, []byte(path), 0o666)
 	case err != nil:
 		return Duplicate{}, err
-	case first < path:
-		d = Duplicate{Path: path, Of: first}
+	case string(first) < path:
+		d = Duplicate{Path: path, Of: string(first)}
 	default:
-		d = Duplicate{Path: first, Of: path}
-		if err := s.exec(ctx, updateFirst, path, sha256); err != nil {
+		d = Duplicate{Path: string(first), Of: path}
+		if err := s.contents.WriteFile(sha256, []byte(path), 0o666); err != nil {
 			return Duplicate{}, err
 		}
 	}
-	return d, s.exec(ctx, setFirst, d.Of, d.Path)
+	return d, s.write(d.Path, line{SHA256: sha256, DuplicateOf: text(d.Of)})
 }
 
-// settle makes every duplicate point to the first of its contents.
-func (s *store) settle(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, settleFirsts)
-	return err
+// settle makes every duplicate point to the first of its contents: it repairs rows that were written before the final
+// first file of their contents came.
+func (s *store) settle() error {
+	end, err := s.lines.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewReader(io.NewSectionReader(s.lines, 0, end)); ; {
+		data, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var l line
+		if err := json.Unmarshal(data, &l); err != nil {
+			return err
+		}
+		if l.DuplicateOf == "" {
+			continue
+		}
+		first, err := s.contents.ReadFile(l.SHA256)
+		if err != nil {
+			return err
+		}
+		if of := text(string(first)); of != l.DuplicateOf {
+			path := l.Path
+			if unquoted, err := strconv.Unquote(path); err == nil && strings.HasPrefix(path, `"`) {
+				path = unquoted
+			}
+			if err := s.write(path, line{DuplicateOf: of}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
-// close folds the journal into the database and releases it. It leaves one plain file, because a file in WAL mode cannot
-// be read in a directory without the right to write.
+// close releases the file.
 func (s *store) close() error {
-	_, err := s.conn.ExecContext(context.Background(), `PRAGMA journal_mode = DELETE`)
-	return errors.Join(err, s.release())
-}
-
-func (s *store) release() error {
 	var errs []error
-	for _, stmt := range s.prepared {
-		errs = append(errs, stmt.Close())
+	if s.contents != nil {
+		errs = append(errs, s.contents.Close(), os.RemoveAll(s.dir))
 	}
-	if s.conn != nil {
-		errs = append(errs, s.conn.Close())
+	if s.lines != nil {
+		errs = append(errs, s.lines.Close())
 	}
-	return errors.Join(append(errs, s.db.Close())...)
-}
-
-func (s *store) exec(ctx context.Context, query string, args ...any) error {
-	_, err := s.prepared[query].ExecContext(ctx, args...)
-	return err
-}
-
-// null turns a zero value, which means unknown, into SQL's NULL.
-func null[V comparable](v V) any {
-	if v == *new(V) {
-		return nil
+	if s.release != nil {
+		s.release()
 	}
-	return v
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
 }

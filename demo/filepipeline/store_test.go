@@ -1,60 +1,63 @@
 package filepipeline
 
 import (
-	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// row is a line of the table as text; NULL is "-".
+// row is a row of the table as text; what a row does not have is "-".
 type row struct {
 	path, sha256, format, width, height, bytes, mime, thumb, duplicateOf, err string
 }
 
-// readRows opens the database like any reader.
-func readRows(t testing.TB, database string) map[string]row {
+// readRows reads the table like any reader: later lines add to earlier ones.
+func readRows(t testing.TB, table string) map[string]row {
 	t.Helper()
-	dsn, err := dataSource(database)
+	data, err := os.ReadFile(table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.Query(`SELECT path, sha256, format, width, height, bytes, mime, thumb, duplicate_of, error FROM files`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	all := map[string]row{}
-	for rows.Next() {
-		var cells [10]sql.NullString
-		var scan []any
-		for i := range cells {
-			scan = append(scan, &cells[i])
-		}
-		if err := rows.Scan(scan...); err != nil {
+	rows := map[string]map[string]any{}
+	for line := range strings.Lines(string(data)) {
+		fields := map[string]any{}
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatal(err)
 		}
-		text := func(i int) string {
-			if !cells[i].Valid {
-				return "-"
-			}
-			return cells[i].String
+		path := fields["path"].(string)
+		if rows[path] == nil {
+			rows[path] = map[string]any{}
 		}
-		r := row{text(0), text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8), text(9)}
-		all[r.path] = r
+		maps.Copy(rows[path], fields)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	plain := func(v any) string {
+		if s := fmt.Sprint(v); !strings.HasPrefix(s, `"`) {
+			return s
+		} else if s, err := strconv.Unquote(s); err == nil {
+			return s
+		}
+		t.Errorf("%v is quoted wrongly", v)
+		return ""
+	}
+	all := map[string]row{}
+	for _, fields := range rows {
+		text := func(name string) string {
+			if v, ok := fields[name]; ok {
+				return plain(v)
+			}
+			return "-"
+		}
+		r := row{text("path"), text("sha256"), text("format"), text("width"), text("height"), text("bytes"), text("mime"), text("thumb"), text("duplicate_of"), text("error")}
+		all[r.path] = r
 	}
 	return all
 }
@@ -69,8 +72,7 @@ func newStore(t *testing.T, path string) *store {
 }
 
 func TestStoreRows(t *testing.T) {
-	// The name consists of characters with a meaning in a URI or for the driver.
-	path := filepath.Join(t.TempDir(), "a b#c%20d&e=é.db")
+	path := filepath.Join(t.TempDir(), "a b#c%20d&e=é.jsonl")
 	s := newStore(t, path)
 	check := func(err error) {
 		t.Helper()
@@ -78,12 +80,12 @@ func TestStoreRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(s.insert(t.Context(), File{"ok", 10, "aa", "image/png", "png", 2, 3}, ""))
-	check(s.setThumb(t.Context(), "ok", "thumbs/aa.png"))
-	check(s.insert(t.Context(), File{"torn", 11, "bb", "image/gif", "gif", 4, 5}, ""))
-	check(s.setError(t.Context(), "torn", "decode: unexpected EOF"))
-	check(s.insert(t.Context(), File{Path: "locked"}, "permission denied"))
-	check(s.insert(t.Context(), File{Path: "odd '\n\xff; DROP TABLE files; --"}, "x"))
+	check(s.insert(File{"ok", 10, "aa", "image/png", "png", 2, 3}, ""))
+	check(s.setThumb("ok", "thumbs/aa.png"))
+	check(s.insert(File{"torn", 11, "bb", "image/gif", "gif", 4, 5}, ""))
+	check(s.setError("torn", "decode: unexpected EOF"))
+	check(s.insert(File{Path: "locked"}, "permission denied"))
+	check(s.insert(File{Path: "odd '\n\xff; DROP TABLE files; --"}, "x"))
 	check(s.close())
 
 	want := map[string]row{
@@ -99,8 +101,8 @@ func TestStoreRows(t *testing.T) {
 		}
 	}
 	coretest.Check(t, len(got) == len(want), "%d rows, want %d", len(got), len(want))
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
-		t.Errorf("a closed store leaves %q, want the database alone", left)
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 2 {
+		t.Errorf("a closed store leaves %q, want the table and its lock alone", left)
 	}
 }
 
@@ -110,17 +112,17 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 	contents := map[string]string{"a": "1", "b": "1", "c": "1", "d": "2", "e": "3", "f": "3", "g": "1"}
 	want := map[string]string{"a": "-", "b": "a", "c": "a", "d": "-", "e": "-", "f": "e", "g": "a"}
 	random := rand.New(rand.NewPCG(3, 4))
-	path := filepath.Join(t.TempDir(), databaseName)
+	path := filepath.Join(t.TempDir(), tableName)
 	for range 20 {
 		s := newStore(t, path)
 		order := strings.Split("abcdefg", "")
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		found := 0
 		for _, name := range order {
-			if err := s.insert(t.Context(), File{Path: name, SHA256: contents[name]}, ""); err != nil {
+			if err := s.insert(File{Path: name, SHA256: contents[name]}, ""); err != nil {
 				t.Fatal(err)
 			}
-			d, err := s.claim(t.Context(), name, contents[name])
+			d, err := s.claim(name, contents[name])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +132,7 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 			}
 		}
 		coretest.Check(t, found == 4, "order %v: %d duplicates found, want 4", order, found)
-		if err := s.settle(t.Context()); err != nil {
+		if err := s.settle(); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.close(); err != nil {
@@ -145,9 +147,9 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 }
 
 func TestStoreStartsFresh(t *testing.T) {
-	path := filepath.Join(t.TempDir(), databaseName)
+	path := filepath.Join(t.TempDir(), tableName)
 	s := newStore(t, path)
-	if err := s.insert(t.Context(), File{Path: "vanishes"}, ""); err != nil {
+	if err := s.insert(File{Path: "vanishes"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.close(); err != nil {
@@ -162,19 +164,19 @@ func TestStoreStartsFresh(t *testing.T) {
 }
 
 func TestStoreRefusesASecondWriter(t *testing.T) {
-	path := filepath.Join(t.TempDir(), databaseName)
+	path := filepath.Join(t.TempDir(), tableName)
 	s := newStore(t, path)
 	defer s.close()
 	if other, err := openStore(t.Context(), path); err == nil {
 		other.close()
-		t.Fatal("two stores on one database")
+		t.Fatal("two stores on one table")
 	} else if !strings.Contains(err.Error(), "locked") {
 		t.Errorf("openStore: %v, want it to say locked", err)
 	}
 }
 
-func TestStoreRefusesWhatIsNoDatabase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), databaseName)
+func TestStoreRefusesWhatIsNoTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), tableName)
 	if err := os.WriteFile(path, []byte(strings.Repeat("precious notes\n", 100)), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +193,9 @@ func TestStoreRefusesWhatIsNoDatabase(t *testing.T) {
 // was killed.
 func TestStoreSurvivesItsProcess(t *testing.T) {
 	dir := t.TempDir()
-	s := newStore(t, filepath.Join(dir, databaseName))
+	s := newStore(t, filepath.Join(dir, tableName))
 	defer s.close()
-	if err := s.insert(t.Context(), File{Path: "kept"}, ""); err != nil {
+	if err := s.insert(File{Path: "kept"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	// A copy of the present files is what a killed process leaves.
@@ -201,7 +203,7 @@ func TestStoreSurvivesItsProcess(t *testing.T) {
 	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := readRows(t, filepath.Join(crashed, databaseName))["kept"]; !ok {
+	if _, ok := readRows(t, filepath.Join(crashed, tableName))["kept"]; !ok {
 		t.Error("the row is lost")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// maxFailures is how many failures a summary lists; the database has them all.
+// maxFailures is how many failures a summary lists; the table has them all.
 const maxFailures = 50
 
 // tally counts the signals of the run, and knows nothing else about it. It needs fixed memory, because there are few

@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 )
 
 // The load shows what the page is for: gates that close, failures, dead items and waiting
@@ -57,7 +58,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("mails: %v, %v", s, err)
 		}
 
-		stop(errInterrupted)
+		stop(program.ErrInterrupted)
 		<-ended
 		if err := core.InOrder(l.plan, l.orders).Drain(t.Context()); err != nil {
 			t.Error(err)

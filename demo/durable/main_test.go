@@ -2,12 +2,33 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programtest.Env) == "" {
+		os.Exit(m.Run())
+	}
+	main()
+}
+
+func TestUsage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for says, args := range map[string][]string{"-items must be positive": {"-items", "0"}, "takes no arguments": {"x"}, "demo: ": {"-worker", "x", "-at", file}} {
+		status, _, stderr := programtest.Run(t, programtest.Command(t, args...))
+		coretest.Check(t, status == program.Unusable && strings.Contains(stderr, says), "%v: status %d, want %d and %q\nstderr: %s", args, status, program.Unusable, says, stderr)
+	}
+}
 
 // inPlaces runs the test with a SQLite file, and with a PostgreSQL if there is one.
 func inPlaces(t *testing.T, test func(t *testing.T, env string)) {
@@ -20,28 +41,17 @@ func inPlaces(t *testing.T, test func(t *testing.T, env string)) {
 	}
 }
 
-func nothingLeft(t *testing.T, env []string) {
-	t.Helper()
-	for _, e := range env {
-		if dir, ok := strings.CutPrefix(e, "TMPDIR="); ok && strings.HasPrefix(dir, os.TempDir()) {
-			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("left over: %v, %v", left, err)
-			}
-		}
-	}
-}
-
 // Real processes are killed, and every item is done once and in order.
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	inPlaces(t, func(t *testing.T, env string) {
-		cmd := startDemo(t, "durable", "-items", "250")
+		cmd := programtest.Command(t, "-items", "250")
 		cmd.Env = append(cmd.Env, env)
-		status, stdout, stderr := finish(t, cmd)
+		status, stdout, stderr := programtest.Run(t, cmd)
 		for _, want := range []string{"; kill -9 worker-", " 250 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
-			coretest.Check(t, status == exitOK && strings.Contains(stdout, want), "status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
+			coretest.Check(t, status == program.OK && strings.Contains(stdout, want), "status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
 		}
-		nothingLeft(t, cmd.Env)
+		programtest.NothingLeft(t, cmd.Env)
 	})
 }
 

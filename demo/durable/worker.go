@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 	"io"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ func (w *worker) start() error {
 	if err != nil {
 		return err
 	}
-	w.cmd = exec.Command(self, "durable", "-worker", w.name, "-at", w.at)
+	w.cmd = exec.Command(self, "-worker", w.name, "-at", w.at)
 	w.cmd.Stderr = w.stderr
 	if w.alive, err = w.cmd.StdinPipe(); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (w *worker) end() error {
 	if w.cmd.ProcessState == nil {
 		w.cmd.Wait() // an end by a signal is no failure
 	}
-	if w.cmd.ProcessState.ExitCode() == exitUnusable {
+	if w.cmd.ProcessState.ExitCode() == program.Unusable {
 		return fmt.Errorf("%s has ended by itself", w.name)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,7 +17,23 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
+	"github.com/ephemeralgo/ephemeral/demo/internal/programtest"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programtest.Env) == "" {
+		os.Exit(m.Run())
+	}
+	main()
+}
+
+func TestUsage(t *testing.T) {
+	for says, args := range map[string][]string{"-what": {"-what"}, `"what"`: {"what"}, "nowhere": {"-addr", "nowhere"}} {
+		status, stdout, stderr := programtest.Run(t, programtest.Command(t, args...))
+		coretest.Check(t, status == program.Unusable && strings.Contains(stderr, says) && stdout == "", "%v: status %d, stdout %s, stderr %s", args, status, stdout, stderr)
+	}
+}
 
 // readUntil returns all lines up to one that contains text.
 func readUntil(t *testing.T, out *bufio.Reader, text string) (all string) {
@@ -62,17 +79,17 @@ func TestServe(t *testing.T) {
 		says     string
 		finished bool
 	}{
-		{"1m", false, exitOK, "", true},
-		{"1ns", true, exitFailures, "not drained within 1ns", false},
+		{"1m", false, program.OK, "", true},
+		{"1ns", true, program.Failures, "not drained within 1ns", false},
 	} {
 		t.Run(test.drain, func(t *testing.T) {
-			cmd := startDemo(t, "serve", "-addr", "127.0.0.1:0", "-drain", test.drain)
+			cmd := programtest.Command(t, "-addr", "127.0.0.1:0", "-drain", test.drain)
 			if test.allow {
 				cmd.Args = append(cmd.Args, "-allow")
 			}
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
-			stdout := started(t, cmd)
+			stdout := programtest.Start(t, cmd)
 			line := readUntil(t, stdout, "until Ctrl-C")
 			link := line[strings.Index(line, "http://"):strings.LastIndex(line, ",")]
 			url, token, _ := strings.Cut(link, "?token=")
@@ -103,7 +120,7 @@ func TestServe(t *testing.T) {
 					t.Errorf("a round that was accepted is not finished:\n%s", totals)
 				}
 			}
-			nothingLeft(t, cmd.Env)
+			programtest.NothingLeft(t, cmd.Env)
 		})
 	}
 }
@@ -117,18 +134,6 @@ func TestPageURL(t *testing.T) {
 			t.Errorf("%s is shown as %s, want %s", addr, got, want)
 		}
 	}
-}
-
-func started(t *testing.T, cmd *exec.Cmd) *bufio.Reader {
-	t.Helper()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return bufio.NewReader(stdout)
 }
 
 func get(t *testing.T, url, token string, v any) {
@@ -145,28 +150,5 @@ func get(t *testing.T, url, token string, v any) {
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(v); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A command that does not end after Ctrl-C ends with the second Ctrl-C, or when the time for
-// draining is over. The handler is the same for all commands.
-func TestSecondInterrupt(t *testing.T) {
-	for _, test := range []struct {
-		drain, says string
-	}{{"1h", ""}, {"1ms", "not drained within 1ms"}} {
-		cmd := startDemo(t, "scenario", "-drain", test.drain, "stuck")
-		var stderr strings.Builder
-		cmd.Env, cmd.Stderr = append(cmd.Env, beCommand+"=stuck"), &stderr
-		stdout := started(t, cmd)
-		readUntil(t, stdout, "running")
-		interrupt(t, cmd)
-		if test.says == "" {
-			readUntil(t, stdout, "stopping: interrupted")
-			interrupt(t, cmd)
-		}
-		end(t, cmd, stdout, exitInterrupted)
-		if !strings.Contains(stderr.String(), test.says) {
-			t.Errorf("want %q in %q", test.says, stderr.String())
-		}
 	}
 }

@@ -1,3 +1,9 @@
+// Command mesh runs three processes with atoms/mesh: a breaker that one opens stops the others, and what a killed
+// one held ends.
+//
+// Usage:
+//
+//	go run ./demo/mesh
 package main
 
 import (
@@ -19,6 +25,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -27,15 +34,16 @@ const meshLease = time.Second
 // A mesh wakes durable queues: see [durable.Options].Waker.
 var _ durable.Waker = (*mesh.Mesh)(nil)
 
-// runMesh is the command "mesh".
-func runMesh(ctx context.Context, args []string, stdout, stderr *os.File) int {
-	fs, drain := newFlags("mesh", stderr)
+func main() { program.Main(run) }
+
+func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := program.NewFlags("mesh", stderr)
 	node := fs.String("node", "", "be the node `NAME`; the demo starts its nodes itself")
 	servers := fs.String("servers", "", "`ADDRESSES` of the servers, the own one first")
-	if status, ok := parseFlags(fs, args); !ok {
+	if status, ok := program.Parse(fs, args); !ok {
 		return status
 	}
-	exitAfter(ctx, *drain, stderr)
+	program.ExitAfter(ctx, *drain, stderr)
 	var err error
 	switch {
 	case fs.NArg() > 0:
@@ -47,12 +55,12 @@ func runMesh(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return exitInterrupted
+		return program.Interrupted
 	case err != nil:
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitUnusable
+		return program.Unusable
 	}
-	return exitOK
+	return program.OK
 }
 
 // beNode is a process with a server and a coordinator. It does what it reads, and answers each
@@ -186,7 +194,7 @@ func startNode(name string, servers []string, stderr io.Writer) (*meshNode, erro
 	if err != nil {
 		return nil, err
 	}
-	n := &meshNode{name: name, cmd: exec.Command(self, "mesh", "-node", name, "-servers", strings.Join(servers, ","))}
+	n := &meshNode{name: name, cmd: exec.Command(self, "-node", name, "-servers", strings.Join(servers, ","))}
 	n.cmd.Stderr = stderr
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return nil, err

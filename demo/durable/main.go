@@ -1,3 +1,10 @@
+// Command durable kills processes that share a queue of atoms/durable, and shows that nothing is lost.
+//
+// Usage:
+//
+//	go run ./demo/durable [-items N]
+//
+// The queue is in a SQLite file, or in the PostgreSQL of EPHEMERAL_POSTGRES_DSN.
 package main
 
 import (
@@ -10,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 )
 
 const (
@@ -31,16 +39,17 @@ func queueOptions(node string) durable.Options {
 	return durable.Options{Name: "demo", Node: node, MaxConcurrency: 4, MaxAttempts: -1, Lease: time.Second, Poll: 200 * time.Millisecond, Backoff: 50 * time.Millisecond}
 }
 
-// runDurable is the command "durable".
-func runDurable(ctx context.Context, args []string, stdout, stderr *os.File) int {
-	fs, drain := newFlags("durable", stderr)
+func main() { program.Main(run) }
+
+func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := program.NewFlags("durable", stderr)
 	items := fs.Int("items", 1000, "enqueue `N` items")
 	node := fs.String("worker", "", "be the worker `NAME` of -at; the demo starts its workers itself")
 	at := fs.String("at", "", "the `PLACE` of a worker")
-	if status, ok := parseFlags(fs, args); !ok {
+	if status, ok := program.Parse(fs, args); !ok {
 		return status
 	}
-	exitAfter(ctx, *drain, stderr)
+	program.ExitAfter(ctx, *drain, stderr)
 	var err error
 	switch {
 	case fs.NArg() > 0 || *items <= 0:
@@ -53,17 +62,17 @@ func runDurable(ctx context.Context, args []string, stdout, stderr *os.File) int
 			v.print(stdout)
 			switch {
 			case v.broken():
-				return exitFailures
+				return program.Failures
 			case v.waiting > 0:
-				return exitInterrupted
+				return program.Interrupted
 			}
 		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitUnusable
+		return program.Unusable
 	}
-	return exitOK
+	return program.OK
 }
 
 // work runs items until the standard input ends, which the kernel closes if the demo is killed.

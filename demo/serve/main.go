@@ -1,3 +1,8 @@
+// Command serve runs the file pipeline again and again beside other work, with a status page.
+//
+// Usage:
+//
+//	go run ./demo/serve [-addr HOST:PORT] [-allow]
 package main
 
 import (
@@ -19,31 +24,33 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+	"github.com/ephemeralgo/ephemeral/demo/internal/program"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// runServe is the command "serve".
-func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
-	fs, drain := newFlags("serve", stderr)
+func main() { program.Main(run) }
+
+func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := program.NewFlags("serve", stderr)
 	addr := fs.String("addr", "127.0.0.1:8080", "serve the status page at `HOST:PORT`; port 0 picks one")
 	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause, for those that open the link, which has a token")
-	if status, ok := parseFlags(fs, args); !ok {
+	if status, ok := program.Parse(fs, args); !ok {
 		return status
 	}
 	if fs.NArg() > 0 {
 		fmt.Fprintf(stderr, "demo: serve takes no argument %q\n", fs.Arg(0))
-		return exitUnusable
+		return program.Unusable
 	}
 	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitUnusable
+		return program.Unusable
 	}
 	if err := serve(ctx, listener, *allow, *drain, stdout); err != nil {
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return exitFailures
+		return program.Failures
 	}
-	return exitOK
+	return program.OK
 }
 
 // serve runs everything until ctx ends. Then it drains, for a limited time, prints the
@@ -102,7 +109,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 	printTotals(w, pipeline, l)
 	err = errors.Join(err, page.Close(), server.Close(), l.mails.Close())
 	parts.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
+	if cause := context.Cause(ctx); !errors.Is(cause, program.ErrInterrupted) {
 		err = errors.Join(err, cause) // of the server
 	}
 	return err
