@@ -178,6 +178,9 @@ func (b *Board) keyChanged(k *keyState) {
 	}
 }
 
+// ratedChanged is not inlined, so that keyChanged is.
+//
+//go:noinline
 func (b *Board) ratedChanged(k *keyState) { b.rated.change(k.text) }
 
 // advance settles the keys that have got their tokens by now, in this order, and those for which
