@@ -50,8 +50,9 @@ type Target interface {
 // With a TargetFunc, a [Definition] needs no Signal: the function gets the task itself.
 //
 // The function runs once at a time for each schedule. If it starts work that goes on after it has returned,
-// [SkipOverlap] does not know that work: the function itself returns [ErrOverlap] to skip a tick. To run one
-// task of a schedule after the other, give a durable queue Task.Name as its key.
+// [SkipOverlap] does not know that work: the function itself returns [ErrOverlap] to skip a tick. A durable queue
+// whose key is Task.Name runs the tasks of a schedule one after the other; with SkipIfAlive in the item options, it
+// adds no task while the last one waits or runs, in any process.
 type TargetFunc func(ctx context.Context, task Task) error
 
 // Enqueue calls the function. It returns the OperationID 0.

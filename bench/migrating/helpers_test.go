@@ -2,6 +2,7 @@ package migrating_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -9,13 +10,16 @@ import (
 // The urls and the get of the examples.
 var urls = []string{"/cat", "/dog", "/gone", "/cow"}
 
+// errGone is the answer of get for a page that is not there.
+var errGone = errors.New("not found")
+
 // get stands for a request.
 func get(ctx context.Context, url string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	if url == "/gone" {
-		return "", fmt.Errorf("%s: not found", url)
+		return "", fmt.Errorf("%s: %w", url, errGone)
 	}
 	return strings.ToUpper(url[1:]), nil
 }

@@ -8,6 +8,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/sqlite"
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -34,41 +36,31 @@ type event struct {
 
 func (e event) Customer() string { return e.URL }
 
-// serve reads events, puts them on disk, says so, and delivers them. It ends when the input
-// ends; what is not delivered then stays on disk.
+// serve reads events, puts them on disk, says so, and delivers them. When the input ends, it
+// finishes what it has begun; what is not delivered then stays on disk.
 func serve(dir, url string, in io.Reader, out io.Writer) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	file, err := sqlitewriter.Open(ctx, filepath.Join(dir, "webhooks.db"), sqlitewriter.Options{})
-	if err != nil {
-		return err
-	}
+	ctx := context.Background()
+	file := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "webhooks.db"), sqlitewriter.Options{}))
 	defer file.Close()
-	store, err := sqlite.Open(ctx, file, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	webhooks, err := durable.New(store, event.Customer, deliver, durable.Options{
-		Name: "webhooks", MaxConcurrency: 8, Timeout: 10 * time.Second, Backoff: 20 * time.Millisecond,
-		Lease: time.Second, // so long after a kill, others get the events that the dead process had begun
-	})
-	if err != nil {
-		return err
-	}
+	store := core.Must(sqlite.Open(ctx, file, sqlite.Options{}))
+	webhooks := core.Must(durable.New(store, event.Customer, deliver, durable.Options{
+		Name: "webhooks", MaxConcurrency: 8, Timeout: 10 * time.Second,
+		Backoff: 20 * time.Millisecond, // doubled up to a day: a server may be away for days
+		Lease:   time.Second,           // so long after a kill, others get the events that the dead process had begun
+	}))
 	defer webhooks.Close()
 
-	go func() {
-		defer stop()
-		for lines := bufio.NewScanner(in); lines.Scan(); {
-			id, _ := strconv.Atoi(lines.Text())
-			if _, err := webhooks.Enqueue(ctx, event{id, fmt.Sprint(url, "/customer-", id%4)}); err != nil {
-				log.Print(err) // it was not accepted
-				return
-			}
-			fmt.Fprintln(out, id) // it is on disk
+	ran := make(chan error, 1)
+	go func() { ran <- durable.Run(ctx, webhooks) }() // with the queues of other kinds, if there are any
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		id, _ := strconv.Atoi(lines.Text())
+		about := webhooks.With(durable.ItemOptions{Metadata: map[string]string{"event": lines.Text()}}) // on lists, pages and spans
+		if _, err := about.Enqueue(ctx, event{id, fmt.Sprint(url, "/customer-", id%4)}); err != nil {
+			return err // it was not accepted
 		}
-	}()
-	return webhooks.Run(ctx)
+		fmt.Fprintln(out, id) // it is on disk
+	}
+	return errors.Join(core.Shutdown(ctx, webhooks.Here()), <-ran)
 }
 
 // deliver sends an event. If it returns an error, it is called again later. If the process
@@ -84,6 +76,9 @@ func deliver(ctx context.Context, e event) error {
 		return err
 	}
 	answer.Body.Close()
+	if pause, ok := retry.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
+		return retry.After(errors.New(answer.Status), pause) // as the server asks
+	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s, attempt %d", e.URL, answer.Status, durable.ClaimFrom(ctx).Attempt)
 	}
