@@ -133,9 +133,9 @@ type LimiterCounts = ratelimit.Counts
 // or of a Group.
 type LimiterStats = ratelimit.Stats
 
-// LimiterLimitStats is [ratelimit.LimitStats]: LimitStats are the state of a Limiter,
-// or of a limit of a Group.
-type LimiterLimitStats = ratelimit.LimitStats
+// LimiterLimitState is [ratelimit.LimitState]: LimitState is the state of a Limiter, or
+// of a limit of a Group.
+type LimiterLimitState = ratelimit.LimitState
 
 // LimiterKeyedStats is [ratelimit.KeyedStats]: KeyedStats are the counters and the
 // state of a Keyed.

@@ -361,6 +361,36 @@ func ExampleItemOptions() {
 	// 1 false <nil>
 }
 
+// A region is a value of contexts, which goes with an item to whatever process runs it.
+type region struct{}
+
+type regions struct{}
+
+func (regions) Inject(ctx context.Context) map[string]string {
+	name, _ := ctx.Value(region{}).(string)
+	return map[string]string{"region": name}
+}
+
+func (regions) Extract(ctx context.Context, carried, _ map[string]string) context.Context {
+	return context.WithValue(ctx, region{}, carried["region"])
+}
+
+func ExampleCarrier() {
+	var carrier durable.Carrier = regions{} // a Telemetry carries traces
+	ctx, stop := context.WithCancel(context.Background())
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, func(ctx context.Context, _ Order) error {
+		fmt.Println(ctx.Value(region{}))
+		stop()
+		return nil
+	}, durable.Options{Carrier: carrier}))
+	defer orders.Close()
+	core.Must(orders.Enqueue(context.WithValue(ctx, region{}, "north"), Order{"ada", "4711"}))
+	fmt.Println(orders.Run(ctx))
+	// Output:
+	// north
+	// <nil>
+}
+
 // A paused queue accepts items, and no process runs any.
 func ExampleQueue_Pause() {
 	ctx := context.Background()

@@ -166,7 +166,8 @@ func ExampleGroup() {
 	used := 1500 // from the answer
 	r.Adjust(1, used)
 
-	for _, limit := range limits.Stats().Limits {
+	var limit ratelimit.LimitState
+	for _, limit = range limits.Stats().Limits {
 		fmt.Printf("%.0f %s left\n", limit.Tokens, limit.Name)
 	}
 	// Output:

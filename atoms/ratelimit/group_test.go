@@ -60,7 +60,7 @@ func TestGroupControl(t *testing.T) {
 		require.NoError(t, g.SetBurst("tokens", 900))
 		assert.Error(t, g.SetBurst("tokens", 0))
 		assert.Error(t, g.SetRate("tokens", math.NaN()))
-		want := []ratelimit.LimitStats{{"requests", 3, 2, 3}, {"tokens", 900, 50, 900}}
+		want := []ratelimit.LimitState{{"requests", 3, 2, 3}, {"tokens", 900, 50, 900}}
 		assert.Equal(t, want, g.Stats().Limits)
 		assert.Equal(t, 2, sink.Count(ratelimit.SignalApplied))
 

@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 	l := newLimiter(t, core.Rate{PerSecond: 1}, ratelimit.Options{})
 	assert.Equal(t, "ratelimit", l.Name())
 	assert.NotNil(t, l.Sink())
-	assert.Equal(t, ratelimit.LimitStats{Name: "ratelimit", Tokens: 20, Rate: 1, Burst: 20}, l.Stats().Limits[0])
+	assert.Equal(t, ratelimit.LimitState{Name: "ratelimit", Tokens: 20, Rate: 1, Burst: 20}, l.Stats().Limits[0])
 }
 
 func TestOptions(t *testing.T) {
@@ -187,7 +187,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			assert.Equal(t, served{i, at * time.Second, nil}, <-out)
 		}
 		assert.Equal(t, ratelimit.Counts{Allowed: 5 + 3, Denied: 2, Delayed: 3}, l.Stats().Counts)
-		assert.Equal(t, ratelimit.LimitStats{Name: "ratelimit", Tokens: 5, Rate: 1, Burst: 5}, l.Stats().Limits[0])
+		assert.Equal(t, ratelimit.LimitState{Name: "ratelimit", Tokens: 5, Rate: 1, Burst: 5}, l.Stats().Limits[0])
 	})
 }
 

@@ -28,13 +28,11 @@ func (c Counts) plus(d Counts) Counts {
 type Stats struct {
 	Counts
 	Limited bool         `json:"limited"` // [SignalLimited] is held
-	Limits  []LimitStats `json:"limits"`  // one for a Limiter
+	Limits  []LimitState `json:"limits"`  // one for a Limiter
 }
 
-// LimitStats are the state of a [Limiter], or of a limit of a [Group].
-//
-//	Tokens <= Burst
-type LimitStats struct {
+// LimitState is the state of a [Limiter], or of a limit of a [Group]. Tokens is at most Burst.
+type LimitState struct {
 	Name   string  `json:"name"`
 	Tokens float64 `json:"tokens"` // tokens in the bucket; see [Limiter.Tokens]
 	Rate   float64 `json:"rate"`   // tokens per second, or [Unlimited]
@@ -66,6 +64,6 @@ func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
 func (s KeyedStats) String() string { return core.StatsString(s) }
 
 // state returns the state of a limit and of its bucket.
-func (b *tokenBucket) state(name string, now int64) LimitStats {
-	return LimitStats{name, b.meter.Level(b.mark, now), b.meter.Rate(), int(b.meter.Burst())}
+func (b *tokenBucket) state(name string, now int64) LimitState {
+	return LimitState{name, b.meter.Level(b.mark, now), b.meter.Rate(), int(b.meter.Burst())}
 }

@@ -34,6 +34,11 @@ type Options struct {
 	ByKey bool
 }
 
+func (o Options) resolved() Options {
+	o.Pattern = cmp.Or(o.Pattern, "kill.*")
+	return o
+}
+
 // An Evictor evicts operations that raise certain signals. Make one with [New], and close it.
 // All methods are safe for concurrent use, also in handlers and in the work.
 //
@@ -58,7 +63,7 @@ func New[T any](c *core.Coordinator[T], opts Options) (*Evictor, error) {
 	if c == nil {
 		return nil, errors.New("volatile: New needs a coordinator, not nil")
 	}
-	opts.Pattern = cmp.Or(opts.Pattern, "kill.*")
+	opts = opts.resolved()
 	e := &Evictor{of: c.Control, wait: c.Wait, opts: opts, underway: make(map[core.OperationID]struct{})}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.unsubscribe = c.Sink().Subscribe(opts.Pattern, e.handle)

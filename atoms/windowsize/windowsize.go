@@ -57,7 +57,7 @@ const (
 )
 
 // Events are the signals with their payload. [signals.Family.Named] selects one.
-var Events = signals.NewFamily[Event]("window.*.applied,window.*.rejected")
+var Events = signals.NewFamily[Event]("window.size.applied,window.time.applied,window.size.rejected,window.time.rejected")
 
 // An Event is the payload of the signals.
 type Event struct {

@@ -73,8 +73,6 @@ var Exceptions = []Exception{
 	{"signal names", "http.error", "signals.md of the original names it"},
 	{"signal names", "processing.complete", "advanced-patterns.md of the original names it"},
 	{"signal names", "restore.primary", "advanced-patterns.md of the original names it"},
-	{"signal names", "probe.starting", "advanced-patterns.md of the original names it"},
-	{"signal names", "probe.success", "advanced-patterns.md of the original names it"},
 	{"signal names", "write.start", "the single writer of the original names it"},
 	{"signal names", "write.done", "the single writer of the original names it"},
 	{"signal names", "write.error", "the single writer of the original names it"},
