@@ -62,21 +62,17 @@ func (c Control) Abort(cause error) {
 // before Close if you need the failed operations. It has no deadline: it waits as long as a
 // body ignores the end of its context. It returns nil.
 //
-// Close does not wait where its wait could never end:
-//   - inside an operation of the coordinator, and inside handlers;
-//   - if the caller is a body of another coordinator, and a body of this coordinator
-//     waits in Close of the other one;
-//   - if the caller is a body of a ForEach or Map, and a body of this coordinator waits
-//     for that ForEach or Map.
+// Close does not wait inside an operation of the coordinator, and inside handlers. It does not find
+// circles: if bodies of two coordinators close each other's coordinator, both wait for ever. So does a body
+// of a ForEach or Map that closes the coordinator whose body waits for that ForEach or Map. There, call
+// Complete and Abort, which do not wait.
 func (c Control) Close() error {
 	e := c.made()
 	if e.shut(e.errClosed) {
 		e.sink.RaiseKey(SignalClosed, e.name)
 	}
-	by := runningOn()
-	if hook.Deliveries(1) == 0 && ends.await(by, e.number) {
+	if hook.Deliveries(1) == 0 && !runsOn(e.number) {
 		<-e.closed
-		ends.reached(by, e.number)
 	}
 	return nil
 }

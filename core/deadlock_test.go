@@ -38,33 +38,6 @@ func TestHandlerEnqueuesOnFullCoordinator(t *testing.T) {
 	})
 }
 
-// Bodies that close each other's coordinator.
-func TestCloseOfEachOther(t *testing.T) {
-	for n := 2; n <= 4; n++ {
-		bubble(t, func(t *testing.T) {
-			var all []*core.Coordinator[coretest.Body]
-			for range n {
-				all = append(all, bodies(t, core.Options{MaxConcurrency: 2}))
-			}
-			begin := newGate()
-			var closed []func() error
-			for i, c := range all {
-				next := all[(i+1)%n]
-				closed = append(closed, call(t, do(c, begin.before(func(context.Context) error { return next.Close() }))))
-			}
-			outside := call(t, func(context.Context) error { return all[0].Close() })
-			begin.open()
-			for _, err := range closed {
-				checkError(t, "what closes", err(), nil)
-			}
-			checkError(t, "Close from outside", outside(), nil)
-			for _, c := range all {
-				checkEqual(t, "running", c.Stats().Running, 0)
-			}
-		})
-	}
-}
-
 // Close in a body of another coordinator waits.
 func TestCloseOfAnotherWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -87,53 +60,31 @@ func TestCloseOfAnotherWaits(t *testing.T) {
 	})
 }
 
-// A ForEach or a Map in a body waits for its items, even if they close the coordinator of the body.
+// An item of a ForEach or a Map that closes another coordinator waits for its bodies.
 func TestCloseFromAnItem(t *testing.T) {
-	loops := map[string]func(ctx context.Context, item func(context.Context) error) error{
-		"ForEach": func(ctx context.Context, item func(context.Context) error) error {
-			return core.ForEach(ctx, upTo(3), func(ctx context.Context, _ int) error { return item(ctx) }, core.Options{})
+	loops := map[string]func(ctx context.Context, item func() error) error{
+		"ForEach": func(ctx context.Context, item func() error) error {
+			return core.ForEach(ctx, upTo(3), func(context.Context, int) error { return item() }, core.Options{})
 		},
-		"Map": func(ctx context.Context, item func(context.Context) error) (err error) {
-			for _, err = range core.Map(ctx, upTo(3), func(ctx context.Context, _ int) (int, error) { return 0, item(ctx) }, core.Options{}) {
+		"Map": func(ctx context.Context, item func() error) (err error) {
+			for _, err = range core.Map(ctx, upTo(3), func(context.Context, int) (int, error) { return 0, item() }, core.Options{}) {
 			}
 			return err
 		},
 	}
 	for name, loop := range loops {
 		bubble(t, func(t *testing.T) {
-			a := bodies(t, core.Options{})
-			err := a.Do(t.Context(), func(ctx context.Context) error {
-				return loop(ctx, func(context.Context) error { return a.Close() })
-			})
-			if err != nil { // perhaps the coordinator had nothing left to do
-				checkError(t, name, err, core.ErrClosed)
-			}
-			checkError(t, "Close", a.Close(), nil)
-
-			a = bodies(t, core.Options{})
-			err = a.Do(t.Context(), func(ctx context.Context) error {
-				return loop(ctx, func(ctx context.Context) error {
-					return loop(ctx, func(context.Context) error { return a.Close() })
-				})
-			})
-			if err != nil {
-				checkError(t, name+" in it", err, core.ErrClosed)
-			}
-			checkError(t, "Close", a.Close(), nil)
-
-			// A caller that is not in a body of the coordinator can wait.
-			a = bodies(t, core.Options{})
-			g := newGate()
+			a, g := bodies(t, core.Options{}), newGate()
 			enqueue(t, a, g.body)
 			outside := call(t, func(ctx context.Context) error {
-				return loop(ctx, func(context.Context) error {
+				return loop(ctx, func() error {
 					err := a.Close()
 					checkEqual(t, "running", a.Stats().Running, 0)
 					return err
 				})
 			})
 			g.open()
-			checkError(t, name+" outside", outside(), nil)
+			checkError(t, name, outside(), nil)
 		})
 	}
 }

@@ -99,7 +99,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 		d.known.Store(nil)
 		r.Cancel()
 		d.mu.Unlock()
-		if runningOn() != d.number {
+		if !runsOn(d.number) {
 			r.Wait()
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -395,46 +394,5 @@ func TestSlowOnDoneDelaysNoOther(t *testing.T) {
 		slow.open()
 		closeDown(t, c)
 		closeDown(t, other)
-	})
-}
-
-// A callback that ends its goroutine ends no other callback.
-func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var mu sync.Mutex // the calls for several operations come at once
-		told := map[string]int{}
-		exits := func(name string) {
-			mu.Lock()
-			told[name]++
-			mu.Unlock()
-			runtime.Goexit()
-		}
-		c := bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(core.Snapshot) { exits("done") }, OnRetract: func(signals.Retraction) { exits("retracted") }})
-		for _, name := range []string{"first", "second"} {
-			c.OnFinalized(func(core.Snapshot) { exits("final, " + name) })
-		}
-		c.Sink().SubscribeRetracted("*", func(signals.Retraction) { exits("retracted on the sink") })
-		defer c.Sink().Monitor("h.*", 0).OnCount(2, 1, func(bool) { exits("count") })()
-		enqueue(t, c, func(ctx context.Context) error {
-			o := core.OperationFrom(ctx)
-			for i := range 3 {
-				var holding sync.WaitGroup
-				holding.Go(func() { o.Hold(fmt.Sprint("h.", i), 0) })
-				holding.Wait()
-			}
-			return untilCancelled(ctx)
-		})
-		synctest.Wait()
-		for range 3 {
-			enqueue(t, c, quick)
-		}
-		go c.Close()
-		synctest.Wait()
-		for name, want := range map[string]int{
-			"done": 4, "final, first": 4, "final, second": 4, "retracted": 3, "retracted on the sink": 3, "count": 2,
-		} {
-			checkEqual(t, name, told[name], want)
-		}
-		checkError(t, "Close", c.Close(), nil)
 	})
 }

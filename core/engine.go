@@ -34,9 +34,9 @@ import (
 //	Sink.mu      the facts of a sink, and those of the operations of its coordinators
 //	group.mu     the results of a group
 //
-// The locks of a watermark, a Dispatcher, a Follow and of waits for ends are taken alone.
+// The locks of a watermark, a Dispatcher and a Follow are taken alone.
 type engine struct {
-	number         uint64 // number of this engine in the process: see runningOn
+	number         uint64 // number of this engine in the process: see runsOn
 	name           string
 	sink           *signals.Sink
 	clock          clock.Clock

@@ -58,12 +58,6 @@ type told struct {
 	hooks     []*hook.Hook[Snapshot]
 }
 
-// settleRest is settle, to be deferred.
-func (e *engine) settleRest(out *engineEffects) {
-	endProcess(recover())
-	e.settle(out)
-}
-
 // endProcess ends the process after a function of the engine has panicked and the panic
 // was recovered. The engine may be locked, and its state is not known: its next user would
 // wait for ever. It panics on a new goroutine, so that nobody recovers the panic.
@@ -103,8 +97,7 @@ func (e *engine) unlockTo(out *engineEffects) {
 //  7. final: OnFinalized.
 //  8. ends: flushes and Close, which wait for all of this, return.
 //
-// From 4 on, foreign code runs. It may end the goroutine. So each of these steps runs in its
-// own call, and a deferred call does the rest.
+// From 4 on, foreign code runs. Each of these steps runs in its own call, because it may add effects.
 func (e *engine) settle(out *engineEffects) {
 	for _, c := range out.cancels {
 		c.context.cancelWith(c.cause)
@@ -128,47 +121,45 @@ func (e *engine) settle(out *engineEffects) {
 		return
 	}
 	if len(out.ends) > 0 {
-		defer func() { // even if a function of OnClosed ends the goroutine
-			for _, c := range out.ends {
-				close(c)
-			}
-			out.ends = emptied(out.ends)
-		}()
 		e.detachIfDone()
+		for _, c := range out.ends {
+			close(c)
+		}
+		out.ends = emptied(out.ends)
 	}
 }
 
-// settleForeign runs the steps with foreign code, and then the rest, even if foreign code
-// ends the goroutine.
+// settleForeign runs a step with foreign code, and then the rest.
 func (e *engine) settleForeign(out *engineEffects) {
-	defer e.settleRest(out)
-	if ended := out.done; len(ended) > 0 {
+	defer func() { endProcess(recover()) }()
+	switch {
+	case len(out.done) > 0:
+		ended := out.done
 		out.done = nil
-		defer e.toldAll(out, &e.telling, ended)
 		engineFrame(e.number, func() { e.tell(ended) }) // a wait inside OnDone counts as a wait inside an operation of this engine
-		return
-	}
-	if tells := out.after.TakeTells(); len(tells) > 0 {
-		hook.Each(tells, hook.Teller.Tell)
-		return
-	}
-	if len(out.classes) > 0 {
+		e.toldAll(out, &e.telling, ended)
+	case len(out.after.Tells) > 0:
+		for _, t := range out.after.TakeTells() {
+			t.Tell()
+		}
+	case len(out.classes) > 0:
 		told := out.classes[0]
 		out.classes = out.classes[1:]
 		told.kind.Raise(e.sink, told.change.Class, told.change)
-		return
+	default:
+		final := out.final
+		out.final = nil
+		e.tell(final)
+		e.toldAll(out, &e.finalizing, final)
 	}
-	final := out.final
-	out.final = nil
-	defer e.toldAll(out, &e.finalizing, final)
-	e.tell(final)
+	e.settle(out)
 }
 
 func (e *engine) tell(all []told) {
-	hook.Each(all, func(t told) {
+	for _, t := range all {
 		t.snapshot.Parent = t.operation.Parent()
 		hook.Deliver(t.hooks, false, &t.snapshot, e.scope.Engine().Panics())
-	})
+	}
 }
 
 // toldAll lowers the counter of operations for which OnFinalized or OnDone is being called.

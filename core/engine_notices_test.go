@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -103,12 +102,6 @@ func TestOnClosed(t *testing.T) {
 			})
 		})
 	}
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{})
-		c.OnClosed(runtime.Goexit) // on the goroutine of the worker
-		enqueue(t, c, func(context.Context) error { time.Sleep(time.Second); return nil })
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-	})
 }
 
 // WaitRunning waits for all operations that have started, suspended ones included, and for

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
@@ -98,24 +97,18 @@ func (w *worker) goOn(now int64) {
 			w.take(o)
 			e.unlockTo(&w.spare)
 		}
-		w.err = w.call(w.current)
+		err := w.call(w.current)
 		if e.opts.Timeout > 0 {
-			w.err = w.current.timedOut(w.err)
+			err = w.current.timedOut(err)
 		}
-		w.phase = returned
 		e.stopping(w.current)
-		now = e.end(w.current, w.err) // has locked
+		now = e.end(w.current, err) // has locked
 		w.current = nil
 	}
 }
 
 // take makes o the current operation.
-func (w *worker) take(o *Operation) {
-	w.current, w.phase = o, starting
-	if o.sched.Flags&forced != 0 {
-		w.phase = forcing
-	}
-}
+func (w *worker) take(o *Operation) { w.current = o }
 
 // worker is the state of a worker.
 type worker struct {
@@ -123,44 +116,23 @@ type worker struct {
 	searches bool          // has the token
 	done     bool          // the worker leaves in the normal way
 	current  *Operation    // being run
-	phase    phase         // phase of the current operation
-	err      error         // error of its body, which has returned
 	on       uint64        // the number of its goroutine; 0: not known yet
 	spare    engineEffects // empty, but with capacity: see unlockTo
 }
 
-// phase says which step of an operation a worker has reached.
-type phase uint8
-
-const (
-	forcing  phase = iota // SignalForced is to be raised
-	starting              // SignalStarted is to be raised
-	started               // these signals were raised
-	entered               // the body runs, or has ended the goroutine
-	returned
-)
-
-// replace is for a worker whose goroutine was ended by a body or by a handler. It
-// records the end of the operation, and another worker takes over. If the body
-// has not begun, the other worker runs it.
+// replace is for a worker whose goroutine was ended by a body. It records the end of the operation,
+// and another worker takes over.
 func (w *worker) replace() {
 	endProcess(recover())
 	e := w.engine
 	switch {
 	case w.done:
 		return
-	case w.current == nil:
+	case w.current == nil: // a handler, which must not do so
 		e.mu.Lock()
-	case w.phase < entered:
-		w.start()
-		return
-	case w.phase < returned:
-		w.phase, w.err = returned, &PanicError{Stack: stackTrace()}
-		defer w.replace() // even if a handler ends the goroutine again
-		e.stopping(w.current)
-		return
 	default:
-		e.end(w.current, w.err)
+		e.stopping(w.current)
+		e.end(w.current, &PanicError{Stack: stackTrace()}) // has locked
 	}
 	if w.searches {
 		e.token.Store(tokenNone)
@@ -177,20 +149,15 @@ func (w *worker) call(o *Operation) (err error) {
 			o.Raise(SignalPanicked)
 		}
 	}()
-	if w.phase == forcing {
-		w.phase = starting
+	if o.sched.Flags&forced != 0 {
 		Forced.Raise(o, "", ForcedStart{"MaxDefer is over, and a signal still matches DeferOn"})
 	}
-	if w.phase == starting {
-		w.phase = started
-		if w.engine.announces() {
-			o.Raise(SignalStarted)
-		}
+	if w.engine.announces() {
+		o.Raise(SignalStarted)
 	}
 	if w.engine.stuck.bodies != nil {
 		w.watchWorker(o)
 	}
-	w.phase = entered
 	if trace.IsEnabled() {
 		return o.traceBody()
 	}
@@ -255,5 +222,7 @@ func (e *engine) findStuck() {
 		}
 	}
 	e.mu.Unlock()
-	hook.Each(raises, func(raise func()) { raise() })
+	for _, raise := range raises {
+		raise()
+	}
 }

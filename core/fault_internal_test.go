@@ -71,20 +71,3 @@ func plantFault(afterOnDone bool) {
 	c.Resume()
 	c.WaitIdle(context.Background())
 }
-
-// A wait for an end is noted until it is over, as often as there is one, so that no circle of waits begins meanwhile.
-func TestAwaitedEnds(t *testing.T) {
-	var a awaitedEnds
-	twice := a.await(1, 2)
-	twice = a.await(1, 2) && twice
-	if !twice || !a.await(2, 3) || a.await(3, 1) || !a.await(0, 1) {
-		t.Errorf("got %v, want three waits, and no circle", a.waits)
-	}
-	if a.reached(1, 2); a.await(3, 1) {
-		t.Error("a circle, as one of two waits is not over")
-	}
-	a.reached(1, 2)
-	if a.reached(2, 3); len(a.waits) != 0 {
-		t.Errorf("got %v, want no waits left", a.waits)
-	}
-}

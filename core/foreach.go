@@ -79,8 +79,7 @@ var errNoSeq = errors.New("core: there must be a sequence of items, not a nil fu
 // run is a coordinator for one call of ForEach or Map, with the group of all its items.
 type run[T any] struct {
 	*Coordinator[T]
-	group  *Group[T]
-	inside uint64 // number of the engine whose body has called it, or 0
+	group *Group[T]
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {
@@ -94,12 +93,7 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 		return nil, err
 	}
 	c.ofRun = true
-	r := &run[T]{Coordinator: c, group: c.Group(ctx, GroupOptions{StopOnError: stopOnError})}
-	if o := OperationFrom(ctx); o != nil {
-		r.inside = o.engine.number
-		ends.await(r.inside, r.number)
-	}
-	return r, nil
+	return &run[T]{c, c.Group(ctx, GroupOptions{StopOnError: stopOnError})}, nil
 }
 
 // close ends everything, on every way out.
@@ -107,5 +101,4 @@ func (r *run[T]) close() {
 	r.group.end()
 	r.shut(context.Cause(r.group.ctx))
 	<-r.closed
-	ends.reached(r.inside, r.number)
 }

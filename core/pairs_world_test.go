@@ -524,7 +524,11 @@ func init() {
 		{"panic", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			panic(onPurpose)
 		}},
-		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) { runtime.Goexit() }},
+		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if ctx.Value(pairsOpKey{}) != nil { // only a body may
+				runtime.Goexit()
+			}
+		}},
 	}
 }
 

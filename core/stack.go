@@ -32,25 +32,11 @@ func goroutineStacks() map[uint64]string {
 	return stacks
 }
 
-// runningOn returns the number of the engine for which this goroutine works or calls
-// OnDone, or 0. If there are several, it is the innermost.
-func runningOn() (number uint64) {
-	walkEngines(func(n uint64) bool { number = n; return false })
-	return number
-}
-
-// runsOn reports whether an engine with that number is anywhere on this goroutine's stack.
+// runsOn reports whether this goroutine works for the engine with that number, or calls its OnDone:
+// whether the number is on the stack, in base 4. Each digit is a frame of engineFrame0 to
+// engineFrame3, the highest digit innermost. engineFrame is outermost.
 func runsOn(number uint64) (found bool) {
-	walkEngines(func(n uint64) bool { found = n == number; return !found })
-	return found
-}
-
-// walkEngines calls visit with the numbers on this goroutine's stack, innermost first,
-// until visit returns false. A number is on the stack in base 4. Each digit is a frame
-// of engineFrame0 to engineFrame3, the highest digit innermost. engineFrame is
-// outermost.
-func walkEngines(visit func(number uint64) bool) {
-	number := uint64(0)
+	n := uint64(0)
 	frames.Walk(func(pc uintptr) (on bool) {
 		if pc <= framesStart || pc > framesEnd {
 			return true
@@ -59,14 +45,13 @@ func walkEngines(visit func(number uint64) bool) {
 		switch {
 		case digit < 0:
 		case digit < 4:
-			number = number<<2 | uint64(digit)
-		case !visit(number):
-			return false
+			n = n<<2 | uint64(digit)
 		default:
-			number = 0
+			found, n = n == number, 0
 		}
-		return true
+		return !found
 	})
+	return found
 }
 
 // stackTrace is the stack of this goroutine as [debug.Stack] prints it, without the frames

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -393,29 +392,6 @@ func TestSignalsPrecedeDependents(t *testing.T) {
 		_, err := g.Run(t.Context(), do, core.Options{Sink: sink, MaxConcurrency: 2})
 		checkError(t, err, nil)
 	})
-}
-
-// A handler that ends its goroutine, as a failing test does, neither stops a run nor
-// leaves one behind.
-func TestHandlerEndsItsGoroutine(t *testing.T) {
-	for _, signal := range []string{graph.SignalStarted, graph.SignalCompleted, graph.SignalFailed, graph.SignalSkipped} {
-		synctest.Test(t, func(t *testing.T) {
-			sink := signals.NewSink(signals.SinkOptions{})
-			defer sink.Subscribe(signal, func(signals.Signal) { runtime.Goexit() })()
-			g := graph.New[job]()
-			add(t, g, "a", quick)
-			add(t, g, "b", fail, "a")
-			add(t, g, "c", quick, "b")
-			add(t, g, "d", takes(time.Hour))
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				_, err := g.Run(t.Context(), do, core.Options{Sink: sink})
-				coretest.Check(t, err != nil, "got no error, want that of b")
-			}()
-			<-over
-		})
-	}
 }
 
 // Random graphs are compared with a simple model.

@@ -182,19 +182,6 @@ func TestHandlersThatCallBack(t *testing.T) {
 	p.Add(1)
 	cancel()
 	expect(t, sink, "1/4", "2/4", "3/4", "4/4!")
-
-	sink = signals.NewSink(signals.SinkOptions{})
-	p = newReporter(t, sink, 2, progress.Options{})
-	cancel = sink.Subscribe("progress", func(signals.Signal) { runtime.Goexit() })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		p.Add(1)
-	}()
-	<-ended
-	cancel()
-	p.Add(1)
-	expect(t, sink, "1/2", "2/2!")
 }
 
 // A handler that takes a step for every report does not loop for ever, and the end is still

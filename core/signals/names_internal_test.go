@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
@@ -216,29 +215,5 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	}
 	if m.stamps.N > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
 		t.Errorf("got %d stamps, %d and %d facts", m.stamps.N, s.ring.stored, to.ring.stored)
-	}
-}
-
-// While a loop is suspected, every raise looks at the stack, so the suspicion ends with the loop.
-func TestSuspicionEnds(t *testing.T) {
-	s, loop := NewSink(SinkOptions{}), true
-	for range 2 {
-		s.Subscribe("a", func(Signal) {
-			if loop {
-				s.Raise("a")
-			}
-		})
-	}
-	suspected := func() bool {
-		return len(s.runaways) > 0 || slices.ContainsFunc(s.names.subs.Snapshot(), func(h *subscription) bool { return h.Limit != hook.Crowd })
-	}
-	s.Raise("a")
-	if !suspected() {
-		t.Error("there was no suspicion")
-	}
-	loop = false
-	s.Raise("a")
-	if suspected() {
-		t.Error("still suspected")
 	}
 }

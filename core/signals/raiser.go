@@ -128,11 +128,10 @@ func Scoped(to Raiser, sink, coordinator, atom string) Raiser {
 
 // Propagation bounds chains of causes: see [Raiser].Because and [CausedBy]. Terminal and
 // Leaf are patterns, see [Match]; "" matches nothing. Handlers of [Sink.Subscribe] that
-// raise signals without naming the cause are bounded, too. If calls of a handler are
-// nested 64 deep on one goroutine, the next signal for it is not recorded: this is an
-// endless loop. Handlers that were subscribed inside these calls count as part of the
-// loop. OnBlocked gets BlockedDepth. No further signal of the loop is recorded until the
-// goroutine has returned from the nested calls.
+// raise signals without naming the cause are bounded, too. If 64 calls of handlers are nested on
+// one goroutine, this is an endless loop: the next signal that has a handler is not recorded, and
+// OnBlocked gets BlockedDepth. Until the goroutine has returned from all of these calls, it
+// raises no other signal that has a handler. A loop over several goroutines is not found.
 type Propagation struct {
 	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
 	// negative value no limit.

@@ -115,10 +115,10 @@ func (sc *Scope) raise(o *Owner, n *Note) bool {
 	return true
 }
 
-// deliver calls OnSignal, and then the handlers, even if OnSignal ends the goroutine.
+// deliver calls OnSignal, and then the handlers.
 func (sc *Scope) deliver(signal *Signal, subs []*subscription) {
-	defer hook.Deliver(subs, false, signal, &sc.sink.panics)
 	hook.Deliver(sc.onSignal, false, signal, &sc.panics)
+	hook.Deliver(subs, false, signal, &sc.sink.panics)
 }
 
 // add enters a fact of o that the sink has recorded. If the fact is held, h is not nil.
@@ -385,10 +385,10 @@ func (sc *Scope) retract(o *Owner, by string, match func(name string) bool) int 
 }
 
 func (sc *Scope) tellRetracted(gone []Signal, by string) {
-	hook.Each(gone, func(signal Signal) {
-		defer sc.sink.tellRetracted(signal, by) // runs even if a function of OnRetract ends the goroutine
+	for _, signal := range gone {
 		sc.sink.tell(sc.onRetract, signal, by, &sc.panics)
-	})
+		sc.sink.tellRetracted(signal, by)
+	}
 }
 
 // keptOf lists the facts that the sink keeps for gates and the owner no longer shows.

@@ -62,7 +62,6 @@ type Sink struct {
 	expired  uint64
 
 	retractions watchers[*hook.Hook[Retraction]]
-	runaways    hook.Runaways // in endless loops
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -246,19 +245,15 @@ func (s *Sink) Stats() SinkStats {
 	return stats
 }
 
-// enterCrowd is enter when there may be a loop.
+// enterCrowd is enter when many calls of the handlers run.
 func (s *Sink) enterCrowd(name string, own []*subscription) *route {
 	s.mu.Unlock()
-	w := hook.AskStack()
-	s.mu.Lock()
-	r := s.names.of(name)
-	if hook.Endless(&s.runaways, w, s.suspects, r.subs, own) {
-		s.mu.Unlock()
+	if hook.TooDeep() {
 		return nil
 	}
+	s.mu.Lock()
+	r := s.names.of(name)
+	hook.Calm(r.subs)
+	hook.Calm(own)
 	return r
-}
-
-func (s *Sink) suspects() []hook.Suspect {
-	return hook.AppendRunning(hook.AppendRunning(nil, s.names.subs.Snapshot()), s.retractions.Snapshot())
 }

@@ -14,9 +14,8 @@ type keptFact struct {
 	gates int // how many gates keep it; it goes with the last
 }
 
-// enter locks the sink and returns the route of that name. If the raise is part of an
-// endless loop through handlers of the name or handlers in own, it unlocks the sink and
-// returns nil.
+// enter locks the sink and returns the route of that name. If the handlers of the name, or those
+// in own, are nested too deep, it unlocks the sink and returns nil.
 func (s *Sink) enter(name string, own []*subscription) *route {
 	s.mu.Lock()
 	r := s.names.of(name)

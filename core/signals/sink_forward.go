@@ -58,12 +58,9 @@ func (s *Sink) connect(pattern string, carry func(*forward, passage)) (cancel fu
 }
 
 // forwarder makes the handler for the forwards of a name. There is one handler, called last, so
-// that the forwards share their knowledge about a signal. It needs no lower limit, as a handler made
-// inside deliveries does: every loop leads through handlers as well.
+// that the forwards share their knowledge about a signal.
 func (s *Sink) forwarder(forwards []*forward) *subscription {
-	return &subscription{Limit: hook.Crowd, Fn: func(signal Signal) {
-		s.send(forwards, passage{signal, &journey{&s.names}})
-	}}
+	return hook.Last(func(signal Signal) { s.send(forwards, passage{signal, &journey{&s.names}}) })
 }
 
 // send passes a signal of s to forwards.
@@ -125,8 +122,8 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	if link != nil && !link(held) {
 		defer s.release(held)
 	}
-	defer s.send(forwards, passage{signal, p.been}) // even if a handler ends the goroutine
 	hook.Deliver(subs, false, &signal, &s.panics)
+	s.send(forwards, passage{signal, p.been})
 	return held, true
 }
 

@@ -145,71 +145,36 @@ func TestForwardInSpiteOfPanics(t *testing.T) {
 	}
 }
 
-// A handler on the other sink that ends its goroutine has no effect on later raises.
-func TestForwardToAHandlerThatEndsItsGoroutine(t *testing.T) {
+// A handler on the other sink that takes its time holds up nothing here, and leaves nothing held on a third sink.
+func TestForwardRetractionBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-		cancel := s.Forward(to, "a")
-		stop := to.Subscribe("a", func(signals.Signal) { runtime.Goexit() })
-		go s.Raise("a")
-		synctest.Wait()
-		stop()
-		s.Raise("a")
-		cancel()
-		checkEqual(t, `Count("a")`, to.Count("a"), 2)
-	})
-}
-
-// A handler on the other sink that ends its goroutine or takes its time holds up nothing here, and leaves nothing
-// held on a third sink.
-func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
-	blocked := make(chan struct{})
-	for name, handle := range map[string]func(){"ends": runtime.Goexit, "blocks": func() { <-blocked }} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				blocked = make(chan struct{})
-				s, other, third := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-				cancel := s.Forward(other, "*")
-				s.Forward(third, "*")
-				other.SubscribeRetracted("busy", func(signals.Retraction) { handle() })
-				work := coordinator(t, func(context.Context, int) error { return nil }, core.Options{Sink: s, DeferOn: "busy.too", MaxDefer: -1})
-				release := []func(){s.Hold("busy", "", 0)}
-				holder := bodies(t, core.Options{Sink: s})
-				end := newGate()
-				enqueue(t, holder, func(ctx context.Context) error {
-					core.OperationFrom(ctx).Hold("busy", 0)
-					core.OperationFrom(ctx).Hold("busy.too", 0)
-					return end.body(ctx)
-				})
-				synctest.Wait()
-				deferred := enqueue(t, work, 1)
-				go release[0]()
-				end.open()
-				synctest.Wait()
-				took, err := gone(t, s, "busy*", time.Second)
-				coretest.Check(t, err == nil && took == 0, "WaitGone: got %v after %v, want nil at once", err, took)
-				checkStatus(t, work, deferred, core.StatusSucceeded)
-				close(blocked)
-				synctest.Wait()
-				checkEqual(t, "held on the third", third.Stats().Held, 0)
-				cancel()
-			})
+		blocked := make(chan struct{})
+		s, other, third := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
+		cancel := s.Forward(other, "*")
+		s.Forward(third, "*")
+		other.SubscribeRetracted("busy", func(signals.Retraction) { <-blocked })
+		work := coordinator(t, func(context.Context, int) error { return nil }, core.Options{Sink: s, DeferOn: "busy.too", MaxDefer: -1})
+		release := []func(){s.Hold("busy", "", 0)}
+		holder := bodies(t, core.Options{Sink: s})
+		end := newGate()
+		enqueue(t, holder, func(ctx context.Context) error {
+			core.OperationFrom(ctx).Hold("busy", 0)
+			core.OperationFrom(ctx).Hold("busy.too", 0)
+			return end.body(ctx)
 		})
-	}
-}
-
-// The same if the forward ends.
-func TestForwardCancelReleasesAll(t *testing.T) {
-	s, other := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-	cancel := s.Forward(other, "*")
-	other.SubscribeRetracted("*", func(signals.Retraction) { runtime.Goexit() })
-	for i := range 3 {
-		s.Hold(fmt.Sprint("busy.", i), "", 0)
-	}
-	var cancelling sync.WaitGroup
-	cancelling.Go(cancel)
-	cancelling.Wait()
-	checkEqual(t, "held on the other", other.Stats().Held, 0)
+		synctest.Wait()
+		deferred := enqueue(t, work, 1)
+		go release[0]()
+		end.open()
+		synctest.Wait()
+		took, err := gone(t, s, "busy*", time.Second)
+		coretest.Check(t, err == nil && took == 0, "WaitGone: got %v after %v, want nil at once", err, took)
+		checkStatus(t, work, deferred, core.StatusSucceeded)
+		close(blocked)
+		synctest.Wait()
+		checkEqual(t, "held on the third", third.Stats().Held, 0)
+		cancel()
+	})
 }
 
 func TestForwardRefusesBadInput(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
 
 // Retract takes back the signals that match pattern and were raised directly on this
@@ -49,7 +48,9 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			return true
 		})
 	}
-	hook.Each(gone, func(signal Signal) { s.tellRetracted(signal, by) })
+	for _, signal := range gone {
+		s.tellRetracted(signal, by)
+	}
 	return taken
 }
 

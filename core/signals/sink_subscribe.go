@@ -69,24 +69,24 @@ func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.tell(hooks, signal, by, &s.panics)
 }
 
-// tell calls hooks with a retraction, unless the call is part of an endless loop. The lock guards
-// the hooks, but not the list.
+// tell calls hooks with a retraction, unless handlers are nested too deep. The lock guards the
+// hooks, but not the list.
 func (s *Sink) tell(hooks []*hook.Hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
 	if len(hooks) == 0 {
 		return
 	}
 	s.mu.Lock()
-	if hook.Crowded(hooks) {
-		s.mu.Unlock()
-		w := hook.AskStack()
-		s.mu.Lock()
-		if hook.Endless(&s.runaways, w, s.suspects, hooks) {
-			s.mu.Unlock()
+	crowded := hook.Crowded(hooks)
+	s.mu.Unlock()
+	if crowded {
+		if hook.TooDeep() {
 			s.blocked.Add(1)
 			return
 		}
+		s.mu.Lock()
+		hook.Calm(hooks)
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.Wall(s.names.clock.Now()), Pattern: by}
 	hook.Deliver(hooks, false, &r, panics)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -289,20 +288,6 @@ func TestSubscribeWhileDelivering(t *testing.T) {
 	checkEqual(t, "calls of the inner handler", inner, 0)
 	s.Raise("a")
 	checkEqual(t, "calls of the inner handler", inner, 1)
-}
-
-// A handler may end its goroutine. Later handlers are called.
-func TestHandlerEndsItsGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{})
-		cancel, after := s.Subscribe("a", func(signals.Signal) { runtime.Goexit() }), 0
-		s.Subscribe("a", func(signals.Signal) { after++ })
-		go s.Raise("a")
-		synctest.Wait()
-		cancel()
-		checkEqual(t, "calls of the next", after, 1)
-		coretest.Check(t, s.Raise("a") && s.Count("a") == 2, "got %d signals, want 2", s.Count("a"))
-	})
 }
 
 func TestHold(t *testing.T) {

@@ -88,7 +88,9 @@ func (a *Effects) Clear() {
 // Settle runs all effects. No lock may be held.
 func (a *Effects) Settle() {
 	a.SettleOwn()
-	Each(a.Tells, Teller.Tell)
+	for _, t := range a.Tells {
+		t.Tell()
+	}
 }
 
 // SettleOwn runs the effects without foreign code: it ends copies and wakes wakers. The
@@ -103,19 +105,5 @@ func (a *Effects) SettleOwn() {
 	a.Wakes, a.known = nil, nil
 	for _, w := range wakes {
 		w.Wake()
-	}
-}
-
-// Each calls fn with every element, even if a call ends the goroutine.
-func Each[T any](all []T, fn func(T)) {
-	i := 0
-	defer func() {
-		if i < len(all) {
-			Each(all[i:], fn)
-		}
-	}()
-	for i < len(all) {
-		i++
-		fn(all[i-1])
 	}
 }

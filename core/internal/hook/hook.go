@@ -21,24 +21,6 @@ import (
 // by goroutine id, 1.9 us at each start. Labels of pprof: they cannot be read. "Do not call this from a handler" in the
 // documentation: such programs hang.
 
-// A handler may raise a signal whose handler raises again, and so on: that is
-// legal unless it is an endless loop. While few calls of a handler run, there is
-// no loop. When crowd calls run, a raise looks at the stack and counts the
-// deliveries on its own goroutine. If there are crowd of them, the raise is
-// refused.
-//
-// To refuse the deepest raise is not enough if handlers raise again when their
-// first raise returns: two such handlers would be called 2 to the power of crowd
-// times. So the goroutine is a runaway until it has returned from its handlers.
-// Until then, its raises do not call handlers that are suspects.
-//
-// Crowd is more than the depth of any sensible chain of handlers, and a stack of that many
-// deliveries is small. A sink can have maxRunaways endless loops at once.
-const (
-	Crowd       = 64
-	maxRunaways = 256
-)
-
 // Hook is a user's function that is called for events, with the barrier at which its
 // cancellation waits.
 //
@@ -53,7 +35,7 @@ type Hook[E any] struct {
 	left         atomic.Int64
 	Cancelled    atomic.Int64 // 0, or 1 more than early when it was cancelled
 	released     atomic.Bool
-	Limit        int32         // the number of running calls that suggests a loop; guarded like early
+	limit        int32         // the number of running calls that suggests a loop; guarded like early
 	idle         chan struct{} // closed by the last call that leaves after cancel
 	glob.Pattern               // selects events by name, if they have names
 }
@@ -61,12 +43,13 @@ type Hook[E any] struct {
 // New makes a hook. If it is made inside deliveries, these count as calls of it until a
 // loop is suspected, because a loop may make a new handler in every round.
 func New[E any](p glob.Pattern, fn func(E)) *Hook[E] {
-	limit := int32(Crowd - Deliveries(Crowd))
-	return &Hook[E]{Pattern: p, Fn: fn, Limit: limit, idle: make(chan struct{})}
+	limit := int32(MaxNested - Deliveries(MaxNested))
+	return &Hook[E]{Pattern: p, Fn: fn, limit: limit, idle: make(chan struct{})}
 }
 
-// running is the number of calls under way. The lock of the list is held.
-func (h *Hook[E]) running() int64 { return h.early + h.Late.Load() - h.left.Load() }
+// Last makes a hook that is never cancelled, for what a sink does itself after the handlers of
+// users. Made inside deliveries, it needs no lower limit: every loop leads through handlers as well.
+func Last[E any](fn func(E)) *Hook[E] { return &Hook[E]{Fn: fn, limit: MaxNested} }
 
 func (h *Hook[E]) Leave() {
 	left := h.left.Add(1)
@@ -123,11 +106,13 @@ func EnterFirst[E any](hooks []*Hook[E]) {
 }
 
 // Deliver calls every hook with e, in order, on this goroutine. A panic ends only its
-// own call and is counted. The same holds for the end of the goroutine. Entered says
-// that the first hook has been entered already.
+// own call and is counted. Entered says that the first hook has been entered already.
 func Deliver[E any](hooks []*Hook[E], entered bool, e *E, panics *atomic.Uint64) {
 	for i := 0; i < len(hooks); entered = false {
 		i = deliverSome(hooks, i, entered, e, panics)
+	}
+	if leaving.Load() > 0 {
+		hasLeft()
 	}
 }
 
@@ -143,9 +128,7 @@ func deliverSome[E any](hooks []*Hook[E], i int, entered bool, e *E, panics *ato
 		next = i + 1
 		if recover() != nil {
 			panics.Add(1)
-			return
 		}
-		Deliver(hooks[next:], false, e, panics) // the goroutine ends
 	}()
 	for ; i < len(hooks); i++ {
 		h := hooks[i]
@@ -163,10 +146,10 @@ func deliverSome[E any](hooks []*Hook[E], i int, entered bool, e *E, panics *ato
 
 // Only the goroutine's own stack answers three questions in Go. "How many deliveries is this
 // goroutine inside?" is asked by a cancellation that would otherwise wait for itself, by a new
-// handler, and by a raise that may be part of an endless loop. "Which goroutine is this?" is asked
+// handler, and by a raise that may be nested too deep. "Which goroutine is this?" is asked
 // by such a raise. "Which coordinator's operation runs here?" is asked by Close, Drain and similar
-// calls, which have no context. All are asked rarely, and never by a raise outside a suspected
-// loop.
+// calls, which have no context. All are asked rarely, and never by a raise while few calls of
+// its handlers run.
 
 // Deliveries counts the deliveries on this goroutine's stack, up to most. This is cheap
 // because deliverSome, which defers, is never inlined.

@@ -1,85 +1,67 @@
 package hook
 
 import (
-	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
 )
 
-// runaway is a goroutine in an endless loop: one of its raises was refused. It has the
-// handlers that have been running since; the goroutine's own handlers are among them.
-type runaway struct {
-	goroutine uint64
-	inside    []Suspect
-}
+// MaxNested is how many deliveries there can be on the stack of a goroutine. Handlers may raise
+// signals whose handlers raise again, and so on. More than so many are an endless loop.
+//
+// To refuse the deepest raise is not enough if handlers raise again when their first raise returns:
+// two such handlers would be called 2 to the power of MaxNested times. So all raises of the goroutine
+// are refused until it has left its deliveries.
+const MaxNested = 64
 
-// Runaways are the runaway goroutines of a sink, at most maxRunaways. The sink's lock
-// guards them.
-type Runaways []*runaway
+// loops has the goroutines that must leave their deliveries, and leaving is their number.
+var (
+	leaving atomic.Int64
+	loops   sync.Map // of their numbers
+)
 
-// Suspect is a handler that may be part of an endless loop. Every raise that would call it
-// looks at the stack.
-type Suspect interface{ rests() bool }
-
-// Crowded reports whether enough calls of a handler run that they may be a loop. The lock
-// of the list is held.
+// Crowded reports whether a delivery to hooks may be nested too deep: [TooDeep] says for certain. The
+// lock of the list is held.
 func Crowded[E any](hooks []*Hook[E]) bool {
 	for _, h := range hooks {
-		if h.running() >= int64(h.Limit) {
+		if h.early+h.Late.Load()-h.left.Load() >= int64(h.limit) || leaving.Load() > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// Endless reports whether a delivery to hooks is part of an endless loop. Some of the hooks
-// are crowded. All makes all running handlers of the sink suspects. The lock is held.
-func Endless[E any](known *Runaways, w witness, all func() []Suspect, lists ...[]*Hook[E]) bool {
-	*known = slices.DeleteFunc(*known, func(r *runaway) bool {
-		r.inside = slices.DeleteFunc(r.inside, Suspect.rests)
-		return len(r.inside) == 0 || w.depth == 0 && r.goroutine == w.goroutine
-	})
-	refused := slices.ContainsFunc(*known, func(r *runaway) bool { return r.goroutine == w.goroutine })
-	if !refused && w.depth >= Crowd {
-		refused = true
-		r := &runaway{goroutine: w.goroutine, inside: all()}
-		for _, hooks := range lists {
-			r.inside = AppendRunning(r.inside, hooks)
-		}
-		if len(*known) == maxRunaways {
-			*known = slices.Delete(*known, 0, 1)
-		}
-		*known = append(*known, r)
+// TooDeep reports whether this goroutine must leave its deliveries before it delivers anything else.
+func TooDeep() bool {
+	depth := Deliveries(MaxNested)
+	if depth == 0 {
+		return false
 	}
-	for _, hooks := range lists {
-		for _, h := range hooks {
-			if refused {
-				h.Limit = 0
-			} else if len(*known) == 0 {
-				h.Limit = Crowd
-			}
-		}
+	number := frames.Goroutine()
+	_, must := loops.Load(number)
+	if !must && depth == MaxNested {
+		must = true
+		loops.Store(number, nil)
+		leaving.Add(1)
 	}
-	return refused
+	return must
 }
 
-// AppendRunning makes the running hooks suspects, and appends them.
-func AppendRunning[E any](to []Suspect, hooks []*Hook[E]) []Suspect {
+// hasLeft lets this goroutine deliver again if it has left all deliveries.
+func hasLeft() {
+	if Deliveries(1) > 0 {
+		return
+	}
+	if _, was := loops.LoadAndDelete(frames.Goroutine()); was {
+		leaving.Add(-1)
+	}
+}
+
+// Calm is called with hooks whose delivery is not nested too deep. A hook that was made deep inside
+// of deliveries is one like others from then on. The lock of the list is held.
+func Calm[E any](hooks []*Hook[E]) {
 	for _, h := range hooks {
-		if !h.rests() {
-			h.Limit = 0
-			to = append(to, h)
-		}
+		h.limit = MaxNested
 	}
-	return to
 }
-
-func (h *Hook[E]) rests() bool { return h.running() == 0 }
-
-// witness is what a goroutine's stack says about the goroutine.
-type witness struct {
-	goroutine uint64
-	depth     int // number of deliveries on its stack, up to crowd
-}
-
-func AskStack() witness { return witness{frames.Goroutine(), Deliveries(Crowd)} }
