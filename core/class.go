@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/bucket"
@@ -71,12 +70,6 @@ type ClassStats struct {
 	Next  time.Time `json:"next,omitzero"`  // when the next item of the class has its tokens; zero: no item waits for tokens
 }
 
-// LogValue groups the counters by their JSON names.
-func (s ClassStats) LogValue() slog.Value { return StatsValue(s) }
-
-// String is the JSON form.
-func (s ClassStats) String() string { return StatsString(s) }
-
 // RateStats are the counters of one rate of a class. Without that rate they are zero.
 // Used = tokens taken - tokens given back.
 type RateStats struct {
@@ -85,12 +78,6 @@ type RateStats struct {
 	Used      int64   `json:"used"` // tokens taken since the rate was set, without those given back
 	Debt      float64 `json:"debt"` // tokens that were taken before they came; 0: none
 }
-
-// LogValue groups the counters by their JSON names.
-func (s RateStats) LogValue() slog.Value { return StatsValue(s) }
-
-// String is the JSON form.
-func (s RateStats) String() string { return StatsString(s) }
 
 // rateOf returns a rate with the default burst; the zero Rate means no rate.
 func rateOf(r Rate, what string) (Rate, error) {

@@ -38,10 +38,6 @@ var (
 // operation's context and goroutine, as [ErrWouldDeadlock] says.
 func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
-// Raised reports whether s was raised by an operation of this coordinator that is in the
-// window.
-func (c Control) Raised(s signals.Signal) bool { return c.made().raised(s) }
-
 // raised reports whether an operation of this engine has raised s.
 func (e *engine) raised(s signals.Signal) bool {
 	if s.Operation == 0 || s.Source != e.name {

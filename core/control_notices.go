@@ -1,8 +1,6 @@
 package core
 
 import (
-	"context"
-
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 )
@@ -51,19 +49,4 @@ func (c Control) OnClosed(fn func()) (cancel func()) {
 		e.tellClosed([]*hook.Hook[struct{}]{h})
 	}
 	return cancel
-}
-
-// WaitRunning waits until the operations that run or are suspended when it is called are
-// finished. Others may start meanwhile. If ctx ends first, WaitRunning returns the cause
-// of ctx. Inside an operation of the coordinator it returns [ErrWouldDeadlock], as Flush
-// does.
-func (c Control) WaitRunning(ctx context.Context) error {
-	e := c.made()
-	return e.waitForAll(ctx, func() *flush {
-		running := make(map[*Operation]bool)
-		for _, o := range e.started() {
-			running[o] = true
-		}
-		return e.expect(len(running), func(o *Operation) bool { return running[o] })
-	})
 }

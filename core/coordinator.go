@@ -84,7 +84,7 @@ func newCoordinator[T any](key func(T) string, work Work[T], opts Options) (*Coo
 
 func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordinator[T] {
 	e.bodies = ResultWork[T, struct{}](func(ctx context.Context, item T) (struct{}, error) { return struct{}{}, work(ctx, item) })
-	return &Coordinator[T]{Control{e}, source[T, struct{}]{key, e.front()}}
+	return &Coordinator[T]{Control{e}, source[T, struct{}]{e, key, e.front()}}
 }
 
 // Lane returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the view
@@ -95,7 +95,7 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 //ephemeral:lane {name}
 //ephemeral:view
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.inLane(c.engine, name)}}
 }
 
 // Class returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the
@@ -105,7 +105,7 @@ func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 //ephemeral:class {name}
 //ephemeral:view
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.inClass(c.engine, name)}}
 }
 
 // Cost returns a view of the same coordinator. Items that it enqueues cost n, which counts for
@@ -117,11 +117,12 @@ func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 //
 //ephemeral:view
 func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.costing(c.engine, n)}}
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.costing(c.engine, n)}}
 }
 
-// source makes the operations of a coordinator.
+// source has what does not depend on whether there are results.
 type source[In, Out any] struct {
+	to   *engine
 	key  func(In) string // nil: none
 	door door
 }
@@ -133,15 +134,6 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 		t.owner.Key = s.key(in)
 	}
 	return t
-}
-
-// submit enqueues an item and returns the task that keeps its result.
-func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future[Out], error) {
-	t := s.newTask(in, watched)
-	if err := e.enqueue(ctx, &t.Operation, s.door, true); err != nil {
-		return nil, err
-	}
-	return &Future[Out]{&t.Operation, &t.out}, nil
 }
 
 // task is an operation together with its item and its result: the one allocation of an
@@ -173,24 +165,28 @@ func (t *task[In, Out]) forget() { t.out = *new(Out) }
 // Inside an operation of this coordinator Enqueue never waits. When the queue is full,
 // the item is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may
 // enqueue more work, but nothing bounds how much. Use TryEnqueue to keep the queue bounded.
-func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
-	t := c.newTask(item, 0)
-	err := c.enqueue(ctx, &t.Operation, c.door, true)
+func (s *source[In, Out]) Enqueue(ctx context.Context, item In) (OperationID, error) {
+	t := s.newTask(item, 0)
+	err := s.to.enqueue(ctx, &t.Operation, s.door, true)
 	return t.owner.ID, err
 }
 
 // TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
-func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
-	t := c.newTask(item, 0)
-	err := c.enqueue(ctx, &t.Operation, c.door, false)
+func (s *source[In, Out]) TryEnqueue(ctx context.Context, item In) (OperationID, error) {
+	t := s.newTask(item, 0)
+	err := s.to.enqueue(ctx, &t.Operation, s.door, false)
 	return t.owner.ID, err
 }
 
 // Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the
 // operation has left the window. Waiting by id works only while the operation is in the window.
 // To wait for a set of items, use a [Group].
-func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
-	return c.submit(ctx, c.engine, item)
+func (s *source[In, Out]) Submit(ctx context.Context, item In) (*Future[Out], error) {
+	t := s.newTask(item, watched)
+	if err := s.to.enqueue(ctx, &t.Operation, s.door, true); err != nil {
+		return nil, err
+	}
+	return &Future[Out]{&t.Operation, &t.out}, nil
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns the error of

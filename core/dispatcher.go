@@ -49,8 +49,8 @@ type reaction struct {
 // NewDispatcher makes a dispatcher without handlers, or says what is wrong with the
 // options. The options are a coordinator's, except that the default of Name is
 // "dispatcher", that DropOldest is always on, and that Lanes and Classes are not
-// accepted. The operations raise their signals on [Options.Sink], but not [SignalStarted]
-// and [SignalStopped]. The dispatcher may handle signals of the same sink.
+// accepted. The operations raise their signals on [Options.Sink], but not [signals.SignalStarted]
+// and [signals.SignalStopped]. The dispatcher may handle signals of the same sink.
 func NewDispatcher(opts Options) (*Dispatcher, error) {
 	opts.Name = cmp.Or(opts.Name, "dispatcher")
 	d := new(Dispatcher)

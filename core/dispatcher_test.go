@@ -345,7 +345,7 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 		checkError(t, "Do", c.Do(t.Context(), raise("c")), nil)
 		flushed(t, d)
 		slices.Sort(j.entries)
-		j.check(t, "c", core.SignalStarted, core.SignalStopped)
+		j.check(t, "c", signals.SignalStarted, signals.SignalStopped)
 	})
 }
 

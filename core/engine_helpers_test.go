@@ -197,7 +197,7 @@ var endings = map[string]func(s *signals.Sink){
 	},
 	"forgotten": func(s *signals.Sink) {
 		s.Raise("busy.a")
-		time.AfterFunc(2*time.Second, func() { s.ForgetAll() })
+		time.AfterFunc(2*time.Second, func() { s.Forget(signals.Query{Pattern: "*"}) })
 	},
 	"leased": func(s *signals.Sink) {
 		s.Hold("busy.a", "", time.Second)

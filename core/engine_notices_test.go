@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -102,36 +101,4 @@ func TestOnClosed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// WaitRunning waits for all operations that have started, suspended ones included, and for
-// nothing else.
-func TestWaitRunning(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		checkError(t, "nothing runs", c.WaitRunning(t.Context()), nil)
-		first, second := make(chan bool), make(chan bool)
-		enqueue(t, c, func(ctx context.Context) error {
-			checkError(t, "inside", c.WaitRunning(ctx), core.ErrWouldDeadlock)
-			return core.OperationFrom(ctx).Suspend(ctx, "a friend", func(context.Context) error { <-first; return nil })
-		})
-		enqueue(t, c, func(context.Context) error { <-second; return nil })
-		synctest.Wait()
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cause := errors.New("enough")
-		ended, gaveUp := make(chan error, 1), make(chan error, 1)
-		go func() { ended <- c.WaitRunning(t.Context()) }()
-		go func() { gaveUp <- c.WaitRunning(ctx) }()
-		synctest.Wait()
-		enqueue(t, c, func(ctx context.Context) error { <-ctx.Done(); return nil })
-		cancel(cause)
-		checkError(t, "gave up", <-gaveUp, cause)
-		close(first)
-		synctest.Wait()
-		checkEqual(t, "waits", len(ended), 0)
-		close(second)
-		checkError(t, "WaitRunning", <-ended, nil)
-		checkEqual(t, "running", c.Stats().Running, 1)
-		c.Close()
-	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
@@ -150,10 +151,10 @@ func (w *worker) call(o *Operation) (err error) {
 		}
 	}()
 	if o.sched.Flags&forced != 0 {
-		Forced.Raise(o, "", ForcedStart{"MaxDefer is over, and a signal still matches DeferOn"})
+		o.Raise(SignalForced)
 	}
 	if w.engine.announces() {
-		o.Raise(SignalStarted)
+		o.Raise(signals.SignalStarted)
 	}
 	if w.engine.stuck.bodies != nil {
 		w.watchWorker(o)
@@ -167,7 +168,7 @@ func (w *worker) call(o *Operation) (err error) {
 // stopping raises the signals for a body that has returned.
 func (e *engine) stopping(o *Operation) {
 	if e.announces() {
-		o.Raise(SignalStopped)
+		o.Raise(signals.SignalStopped)
 	}
 }
 

@@ -121,18 +121,18 @@ func ExampleEcho() {
 }
 
 // An item is deferred while a signal is present, but not for longer than MaxDefer.
-func ExampleForcedStart() {
+func ExampleOptions_maxDefer() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	work := func(_ context.Context, item string) error { return nil }
 	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, work,
 		core.Options{Sink: sink, DeferOn: "api.slow", MaxDefer: time.Millisecond}))
 	defer c.Close()
-	defer core.Forced.Subscribe(sink, func(s signals.Signal, f core.ForcedStart) { fmt.Println(s.Name, s.Key, f.Reason) })()
+	defer sink.Subscribe(core.SignalForced, func(s signals.Signal) { fmt.Println(s.Name, s.Key) })()
 
 	sink.Raise("api.slow")
 	fmt.Println(c.Do(context.Background(), "a.csv"))
 	// Output:
-	// coordinator.forced a.csv MaxDefer is over, and a signal still matches DeferOn
+	// coordinator.forced a.csv
 	// <nil>
 }
 

@@ -432,19 +432,6 @@ func must[V any](v V, ok bool) V {
 	return v
 }
 
-func TestExplanationLogValue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		c.Pause()
-		id, next := enqueue(t, c, quick), enqueue(t, c, quick)
-		want := fmt.Sprintf(`x.operation=%d x.status=pending x.reasons="[the coordinator is paused 1 item before it goes first]"`, next)
-		checkEqual(t, "logged", logged(must(c.Explain(next))), want)
-		c.Resume()
-		synctest.Wait()
-		checkEqual(t, "logged", logged(must(c.Explain(id))), fmt.Sprintf("x.operation=%d x.status=succeeded", id))
-	})
-}
-
 // Explanations that a user makes have a text, too.
 func TestExplanationOfNothing(t *testing.T) {
 	checkEqual(t, "zero Explanation", core.Explanation{}.String(), "operation 0 is Status(0)")

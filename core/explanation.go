@@ -2,11 +2,9 @@ package core
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -202,16 +200,6 @@ func (r Reason) signalText() string {
 		fmt.Fprintf(&b, " by operation %d of %q", r.Signal.Operation, r.Signal.Source)
 	}
 	return b.String()
-}
-
-// LogValue groups the operation, its status and the reasons in words.
-func (x Explanation) LogValue() slog.Value {
-	var texts []string
-	for _, r := range x.Reasons {
-		texts = append(texts, r.text(x.Time))
-	}
-	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
-	return logtext.Group(attrs, slog.Any("reasons", texts))
 }
 
 // maxExplained is how many signals an explanation names for one rule, and how many

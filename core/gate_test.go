@@ -133,7 +133,7 @@ func TestGateStaysShutWhenManyNewerOperationsGo(t *testing.T) {
 			accepted(t)(c.Enqueue(t.Context(), time.Duration(1+i)))
 		}
 		c.Flush(t.Context())
-		s.ForgetAll() // the operations show them still
+		s.Forget(signals.Query{Pattern: "*"}) // the operations show them still
 		for signal := range c.Sense(signals.Query{}) {
 			if signal.Key != "1ns" {
 				c.Evict(signal.Operation)
@@ -409,7 +409,7 @@ func TestGates(t *testing.T) {
 	sink.Raise("wait.again")
 	release()
 	closed("refused  stop stop", "deferred  wait.* wait.again")
-	sink.ForgetAll()
+	sink.Forget(signals.Query{Pattern: "*"})
 	closed()
 }
 
@@ -454,7 +454,7 @@ func TestGatesCountWhatEverMatched(t *testing.T) {
 		defer other.Forward(sink, "night")()
 		other.Raise("night")
 		sink.Restore(other.Sense(signals.Query{}))
-		sink.ForgetAll()
+		sink.Forget(signals.Query{Pattern: "*"})
 		checkError(t, "Close", c.Close(), nil)
 		sink.Raise("night") // the gate does not count any more
 		check(" stop.*: 11;  night: 4; hot stpo: 0; slow busy, stop.*: 14; ")

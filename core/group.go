@@ -51,16 +51,6 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	return o.owner.ID, nil
 }
 
-// Submit is Enqueue for callers that also want to know how one operation of the group ended:
-// see [Coordinator.Submit].
-func (g *Group[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
-	o, err := g.enqueue(ctx, item)
-	if err != nil {
-		return nil, err
-	}
-	return &Future[struct{}]{o, new(struct{})}, nil
-}
-
 func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
 	t.body, t.sched.Flags = t, grouped

@@ -22,19 +22,13 @@ func TestGroup(t *testing.T) {
 		for _, body := range []coretest.Body{quick, g.body} {
 			accepted(t)(group.Enqueue(t.Context(), body))
 		}
-		future, err := group.Submit(t.Context(), func(context.Context) error { return errOnPurpose })
-		checkError(t, "Submit", err, nil)
+		accepted(t)(group.Enqueue(t.Context(), func(context.Context) error { return errOnPurpose }))
 		wait := call(t, func(context.Context) error { return group.Wait() })
 		g.open()
 		checkError(t, "Wait", wait(), errOnPurpose)
 		checkWaits(t, c, 1, 0, 0)
-		c.Evict(future.ID())
-		_, err = future.Wait(t.Context())
-		checkError(t, "Future.Wait", err, errOnPurpose)
-		_, err = group.Enqueue(t.Context(), quick)
+		_, err := group.Enqueue(t.Context(), quick)
 		checkError(t, "Enqueue after Wait", err, core.ErrClosed)
-		_, err = group.Submit(t.Context(), quick)
-		checkError(t, "Submit after Wait", err, core.ErrClosed)
 		checkError(t, "Wait once more", group.Wait(), errOnPurpose)
 		checkError(t, "Wait of nothing", c.Group(t.Context(), core.GroupOptions{}).Wait(), nil)
 		others.open()
@@ -227,10 +221,8 @@ func endOfGroupReleases(t *testing.T, opts core.Options, stops bool) {
 	before := c.Stats()
 	var ran bool
 	body := func(context.Context) error { ran = true; return nil }
-	waits := []func() error{
-		call(t, func(context.Context) error { _, err := g.Enqueue(context.Background(), body); return err }),
-		call(t, func(context.Context) error { _, err := g.Submit(context.Background(), body); return err }),
-	}
+	enter := func(context.Context) error { _, err := g.Enqueue(context.Background(), body); return err }
+	waits := []func() error{call(t, enter), call(t, enter)}
 	other := call(t, func(ctx context.Context) error { _, err := in.Enqueue(ctx, quick); return err })
 	checkEqual(t, "accepted", c.Stats().Enqueued, before.Enqueued)
 	if stops {

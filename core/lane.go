@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,12 +46,6 @@ type LaneStats struct {
 	Limit   int    `json:"limit"` // how many may run at once; 0: no limit
 	Depth   int    `json:"depth"` // how many items without a class may be pending; negative: none
 }
-
-// LogValue groups the counters by their JSON names.
-func (s LaneStats) LogValue() slog.Value { return StatsValue(s) }
-
-// String is the JSON form.
-func (s LaneStats) String() string { return StatsString(s) }
 
 // ParseLanes reads lanes from text such as "hot:4, normal, slow:2": names, highest lane
 // first, separated by commas. A colon and a limit may follow a name. Blanks around names

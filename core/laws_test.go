@@ -501,7 +501,7 @@ func (l *lawScript) signals(facts []signals.Signal) (seen []string) {
 	for _, s := range facts {
 		seq := s.Seq
 		if lifecycle {
-			if s.Name == core.SignalStarted || s.Name == core.SignalStopped {
+			if s.Name == signals.SignalStarted || s.Name == signals.SignalStopped {
 				continue
 			}
 			seq = 0

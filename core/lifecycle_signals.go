@@ -9,15 +9,13 @@ import (
 // OperationID is [signals.OperationID].
 type OperationID = signals.OperationID
 
-// Lifecycle signals of coordinators and their operations. Those of the start and the end of a body are
-// raised on demand: see [signals.SignalStarted].
+// Lifecycle signals of coordinators and their operations. Operations also raise [signals.SignalStarted] and
+// [signals.SignalStopped], on demand.
 const (
-	SignalStarted = signals.SignalStarted
-	SignalStopped = signals.SignalStopped
 	// SignalPanicked is raised by an operation whose body panicked.
 	SignalPanicked = "operation.panicked"
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
-	// although a signal still matches DeferOn. The payload is a [ForcedStart].
+	// although a signal still matches DeferOn.
 	SignalForced = "coordinator.forced"
 	// SignalStuck is raised once by an operation whose body does not return: see
 	// [Options.StuckAfter] and [Options.StuckAfterCancel]. The payload is a [StuckOperation].
@@ -34,14 +32,6 @@ const (
 	SignalThrottled = "class.throttled"
 	SignalFree      = "class.free"
 )
-
-// Forced is the kind of [SignalForced].
-var Forced = signals.NewKind[ForcedStart](SignalForced)
-
-// A ForcedStart says why an operation started although a signal matched DeferOn.
-type ForcedStart struct {
-	Reason string `json:"reason"` // a text for people
-}
 
 // Stuck is the kind of [SignalStuck].
 var Stuck = signals.NewKind[StuckOperation](SignalStuck)

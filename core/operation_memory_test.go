@@ -175,7 +175,7 @@ func TestLongNamesLeaveNothingBehind(t *testing.T) {
 	for range 100 {
 		checkError(t, "Do", c.Do(t.Context(), "first"), nil)
 	}
-	s.ForgetAll()
+	s.Forget(signals.Query{Pattern: "*"})
 	before := heap()
 	for _, size := range []int{10, 90, 100_000} {
 		for _, asked := range []bool{false, true} {
@@ -195,7 +195,7 @@ func TestLongNamesLeaveNothingBehind(t *testing.T) {
 			for o := range c.Operations(core.OperationQuery{}) {
 				c.Evict(o.ID)
 			}
-			s.ForgetAll()
+			s.Forget(signals.Query{Pattern: "*"})
 			if left := heap() - before; left > 3*64<<10 { // a sink and two coordinators
 				t.Errorf("names of %d bytes, asked for %v: %d bytes left behind", size, asked, left)
 			}

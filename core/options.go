@@ -152,7 +152,7 @@ type Options struct {
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
-	// [signals.Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
+	// [signals.Sink.Subscribe]. It gets [signals.SignalStarted] and [signals.SignalStopped] only if the sink has a
 	// handler, a forward or a monitor for them.
 	OnSignal func(signals.Signal)
 	// OnRetract is called for every signal that an operation takes back.

@@ -487,7 +487,6 @@ func init() {
 		{"Complete", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Complete() }},
 		{"Flush", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Flush(ctx) }},
 		{"WaitIdle", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.WaitIdle(ctx) }},
-		{"WaitRunning", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.WaitRunning(ctx) }},
 		{"Pause", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Pause() }},
 		{"Resume", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Resume() }},
 		{"SetMaxConcurrency", func(w *pairsWorld, _ context.Context, c *pairsCall) {

@@ -81,8 +81,8 @@ var _ Inspector = (*Processor)(nil)
 // NewProcessor makes a processor, or says what is wrong with the options. The options are
 // a coordinator's, with three other defaults: Name "processor", MaxConcurrency 4 and
 // MaxQueued 1000. DropOldest is always on. Lanes, Classes and MaxPerKey are not accepted.
-// The operations raise their signals on [Options.Sink], but not [SignalStarted] and
-// [SignalStopped]. The processor may handle signals of the same sink.
+// The operations raise their signals on [Options.Sink], but not [signals.SignalStarted] and
+// [signals.SignalStopped]. The processor may handle signals of the same sink.
 func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
 		return nil, errors.New("core: there must be a handler, not a nil function")

@@ -44,7 +44,7 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 		return nil, err
 	}
 	e.bodies = work
-	return &ResultCoordinator[In, Out]{Control{e}, source[In, Out]{key, e.front()}}, nil
+	return &ResultCoordinator[In, Out]{Control{e}, source[In, Out]{e, key, e.front()}}, nil
 }
 
 // Lane returns a view of the coordinator that puts items into that lane; see
@@ -53,7 +53,7 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 //ephemeral:lane {name}
 //ephemeral:view
 func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Out] {
-	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inLane(c.engine, name)}}
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.engine, c.key, c.door.inLane(c.engine, name)}}
 }
 
 // Class returns a view of the coordinator that puts items into that class; see
@@ -62,35 +62,14 @@ func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Ou
 //ephemeral:class {name}
 //ephemeral:view
 func (c *ResultCoordinator[In, Out]) Class(name string) *ResultCoordinator[In, Out] {
-	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inClass(c.engine, name)}}
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.engine, c.key, c.door.inClass(c.engine, name)}}
 }
 
 // Cost returns a view of the coordinator whose items cost n; see [Coordinator.Cost].
 //
 //ephemeral:view
 func (c *ResultCoordinator[In, Out]) Cost(n int) *ResultCoordinator[In, Out] {
-	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.costing(c.engine, n)}}
-}
-
-// Enqueue is as [Coordinator.Enqueue]; [ResultCoordinator.Wait] waits for the
-// result.
-func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (OperationID, error) {
-	t := c.newTask(in, 0)
-	err := c.enqueue(ctx, &t.Operation, c.door, true)
-	return t.owner.ID, err
-}
-
-// TryEnqueue is as [Coordinator.TryEnqueue].
-func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (OperationID, error) {
-	t := c.newTask(in, 0)
-	err := c.enqueue(ctx, &t.Operation, c.door, false)
-	return t.owner.ID, err
-}
-
-// Submit is Enqueue for callers that want the result later. The Future keeps the result,
-// even after the operation has left the window.
-func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
-	return c.submit(ctx, c.engine, in)
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.engine, c.key, c.door.costing(c.engine, n)}}
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns the result and

@@ -59,7 +59,7 @@ func TestErrorsOfARun(t *testing.T) {
 // a handler has no effect.
 func TestGoexitInAHandler(t *testing.T) {
 	for signal, want := range map[string][]string{
-		core.SignalStarted:            {"do", molecules.SignalCompleted},
+		signals.SignalStarted:         {"do", molecules.SignalCompleted},
 		molecules.SignalStarted:       {molecules.SignalFailed},
 		molecules.SignalStepStarted:   {molecules.SignalFailed},
 		molecules.SignalStepCompleted: {"do", "undo", molecules.SignalFailed},
@@ -75,7 +75,7 @@ func TestGoexitInAHandler(t *testing.T) {
 			sink.Raise("go")
 			require.NoError(t, r.Drain(t.Context()))
 			assert.Equal(t, want, j.take())
-			assert.Equal(t, signal == core.SignalStarted, r.Stats().Succeeded == 1)
+			assert.Equal(t, signal == signals.SignalStarted, r.Stats().Succeeded == 1)
 		})
 	}
 }

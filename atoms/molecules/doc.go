@@ -65,7 +65,7 @@
 //   - Signals that a step raises with [core.OperationFrom], without a cause, start no run of the
 //     same Runner. If they must start one, use the methods of [Run]. Such signals of a Trigger's
 //     function start no call of the same Trigger.
-//   - [core.SignalStarted] and [core.SignalStopped] start nothing.
+//   - [signals.SignalStarted] and [signals.SignalStopped] start nothing.
 //
 // If a step raises a signal on the sink without a cause, the Runner does not know its origin. So
 // it cannot prevent a loop of such signals.

@@ -64,5 +64,12 @@ func (l *listener) stopListening() {
 // coordinator raises, and signals that this coordinator, or one of its operations, raises
 // without a cause.
 func (l *listener) ignores(s signals.Signal) bool {
-	return s.Name == core.SignalStarted || s.Name == core.SignalStopped || s.Depth() == 0 && l.Raised(s)
+	if s.Name == signals.SignalStarted || s.Name == signals.SignalStopped {
+		return true
+	}
+	if s.Depth() > 0 || s.Source != l.Name() {
+		return false
+	}
+	_, own := l.Lookup(s.Operation)
+	return own
 }

@@ -130,7 +130,7 @@ func TestFromInsideTheWork(t *testing.T) {
 			return nil
 		}
 		call := signalaware.Wrap(g, coretest.Run)
-		cancel := g.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { g.Drain(t.Context()) }) // of a call
+		cancel := g.Sink().Subscribe(signals.SignalStarted, func(signals.Signal) { g.Drain(t.Context()) }) // of a call
 		assert.NoError(t, call(t.Context(), quick))
 		cancel()
 		id := enqueue(g, func(ctx context.Context) error {

@@ -71,7 +71,7 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 		number.Raise(sink, "", 1)
 		sink.Retract("num*")
 		number.Raise(sink, "", 2)
-		sink.ForgetAll() // is no retraction
+		sink.Forget(signals.Query{Pattern: "*"}) // is no retraction
 		expect(t, a, 1, 2, 0, false)
 	})
 }

@@ -141,7 +141,7 @@ func TestExitAtAnyTime(t *testing.T) {
 // Work does not begin if the signal comes between the start of its operation and its body.
 func TestSignalBeforeTheBodyBegins(t *testing.T) {
 	c := collector(t, nil, core.Options{})
-	c.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { c.Sink().Raise("verdict.guilty") })
+	c.Sink().Subscribe(signals.SignalStarted, func(signals.Signal) { c.Sink().Raise("verdict.guilty") })
 	_, err := c.TryEnqueue(t.Context(), func(context.Context) (int, error) { t.Error("began"); return 1, nil })
 	check(t, "TryEnqueue", err, nil)
 	outcome, err := c.Results(t.Context())

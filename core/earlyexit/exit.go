@@ -51,8 +51,8 @@ type Exit struct {
 // On lets the first signal that matches pattern end the target; see [signals.Match]. The
 // signal comes from the sink of the target, after this call. When the Raise of the signal
 // returns, nothing starts any more. The signal has no effect after Close has begun, or after
-// the intake has ended and all accepted items are done. [core.SignalStarted] and
-// [core.SignalStopped] do not count, as for the gates of coordinators.
+// the intake has ended and all accepted items are done. [signals.SignalStarted] and
+// [signals.SignalStopped] do not count, as for the gates of coordinators.
 //
 //ephemeral:pattern {pattern}
 func On(target Target, pattern string) *Exit {
@@ -64,7 +64,7 @@ func On(target Target, pattern string) *Exit {
 // take is the handler of the signals.
 func (x *Exit) take(s signals.Signal) {
 	exited := &ExitedError{s}
-	if s.Name == core.SignalStarted || s.Name == core.SignalStopped || !x.taken.CompareAndSwap(nil, exited) {
+	if s.Name == signals.SignalStarted || s.Name == signals.SignalStopped || !x.taken.CompareAndSwap(nil, exited) {
 		return
 	}
 	x.target.Complete()

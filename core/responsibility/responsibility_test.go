@@ -366,12 +366,12 @@ func TestSubscribesOnlyWhileThereArePromises(t *testing.T) {
 			s.c.Do(t.Context(), func(context.Context) error { return nil })
 			return s.sink.Stats().Raised > before
 		}
-		promise := responsibility.Promise{Ack: core.SignalStarted}
+		promise := responsibility.Promise{Ack: signals.SignalStarted}
 		coretest.Check(t, !listens(), "it listens although nothing was promised")
 		a, b := s.kept(promise), s.kept(promise)
 		s.Complete(a)
 		coretest.Check(t, listens(), "it does not listen although one promise is left")
-		s.sink.RaiseKey(core.SignalStarted, b.String())
+		s.sink.RaiseKey(signals.SignalStarted, b.String())
 		coretest.Check(t, !listens(), "it listens although no promise is left")
 		s.Keep(b, promise) // it is gone
 		coretest.Check(t, !listens(), "it listens although nothing could be kept")

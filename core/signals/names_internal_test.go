@@ -30,15 +30,15 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 		options SinkOptions
 		do      func(s *Sink)
 	}{
-		{"forgotten", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.ForgetAll() }},
+		{"forgotten", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Forget(Query{Pattern: "*"}) }},
 		{"retracted", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Retract("file.*") }},
 		{"aged", SinkOptions{Capacity: n, MaxAge: time.Second}, func(s *Sink) {
 			unique(s)
 			time.Sleep(time.Second)
 			s.Stats()
 		}},
-		{"evicted", SinkOptions{Capacity: 1000}, func(s *Sink) { unique(s); s.ForgetAll() }},
-		{"resized", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Resize(1, 0); s.ForgetAll() }},
+		{"evicted", SinkOptions{Capacity: 1000}, func(s *Sink) { unique(s); s.Forget(Query{Pattern: "*"}) }},
+		{"resized", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Resize(1, 0); s.Forget(Query{Pattern: "*"}) }},
 		{"released", SinkOptions{}, func(s *Sink) {
 			var releases []func()
 			for i := range 1000 {
@@ -64,7 +64,7 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 		}},
 		{"restored", SinkOptions{}, func(s *Sink) {
 			s.Restore(slices.Values([]Signal{{Name: "a", Time: time.Now()}, {Name: ""}, {Name: "b"}}))
-			s.ForgetAll()
+			s.Forget(Query{Pattern: "*"})
 		}},
 		{"asked for", SinkOptions{}, func(s *Sink) {
 			for i := range 1000 {
@@ -79,7 +79,7 @@ func TestNamesLeaveNothingBehind(t *testing.T) {
 			i := 0
 			s.Subscribe("*", func(Signal) { i++; s.Raise(fmt.Sprint("name", i)) })
 			s.Raise("a")
-			s.ForgetAll()
+			s.Forget(Query{Pattern: "*"})
 		}},
 	}
 	for _, tt := range tests {
@@ -202,8 +202,8 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 	for _, g := range gates {
 		g.Stop()
 	}
-	s.ForgetAll()
-	to.ForgetAll()
+	s.Forget(Query{Pattern: "*"})
+	to.Forget(Query{Pattern: "*"})
 	m.Count()
 	for i, names := range []*names{&s.names, &to.names, &sc.names} {
 		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.Len() != 0 {

@@ -117,7 +117,7 @@ func askSink(pattern, name string) bool {
 		if early.Has(pattern) != has || early.Count(pattern) != count || early.Has(pattern) != has {
 			panic(fmt.Sprintf("pattern %q, name %q: asked before, the answer differs", pattern, name))
 		}
-		early.ForgetAll()
+		early.Forget(signals.Query{Pattern: "*"})
 	}
 	if pattern != "" { // as Query.Pattern that would be "any"
 		sensed := 0

@@ -297,7 +297,7 @@ func TestForwardHeld(t *testing.T) {
 		for range 100 {
 			end.Raise("chatter")
 		}
-		checkEqual(t, "retracted or forgotten, of the chatter only", end.Retract("update")+end.ForgetAll(), 3)
+		checkEqual(t, "retracted or forgotten, of the chatter only", end.Retract("update")+end.Forget(signals.Query{Pattern: "*"}), 3)
 		checkEqual(t, "held", end.Stats().Held, 2)
 		release()
 		release()

@@ -20,15 +20,12 @@ func (s *Sink) Retract(pattern string) int {
 // Forget removes the signals that q selects, whoever raised them. It calls no handler,
 // and monitors keep counting the signals. Held signals stay. Operations still show their
 // own signals. Use it in code that owns the sink, such as a test or a tool. Forget
-// returns how many signals it has removed. It panics if q selects everything: use
-// ForgetAll.
+// returns how many signals it has removed. With the pattern "*", it removes all. It panics if q is
+// empty.
 func (s *Sink) Forget(q Query) int {
-	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
+	need(q != (Query{}), "Forget needs a Query that selects something: for all signals, use the pattern \"*\"")
 	return s.take(q, "", false)
 }
-
-// ForgetAll is Forget for all signals.
-func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 
 // take removes the facts in the window that q selects. As a retraction, it removes only
 // facts that were raised directly on the sink, and calls the handlers.

@@ -134,7 +134,7 @@ func TestForget(t *testing.T) {
 		}
 		wantPanic(t, "signals: Forget needs a Query", func() { s.Forget(signals.Query{}) })
 		s.Raise("last")
-		checkEqual(t, "ForgetAll", s.ForgetAll(), 1)
+		checkEqual(t, "Forget", s.Forget(signals.Query{Pattern: "*"}), 1)
 		wantNames(t, "sink", sensed(s, signals.Query{}), "h")
 		wantNames(t, "coordinator", sensed(c, signals.Query{}), "of.operation")
 		checkEqual(t, "monitor", m.Count(), 4)

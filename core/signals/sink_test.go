@@ -298,7 +298,7 @@ func TestHold(t *testing.T) {
 		got = append(got, fmt.Sprint("taken back ", r.Signal.Key, r.Signal.Held, r.Pattern))
 	})
 	release := s.Hold("update", "k", 0)
-	coretest.Check(t, s.Retract("update") == 0 && s.ForgetAll() == 0 && s.Has("update"), "a held fact was retracted or forgotten by somebody else")
+	coretest.Check(t, s.Retract("update") == 0 && s.Forget(signals.Query{Pattern: "*"}) == 0 && s.Has("update"), "a held fact was retracted or forgotten by somebody else")
 	release()
 	release()
 	checkEqual(t, "held", s.Stats().Held, 0)

@@ -28,7 +28,7 @@
 //   - The signals that the executor raises for a run do not start the stage of that run.
 //   - The signals that the work raises through its operation, and signals that the
 //     coordinator raises about it, start nothing, unless another signal is their cause.
-//   - [core.SignalStarted] and [core.SignalStopped] start nothing and end nothing,
+//   - [signals.SignalStarted] and [signals.SignalStopped] start nothing and end nothing,
 //     whichever coordinator raises them.
 //
 // So work that starts other stages names its trigger as the cause, as in

@@ -102,13 +102,17 @@ func (e *Executor) Start() {
 
 // setsOff reports whether a signal that matches the trigger of s starts it.
 func (e *Executor) setsOff(s *stage, trigger signals.Signal) bool {
-	if trigger.Name == core.SignalStarted || trigger.Name == core.SignalStopped {
+	if trigger.Name == signals.SignalStarted || trigger.Name == signals.SignalStopped {
 		return false
 	}
 	if event, ok := trigger.Payload().(Event); ok && event.by == s {
 		return false
 	}
-	return trigger.Depth() > 0 || !e.Raised(trigger)
+	if trigger.Depth() > 0 || trigger.Source != e.Name() {
+		return true
+	}
+	_, own := e.Lookup(trigger.Operation)
+	return !own
 }
 
 // Exited returns the signal that was the early exit, and whether there was one.

@@ -218,7 +218,7 @@ func TestEarlyExit(t *testing.T) {
 // A run does not begin if the signal comes between the start of its operation and its body.
 func TestEarlyExitBeforeARunBegins(t *testing.T) {
 	e := start(core.Options{}, waves.Stage{Trigger: "go", Work: panics, OnStart: "began"})
-	e.Sink().Subscribe(core.SignalStarted, func(signals.Signal) { e.Sink().Raise("verdict") })
+	e.Sink().Subscribe(signals.SignalStarted, func(signals.Signal) { e.Sink().Raise("verdict") })
 	e.Sink().Raise("go")
 	drain(t, e, core.Stats{Enqueued: 1, Cancelled: 1})
 	check(t, "began", e.Sink().Has("began"), false)

@@ -31,8 +31,8 @@ func Example() {
 		core.Must(intake.Enqueue(ctx, "order"))
 	}
 	core.Must(sink.WaitFor(ctx, "backpressure.db"))
-	if err := intake.WaitRunning(ctx); err != nil {
-		panic(err)
+	for running := range intake.Operations(core.OperationQuery{Status: core.StatusRunning}) {
+		intake.Wait(ctx, running.ID)
 	}
 	fmt.Println("waiting for the database:", db.Stats().Pending, "in the intake:", intake.Stats().Pending)
 

@@ -22,7 +22,7 @@ type Options struct {
 	//ephemeral:none
 	Name string
 	// Pattern selects the signals that are stored and restored, see [signals.Match]; "" means
-	// "*". If Pattern names [core.SignalStarted], coordinators raise it for each operation. If few
+	// "*". If Pattern names [signals.SignalStarted], coordinators raise it for each operation. If few
 	// signals of the file match, Open may read all MaxRows.
 	//
 	//ephemeral:pattern

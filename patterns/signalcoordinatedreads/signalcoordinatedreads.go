@@ -85,11 +85,25 @@ func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) erro
 		Done.Raise(sink, r.Name(), Ended{err})
 	}()
 	if r.updates.WaitForReaders {
-		if err = r.WaitRunning(ctx); err != nil {
+		if err = r.waitForReaders(ctx); err != nil {
 			return fmt.Errorf("signalcoordinatedreads: the update has not begun: %w", err)
 		}
 		err = errPanicked
 	}
 	err = update(ctx)
 	return err
+}
+
+// waitForReaders waits until the readers that run now have ended.
+func (r *Reads[T]) waitForReaders(ctx context.Context) error {
+	if r.Inside(ctx) {
+		return core.ErrWouldDeadlock
+	}
+	for reader := range r.Operations(core.OperationQuery{Status: core.StatusRunning | core.StatusSuspended}) {
+		_ = r.Wait(ctx, reader.ID) // its error is not ours
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }

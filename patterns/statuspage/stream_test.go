@@ -198,7 +198,7 @@ func TestStreamFails(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
 		assert.Contains(t, decode(t, other.last.Load().(string))["error"], "in Redact")
-		sink.ForgetAll()
+		sink.Forget(signals.Query{Pattern: "*"})
 		sink.Raise("after")
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()

@@ -77,10 +77,22 @@ func options(t *repo.Tree, report reporter) {
 	})
 }
 
-// stats checks the types whose names end in Stats.
+// stats checks the types whose names end in Stats. One that is a field of another is shown with that.
 func stats(t *repo.Tree, report reporter) {
+	part := map[string]bool{}
+	eachStruct(t, "Stats", func(name string, d repo.Decl, _ map[string]bool) {
+		for _, f := range fieldsOf(d) {
+			of := f.Type
+			if list, ok := of.(*ast.ArrayType); ok {
+				of = list.Elt
+			}
+			if id, ok := of.(*ast.Ident); ok {
+				part[strings.TrimSuffix(name, d.Name)+id.Name] = true
+			}
+		}
+	})
 	eachStruct(t, "Stats", func(name string, d repo.Decl, methods map[string]bool) {
-		if !methods["LogValue"] || !methods["String"] {
+		if !part[name] && (!methods["LogValue"] || !methods["String"]) {
 			report(t.At(d.Pos), name+" lacks LogValue or String", "return core.StatsValue and core.StatsString from them")
 		}
 		if !strings.Contains(d.Doc.Text(), "=") {
