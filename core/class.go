@@ -1,3 +1,5 @@
+// This file decides what items of a class share.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides what all coordinators show: their methods, whatever their items are.
+
 package core
 
 import (

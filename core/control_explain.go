@@ -1,3 +1,5 @@
+// This file decides why an operation waits.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides what is seen of a coordinator: its counters, gates, operations and signals.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides when a coordinator takes items, starts them and ends.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides who is told about the number of pending operations, and about the end.
+
 package core
 
 import (

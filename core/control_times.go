@@ -1,3 +1,5 @@
+// This file decides which times of waiting and running are counted.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides how items become operations.
+
 package core
 
 import "context"

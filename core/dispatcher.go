@@ -1,3 +1,5 @@
+// This file decides which handlers a signal reaches, by pattern.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides which operations are remembered after they have left the window.
+
 package core
 
 import (

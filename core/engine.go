@@ -1,3 +1,5 @@
+// This file decides what a coordinator is made of, and in which order its locks are taken.
+
 package core
 
 import (
@@ -80,8 +82,6 @@ type engine struct {
 	telling      int    // ended operations for which OnDone is being called
 	overflow     uint64 // operations that were accepted without room
 	scheduler    sched.Board
-	queues       []waitingRoom  // index: the number of the room in the intake
-	only         [1]waitingRoom // the array behind queues if there is one queue
 	window       window.Window
 	index        window.Index[OperationID, Operation]
 	echoes       echoes
@@ -146,7 +146,6 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	classes := append(make([]Class, 1), opts.Classes...)
 	e.scheduler = sched.New(boardOf(&opts, lanes, classes, keyed), e.clock.Now())
 	e.intake.init(lanes, classes)
-	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	work := e.work
 	e.loop = func() { engineFrame(e.number, work) }
 	e.token.Store(tokenParked)

@@ -1,3 +1,5 @@
+// This file decides whether a gate holds up an item, and until when.
+
 package core
 
 import (

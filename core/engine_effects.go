@@ -1,7 +1,10 @@
+// This file decides in which order the effects of a change happen, after the lock is released.
+
 package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -220,4 +223,25 @@ func (e *engine) tellClosed(hooks []*hook.Hook[struct{}]) {
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]
+}
+
+// answer ends the waits for an operation that has ended. mu is held.
+func (e *engine) answer(o *Operation) {
+	if o.done != nil {
+		e.out.close(o.done)
+	}
+	if g := groupOf(o); g != nil {
+		g.ended(o)
+	}
+	if o.sched.Flags&awaitedOwn != 0 {
+		e.endWaits(e.awaited[o])
+		delete(e.awaited, o)
+	}
+	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
+		over := f.ended(o)
+		if over {
+			e.out.ends = append(e.out.ends, f.done)
+		}
+		return over
+	})
 }

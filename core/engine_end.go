@@ -1,3 +1,5 @@
+// This file decides how an operation ends: with which status, and when it leaves the window.
+
 package core
 
 import (
@@ -109,27 +111,6 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	}
 	e.window.Add(&o.sched)
 	e.sweep(now)
-}
-
-// answer ends the waits for an operation that has ended. mu is held.
-func (e *engine) answer(o *Operation) {
-	if o.done != nil {
-		e.out.close(o.done)
-	}
-	if g := groupOf(o); g != nil {
-		g.ended(o)
-	}
-	if o.sched.Flags&awaitedOwn != 0 {
-		e.endWaits(e.awaited[o])
-		delete(e.awaited, o)
-	}
-	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
-		over := f.ended(o)
-		if over {
-			e.out.ends = append(e.out.ends, f.done)
-		}
-		return over
-	})
 }
 
 // sweep evicts operations that are too old for the window, or too many. mu is held.

@@ -1,3 +1,5 @@
+// This file decides when a wait for many operations is over.
+
 package core
 
 import (

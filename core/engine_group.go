@@ -1,3 +1,5 @@
+// This file decides when a group is over, and with which errors.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides which id an accepted item gets, and whether a worker has to start for it.
+
 package core
 
 import (
@@ -23,11 +25,7 @@ import (
 // do not contend with workers. A worker without work moves all operations to the
 // scheduler at once.
 //
-// Each class has a room in each lane. Its free part follows from how many
-// operations were accepted and how many have left. The engine counts those that
-// have left; the intake has the count of its last refresh. So a room may look full
-// when it is not: then the engine is asked. While an Enqueue waits for a room, the
-// room is full.
+// Each class has a room in each lane.
 type intake struct {
 	fresh atomic.Bool // arrived is not empty; changed with mu held
 
@@ -38,21 +36,11 @@ type intake struct {
 	id       OperationID // id of the newest operation
 	lastID   OperationID // last id of its block of ids
 	closed   bool
-	rooms    []room  // by lane, then by class
-	only     [1]room // the array behind rooms if there is one room
 	classes  int
 	rejected uint64
+	rooms    []room  // by lane, then by class
+	only     [1]room // the array behind rooms if there is one room
 }
-
-// room is what the intake knows about the pending operations of a class in a lane, both
-// here and in the scheduler.
-type room struct {
-	limit    uint64
-	accepted uint64
-	left     uint64 // how many of the accepted are known to be no longer pending
-}
-
-func (r *room) full() bool { return r.accepted-r.left >= r.limit }
 
 func (in *intake) init(lanes []Lane, classes []Class) {
 	in.classes = len(classes)
@@ -62,8 +50,8 @@ func (in *intake) init(lanes []Lane, classes []Class) {
 	}
 }
 
-// place is the index of the room of a lane and class.
-func (in *intake) place(lane, class uint8) int { return int(lane)*in.classes + int(class) }
+// at is the room of a class in a lane.
+func (in *intake) at(lane, class uint8) *room { return &in.rooms[int(lane)*in.classes+int(class)] }
 
 // accepted is the number of operations ever accepted. mu is held.
 func (in *intake) accepted() (n uint64) {
@@ -76,9 +64,7 @@ func (in *intake) accepted() (n uint64) {
 var operationIDs atomic.Uint64
 
 // room is the room for an operation.
-func (in *intake) room(o *Operation) *room {
-	return &in.rooms[in.place(o.sched.Lane, o.sched.Class)]
-}
+func (in *intake) room(o *Operation) *room { return in.at(o.sched.Lane, o.sched.Class) }
 
 // accept takes an operation in, into that room. mu is held.
 func (in *intake) accept(o *Operation, r *room) {
@@ -115,4 +101,11 @@ func (in *intake) offer(o *Operation) (err error) {
 	}
 	in.mu.Unlock()
 	return err
+}
+
+// wakeForArrival starts a worker if no goroutine looks for arrivals.
+func (e *engine) wakeForArrival() {
+	if e.token.Load() == tokenParked && e.token.CompareAndSwap(tokenParked, tokenTaken) {
+		go e.loop()
+	}
 }

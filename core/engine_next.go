@@ -1,3 +1,5 @@
+// This file decides which operation starts next, and what holds up the others.
+
 package core
 
 import (
@@ -161,14 +163,13 @@ func (e *engine) full() bool { return e.running.Len()+max(0, e.lent-e.opts.MaxSu
 
 // leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
-	place := e.intake.place(o.sched.Lane, o.sched.Class)
-	q := &e.queues[place]
-	q.left++
+	r := e.intake.room(o)
+	r.left++
 	if o.sched.Flags&roomless != 0 {
 		e.endRoomWait(o)
 	}
-	if q.n > 0 {
-		e.letIn(place)
+	if r.n > 0 {
+		e.letIn(r)
 	}
 	if e.pendingMarks.Len() > 0 {
 		e.seePending()
@@ -385,8 +386,16 @@ func (e *engine) startable(now int64) bool {
 func (e *engine) startAll(now int64) {
 	for o, _ := e.next(now); o != nil; o, _ = e.next(now) {
 		e.begin(o, now)
-		w := worker{engine: e}
-		w.take(o)
-		w.start()
+		worker{engine: e, current: o}.start()
+	}
+}
+
+// grant gives free slots back to resuming operations, if no operation is pending in a
+// higher lane. It is called wherever a slot becomes free. About the other resuming
+// operations, next decides. So while mu is free, none of them waits for a slot that it
+// could have, unless a worker is about to call next. mu is held.
+func (e *engine) grant() {
+	if e.scheduler.Wanting() > 0 {
+		e.grantSome()
 	}
 }

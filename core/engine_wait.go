@@ -1,3 +1,5 @@
+// This file decides when a body that waits gives up its slot, and when it gets one back.
+
 package core
 
 import (
@@ -175,16 +177,6 @@ func (e *engine) unsuspend(o *Operation) {
 		d.ready = nil
 	}
 	e.lend(d)
-}
-
-// grant gives free slots back to resuming operations, if no operation is pending in a
-// higher lane. It is called wherever a slot becomes free. About the other resuming
-// operations, next decides. So while mu is free, none of them waits for a slot that it
-// could have, unless a worker is about to call next. mu is held.
-func (e *engine) grant() {
-	if e.scheduler.Wanting() > 0 {
-		e.grantSome()
-	}
 }
 
 func (e *engine) grantSome() { e.giveBack(0, e.undisputed()) }

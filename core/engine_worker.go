@@ -1,3 +1,5 @@
+// This file decides which goroutines run bodies.
+
 package core
 
 import (
@@ -26,13 +28,6 @@ const (
 // turns cost about as much as the start of another worker: so a worker waits too long by no
 // more than the cost of leaving too early.
 const idleYields = 6
-
-// wakeForArrival starts a worker if no goroutine looks for arrivals.
-func (e *engine) wakeForArrival() {
-	if e.token.Load() == tokenParked && e.token.CompareAndSwap(tokenParked, tokenTaken) {
-		go e.loop()
-	}
-}
 
 // wakeLocked starts a worker because something may be able to start. It is not for
 // arrivals. mu is held.
@@ -95,7 +90,7 @@ func (w *worker) goOn(now int64) {
 				w.done = true // next has unlocked
 				return
 			}
-			w.take(o)
+			w.current = o
 			e.unlockTo(&w.spare)
 		}
 		err := w.call(w.current)
@@ -107,9 +102,6 @@ func (w *worker) goOn(now int64) {
 		w.current = nil
 	}
 }
-
-// take makes o the current operation.
-func (w *worker) take(o *Operation) { w.current = o }
 
 // worker is the state of a worker.
 type worker struct {

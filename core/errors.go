@@ -1,3 +1,5 @@
+// This file decides which errors there are.
+
 package core
 
 import (

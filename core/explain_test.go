@@ -436,7 +436,6 @@ func must[V any](v V, ok bool) V {
 func TestExplanationOfNothing(t *testing.T) {
 	checkEqual(t, "zero Explanation", core.Explanation{}.String(), "operation 0 is Status(0)")
 	checkEqual(t, "zero Reason", core.Reason{}.String(), "")
-	checkEqual(t, "LogValue", core.Explanation{}.LogValue().String(), "[operation=0 status=Status(0)]")
 	for _, kind := range []core.ReasonKind{
 		core.ReasonPaused, core.ReasonLimit, core.ReasonLane, core.ReasonKey, core.ReasonRefused,
 		core.ReasonDeferred, core.ReasonPriority, core.ReasonOrder, core.ReasonNested, "another",

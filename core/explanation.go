@@ -1,3 +1,5 @@
+// This file decides how reasons read.
+
 package core
 
 import (

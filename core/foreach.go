@@ -1,3 +1,5 @@
+// This file decides how a sequence of items becomes a run.
+
 package core
 
 import (

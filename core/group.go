@@ -1,3 +1,5 @@
+// This file decides which items of a coordinator belong together.
+
 package core
 
 import (

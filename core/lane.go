@@ -1,3 +1,5 @@
+// This file decides which lanes there can be.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides what the methods that end work mean.
+
 package core
 
 import "context"

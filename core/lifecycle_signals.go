@@ -1,3 +1,5 @@
+// This file decides which signals coordinators and operations raise by themselves, with their kinds and payloads.
+
 package core
 
 import (

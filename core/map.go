@@ -1,3 +1,5 @@
+// This file decides in which order results come.
+
 package core
 
 import (

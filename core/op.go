@@ -1,3 +1,5 @@
+// This file decides what an operation is made of.
+
 package core
 
 import (

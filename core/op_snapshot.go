@@ -1,3 +1,5 @@
+// This file decides what is seen of an operation.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides which bodies are stuck.
+
 package core
 
 import (

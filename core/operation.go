@@ -1,3 +1,5 @@
+// This file decides what a body can do through its operation.
+
 package core
 
 import (

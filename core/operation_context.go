@@ -1,3 +1,5 @@
+// This file decides when the context of a body ends.
+
 package core
 
 import (

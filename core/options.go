@@ -1,3 +1,5 @@
+// This file decides what the options mean.
+
 package core
 
 import (

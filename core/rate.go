@@ -1,3 +1,5 @@
+// This file decides which rates there can be.
+
 package core
 
 import (

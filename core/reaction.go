@@ -1,3 +1,5 @@
+// This file decides how a signal becomes an operation.
+
 package core
 
 import (

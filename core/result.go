@@ -1,3 +1,5 @@
+// This file decides who gets the result of an operation.
+
 package core
 
 import (

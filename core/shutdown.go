@@ -1,3 +1,5 @@
+// This file decides in which order the parts of a program end.
+
 package core
 
 import (

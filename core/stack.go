@@ -1,3 +1,5 @@
+// This file decides for which coordinator a goroutine works.
+
 package core
 
 import (

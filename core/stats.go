@@ -1,3 +1,5 @@
+// This file decides what is counted.
+
 package core
 
 import (

@@ -1,3 +1,5 @@
+// This file decides what defaults and nil mean.
+
 package core
 
 import (

@@ -41,7 +41,7 @@ func (w *Watcher) Expect(names ...string) []signals.Signal {
 	rest := w.pending
 	var found []signals.Signal
 	for _, name := range names {
-		i := slices.IndexFunc(rest, func(s signals.Signal) bool { return signals.Match(name, s.Name) })
+		i := slices.IndexFunc(rest, func(s signals.Signal) bool { return s.Matches(name) })
 		if i < 0 {
 			w.t.Errorf("signal %q was not raised in this order\n got: %s\nwant: %s, among others", name, list(w.pending), joined(names))
 			w.pending = nil
@@ -61,7 +61,7 @@ func (w *Watcher) ExpectExactly(names ...string) []signals.Signal {
 	defer w.mu.Unlock()
 	found := w.pending
 	w.pending = nil
-	if !slices.EqualFunc(found, names, func(s signals.Signal, name string) bool { return signals.Match(name, s.Name) }) {
+	if !slices.EqualFunc(found, names, func(s signals.Signal, name string) bool { return s.Matches(name) }) {
 		w.t.Errorf("other signals than expected\n got: %s\nwant: %s, exactly", list(found), joined(names))
 	}
 	return found

@@ -89,6 +89,12 @@ func (s Signal) Arg() (arg string, ok bool) {
 	_, arg, ok = strings.Cut(s.Name, ":")
 	return arg, ok
 }
+
+// Matches reports whether the signal's name matches pattern; see [Match].
+//
+//ephemeral:pattern {pattern}
+func (s Signal) Matches(pattern string) bool { return Match(pattern, s.Name) }
+
 func (l *link) depth() int {
 	n := 0
 	for ; l != nil; l = l.up {

@@ -46,7 +46,7 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	for s := range v.sink.is.Sense(signals.Query{AfterSeq: v.from(stats.Raised)}) {
 		v.last = s.Seq
 		v.count(s.Name)
-		if (v.query.Pattern == "" || signals.Match(v.query.Pattern, s.Name)) && (v.query.Key == "" || s.Key == v.query.Key) {
+		if (v.query.Pattern == "" || s.Matches(v.query.Pattern)) && (v.query.Key == "" || s.Key == v.query.Key) {
 			found = append(found, s)
 		}
 	}
@@ -80,7 +80,7 @@ func (v *signalsSource) held() []signalRow {
 		}
 		row := v.page.signalRow(s)
 		row.Gates = append([]gateRow{}, gates...)
-		row.Gates = slices.DeleteFunc(row.Gates, func(g gateRow) bool { return !g.Closed || !signals.Match(g.pattern, s.Name) })
+		row.Gates = slices.DeleteFunc(row.Gates, func(g gateRow) bool { return !g.Closed || !s.Matches(g.pattern) })
 		rows = append(rows, row)
 	}
 	return rows
