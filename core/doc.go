@@ -91,8 +91,10 @@
 //     [Control.OnFinalized] when it leaves the window. Running operations are never evicted.
 //   - No function of yours is called under a lock. A body or handler may call any method. Close
 //     does not wait there; calls that would wait for their own operation return
-//     [ErrWouldDeadlock]. inspect.Waits finds circles over several coordinators.
+//     [ErrWouldDeadlock]. Circles over several coordinators are not found there; inspect.Waits
+//     shows them.
 //   - A panic in a body makes its operation failed ([PanicError]). A panic in a handler is counted.
+//     A body may end its goroutine with [runtime.Goexit], a handler or callback must not.
 //   - An idle coordinator or sink owns no goroutine. All takes its time from package time, so
 //     it runs under the fake clock of testing/synctest; package coretest has helpers.
 //

@@ -145,7 +145,7 @@ type Options struct {
 
 	// OnDone is called once for every operation that ends, even if it was refused, dropped or
 	// cancelled before it ran. The snapshot shows the last state, with the item. Calls that
-	// wait for the operation return after OnDone: Wait, Do, Flush, WaitIdle, WaitRunning,
+	// wait for the operation return after OnDone: Wait, Do, Flush, WaitIdle,
 	// Drain, Stop and Close. OnDone is called on the goroutine that ends the operation, with
 	// no lock held, for several operations at once. While OnDone blocks, that goroutine runs
 	// nothing else. Inside OnDone, a call that would wait for this coordinator returns

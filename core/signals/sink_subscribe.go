@@ -34,7 +34,8 @@ type Retraction struct {
 // [SignalStopped] for every operation. The pattern "*" does not. A handler of "*" gets
 // these signals only while another pattern makes the coordinators raise them.
 //
-// Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
+// Fn must return or panic: it must not end the goroutine with [runtime.Goexit], and so not call FailNow of a
+// test. Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
 // no call of fn starts. A handler whose pattern matches nothing, like "", is never
 // called. Subscribe panics if fn is nil.
 //
