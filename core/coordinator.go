@@ -122,15 +122,16 @@ func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.costing(c.engine, n)}}
 }
 
-// source has what does not depend on whether there are results.
-type source[In, Out any] struct {
+// source is where the items of a coordinator come in, with results or without. The names of its type
+// parameters are those of the coordinators, because their pages show its methods.
+type source[T, R any] struct {
 	to   *engine
-	key  func(In) string // nil: none
+	key  func(T) string // nil: none
 	door door
 }
 
-func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
-	t := &task[In, Out]{in: in}
+func (s *source[T, R]) newTask(in T, m marks) *task[T, R] {
+	t := &task[T, R]{in: in}
 	t.body, t.sched.Flags = t, m
 	if s.key != nil {
 		t.owner.Key = s.key(in)
@@ -138,24 +139,33 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 	return t
 }
 
-// task is an operation together with its item and its result: the one allocation of an
-// Enqueue.
-type task[In, Out any] struct {
-	Operation
-	out Out // written by the body; guarded by engine.mu after the body has returned
-	in  In
+// submit enqueues an item and returns the future that keeps its result.
+func (s *source[T, R]) submit(ctx context.Context, item T) (*Future[R], error) {
+	t := s.newTask(item, watched)
+	if err := s.to.enqueue(ctx, &t.Operation, s.door, true); err != nil {
+		return nil, err
+	}
+	return &Future[R]{&t.Operation, &t.out}, nil
 }
 
-func (t *task[In, Out]) run(ctx context.Context) (err error) {
-	t.out, err = t.engine.bodies.(ResultWork[In, Out])(ctx, t.in)
+// task is an operation together with its item and its result: the one allocation of an
+// Enqueue.
+type task[T, R any] struct {
+	Operation
+	out R // written by the body; guarded by engine.mu after the body has returned
+	in  T
+}
+
+func (t *task[T, R]) run(ctx context.Context) (err error) {
+	t.out, err = t.engine.bodies.(ResultWork[T, R])(ctx, t.in)
 	return err
 }
 
-func (t *task[In, Out]) item() any { return t.in }
+func (t *task[T, R]) item() any { return t.in }
 
-func (t *task[In, Out]) discard() { t.in = *new(In) }
+func (t *task[T, R]) discard() { t.in = *new(T) }
 
-func (t *task[In, Out]) forget() { t.out = *new(Out) }
+func (t *task[T, R]) forget() { t.out = *new(R) }
 
 // Enqueue gives an item to the coordinator and returns the id of its operation,
 // without waiting for it to run. If the queue is full ([Options.MaxQueued]), it waits for
@@ -167,14 +177,14 @@ func (t *task[In, Out]) forget() { t.out = *new(Out) }
 // Inside an operation of this coordinator Enqueue never waits. When the queue is full,
 // the item is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may
 // enqueue more work, but nothing bounds how much. Use TryEnqueue to keep the queue bounded.
-func (s *source[In, Out]) Enqueue(ctx context.Context, item In) (OperationID, error) {
+func (s *source[T, R]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	t := s.newTask(item, 0)
 	err := s.to.enqueue(ctx, &t.Operation, s.door, true)
 	return t.owner.ID, err
 }
 
 // TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
-func (s *source[In, Out]) TryEnqueue(ctx context.Context, item In) (OperationID, error) {
+func (s *source[T, R]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
 	t := s.newTask(item, 0)
 	err := s.to.enqueue(ctx, &t.Operation, s.door, false)
 	return t.owner.ID, err
@@ -183,12 +193,8 @@ func (s *source[In, Out]) TryEnqueue(ctx context.Context, item In) (OperationID,
 // Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the
 // operation has left the window. Waiting by id works only while the operation is in the window.
 // To wait for a set of items, use a [Group].
-func (s *source[In, Out]) Submit(ctx context.Context, item In) (*Future[Out], error) {
-	t := s.newTask(item, watched)
-	if err := s.to.enqueue(ctx, &t.Operation, s.door, true); err != nil {
-		return nil, err
-	}
-	return &Future[Out]{&t.Operation, &t.out}, nil
+func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
+	return c.submit(ctx, item)
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns the error of
@@ -222,4 +228,4 @@ func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 }
 
 // ResultWork is [Work] that has a result.
-type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
+type ResultWork[T, R any] func(ctx context.Context, in T) (R, error)
