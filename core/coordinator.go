@@ -97,7 +97,9 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 //ephemeral:lane {name}
 //ephemeral:view
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.inLane(c.engine, name)}}
+	view := *c
+	view.door = c.door.inLane(c.engine, name)
+	return &view
 }
 
 // Class returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the
@@ -107,7 +109,9 @@ func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 //ephemeral:class {name}
 //ephemeral:view
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.inClass(c.engine, name)}}
+	view := *c
+	view.door = c.door.inClass(c.engine, name)
+	return &view
 }
 
 // Cost returns a view of the same coordinator. Items that it enqueues cost n, which counts for
@@ -119,7 +123,9 @@ func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 //
 //ephemeral:view
 func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
-	return &Coordinator[T]{c.Control, source[T, struct{}]{c.engine, c.key, c.door.costing(c.engine, n)}}
+	view := *c
+	view.door = c.door.costing(c.engine, n)
+	return &view
 }
 
 // source is where the items of a coordinator come in, with results or without. The names of its type

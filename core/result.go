@@ -55,7 +55,9 @@ func newResultCoordinator[T, R any](key func(T) string, work ResultWork[T, R], o
 //ephemeral:lane {name}
 //ephemeral:view
 func (c *ResultCoordinator[T, R]) Lane(name string) *ResultCoordinator[T, R] {
-	return &ResultCoordinator[T, R]{c.Control, source[T, R]{c.engine, c.key, c.door.inLane(c.engine, name)}}
+	view := *c
+	view.door = c.door.inLane(c.engine, name)
+	return &view
 }
 
 // Class returns a view of the coordinator that puts items into that class; see
@@ -64,14 +66,18 @@ func (c *ResultCoordinator[T, R]) Lane(name string) *ResultCoordinator[T, R] {
 //ephemeral:class {name}
 //ephemeral:view
 func (c *ResultCoordinator[T, R]) Class(name string) *ResultCoordinator[T, R] {
-	return &ResultCoordinator[T, R]{c.Control, source[T, R]{c.engine, c.key, c.door.inClass(c.engine, name)}}
+	view := *c
+	view.door = c.door.inClass(c.engine, name)
+	return &view
 }
 
 // Cost returns a view of the coordinator whose items cost n; see [Coordinator.Cost].
 //
 //ephemeral:view
 func (c *ResultCoordinator[T, R]) Cost(n int) *ResultCoordinator[T, R] {
-	return &ResultCoordinator[T, R]{c.Control, source[T, R]{c.engine, c.key, c.door.costing(c.engine, n)}}
+	view := *c
+	view.door = c.door.costing(c.engine, n)
+	return &view
 }
 
 // Submit is Enqueue for callers that want the result later. The Future keeps the result,
