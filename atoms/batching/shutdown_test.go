@@ -15,7 +15,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // However a batcher ends, each item is counted. OnError gets the items that were not
@@ -117,27 +116,6 @@ func TestPanicsOfOptions(t *testing.T) {
 		balanced(t, s)
 		assert.Equal(t, []uint64{3, 2, 1}, []uint64{s.Enqueued, s.Cancelled, s.Dropped})
 		assert.Zero(t, s.Running, "it is closed nevertheless")
-	})
-}
-
-// Each item is counted, even if a handler ends the goroutine.
-func TestOnErrorIsCalledEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l lost
-		b := newBatcher(t, func(context.Context, []int) error { return errOnPurpose },
-			batching.Options[int]{MaxSize: 2, MaxQueued: 2, DropOldest: true, Bisect: true, OnError: l.onError})
-		b.Sink().Subscribe("batch.*,operation.started", func(signals.Signal) { runtime.Goexit() })
-		enqueue(t, b, 1, 2)
-		synctest.Wait()
-		assert.Equal(t, []int{1, 2}, l.items)
-		b.Pause()
-		enqueue(t, b, 3, 4)
-		var producer sync.WaitGroup
-		producer.Go(func() { _ = b.TryEnqueue(context.Background(), 5) })
-		producer.Wait()
-		assert.Equal(t, []int{1, 2, 3}, l.items)
-		b.Resume()
-		drained(t, b)
 	})
 }
 

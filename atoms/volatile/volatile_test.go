@@ -2,7 +2,6 @@ package volatile_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -230,19 +229,6 @@ func TestCloseDoesNotWaitForFinalizers(t *testing.T) {
 		evicting <- struct{}{}
 		synctest.Wait()
 		facts.ExpectExactly(volatile.SignalKilled)
-	})
-}
-
-// A handler that ends its goroutine loses no signal.
-func TestGoexitInAFinalizer(t *testing.T) {
-	bubble(t, core.Options{}, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor, facts *coretest.Watcher) {
-		defer c.OnFinalized(func(core.Snapshot) { runtime.Goexit() })()
-		for _, body := range []coretest.Body{quick, untilCancelled} {
-			id := c.run(body)
-			go c.Sink().RaiseKey("kill.job", id.String())
-			synctest.Wait()
-		}
-		facts.ExpectExactly(volatile.SignalKilled, volatile.SignalKilled)
 	})
 }
 
