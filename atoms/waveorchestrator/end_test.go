@@ -326,7 +326,7 @@ func TestTheEndComesWhileHandlersRun(t *testing.T) {
 // behind, even with many such handlers. If the outcome was decided before, it does not change.
 func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	for pattern, want := range map[string]wave.Outcome{ // handlers on the execution's goroutine cancel the execution
-		signals.SignalStarted: wave.OutcomeFailed, "worker.started:*": wave.OutcomeFailed, "worker.failed:*": wave.OutcomeFailed,
+		"worker.started:*": wave.OutcomeFailed, "worker.failed:*": wave.OutcomeFailed,
 		"wave.failed": wave.OutcomeFailed, "wave.orchestrator.*": wave.OutcomeCancelled, "wave.started:*": wave.OutcomeCancelled,
 		"worker.timeout:*": wave.OutcomeCancelled, "worker.abandoned": wave.OutcomeCancelled, "circuit.opened:*": wave.OutcomeCancelled,
 		"w*,circuit.*": wave.OutcomeCancelled, "wave.orchestrator.completed:*": wave.OutcomeFailed,
