@@ -83,9 +83,8 @@ function queues() {
   const form = filters(field("state", "State", states), ...["Key", "Lane", "Class", "Error"].map((n) => field(n.toLowerCase(), n, input("any"))));
   const bulk = el("span", { class: "buttons" });
   const dead = table("Items", "dead", (d) => d.id, [
-    rowHead("Item", "id", (cell, d) => link(cell, queueOf(queue)?.details && address("item", { queue, id: d.id }), d.id)),
+    rowHead("Item", "id", (cell, d) => link(cell, queueOf(queue)?.details && address("item", { queue, id: d.id }), d.text || d.id)),
     column("State", "status", (cell, d) => status(cell, d.state)),
-    plain("Text", "text", (d) => d.text),
     plain("Key", "key", (d) => d.key),
     plain("Lane", "lane", (d) => [d.lane, d.class].filter(Boolean).map(inside).join(" · ")),
     plain("Attempts", "num", (d) => count(d.attempts)),
@@ -186,7 +185,7 @@ function item() {
         d.node && fact("node", d.node),
         d.note && fact("note", d.note),
         d.error && fact("error", d.error, "error"),
-        ...Object.entries(d.metadata ?? {}).map(([name, value]) => fact(name, value)),
+        ...Object.entries(d.metadata ?? {}).map((m) => fact(...m)),
       ].filter(Boolean));
       text(why.lastChild, d.why);
       attempts.set((d.history ?? []).map((a, i) => ({ ...a, i })).reverse());
