@@ -62,7 +62,7 @@ func NewKeyedCoordinator[T any, K ~string](key func(T) K, work core.Work[T], opt
 }
 
 // ResultWork is [core.ResultWork]: ResultWork is Work that has a result.
-type ResultWork[In, Out any] = core.ResultWork[In, Out]
+type ResultWork[T, R any] = core.ResultWork[T, R]
 
 // Dispatcher is [core.Dispatcher]: A Dispatcher calls handlers for signals in the
 // background, by pattern.
@@ -264,13 +264,6 @@ const SignalThrottled = core.SignalThrottled
 // SignalFree is [core.SignalFree].
 const SignalFree = core.SignalFree
 
-// Forced is [core.Forced]: Forced is the kind of SignalForced.
-var Forced = core.Forced
-
-// ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
-// although a signal matched DeferOn.
-type ForcedStart = core.ForcedStart
-
 // Stuck is [core.Stuck]: Stuck is the kind of SignalStuck.
 var Stuck = core.Stuck
 
@@ -392,22 +385,22 @@ func NewProcessor(h core.Handler, opts core.Options) (*core.Processor, error) {
 
 // ResultCoordinator is [core.ResultCoordinator]: A ResultCoordinator is a Coordinator
 // whose operations have results.
-type ResultCoordinator[In, Out any] = core.ResultCoordinator[In, Out]
+type ResultCoordinator[T, R any] = core.ResultCoordinator[T, R]
 
 // NewResultCoordinator is [core.NewResultCoordinator]: NewResultCoordinator makes a
 // coordinator whose operations have results, or says what is wrong with the options.
-func NewResultCoordinator[In, Out any](work core.ResultWork[In, Out], opts core.Options) (*core.ResultCoordinator[In, Out], error) {
-	return core.NewResultCoordinator[In, Out](work, opts)
+func NewResultCoordinator[T, R any](work core.ResultWork[T, R], opts core.Options) (*core.ResultCoordinator[T, R], error) {
+	return core.NewResultCoordinator[T, R](work, opts)
 }
 
 // NewKeyedResultCoordinator is [core.NewKeyedResultCoordinator]:
 // NewKeyedResultCoordinator is NewResultCoordinator with keys; see NewKeyedCoordinator.
-func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work core.ResultWork[In, Out], opts core.Options) (*core.ResultCoordinator[In, Out], error) {
-	return core.NewKeyedResultCoordinator[In, Out, K](key, work, opts)
+func NewKeyedResultCoordinator[T, R any, K ~string](key func(T) K, work core.ResultWork[T, R], opts core.Options) (*core.ResultCoordinator[T, R], error) {
+	return core.NewKeyedResultCoordinator[T, R, K](key, work, opts)
 }
 
 // Future is [core.Future]: A Future gives the result of an operation when it is there.
-type Future[Out any] = core.Future[Out]
+type Future[R any] = core.Future[R]
 
 // Shutdown is [core.Shutdown]: Shutdown ends the parts of a program.
 func Shutdown(ctx context.Context, parts ...core.Lifecycle) error {
