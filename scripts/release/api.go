@@ -20,7 +20,7 @@ import (
 // "". Every version may follow a pre-release.
 func forbidden(base, version string, breaks []string) string {
 	switch {
-	case len(breaks) == 0, semver.Prerelease(base) != "", semver.Major(base) != semver.Major(version):
+	case len(breaks) == 0, semver.Major(base) != semver.Major(version):
 		return ""
 	case semver.Major(version) != "v0":
 		return fmt.Sprintf("%d incompatible changes since %s need a new major version: undo them", len(breaks), base)

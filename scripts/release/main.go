@@ -3,6 +3,7 @@
 //
 //	go run ./scripts/release            # makes the commits in a work tree of its own, and shows them
 //	go run ./scripts/release -publish   # pushes them, with a tag for each module
+//	go run ./scripts/release -candidate # the same for a candidate, vX.Y.Z-rc.N; with -publish, pushes its tags
 //	go run ./scripts/release -sbom DIR  # writes a bill of materials of each module
 //
 // It refuses if the tree has changes, differs from the branch of the remote, fails the
@@ -18,7 +19,8 @@
 // The branch and all tags are pushed with git push --atomic, so a run that was interrupted has changed
 // nothing or released everything. To push tag by tag works on servers without atomic pushes, but a run
 // that stops halfway has to be continued, which took as much code as the release itself. A tag that is
-// there already stops the program; it is never moved.
+// there already stops the program; it is never moved. A candidate is a commit beside the branch: the
+// changelog goes on as it is, and its text is still that of the release.
 //
 // The exported API is compared by golang.org/x/exp/apidiff. gorelease looks at one module at a time,
 // downloads what it requires, where the new version is not yet to be found, and leaves v0 alone.
@@ -44,6 +46,7 @@ import (
 // options are the flags, and the time.
 type options struct {
 	publish, nochecks      bool
+	candidate              bool
 	sbom                   string
 	remote, branch, checks string
 	now                    time.Time
@@ -52,6 +55,7 @@ type options struct {
 func main() {
 	o := options{now: time.Now()}
 	flag.BoolVar(&o.publish, "publish", false, "push the release, instead of showing it")
+	flag.BoolVar(&o.candidate, "candidate", false, "make the next candidate of the release: vX.Y.Z-rc.1, -rc.2 and so on; only its tags are pushed")
 	flag.StringVar(&o.remote, "remote", "origin", "push to this `remote`")
 	flag.StringVar(&o.branch, "branch", "main", "release from this `branch`")
 	flag.StringVar(&o.checks, "checks", ".ci/run", "run this `command` in the root of the tree before the release")
@@ -74,7 +78,7 @@ func run(ctx context.Context, root string, o options, out io.Writer) error {
 		return errors.New("-nochecks is for showing the release: with -publish, the checks must run")
 	}
 	c := checkout{filepath.Clean(root)}
-	p, err := c.plan(ctx, o.remote, o.branch)
+	p, err := c.plan(ctx, o.remote, o.branch, o.candidate)
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func run(ctx context.Context, root string, o options, out io.Writer) error {
 			return err
 		}
 		if !o.publish {
-			fmt.Fprintf(out, "\ngit %s\n\nNothing is changed. To release: go run ./scripts/release -publish\n", strings.Join(push, " "))
+			fmt.Fprintf(out, "\ngit %s\n\nNothing is changed. To release, add -publish\n", strings.Join(push, " "))
 			return nil
 		}
 		if _, err := work.git(ctx, push...); err != nil {

@@ -60,7 +60,7 @@ func (p *plan) problem(format string, args ...any) {
 
 // plan plans a release to the branch of the remote. It fetches from there, and changes nothing
 // else. It does not compare the API or run the checks, because they take time.
-func (c checkout) plan(ctx context.Context, remote, branch string) (*plan, error) {
+func (c checkout) plan(ctx context.Context, remote, branch string, candidate bool) (*plan, error) {
 	p := new(plan)
 	tree, err := repo.Load(os.DirFS(c.root))
 	if err != nil {
@@ -100,14 +100,27 @@ func (c checkout) plan(ctx context.Context, remote, branch string) (*plan, error
 	if there > 0 {
 		p.problem("%s/%s has commits that are not here: pull them", remote, branch)
 	}
+	if semver.Prerelease(p.version) != "" {
+		p.problem("CHANGELOG.md announces %s: announce the release, and make candidates with -candidate", p.version)
+	}
 	tags, err := c.git(ctx, "tag", "--list", "core/*")
+	number := 1 // of the next candidate
 	for tag := range strings.FieldsSeq(tags) {
-		if v := strings.TrimPrefix(tag, "core/"); semver.IsValid(v) && semver.Compare(v, p.base) > 0 {
+		v := strings.TrimPrefix(tag, "core/")
+		switch n, of := 0, semver.Prerelease(v); {
+		case !semver.IsValid(v):
+		case of == "" && semver.Compare(v, p.base) > 0:
 			p.base = v
+		case of != "" && strings.TrimSuffix(v, of) == p.version:
+			fmt.Sscanf(of, "-rc.%d", &n)
+			number = max(number, n+1)
 		}
 	}
 	if semver.Compare(p.version, p.base) <= 0 {
 		p.problem("CHANGELOG.md announces %s, but %s is released", p.version, p.base)
+	}
+	if candidate {
+		p.version += fmt.Sprintf("-rc.%d", number)
 	}
 	if err := module.CheckPathMajor(p.version, ""); err != nil {
 		p.problem("a version from v2 on would have to be part of every module path: %v", err)
@@ -117,23 +130,28 @@ func (c checkout) plan(ctx context.Context, remote, branch string) (*plan, error
 
 // commit makes the two commits of a release in a work tree of its own, and shows them. In both, the modules
 // require each other at the version that the first heading names. It returns the arguments of
-// git that push them: the second commit to the branch, and a tag for each module on the first.
-func (c checkout) commit(ctx context.Context, p *plan, o options, out io.Writer) (push []string, err error) {
+// git that push them: the second commit to the branch, and a tag for each module on the first. A
+// candidate has no second commit, and stays off the branch.
+func (c checkout) commit(ctx context.Context, p *plan, o options, out io.Writer) ([]string, error) {
 	unreleased := func(version string) string { return "## [Unreleased] - " + version }
+	released := strings.TrimSuffix(p.version, semver.Prerelease(p.version))
 	dated := "## " + p.version + " - " + o.now.UTC().Format(time.DateOnly)
-	if _, err := c.edit(ctx, p.version, unreleased(p.version), dated, "Release "+p.version); err != nil {
-		return nil, err
-	}
-	next := following(p.version)
-	modules, err := c.edit(ctx, next, dated, unreleased(next)+"\n\n"+dated, "Open "+next)
+	modules, err := c.edit(ctx, p.version, unreleased(released), dated, "Release "+p.version)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := c.git(ctx, "log", "--reverse", "--max-count=2", "--patch", "--unified=0", "--no-color", "--format=== %s")
+	push, tagged, commits := []string{"push", "--atomic", "--quiet", o.remote}, "HEAD", "--max-count=1"
+	if !o.candidate {
+		next := following(p.version)
+		if _, err := c.edit(ctx, next, dated, unreleased(next)+"\n\n"+dated, "Open "+next); err != nil {
+			return nil, err
+		}
+		push, tagged, commits = append(push, "HEAD:refs/heads/"+o.branch), "HEAD~1", "--max-count=2"
+	}
+	changes, err := c.git(ctx, "log", "--reverse", commits, "--patch", "--unified=0", "--no-color", "--format=== %s")
 	fmt.Fprintf(out, "\n%s\n", changes)
-	push = []string{"push", "--atomic", "--quiet", o.remote, "HEAD:refs/heads/" + o.branch}
 	for _, m := range modules {
-		push = append(push, "HEAD~1:refs/tags/"+m.Dir+"/"+p.version)
+		push = append(push, tagged+":refs/tags/"+m.Dir+"/"+p.version)
 	}
 	return push, err
 }
@@ -160,12 +178,8 @@ func (c checkout) edit(ctx context.Context, version, heading, by, message string
 	return policy.Published(tree), err
 }
 
-// following returns the version that is opened after a release: the next minor version, or
-// after a pre-release the version itself.
+// following returns the version that is opened after a release: the next minor version.
 func following(version string) string {
-	if pre := semver.Prerelease(version); pre != "" {
-		return strings.TrimSuffix(version, pre)
-	}
 	var major, minor int
 	fmt.Sscanf(version, "v%d.%d.", &major, &minor) // semver.IsValid holds
 	return fmt.Sprintf("v%d.%d.0", major, minor+1)
