@@ -1,13 +1,17 @@
 package sqlitewriter_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -214,4 +218,180 @@ func TestMovedFile(t *testing.T) {
 			execute(t, openAt(t, w.Path(), sqlitewriter.Options{}), "create table if not exists log(x)")
 		})
 	}
+}
+
+const fairEnv = "SQLITEWRITER_FAIR_CHILD"
+
+// fairRows is how many rows all processes write together.
+const fairRows = 1000
+
+// fairChild writes rows with the number of the process until there are enough of them.
+func fairChild(env string) {
+	dir, number := env[1:], int(env[0]-'0')
+	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{MaxGroup: -1}))
+	os.Stdout.WriteString("ready\n")
+	io.ReadAll(os.Stdin) // waits until all children are ready
+	var all sync.WaitGroup
+	for range 2 { // two goroutines, so that the next turn can follow at once
+		all.Go(func() {
+			for id := int64(0); id < fairRows; {
+				id = core.Must(core.Must(w.Exec(context.Background(), "insert into fair(process) values(?)", number)).LastInsertId())
+			}
+		})
+	}
+	all.Wait()
+	core.Must(0, w.Close())
+	os.Exit(0)
+}
+
+// Processes that write all the time get about the same number of turns.
+func TestProcessesTakeTurns(t *testing.T) {
+	if env, ok := os.LookupEnv(fairEnv); ok {
+		fairChild(env)
+	}
+	const processes = 5
+	dir := t.TempDir()
+	w := openAt(t, filepath.Join(dir, "fair.db"), sqlitewriter.Options{})
+	execute(t, w, "create table fair(id integer primary key, process int)")
+	var children []*exec.Cmd
+	var begin []io.Closer
+	for i := range processes {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcessesTakeTurns$")
+		child.Env = append(os.Environ(), fairEnv+"="+string(rune('0'+i))+dir)
+		child.Stderr = os.Stderr
+		in, out := core.Must(child.StdinPipe()), core.Must(child.StdoutPipe())
+		require.NoError(t, child.Start())
+		require.Equal(t, "ready\n", core.Must(bufio.NewReader(out).ReadString('\n')))
+		children, begin = append(children, child), append(begin, in)
+	}
+	for _, in := range begin {
+		require.NoError(t, in.Close())
+	}
+	for _, child := range children {
+		require.NoError(t, child.Wait())
+	}
+	var counts []int
+	for i := range processes {
+		var n int
+		require.NoError(t, w.DB().QueryRow("select count(*) from fair where process=? and id<=?", i, fairRows).Scan(&n))
+		counts = append(counts, n)
+	}
+	t.Log(counts)
+	assert.Less(t, slices.Max(counts), 3*slices.Min(counts), "%v", counts)
+}
+
+// A write that waits for another process ends with its context, and so do Open and Close.
+func TestWaitForTheLockEnds(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	unlock := core.Must(sqlitewriter.LockFile(w.Path()))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)
+	defer cancel()
+	_, err := w.Exec(ctx, insert, "a")
+	assert.Equal(t, errOnPurpose, err)
+	later := begin(t.Context(), w, sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
+	unlock()
+	require.NoError(t, later())
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
+
+	defer core.Must(sqlitewriter.LockFile(w.Path()))()
+	require.NoError(t, w.Start(t.Context(), func(context.Context, *sqlitewriter.Tx) error { panic("it waits") }))
+	require.NoError(t, w.Close())
+	ctx, cancel = context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)
+	defer cancel()
+	_, err = sqlitewriter.Open(ctx, w.Path(), sqlitewriter.Options{})
+	assert.ErrorIs(t, err, errOnPurpose)
+}
+
+// If the lock file fails, the writes that wait for it fail, and a signal says so once.
+func TestFailureOfTheLockFileIsSignalled(t *testing.T) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	raised := coretest.Watch(t, sink, "write.*")
+	w.BreakLock()
+	_, err := w.Exec(t.Context(), insert, "a")
+	assert.ErrorContains(t, err, "app.db.lock: use of closed file")
+	failure, _ := sqlitewriter.Failed.From(raised.ExpectExactly(sqlitewriter.SignalWriting, sqlitewriter.SignalFailed)[1])
+	assert.Equal(t, err, failure)
+}
+
+// savers is how many goroutines of a child save. Each saves its own items in order.
+const savers = 8
+
+// save returns a child that saves items until it is killed. It acknowledges each when it is
+// committed, or too early.
+func save(early bool) func(dir string, round int, acknowledge func(item string)) {
+	return func(dir string, round int, acknowledge func(item string)) {
+		ctx := context.Background()
+		w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
+		core.Must(w.Exec(ctx, "create table if not exists log(id integer primary key, text text, twin text)"))
+		for saver := range savers {
+			go func() {
+				for n := 0; ; n++ {
+					item := fmt.Sprintf("%d.%d.%d", round, saver, n)
+					if early {
+						acknowledge(item)
+					}
+					core.Must(w.Batch(ctx,
+						sqlitewriter.Statement{SQL: "insert into log(text) values(?)", Args: []any{item}},
+						sqlitewriter.Statement{SQL: "update log set twin=text where text=?", Args: []any{item}}))
+					if !early {
+						acknowledge(item)
+					}
+				}
+			}()
+		}
+	}
+}
+
+// checkSaved checks that all acknowledged items are there, once, in order, and complete.
+func checkSaved(dir string, acked []string) error {
+	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var is string
+	if err := w.DB().QueryRow("pragma integrity_check").Scan(&is); err != nil || is != "ok" {
+		return fmt.Errorf("integrity: %s, %v", is, err)
+	}
+	if len(acked) == 0 {
+		return nil // there may be no table
+	}
+	rows, err := w.DB().Query("select text, coalesce(twin, '') from log order by id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	saved, next := map[string]bool{}, map[[2]int]int{}
+	for rows.Next() {
+		var item, twin string
+		if err := rows.Scan(&item, &twin); err != nil {
+			return err
+		}
+		var round, saver, n int
+		if _, err := fmt.Sscanf(item, "%d.%d.%d", &round, &saver, &n); err != nil {
+			return err
+		}
+		if want := next[[2]int{round, saver}]; n != want || twin != item {
+			return fmt.Errorf("%s (%s) is there, want number %d", item, twin, want)
+		}
+		next[[2]int{round, saver}]++
+		saved[item] = true
+	}
+	for _, item := range acked {
+		if !saved[item] {
+			return fmt.Errorf("%s was acknowledged and is lost", item)
+		}
+	}
+	return rows.Err()
+}
+
+// When Batch has returned, its writes survive SIGKILL.
+func TestKill(t *testing.T) {
+	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: save(false), Check: checkSaved}))
+}
+
+// The same test fails if a write is acknowledged before the commit.
+func TestKillFindsEarlyAcknowledgement(t *testing.T) {
+	require.ErrorContains(t, coretest.KillLoop(t, coretest.Kill{Child: save(true), Check: checkSaved, Rounds: 50}), "lost")
 }

@@ -62,16 +62,3 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, w.Close())
 	assert.ElementsMatch(t, acked, texts(t, openAt(t, w.Path(), sqlitewriter.Options{}).DB()))
 }
-
-// If a file cannot be made, the error comes from the system, and names the file.
-func TestReadOnlyDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
-		t.Skip("SKIPPED: A READ-ONLY DISK IS NOT TESTED. It needs the right to mount a tmpfs: ", err)
-	}
-	t.Cleanup(func() { assert.NoError(t, syscall.Unmount(dir, 0)) })
-	path := filepath.Join(dir, "app.db")
-	_, err := sqlitewriter.Open(t.Context(), path, sqlitewriter.Options{})
-	assert.ErrorIs(t, err, syscall.EROFS)
-	assert.ErrorContains(t, err, "open "+path)
-}

@@ -1,11 +1,14 @@
 package sqlitewriter_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -352,14 +355,11 @@ func FuzzExec(f *testing.F) {
 func TestBusyTimeout(t *testing.T) {
 	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
 	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
-	other := core.Must(sql.Open("sqlite", w.Path()))
-	defer other.Close()
-	c := core.Must(other.Conn(t.Context()))
-	defer c.Close()
-	core.Must(c.ExecContext(t.Context(), "begin immediate"))
+	end := foreign(t, w.Path(), "begin immediate")
+	defer end()
 	_, err := w.Exec(t.Context(), insert, "a")
 	assert.ErrorContains(t, err, "database is locked")
-	core.Must(c.ExecContext(t.Context(), "rollback"))
+	end()
 	execute(t, w, insert, "b")
 	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 }
@@ -467,4 +467,264 @@ func TestErrorsThatPanic(t *testing.T) {
 	})
 	assert.Equal(t, hostile{}, err)
 	execute(t, w, insert, "after it")
+}
+
+// open opens a file in a directory of the test.
+func open(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "app.db"), opts)
+}
+
+func openAt(t testing.TB, path string, opts sqlitewriter.Options) *sqlitewriter.Writer {
+	t.Helper()
+	w := core.Must(sqlitewriter.Open(context.Background(), path, opts))
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	return w
+}
+
+func TestLifecycle(t *testing.T) {
+	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+		w := open(t, sqlitewriter.Options{TxTimeout: -1})
+		return coretest.Subject{
+			Lifecycle: w,
+			Submit: func(ctx context.Context, body coretest.Body) error {
+				return w.Start(ctx, func(ctx context.Context, _ *sqlitewriter.Tx) error { return body(ctx) })
+			},
+		}
+	})
+}
+
+func countRows(ctx context.Context, db *sql.DB) (n int, err error) {
+	err = db.QueryRowContext(ctx, "select count(*) from log").Scan(&n)
+	return n, err
+}
+
+func read(t testing.TB, w *sqlitewriter.Writer) int {
+	t.Helper()
+	return core.Must(sqlitewriter.Read(context.Background(), w, "rows", countRows))
+}
+
+// Every way to invalidate a key works.
+func TestInvalidation(t *testing.T) {
+	sink := signals.NewSink(signals.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink, InvalidateOn: "cache.invalidate:*,rows.changed"})
+	assert.Equal(t, 0, read(t, w))
+	raised := coretest.Watch(t, sink, "cache.*")
+	text := byte('a')
+	for name, invalidate := range map[string]func(){
+		"Invalidate": func() { w.Invalidate("other", "rows") },
+		"command":    func() { sink.Raise("cache.invalidate:rows") },
+		"key":        func() { sink.RaiseKey("rows.changed", "rows") },
+		"all":        func() { sink.Raise("rows.changed") },
+		"Batch": func() {
+			core.Must(w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}}))
+		},
+		"Tx": func() {
+			require.NoError(t, w.Tx(t.Context(), func(_ context.Context, tx *sqlitewriter.Tx) error {
+				tx.Invalidate("rows")
+				return nil
+			}))
+		},
+	} {
+		before := read(t, w)
+		execute(t, w, insert, string(text))
+		text++
+		assert.Equal(t, before, read(t, w), name)
+		invalidate()
+		assert.Equal(t, before+1, read(t, w), name)
+	}
+	raised.Expect(sqlitewriter.SignalHit)
+}
+
+// A write invalidates its keys after the commit, even if its caller has gone.
+func TestInvalidationWithoutCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{})
+		assert.Equal(t, 0, read(t, w))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer sqlitewriter.BeforeCommit(cancel)()
+		_, err := w.Batch(ctx, sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+		assert.NoError(t, err, "the caller waits for the result, which is a success")
+		assert.Equal(t, 1, read(t, w))
+	})
+}
+
+// A missing row is looked for again, so an insert need not name its key.
+func TestMissingRowsAreNotKept(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	text := func(ctx context.Context, db *sql.DB) (text string, err error) {
+		err = db.QueryRowContext(ctx, "select text from log where id=1").Scan(&text)
+		return text, err
+	}
+	_, err := sqlitewriter.Read(t.Context(), w, "1", text)
+	assert.Equal(t, sql.ErrNoRows, err)
+	execute(t, w, insert, "a")
+	got, err := sqlitewriter.Read(t.Context(), w, "1", text)
+	require.NoError(t, err)
+	assert.Equal(t, "a", got)
+}
+
+func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	assert.Equal(t, 0, read(t, w))
+	_, err := sqlitewriter.Read(t.Context(), w, "rows", func(context.Context, *sql.DB) (string, error) { return "", nil })
+	assert.ErrorIs(t, err, sqlitewriter.ErrType)
+	assert.EqualError(t, err, `sqlitewriter: "app.db": Read of key "rows": sqlitewriter: the value of the key is not a string`)
+	for range 2 { // nil is a value of an interface
+		r, err := sqlitewriter.Read(t.Context(), w, "reader", func(context.Context, *sql.DB) (io.Reader, error) { return nil, nil })
+		assert.NoError(t, err)
+		assert.Nil(t, r)
+	}
+}
+
+// Capacity and TTL limit the values that Read keeps. A value expires even if it is used all the time.
+func TestOptionsOfTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := signals.NewSink(signals.SinkOptions{})
+		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, Sink: sink})
+		assert.Equal(t, 1, w.Stats().Cache.Capacity)
+		raised := coretest.Watch(t, sink, "cache.*")
+		for i := range 10 {
+			assert.Equal(t, 0, read(t, w))
+			execute(t, w, insert, i)
+			time.Sleep(time.Second / 10)
+		}
+		assert.Equal(t, 10, read(t, w), "the value has expired")
+		raised.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
+	})
+}
+
+// A transaction of DB needs no options. While it lasts, the log grows; later writes and Checkpoint make it small again.
+func TestLogBesideALongReader(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	tx, err := w.DB().BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback()
+	count := func() (n int) {
+		require.NoError(t, tx.QueryRow("select count(*) from log").Scan(&n))
+		return n
+	}
+	require.Zero(t, count())
+	for range 30 {
+		execute(t, w, "insert into log(text) values(hex(randomblob(500000)))")
+	}
+	assert.Zero(t, count())
+	require.Greater(t, w.Stats().Log, int64(30e6))
+	whole, err := w.Checkpoint(t.Context())
+	require.NoError(t, err)
+	assert.False(t, whole, "the reader needs a part of it")
+	require.NoError(t, tx.Rollback())
+	for range 3 {
+		execute(t, w, insert, rand.Text())
+	}
+	assert.LessOrEqual(t, w.Stats().Log, int64(16<<20))
+	whole, err = w.Checkpoint(t.Context())
+	require.NoError(t, err)
+	assert.True(t, whole)
+	assert.Zero(t, w.Stats().Log)
+	execute(t, w, insert, "after it")
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		_, err := w.Checkpoint(ctx)
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		return nil
+	}))
+	n, err := countRows(t.Context(), w.DB())
+	require.NoError(t, err)
+	assert.Equal(t, 34, n)
+	w.Complete()
+	_, err = w.Checkpoint(t.Context())
+	assert.ErrorIs(t, err, core.ErrClosed)
+}
+
+// All names of a file give handles of one writer, and each handle is closed for itself.
+func TestHandlesShareAFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "link")))
+	first := openAt(t, filepath.Join(dir, "app.db"), sqlitewriter.Options{})
+	require.NoError(t, os.Symlink("app.db", "soft.db"))
+	execute(t, first, "create table log(id integer primary key, text text)")
+	handles := []*sqlitewriter.Writer{first}
+	for _, path := range []string{"app.db", "./x/../app.db", "link/link/app.db", "soft.db"} {
+		handles = append(handles, openAt(t, path, sqlitewriter.Options{}))
+	}
+	for i, w := range handles {
+		assert.Equal(t, first.Path(), w.Path())
+		require.NoError(t, w.Close())
+		_, err := w.Exec(t.Context(), insert, "late")
+		assert.ErrorIs(t, err, core.ErrClosed)
+		require.NoError(t, w.Close(), "once more, which ends no other handle")
+		for _, other := range handles[i+1:] {
+			execute(t, other, insert, "text")
+		}
+	}
+	assert.Error(t, first.DB().Ping(), "the last handle has closed the file")
+	assert.Len(t, texts(t, openAt(t, "app.db", sqlitewriter.Options{}).DB()), 10)
+}
+
+// Opening and closing at the same time leaks nothing, and gives nobody a closed file.
+func TestOpenRaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 10 {
+				w, err := sqlitewriter.Open(context.Background(), path, sqlitewriter.Options{})
+				if !assert.NoError(t, err) {
+					return
+				}
+				_, err = w.Exec(context.Background(), fmt.Sprintf("create table if not exists t%d(x)", i))
+				assert.NoError(t, err)
+				assert.NoError(t, w.Close())
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestOptionsOfLaterHandles(t *testing.T) {
+	opts := sqlitewriter.Options{MaxGroup: 8, Sink: signals.NewSink(signals.SinkOptions{})}
+	w := open(t, opts)
+	openAt(t, w.Path(), sqlitewriter.Options{})
+	openAt(t, w.Path(), opts)
+	openAt(t, w.Path(), sqlitewriter.Options{MaxGroup: 8, Sink: opts.Sink, Name: "app.db"}) // a default
+	for _, other := range []sqlitewriter.Options{{Name: "x"}, {Sink: opts.Sink}, {MaxQueued: 5}, {TTL: time.Second}} {
+		_, err := sqlitewriter.Open(t.Context(), w.Path(), other)
+		assert.ErrorContains(t, err, "is open with other Options: {Name:app.db")
+	}
+}
+
+func TestInvalidOptions(t *testing.T) {
+	for text, opts := range map[string]sqlitewriter.Options{
+		"Options.MaxQueued": {MaxQueued: -1},
+		"Options.Capacity":  {Capacity: -1},
+		"Options.Mode":      {Mode: 0o400},
+	} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		_, err := sqlitewriter.Open(t.Context(), path, opts)
+		assert.ErrorContains(t, err, text)
+		assert.NoFileExists(t, path)
+	}
+}
+
+// A path is the name of a file. It may have any characters, and is no connection string.
+func TestPaths(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"a?mode=memory", "b;c", "d#e%41&f", "g 'h\" i", "ü?_pragma=synchronous(0)"} {
+		w := openAt(t, name, sqlitewriter.Options{})
+		execute(t, w, "create table t(x)")
+		assert.FileExists(t, filepath.Join(dir, name))
+		assert.NoError(t, w.DB().Ping())
+		require.NoError(t, w.Close())
+	}
+	for path, text := range map[string]string{
+		"": "must be that of a file", ":memory:": "must be that of a file", "file:x?mode=memory": "must be that of a file",
+		"no/such/dir.db": "open " + filepath.Join(dir, "no/such/dir.db") + ": no such file", dir: "unable to open", "a\x00b": "invalid argument", "text": "not a database",
+	} {
+		require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("no database"), 100), 0o644))
+		_, err := sqlitewriter.Open(t.Context(), path, sqlitewriter.Options{})
+		assert.ErrorContains(t, err, text, "%q", path)
+		assert.ErrorContains(t, err, "sqlitewriter: ")
+	}
 }
