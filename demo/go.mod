@@ -17,7 +17,6 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0

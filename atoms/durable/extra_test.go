@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,13 @@ import (
 // An item has attempts, a timeout, a time and metadata of its own; the others have those of the queue.
 func TestOptionsOfAnItem(t *testing.T) {
 	inBubble(t, func(s *shop) {
+		var mu sync.Mutex
 		var runs []string
 		began := time.Now()
 		q := s.serve(func(ctx context.Context, item string) error {
+			mu.Lock()
 			runs = append(runs, fmt.Sprint(item, " ", time.Since(began).Round(time.Second), " ", durable.ClaimFrom(ctx).Metadata["tenant"]))
+			mu.Unlock()
 			return sleep(ctx, time.Hour)
 		}, durable.Options{MaxAttempts: 2, Timeout: 10 * time.Second, Backoff: time.Nanosecond, MaxBackoff: time.Nanosecond, MaxConcurrency: 10})
 		raised := watch(s, q, durable.SignalFailed)
