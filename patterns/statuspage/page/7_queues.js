@@ -167,13 +167,12 @@ function item() {
       return ["item", { queue, id: p.id }];
     },
     update({ item: d }) {
-      this.title = `Item ${d.id}`;
+      this.title = d.text || `Item ${d.id}`;
       body.hidden = false;
       itemButtons(head, queue, d);
       facts(list, [
         { name: "state", set: (cell) => status(cell, d.state) },
         { name: "queue", set: (cell) => link(cell, address("queues", { queue }), queue) },
-        d.text && fact("text", d.text),
         d.key && fact("key", d.key),
         d.lane && fact("lane", d.lane),
         d.class && fact("class", d.class),
