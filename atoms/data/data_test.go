@@ -176,19 +176,6 @@ func TestRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// After Complete, requests are answered by an error, and direct calls still work.
-func TestRequestsAfterComplete(t *testing.T) {
-	sink := signals.NewSink(signals.SinkOptions{})
-	s := open(t, datatest.Memory(), data.Options[int]{Sink: sink})
-	s.Complete()
-	answers := coretest.Watch(t, sink, "saved.*,error.*")
-	data.Save[int]("data").Raise(sink, "a", 1)
-	err, _ := data.Failed("data").From(answers.ExpectExactly("error.data.data")[0])
-	assert.ErrorIs(t, err, core.ErrClosed)
-	require.NoError(t, s.Save(t.Context(), "a", 2))
-	assert.Equal(t, 2, load(t, s, "a"))
-}
-
 // Direct calls raise signals about changes, after the change, and none about reads.
 func TestSignalsOfDirectCalls(t *testing.T) {
 	fails := false
@@ -225,6 +212,8 @@ func TestSignalsOfDirectCalls(t *testing.T) {
 	assert.Equal(t, err, raised)
 	assert.Equal(t, &data.Error{Store: "data", Op: "save", Key: "a", Err: errOnPurpose}, err)
 	fails = false
+	s.Complete() // requests are refused, and direct calls are not
+	assert.NoError(t, s.Save(ctx, "a", 1))
 }
 
 // A store can have its own prefixes, and never mistakes an answer for a request.
@@ -336,6 +325,7 @@ func TestClose(t *testing.T) {
 		other := open(t, e, data.Options[int]{})
 		assert.ErrorIs(t, other.Close(), errOnPurpose)
 		assert.NoError(t, other.Close())
+		assert.Equal(t, "data", other.Name())
 	})
 }
 
@@ -368,6 +358,20 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 				s.Close()
 			}
 			return map[bool]error{false: errOnPurpose}[n == 2]
+		},
+		"calls that have ended": func(s data.Store[string, int], _ *signals.Sink) error { // in any way, they keep nothing open
+			ended, cancel := context.WithCancelCause(ctx)
+			cancel(errOnPurpose)
+			assert.ErrorIs(t, s.Save(ended, "a", 1), errOnPurpose)
+			for range s.Keys(ctx, "") {
+				break
+			}
+			assert.Panics(t, func() {
+				for range s.Keys(ctx, "") {
+					panic("on purpose")
+				}
+			})
+			return s.Close()
 		},
 		"a handler of a direct call": func(s data.Store[string, int], sink *signals.Sink) error {
 			sink.Subscribe("saved.*", func(signals.Signal) { s.Close() })
@@ -484,26 +488,4 @@ func TestLoad(t *testing.T) {
 		s.Keys(ending, "")(func(key string, err error) bool { cancel(errOnPurpose); return yield(key, err) })
 	}
 	assert.ErrorIs(t, errorOf(cancelled), errOnPurpose)
-}
-
-// However a call ends, it does not keep the engine open.
-func TestCloseAfterCalls(t *testing.T) {
-	e := newSpy(nil)
-	s := open(t, e, data.Options[int]{})
-	require.NoError(t, s.Save(t.Context(), "a", 1))
-	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(errOnPurpose)
-	assert.ErrorIs(t, s.Save(ended, "a", 1), errOnPurpose)
-	for range s.Keys(t.Context(), "") {
-		break
-	}
-	assert.Panics(t, func() {
-		for range s.Keys(t.Context(), "") {
-			panic("on purpose")
-		}
-	})
-	assert.Equal(t, int64(0), e.closes.Load())
-	require.NoError(t, s.Close())
-	assert.Equal(t, int64(1), e.closes.Load())
-	assert.Equal(t, "data", s.Name())
 }

@@ -133,26 +133,6 @@ func TestFailover(t *testing.T) {
 	assert.Equal(t, []uint64{1, 1, 4}, []uint64{settled(t, f).Succeeded, settled(t, f).Failed, settled(t, f).Failovers})
 }
 
-// An unhealthy processor gets no items, and each item is done once.
-func TestUnhealthyPrimaryGetsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var primary, backup fake
-		primary.fail(errDown)
-		f := newFailover(pp.Options{}, primary.as("primary", 1), backup.as("backup", 2))
-		trip(t, f, 10)
-		assert.EqualValues(t, 3, primary.items.Load(), "three failures in a row are the threshold")
-		assert.EqualValues(t, 10, backup.items.Load(), "and each item is done once")
-		primary.fail(nil)
-		trip(t, f, 10)
-		assert.EqualValues(t, 3, primary.items.Load())
-		assert.EqualValues(t, 20, backup.items.Load())
-		assert.Equal(t, []pp.ProcessorStatus{
-			{Name: "primary", Priority: 1, Since: time.Now(), Failures: 3, LastErr: errDown, NextProbe: time.Now().Add(5 * time.Second), Failed: 3},
-			{Name: "backup", Priority: 2, Healthy: true, Since: time.Now(), Succeeded: 20},
-		}, f.Processors())
-	})
-}
-
 // When all are unhealthy, they are tried as the last resort. With HealthyOnly, none is
 // tried.
 func TestAllUnhealthy(t *testing.T) {
@@ -190,6 +170,10 @@ func TestProbesRestore(t *testing.T) {
 		raised := facts.ExpectExactly("processor.unhealthy:pri1", "route.changed:pri2")
 		assert.Equal(t, "primary", raised[0].Key)
 		assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Failures: 3, Err: errDown}, raised[0].Payload())
+		assert.Equal(t, []pp.ProcessorStatus{
+			{Name: "primary", Priority: 1, Since: time.Now(), Failures: 3, LastErr: errDown, NextProbe: time.Now().Add(5 * time.Second), Failed: 3},
+			{Name: "backup", Priority: 2, Healthy: true, Since: time.Now(), Succeeded: 3},
+		}, f.Processors(), "each item is done once")
 		for i, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
 			raised := expectAfter(t, facts, wait*time.Second, "health.probe.started:pri1", "health.probe.failed:pri1")
 			assert.EqualValues(t, i+1, primary.probes.Load())

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -489,5 +492,195 @@ func TestAnOutcomeThatIsNoFailure(t *testing.T) {
 			assert.Len(t, s.at, len(errs))
 			assert.Equal(t, want, r.Stats())
 		}
+	})
+}
+
+var someDay = time.Date(1994, time.November, 6, 8, 49, 7, 0, time.UTC)
+
+func TestParseRetryAfter(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"120":                            2 * time.Minute,
+		" 0 ":                            0,
+		"007":                            7 * time.Second,
+		"9223372036":                     9223372036 * time.Second,
+		"9223372037":                     longest,
+		"92233720370":                    longest,
+		"99999999999999999999999999":     longest,
+		"Sun, 06 Nov 1994 08:49:37 GMT":  30 * time.Second,
+		"Sunday, 06-Nov-94 08:49:37 GMT": 30 * time.Second,
+		"Sun Nov  6 08:49:37 1994":       30 * time.Second,
+		"Sun, 06 Nov 1994 08:49:07 GMT":  0,
+		"Sat, 05 Nov 1994 08:49:37 GMT":  0,
+		"Tue, 01 Jan 9999 00:00:00 GMT":  longest,
+		"rate-limit:5000ms":              5 * time.Second,
+		"rate-limit: 5000MS ":            5 * time.Second,
+	} {
+		d, ok := retry.ParseRetryAfter(text, someDay)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, d, text)
+	}
+	for _, text := range []string{
+		"", " ", "-1", "+1", "1.5", "5s", "5000ms", "١٢", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 6 Nov 1994", "rate-limit:5s", "rate-limit:-5ms",
+	} {
+		_, ok := retry.ParseRetryAfter(text, someDay)
+		assert.False(t, ok, text)
+	}
+}
+
+// It agrees with net/http on dates, with math/big on numbers, and with core on signals.
+func FuzzParseRetryAfter(f *testing.F) {
+	for _, s := range []string{"120", "99999999999999999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
+		"Sun Nov  6 08:49:37 1994", "rate-limit:5000ms", "", " 1", "-1", "Sun, 06 Nov 1994 08:49:37.5 GMT"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, ok := retry.ParseRetryAfter(text, someDay)
+		if got < 0 {
+			t.Fatalf("%q: %v", text, got)
+		}
+		trimmed := strings.TrimSpace(text)
+		if n, isNumber := new(big.Int).SetString(trimmed, 10); isNumber && strings.Trim(trimmed, "0123456789") == "" {
+			want := longest
+			if n.Mul(n, big.NewInt(int64(time.Second))); n.IsInt64() {
+				want = time.Duration(n.Int64())
+			}
+			if !ok || got != want {
+				t.Fatalf("%q: %v, %t, want %v", text, got, ok, want)
+			}
+			return
+		}
+		if at, err := http.ParseTime(trimmed); err == nil {
+			if want := max(0, at.Sub(someDay)); ok && got != want {
+				t.Fatalf("%q: %v, want %v", text, got, want)
+			}
+			return
+		}
+		want, isSignal := signals.ParseRetryAfter(trimmed)
+		if ok != isSignal || got != want {
+			t.Fatalf("%q: %v, %t, want %v, %t", text, got, ok, want, isSignal)
+		}
+	})
+}
+
+const longest = time.Duration(math.MaxInt64)
+
+func TestBackoffs(t *testing.T) {
+	const s = time.Second
+	for name, c := range map[string]struct {
+		backoff retry.Backoff
+		want    map[int]time.Duration
+	}{
+		"constant":          {retry.Constant(s), map[int]time.Duration{1: s, 2: s, math.MaxInt: s}},
+		"linear":            {retry.Linear(s), map[int]time.Duration{1: s, 2: 2 * s, 60: 60 * s}},
+		"linear, too long":  {retry.Linear(10 * s), map[int]time.Duration{math.MaxInt: longest}}, // also if int has 32 bits
+		"linear, huge":      {retry.Linear(longest), map[int]time.Duration{1: longest, 2: longest}},
+		"linear, none":      {retry.Linear(0), map[int]time.Duration{1: 0, math.MaxInt: 0}},
+		"linear, negative":  {retry.Linear(-longest), map[int]time.Duration{1: -longest, 3: -longest}},
+		"doubling":          {retry.Exponential(s, 2), map[int]time.Duration{1: s, 2: 2 * s, 3: 4 * s, 10: 512 * s, 64: longest, math.MaxInt: longest}},
+		"one and a half":    {retry.Exponential(s, 1.5), map[int]time.Duration{1: s, 2: 1500 * time.Millisecond, 3: 2250 * time.Millisecond}},
+		"shrinking":         {retry.Exponential(s, 0.5), map[int]time.Duration{1: s, 2: s / 2, 3: s / 4, 100: 0}},
+		"once":              {retry.Exponential(s, 0), map[int]time.Duration{1: s, 2: 0}},
+		"endless":           {retry.Exponential(1, math.Inf(1)), map[int]time.Duration{1: 1, 2: longest}},
+		"exponential, none": {retry.Exponential(0, 2), map[int]time.Duration{1: 0, math.MaxInt: 0}},
+		"negative":          {retry.Exponential(-s, 2), map[int]time.Duration{1: -s, 2: -s}},
+	} {
+		for attempt, want := range c.want {
+			assert.Equal(t, want, c.backoff(attempt), "%s: %d", name, attempt)
+		}
+	}
+}
+
+func TestJitters(t *testing.T) {
+	for _, d := range []time.Duration{1, 2, 3, time.Second, longest} {
+		least, most := d, time.Duration(0)
+		for range 2000 {
+			full := retry.FullJitter(d)
+			assert.True(t, 0 <= full && full <= d)
+			least, most = min(least, full), max(most, full)
+			equal := retry.EqualJitter(d)
+			assert.True(t, d/2 <= equal && equal <= d)
+		}
+		assert.LessOrEqual(t, least, d/100)
+		assert.GreaterOrEqual(t, most, d-d/100)
+	}
+	for _, d := range []time.Duration{0, -1, math.MinInt64} {
+		assert.LessOrEqual(t, retry.FullJitter(d), time.Duration(0))
+		assert.LessOrEqual(t, retry.EqualJitter(d), time.Duration(0))
+	}
+}
+
+// Fault avoided: items that back off stop all others. Here they give up their slots, up to MaxSuspended of them,
+// unless KeepSlot is set. An item counts once, however many attempts it has.
+func TestBackingOffItemsKeepNoSlot(t *testing.T) {
+	for keep, want := range map[bool]core.Stats{
+		false: {Enqueued: 20, Pending: 15, Suspended: 5, Limit: 2},
+		true:  {Enqueued: 20, Pending: 18, Running: 2, Limit: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Hour), KeepSlot: keep})
+			c := core.Must(core.NewCoordinator(retry.Wrap(r, coretest.Run), core.Options{MaxConcurrency: 2, MaxSuspended: 3}))
+			var id core.OperationID
+			for range 20 {
+				id = core.Must(c.Enqueue(t.Context(), func(context.Context) error { return errOnPurpose }))
+				synctest.Wait()
+			}
+			assert.Equal(t, want, c.Stats())
+			for op := range c.Operations(core.OperationQuery{Status: core.StatusSuspended}) {
+				assert.Equal(t, []string{"attempt 2 after the error \"failed on purpose\""}, op.WaitsFor)
+			}
+			require.NoError(t, c.Drain(t.Context()), "waits for the retries")
+			assert.ErrorIs(t, c.Wait(t.Context(), id), retry.ErrAttempts)
+			assert.EqualValues(t, 20, c.Stats().Failed)
+		})
+	}
+}
+
+// A retry keeps its key. It comes back after interactive items and before pending items of its own lane.
+// AttemptTimeout starts then.
+func TestRetriesKeepTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Second), AttemptTimeout: 5 * time.Second})
+		var order []string
+		call := retry.WrapResult(r, func(ctx context.Context, item string) (string, error) {
+			order = append(order, fmt.Sprint(item, " ", retry.Attempt(ctx)))
+			if item == "a/failing" && retry.Attempt(ctx) == 1 {
+				return "", errOnPurpose
+			}
+			time.Sleep(4 * time.Second)
+			return item, ctx.Err()
+		})
+		c := core.Must(core.NewKeyedResultCoordinator(func(item string) string { return item[:1] }, call, core.Options{
+			MaxConcurrency: 1, Lanes: core.Must(core.ParseLanes("interactive, batch")), Ageing: -1}))
+		defer c.Close()
+		for _, item := range []string{"a/failing", "a/second", "b/batch", "c/batch"} {
+			core.Must(c.Lane("batch").Enqueue(t.Context(), item))
+		}
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			core.Must(c.Lane("interactive").Enqueue(t.Context(), "d/interactive"))
+		}
+		require.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, []string{"a/failing 1", "b/batch 1", "d/interactive 1", "d/interactive 1", "a/failing 2", "c/batch 1", "a/second 1"}, order)
+		assert.EqualValues(t, 6, c.Stats().Succeeded)
+	})
+}
+
+// A further attempt does not wait for a token of its class. It takes a token that is still to
+// come.
+func TestRetriesAreChargedToTheirClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Millisecond)})
+		begun, calls := time.Now(), []time.Duration(nil)
+		c := core.Must(core.NewCoordinator(retry.Wrap(r, func(ctx context.Context, _ int) error {
+			if calls = append(calls, time.Since(begun)); len(calls) <= 2 {
+				return errOnPurpose
+			}
+			return nil
+		}), core.Options{Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}}}}))
+		for item := range 2 {
+			core.Must(c.Class("api").Enqueue(t.Context(), item))
+		}
+		require.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 3 * time.Second}, calls)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -281,3 +282,535 @@ func TestLongestTimes(t *testing.T) {
 		}
 	})
 }
+
+func TestAllocations(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
+	ctx := context.Background()
+	load := func(_ context.Context, key string) (int, error) {
+		if key == "absent" {
+			return 0, slidingcache.ErrNotFound
+		}
+		return 1, nil
+	}
+	for name, opts := range map[string]options{
+		"plain":        {NegativeTTL: time.Hour},
+		"with details": {RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Hour},
+		"sampled":      {SampleEvery: 1, NegativeTTL: time.Hour},
+	} {
+		c := newCache(t, load, opts)
+		c.Set("key", 1)
+		c.Get(ctx, "absent")
+		for what, hit := range map[string]func(){
+			"Get":          func() { c.Get(ctx, "key") },
+			"Get, absent":  func() { c.Get(ctx, "absent") },
+			"GetIfPresent": func() { c.GetIfPresent("key") },
+			"Peek":         func() { c.Peek("key") },
+		} {
+			assert.Zero(t, testing.AllocsPerRun(1000, hit), "%s, %s", what, name)
+		}
+	}
+	c := newCache(t, load, options{})
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() { c.Set("key", 1) }), 1.0)
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() { c.Remove("key"); c.Get(ctx, "key") }), 13.0)
+}
+
+// A value that is due is loaded again in the background, once, even if that takes longer
+// than RefreshAfter. It has the values of the caller's context, and outlives it.
+func TestRefreshAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		takes := 2 * time.Minute
+		c := newCache(t, func(ctx context.Context, _ string) (int, error) {
+			time.Sleep(takes)
+			return ctx.Value(key{}).(int), ctx.Err()
+		}, options{RefreshAfter: time.Minute})
+		c.Set("a", 1)
+		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 2))
+		get := func(want int) {
+			t.Helper()
+			begun := time.Now()
+			value, err := c.Get(ctx, "a")
+			synctest.Wait()
+			assert.Equal(t, []any{want, nil, time.Duration(0)}, []any{value, err, time.Since(begun)})
+		}
+		time.Sleep(time.Minute - 1)
+		get(1)
+		time.Sleep(time.Nanosecond)
+		c.GetIfPresent("a")
+		signals.None()
+		for range 12 { // callers get the old value meanwhile
+			get(1)
+			time.Sleep(10 * time.Second)
+		}
+		cancel()
+		synctest.Wait()
+		signals.ExpectExactly(slidingcache.SignalRefreshing, slidingcache.SignalRefreshed)
+		get(2)
+		assert.Equal(t, uint64(1), c.Stats().Refreshes)
+	})
+}
+
+// Refresh loads once for all its callers. During the load others get the old value. A value
+// that was set meanwhile is not overwritten. The model covers failures.
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{takes: time.Second}
+		c := newCache(t, s.load, options{})
+		var all sync.WaitGroup
+		refresh := func(want int) {
+			all.Go(func() {
+				got, err := c.Refresh(t.Context(), "a")
+				assert.Equal(t, []any{want, nil}, []any{got, err})
+			})
+			synctest.Wait()
+		}
+		c.Set("a", 10)
+		refresh(1)
+		refresh(1)
+		wantGet(t, c, "a", 10)
+		all.Wait()
+		wantGet(t, c, "a", 1)
+
+		refresh(2)
+		c.Set("a", 11)
+		all.Wait()
+		wantGet(t, c, "a", 11)
+
+		c.Remove("a")
+		all.Go(func() { wantGet(t, c, "a", 3) })
+		synctest.Wait()
+		refresh(3)
+		all.Wait()
+		stats := c.Stats()
+		assert.Equal(t, []uint64{3, 1, 0}, []uint64{stats.Hits, stats.Misses, stats.Shared})
+	})
+}
+
+// A refresh does not overwrite a value that was set, nor bring back one that was removed.
+// It is cancelled, because no caller waits for it.
+func TestRefreshIsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, overtake := range map[int]func(*cache){
+			10: func(c *cache) { c.Set("a", 10) },
+			11: func(c *cache) { c.Clear(); c.Set("a", 11) },
+			0:  func(c *cache) { c.Remove("a") },
+		} {
+			var ended error
+			c := newCache(t, func(ctx context.Context, key string) (int, error) {
+				<-ctx.Done()
+				ended = context.Cause(ctx)
+				return 7, nil
+			}, options{RefreshAfter: time.Minute})
+			c.Set("a", 1)
+			time.Sleep(time.Minute)
+			wantGet(t, c, "a", 1)
+			synctest.Wait()
+			overtake(c)
+			synctest.Wait()
+			assert.ErrorIs(t, ended, core.ErrCancelled)
+			value, ok := c.Peek("a")
+			assert.Equal(t, []any{want, want > 0}, []any{value, ok})
+			assert.Equal(t, uint64(1), c.Stats().Discarded)
+		}
+	})
+}
+
+// Callers that find the value expired wait for a refresh that runs. It goes on when they
+// leave. If it fails, one load follows for all that wait, and only they get its error.
+func TestGetWaitsForARefresh(t *testing.T) {
+	errOwn := errors.New("own load failed on purpose")
+	untilCancelled := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, context.Cause(ctx) }
+	for name, run := range map[string]struct {
+		refresh func() (int, error)
+		own     func(ctx context.Context) (int, error) // nil: not called
+		want    int
+		err     error
+	}{
+		"succeeds":  {func() (int, error) { return 2, nil }, nil, 2, nil},
+		"fails":     {func() (int, error) { return 0, errOnPurpose }, func(context.Context) (int, error) { return 3, nil }, 3, nil},
+		"panics":    {func() (int, error) { panic("on purpose") }, func(context.Context) (int, error) { return 3, nil }, 3, nil},
+		"both fail": {func() (int, error) { return 0, errOnPurpose }, func(context.Context) (int, error) { return 0, errOwn }, 0, errOwn},
+		"all leave": {func() (int, error) { return 0, errOnPurpose }, untilCancelled, 0, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			c := newCache(t, func(ctx context.Context, key string) (int, error) {
+				time.Sleep(20 * time.Second)
+				if calls++; calls == 1 {
+					return run.refresh()
+				}
+				return run.own(ctx)
+			}, options{RefreshAfter: 50 * time.Second, Absolute: time.Minute, MaxConcurrency: 1})
+			c.Set("a", 1)
+			time.Sleep(50 * time.Second)
+			wantGet(t, c, "a", 1)
+			time.Sleep(10 * time.Second)
+			impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.Get(impatient, "a")
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					value, err := c.Get(ctx, "a")
+					assert.Equal(t, []any{run.want, run.err}, []any{value, err}, name)
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			s, failed := c.Stats(), uint64(0)
+			if run.own != nil {
+				failed = 1
+			}
+			assert.EqualValues(t, []uint64{1 + failed, 4, 1, failed}, []uint64{uint64(calls), s.Shared, s.Refreshes, s.RefreshFailures}, name)
+			assert.Zero(t, s.Loads.Running+s.Loads.Pending)
+			assert.Equal(t, run.err == nil, c.Contains("a"))
+		})
+	}
+}
+
+// Once it was overtaken, a refresh is like any other load: it goes on as long as a caller
+// waits for it.
+func TestRefreshThatIsWaitedForAndOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		c := newCache(t, func(ctx context.Context, key string) (int, error) {
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return 0, nil
+		}, options{RefreshAfter: time.Minute, Absolute: 2 * time.Minute})
+		c.Set("a", 1)
+		time.Sleep(time.Minute)
+		wantGet(t, c, "a", 1)
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errOnPurpose)
+		defer cancel()
+		time.AfterFunc(time.Minute, func() { c.Set("a", 7) })
+		_, err := c.Get(ctx, "a")
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.ErrorIs(t, <-ended, errOnPurpose)
+	})
+}
+
+// Refreshes go after all loads, even when a caller needs the value of a refresh that has
+// not begun. A refresh that never begins has failed.
+func TestRefreshesThatHaveNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{takes: time.Second}
+		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1, Capacity: 4000})
+		const n = 3000
+		for i := range n {
+			c.Set(fmt.Sprint(i), 0)
+		}
+		time.Sleep(50 * time.Second)
+		for i := range n {
+			wantGet(t, c, fmt.Sprint(i), 0) // and a refresh waits
+		}
+		soon := func(key string, most time.Duration) {
+			time.Sleep(time.Second / 2) // while a refresh runs
+			begun := time.Now()
+			_, err := c.Get(t.Context(), key)
+			assert.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(begun), most)
+		}
+		soon("new", 3*time.Second/2)
+		c.Remove("100")
+		soon("100", 3*time.Second/2)
+		time.Sleep(time.Minute)
+		soon("200", 5*time.Second) // has expired
+		c.Set("300", 1)
+		assert.EqualValues(t, 3, c.Stats().RefreshFailures)
+		s.mu.Lock()
+		loaded := s.calls
+		s.mu.Unlock()
+		require.NoError(t, c.Close())
+		assert.LessOrEqual(t, s.calls, loaded+1, "none begins while the cache closes")
+		got := c.Stats()
+		assert.EqualValues(t, n, got.Refreshes)
+		assert.EqualValues(t, n+3, int(got.RefreshFailures)+s.calls)
+	})
+}
+
+// If a load fails, an expired value is returned, until StaleOnError is over. The time at
+// the end of the load counts.
+func TestStaleOnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{}
+		c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
+		c.Set("a", 1)
+		s.fails = errOnPurpose
+		time.Sleep(time.Minute)
+		_, ok := c.GetIfPresent("a")
+		assert.False(t, ok, "only if a load has failed")
+		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		wantGet(t, c, "a", 1)
+		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed, slidingcache.SignalStale)[2].Key)
+		time.Sleep(time.Hour - 1)
+		wantGet(t, c, "a", 1, "this did not prolong it")
+		s.takes = 1
+		_, err := c.Get(t.Context(), "a")
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.Equal(t, uint64(2), c.Stats().Stale)
+	})
+}
+
+// A stale value is not returned when it was removed, when the key has no value, when the
+// cache is closed, or to a caller that has left.
+func TestStaleOnErrorIsNotForEverything(t *testing.T) {
+	for name, run := range map[string]struct {
+		source    *source
+		meanwhile func(c *cache)
+		want      error
+	}{
+		"removed":  {&source{takes: time.Second, fails: errOnPurpose}, func(c *cache) { c.Remove("a") }, errOnPurpose},
+		"no value": {&source{takes: time.Second, fails: slidingcache.ErrNotFound}, func(*cache) {}, slidingcache.ErrNotFound},
+		"closed":   {&source{takes: time.Second, fails: errOnPurpose}, func(c *cache) { c.Close() }, errOnPurpose},
+		"left":     {&source{takes: time.Hour, fails: errOnPurpose}, func(*cache) {}, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCache(t, run.source.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
+			c.Set("a", 1)
+			time.Sleep(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(time.Millisecond, func() { run.meanwhile(c) })
+			_, err := c.Get(ctx, "a")
+			assert.ErrorIs(t, err, run.want, name)
+			time.Sleep(2 * time.Hour)
+			assert.Zero(t, c.Stats().Stale)
+		})
+	}
+}
+
+// NotFound says which errors mean that there is no value. The absence is remembered, and
+// counts as a hit. The model says for how long. If NotFound panics, the load has failed.
+func TestNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{fails: errOnPurpose}
+		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1, NotFound: func(err error) bool {
+			if err == context.Canceled {
+				panic("on purpose")
+			}
+			return err == errOnPurpose
+		}})
+		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		for range 2 {
+			_, err := c.Get(t.Context(), "a")
+			assert.Equal(t, errOnPurpose, err)
+		}
+		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
+		s.fails = context.Canceled
+		_, err := c.Get(t.Context(), "c")
+		assert.ErrorAs(t, err, new(*core.PanicError))
+	})
+}
+
+// model is a cache without a capacity, in its simplest form. Loads take no time.
+type model struct {
+	opts    options
+	world   map[string]outcome       // what loads find
+	lives   map[string]time.Duration // lives that loads return
+	entries map[string]*entry
+
+	hits, absences, misses, stale, refreshes, failures, loads, invalidated uint64
+}
+
+// outcome is a value, or the reason why there is none.
+type outcome struct {
+	value int
+	err   error
+}
+
+type entry struct {
+	outcome
+	stored, expires, refresh time.Time
+	sliding, absolute        time.Duration
+}
+
+// peek returns the entry of a key that has not expired, or nil.
+func (m *model) peek(key string) *entry {
+	e := m.entries[key]
+	if e == nil || !time.Now().Before(e.expires) {
+		return nil
+	}
+	return e
+}
+
+// alive does the same as peek, as an access.
+func (m *model) alive(key string) *entry {
+	e := m.peek(key)
+	if e != nil && e.err == nil {
+		to := time.Now().Add(min(e.sliding, time.Until(e.stored.Add(e.absolute))))
+		if to.After(e.expires) {
+			e.expires = to
+		}
+	}
+	return e
+}
+
+func (m *model) set(key string, value int, life time.Duration) {
+	now := time.Now()
+	sliding, absolute := m.opts.Sliding, m.opts.Absolute
+	switch {
+	case life < 0:
+		sliding, absolute = time.Hour, time.Hour // steps take nanoseconds
+	case life > 0:
+		sliding, absolute = life, life
+	}
+	m.entries[key] = &entry{outcome{value: value}, now, now.Add(min(sliding, absolute)), now.Add(m.opts.RefreshAfter), sliding, absolute}
+}
+
+// load loads and stores a value, and reports whether the load has failed.
+func (m *model) load(key string) (found outcome, failed bool) {
+	m.loads++
+	found = m.world[key]
+	switch {
+	case found.err == nil:
+		m.set(key, found.value, m.lives[key])
+	case found.err != slidingcache.ErrNotFound:
+		return found, true
+	case m.opts.NegativeTTL > 0:
+		m.entries[key] = &entry{outcome: found, expires: time.Now().Add(m.opts.NegativeTTL)}
+	default:
+		delete(m.entries, key)
+	}
+	return found, false
+}
+
+func (m *model) get(key string) outcome {
+	old := m.entries[key]
+	switch e := m.alive(key); {
+	case e == nil:
+	case e.err != nil:
+		m.absences++
+		return e.outcome
+	default:
+		m.hits++
+		if m.opts.RefreshAfter > 0 && !time.Now().Before(e.refresh) {
+			e.refresh = time.Now().Add(m.opts.RefreshAfter)
+			m.refreshes++
+			if _, failed := m.load(key); failed {
+				m.failures++
+			}
+		}
+		return e.outcome
+	}
+	m.misses++
+	found, failed := m.load(key)
+	if failed && old != nil && old.err == nil && time.Now().Before(old.expires.Add(m.opts.StaleOnError)) {
+		m.stale++
+		return old.outcome
+	}
+	return found
+}
+
+func (m *model) getIfPresent(key string) (int, bool) {
+	if e := m.alive(key); e != nil && e.err == nil {
+		m.hits++
+		return e.value, true
+	}
+	m.misses++
+	return 0, false
+}
+
+func (m *model) remove(key string) (int, bool) {
+	e := m.peek(key)
+	delete(m.entries, key)
+	if e == nil || e.err != nil {
+		return 0, false
+	}
+	m.invalidated++
+	return e.value, true
+}
+
+// Random steps in fake time: the cache does what the model does.
+func TestAgainstModel(t *testing.T) {
+	steps := 60_000
+	if testing.Short() || coretest.Race {
+		steps = 4_000
+	}
+	for i, opts := range []options{
+		{Sliding: 10, Absolute: 25},
+		{Sliding: 10, Absolute: 25, NegativeTTL: 7},
+		{Sliding: 10, Absolute: 25, NegativeTTL: 60},
+		{Sliding: 10, Absolute: 25, RefreshAfter: 6},
+		{Sliding: 10, Absolute: 25, StaleOnError: 8},
+		{Sliding: 10, Absolute: 25, RefreshAfter: 6, StaleOnError: 8, NegativeTTL: 7},
+		{Sliding: 30, Absolute: 20, RefreshAfter: 1, StaleOnError: 50, NegativeTTL: 40, SampleEvery: 2},
+		{Sliding: 30, Absolute: 20, RefreshAfter: 5, NegativeTTL: 40},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRandom(uint64(i))
+				m := &model{opts: opts, world: map[string]outcome{}, lives: map[string]time.Duration{}, entries: map[string]*entry{}}
+				c, err := slidingcache.NewWithLife(func(_ context.Context, key string) (int, time.Duration, error) {
+					return m.world[key].value, m.lives[key], m.world[key].err
+				}, opts)
+				require.NoError(t, err)
+				defer c.Close()
+				for step := range steps {
+					key := fmt.Sprint(r.IntN(4))
+					what := fmt.Sprintf("step %d, key %s", step, key)
+					switch n := r.IntN(100); {
+					case n < 20:
+						time.Sleep(time.Duration(r.IntN(12)))
+					case n < 30:
+						m.world[key] = []outcome{{step, nil}, {step, nil}, {0, errOnPurpose}, {0, slidingcache.ErrNotFound}}[r.IntN(4)]
+						m.lives[key] = []time.Duration{0, 0, -1, 7, 33}[r.IntN(5)]
+					case n < 35:
+						c.Set(key, step)
+						m.set(key, step, 0)
+					case n < 40:
+						value, ok := c.Remove(key)
+						wantValue, wantOK := m.remove(key)
+						require.Equal(t, []any{wantValue, wantOK}, []any{value, ok}, what)
+					case n == 40:
+						c.Clear()
+						clear(m.entries)
+					case n == 41:
+						c.Sweep()
+					case n < 45:
+						value, ok := c.Peek(key)
+						e := m.peek(key)
+						require.Equal(t, e != nil && e.err == nil, ok, what)
+						require.Equal(t, ok, c.Contains(key), what)
+						if ok {
+							require.Equal(t, e.value, value, what)
+						}
+					case n < 50:
+						value, err := c.Refresh(t.Context(), key)
+						found, _ := m.load(key)
+						require.Equal(t, found, outcome{value, err}, what)
+					case n < 55:
+						value, ok := c.GetIfPresent(key)
+						wantValue, wantOK := m.getIfPresent(key)
+						require.Equal(t, []any{wantValue, wantOK}, []any{value, ok}, what)
+					default:
+						value, err := c.Get(t.Context(), key)
+						synctest.Wait() // for a refresh
+						require.Equal(t, m.get(key), outcome{value, err}, what)
+					}
+				}
+				got := c.Stats()
+				want := slidingcache.Stats{
+					Size: got.Size, Hot: got.Hot, Capacity: 1000, Expirations: got.Expirations, Loads: got.Loads,
+					Hits: m.hits, Absences: m.absences, Misses: m.misses, Stale: m.stale,
+					Refreshes: m.refreshes, RefreshFailures: m.failures, Invalidations: m.invalidated,
+				}
+				require.Equal(t, want, got)
+				require.Equal(t, m.loads, got.Loads.Enqueued)
+				require.NotZero(t, got.Expirations)
+			})
+		})
+	}
+}
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// removed says whether Remove found a value.
+func removed(_ int, ok bool) bool { return ok }

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,18 +57,23 @@ func TestIrregularFiles(t *testing.T) {
 	}
 }
 
-// Files have the permissions of the directory of the store, whatever the umask is.
-func TestModesAreThoseOfTheDirectory(t *testing.T) {
+// Only the user can read the saved files. If the directory of the store was there, files have its
+// permissions. The umask changes neither.
+func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
-	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "store-data"), 0))
-	require.NoError(t, os.Chmod(filepath.Join(dir, "store-data"), 0o770))
-	e := openIn(t, dir)
-	save(t, e, "a", "1")
-	for _, name := range []string{nameOf("a"), lockName} {
-		info, err := os.Stat(e.path(name))
-		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(0o660), info.Mode(), name)
+	for there, want := range map[os.FileMode]os.FileMode{0: 0o600, 0o770: 0o660} {
+		dir := t.TempDir()
+		if store := filepath.Join(dir, "store-data"); there != 0 {
+			require.NoError(t, os.Mkdir(store, 0))
+			require.NoError(t, os.Chmod(store, there))
+		}
+		e := openIn(t, dir)
+		save(t, e, "a", "1")
+		for name, want := range map[string]os.FileMode{"": os.ModeDir | cmp.Or(there, 0o700), nameOf("a"): want, lockName: want} {
+			info, err := os.Stat(e.path(name))
+			require.NoError(t, err)
+			assert.Equal(t, want, info.Mode(), name)
+		}
+		require.NoError(t, e.Close())
 	}
-	require.NoError(t, e.Close())
 }
