@@ -386,7 +386,7 @@ func (e *engine) startable(now int64) bool {
 func (e *engine) startAll(now int64) {
 	for o, _ := e.next(now); o != nil; o, _ = e.next(now) {
 		e.begin(o, now)
-		worker{engine: e, current: o}.start()
+		worker{engine: e, current: o, forced: o.sched.Flags&forced != 0}.start()
 	}
 }
 

@@ -90,7 +90,7 @@ func (w *worker) goOn(now int64) {
 				w.done = true // next has unlocked
 				return
 			}
-			w.current = o
+			w.current, w.forced = o, o.sched.Flags&forced != 0
 			e.unlockTo(&w.spare)
 		}
 		err := w.call(w.current)
@@ -109,6 +109,7 @@ type worker struct {
 	searches bool          // has the token
 	done     bool          // the worker leaves in the normal way
 	current  *Operation    // being run
+	forced   bool          // it has started in spite of a deferral
 	on       uint64        // the number of its goroutine; 0: not known yet
 	spare    engineEffects // empty, but with capacity: see unlockTo
 }
@@ -142,7 +143,7 @@ func (w *worker) call(o *Operation) (err error) {
 			o.Raise(SignalPanicked)
 		}
 	}()
-	if o.sched.Flags&forced != 0 {
+	if w.forced {
 		o.Raise(SignalForced)
 	}
 	if w.engine.announces() {
