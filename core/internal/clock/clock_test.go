@@ -1,6 +1,7 @@
 package clock_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,16 +40,30 @@ func TestLater(t *testing.T) {
 // An alarm rings at the earliest time that it was set to, and not after a stop.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the owner of an alarm has one
 		var a clock.Alarm
 		c, start, rang := clock.New(), time.Now(), []time.Duration(nil)
-		ring := func() { a.Armed = false; rang = append(rang, time.Since(start)) }
-		for _, after := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
+		ring := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			a.Armed, rang = false, append(rang, time.Since(start))
+		}
+		set := func(after time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
 			a.Set(c, c.Now()+int64(after), ring)
 		}
+		for _, after := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
+			set(after)
+		}
 		time.Sleep(time.Hour)
-		a.Set(c, c.Now()+int64(time.Minute), ring)
+		set(time.Minute)
+		mu.Lock()
 		a.Stop()
+		mu.Unlock()
 		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
 		if len(rang) != 1 || rang[0] != time.Minute {
 			t.Errorf("rang after %v, want after a minute", rang)
 		}
