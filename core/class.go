@@ -30,15 +30,15 @@ type Class struct {
 	Depth int
 
 	// Rate is how many operations of the class start each second. The zero Rate means no
-	// limit. When tokens come, the item that is next in the highest lane gets them. While it
+	// limit. After a quiet time Burst of them start at once, by default 20; [AtMost] has no burst. When tokens come, the item that is next in the highest lane gets them. While it
 	// lacks tokens, items of the class in lower lanes do not start, even if they need less;
 	// [Options.Ageing] bounds that. An item takes its tokens when it starts, and gives none
 	// back when it ends.
 	Rate Rate
 	// CostRate is how much the started operations of the class may cost each second, such as
 	// bytes; see [Coordinator.Cost]. The zero Rate means no limit. An item that costs more
-	// than the Burst starts when the bucket is full. That leaves a debt, which the next
-	// tokens pay.
+	// than the Burst starts when the bucket is full. Then the bucket is below zero, and
+	// later items wait until it has filled up again.
 	CostRate Rate
 
 	// CancelOn refuses items of this class, and DeferOn defers them, as in a [Lane].

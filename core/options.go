@@ -119,7 +119,7 @@ type Options struct {
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
 	// coordinator, new items are not accepted ([RefusedError]). When the signal comes, what waits
 	// is refused at once: an Enqueue that waits for room returns a RefusedError, and pending items
-	// end with StatusRefused. While the coordinator is paused, pending items stay, and are refused
+	// end with StatusRefused. Running operations go on. While the coordinator is paused, pending items stay, and are refused
 	// by Resume if the signal is still present. How long a signal is present: see "Signals" in the package
 	// documentation. Signals of [ForEach] and [Map] count only until these return.
 	//

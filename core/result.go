@@ -118,7 +118,8 @@ func result[R any](o *Operation, out *R, err error) (R, error) {
 }
 
 // Results yields the operations that have succeeded and that q selects, each with its
-// result; see [Control.Operations].
+// result; see [Control.Operations]. [Snapshot].Item is nil here, because the item of a success is not kept: the key, or a field of the
+// result, says what a result belongs to.
 func (c *ResultCoordinator[T, R]) Results(q OperationQuery) iter.Seq2[Snapshot, R] {
 	return func(yield func(Snapshot, R) bool) {
 		if q.Status != 0 && q.Status&StatusSucceeded == 0 {
@@ -143,7 +144,7 @@ type Future[R any] struct {
 	out       *R
 }
 
-// ID is the id of the operation, for status pages.
+// ID is the id of the operation, for [Control.Explain], [Control.Cancel] and status pages.
 func (f *Future[R]) ID() OperationID { return f.operation.owner.ID }
 
 // Done returns a channel that is closed when the operation is finished. After that, Wait

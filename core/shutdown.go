@@ -21,7 +21,8 @@ import (
 //
 // The error wraps the errors of Drain. It says what still ran and what was pending just
 // before Shutdown closed it, and why: for each part that is an [Inspector], what Explain
-// says about up to 16 operations that have started, and about up to 16 pending ones.
+// says about up to 16 operations that have started, and about up to 16 pending ones. It is text, for people. Running operations stay
+// in Operations after Close, so a program can still ask which of them have not ended.
 func Shutdown(ctx context.Context, parts ...Lifecycle) error {
 	need(!slices.Contains(parts, nil), "Shutdown needs parts, not nil")
 	var errs []error

@@ -405,7 +405,7 @@ func (s *Sink) keptOf(o *Owner, d *ownMore) (kept []keptFact) {
 }
 
 // Evict takes the signals of o away, from the scope and from the sink, and releases those that
-// o holds. They are not retracted, so no handler is called for those that were raised. From now
+// o holds. Handlers of retractions are called for the held ones, and not for those that were raised. From now
 // on, the scope does nothing for o. It returns what o was, for SignalsOf.
 func (sc *Scope) Evict(o *Owner) (last Past) {
 	last.ID, last.Key = o.ID, o.Key

@@ -17,6 +17,9 @@ import (
 // do not open it: see [Sink]. To ask whether it is shut costs a nanosecond, so it can be asked
 // before each step of a program. A nil Gate is open.
 //
+// To wait until signals are gone, also by their age or lease, [Sink.WaitGone] is one call. A Gate is for a scheduler,
+// which asks often and must not block.
+//
 // The sink keeps a Gate until Stop. All methods are safe for concurrent use.
 type Gate struct {
 	own, shared gatePart
@@ -24,8 +27,8 @@ type Gate struct {
 }
 
 // Gate makes a Gate. It calls wake when the gate may have shut or opened, without a lock, on the
-// goroutine that raises, releases or retracts; nil means nothing. Meanwhile that goroutine waits. It is
-// not called when a signal leaves because of its age or lease: see [Gate.Look]. Gate returns nil
+// goroutine that raises, releases or retracts; nil means nothing. Meanwhile that goroutine waits. Wake is
+// not called when a signal leaves because of its age or lease: [Gate.Look] says when to look again. Gate returns nil
 // for a pattern that matches nothing, like "".
 //
 //ephemeral:pattern {pattern}

@@ -6,7 +6,9 @@ import "sync/atomic"
 // [Scope.Evict]. It is a small value that must not be copied after its first signal: make it a
 // field of what it stands for.
 type Owner struct {
-	ID OperationID // of its signals, see [Signal].Operation; each owner of a sink has another, and does not change it
+	// ID is in its signals as [Signal].Operation. Give each owner of a sink another one, and do not change it. Coordinators
+	// count their operations up from 1: where they use the same sink, begin at 1<<63. 0 looks like no owner.
+	ID OperationID
 	//ephemeral:none
 	Key string // of its signals that are raised without one; do not change it after the first signal
 
