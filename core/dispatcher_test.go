@@ -314,11 +314,17 @@ func TestDispatcherHandlerMayRemoveItselfAndOthers(t *testing.T) {
 }
 
 func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
+	t.Run("with a window", func(t *testing.T) { dispatcherOnItsSink(t, core.Options{}) })
+	t.Run("without", func(t *testing.T) { dispatcherOnItsSink(t, core.Options{MaxTracked: -1, EchoCapacity: -1}) })
+}
+
+func dispatcherOnItsSink(t *testing.T, opts core.Options) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := signals.NewSink(signals.SinkOptions{})
 		watched := coretest.Watch(t, sink, "*, operation.*") // makes operations raise operation.started
-		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(signals.Signal) {}})
+		opts.Sink, opts.OnSignal = sink, func(signals.Signal) {}
+		d := dispatcher(t, opts)
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
 		d.Handle("*", j.noted(""))
@@ -346,26 +352,6 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 		flushed(t, d)
 		slices.Sort(j.entries)
 		j.check(t, "c", signals.SignalStarted, signals.SignalStopped)
-	})
-}
-
-func TestDispatcherThatKeepsNoOperationsDoesNotLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var calls atomic.Int64
-		sink := signals.NewSink(signals.SinkOptions{})
-		d := dispatcher(t, core.Options{Sink: sink, MaxTracked: -1, EchoCapacity: -1})
-		defer d.Close()
-		defer sink.Subscribe("*", d.Dispatch)()
-		d.Handle("*", func(ctx context.Context, s signals.Signal) error {
-			if calls.Add(1) > 100 {
-				d.Complete()
-			}
-			core.OperationFrom(ctx).Raise("mine")
-			return nil
-		})
-		sink.Raise("a")
-		flushed(t, d)
-		checkEqual(t, "calls", calls.Load(), 1)
 	})
 }
 
@@ -595,70 +581,6 @@ func TestProcessorDefaults(t *testing.T) {
 		}
 		checkEqual(t, "name", p.Name(), "processor")
 		g.open()
-	})
-}
-
-func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
-	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
-		_, err := core.NewProcessor(func(context.Context, signals.Signal) error { return nil }, opts)
-		coretest.Check(t, err != nil && strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators"), "got error %v for %+v", err, opts)
-	}
-}
-
-func TestProcessorCountsFailures(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{})
-		facts := coretest.Watch(t, sink, core.SignalPanicked)
-		p := processor(t, func(_ context.Context, s signals.Signal) error {
-			switch s.Name {
-			case "fail":
-				return errOnPurpose
-			case "panic":
-				panic("on purpose")
-			}
-			return nil
-		}, core.Options{Sink: sink})
-		defer p.Close()
-		for _, name := range []string{"fail", "panic", "fine"} {
-			p.Process(named(name))
-		}
-		flushed(t, p)
-		if s := p.Stats(); s.Succeeded != 1 || s.Failed != 2 || s.Panics != 0 {
-			t.Errorf("got %v, want 1 succeeded and 2 failed", s)
-		}
-		for op := range p.Operations(core.OperationQuery{Key: "fail"}) {
-			checkEqual(t, "error", op.Err, errOnPurpose)
-		}
-		for op := range p.Operations(core.OperationQuery{Key: "panic"}) {
-			if _, ok := errors.AsType[*core.PanicError](op.Err); !ok {
-				t.Errorf("got error %v, want a PanicError", op.Err)
-			}
-		}
-		found := facts.ExpectExactly(core.SignalPanicked)
-		checkSlice(t, "causes", found[0].Path(), []string{"panic", core.SignalPanicked})
-	})
-}
-
-func TestProcessorOnTheSinkItListensToDoesNotLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		sink := signals.NewSink(signals.SinkOptions{})
-		watched := coretest.Watch(t, sink, "*, operation.*")
-		p := processor(t, func(ctx context.Context, s signals.Signal) error {
-			j.note(s.Name)
-			core.OperationFrom(ctx).Raise("audited")
-			if s.Name == "a" {
-				sink.Because(s).Raise("follow-up")
-			}
-			return nil
-		}, core.Options{Sink: sink, MaxConcurrency: 1})
-		defer p.Close()
-		defer sink.Subscribe("*", p.Process)()
-		sink.Raise("a")
-		flushed(t, p)
-		flushed(t, p)
-		j.check(t, "a", "follow-up")
-		watched.ExpectExactly("a", "audited", "follow-up", "audited")
 	})
 }
 

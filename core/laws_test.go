@@ -98,7 +98,8 @@ func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
 	first := newest(t, s, "a")
 	s.RaiseKey("a", "second")
 	all := slices.Collect(s.Sense(signals.Query{}))
-	coretest.Check(t, len(all) == 2 && all[0] == first && all[1].Key == "second", "got %v, want the first as it was, and the second", all)
+	checkEqual(t, "the first, as it was", all[0], first)
+	checkEqual(t, "both", words(len(all), all[1].Key), "2 second")
 	all[0].Name, all[0].Key = "changed", "changed"
 	checkEqual(t, "the first, after its copy was changed", slices.Collect(s.Sense(signals.Query{}))[0], first)
 
@@ -195,7 +196,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 			o.Set("k", 1)
 			return nil
 		}
-		coretest.Check(t, o != first && !o.Has("a") && !o.Retract("a") && o.RetractMatching("*") == 0, "an operation reaches the signals of another")
+		checkEqual(t, "what it reaches of another", words(o != first, o.Has("a"), o.Retract("a"), o.RetractMatching("*")), "true false false 0")
 		o.Raise("b")
 		o.Set("k", 2)
 		return nil
