@@ -373,11 +373,7 @@ func TestOperationsQuery(t *testing.T) {
 			{"after the first, newest first", core.OperationQuery{NewestFirst: true, After: ok}, nil},
 			{"limit of what matches", core.OperationQuery{Limit: 1, Key: "alice", Pattern: "file.*"}, []core.OperationID{said}},
 		} {
-			var got []core.OperationID
-			for s := range c.Operations(test.q) {
-				got = append(got, s.ID)
-			}
-			checkSlice(t, test.name, got, test.want)
+			checkSlice(t, test.name, found(c, test.q), test.want)
 		}
 		for range c.Operations(core.OperationQuery{}) {
 			break // leaving early is fine

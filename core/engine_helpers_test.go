@@ -211,6 +211,14 @@ func names(facts []signals.Signal) (all []string) {
 	return all
 }
 
+// found lists the operations that q selects, in order.
+func found(c core.Inspector, q core.OperationQuery) (ids []core.OperationID) {
+	for s := range c.Operations(q) {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
 func wantPanic(t *testing.T, want string, call func()) {
 	t.Helper()
 	defer func() {

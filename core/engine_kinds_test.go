@@ -50,11 +50,7 @@ func TestPinsDoNotDisturbTheOrder(t *testing.T) {
 			want = append(want, enqueue(t, c, quick))
 			synctest.Wait()
 		}
-		var got []core.OperationID
-		for s := range c.Operations(core.OperationQuery{}) {
-			got = append(got, s.ID)
-		}
-		checkSlice(t, "window", got, want)
+		checkSlice(t, "window", found(c, core.OperationQuery{}), want)
 		closeDown(t, c)
 		unpin, ok := c.Pin(want[0])
 		unpin() // does nothing

@@ -34,33 +34,26 @@ func occupied(t *testing.T, opts core.Options) (*core.Coordinator[coretest.Body]
 	return c, g
 }
 
+// The error names the lane and all there are, or the coordinator that has none.
 func TestUnknownLane(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		laned, plain := bodies(t, core.Options{Lanes: lanes(t, "hot, cold")}), bodies(t, core.Options{Name: "plain"})
-		for _, test := range []struct {
-			c    *core.Coordinator[coretest.Body]
-			lane string
-			want []string // parts of the error
-		}{
-			{laned, "Hot", []string{`"Hot"`, `"hot"`, `"cold"`}}, // case matters
-			{laned, "", []string{`""`, `"hot"`, `"cold"`}},
-			{laned, "hot:4", []string{`"hot:4"`}},
-			{plain, "normal", []string{`"normal"`, "plain"}},
-			{plain, "", []string{`""`, "plain"}},
+		for want, view := range map[string]*core.Coordinator[coretest.Body]{
+			`"Hot" "hot" "cold"`: laned.Lane("Hot"), `"" "hot" "cold"`: laned.Lane(""), `"hot:4"`: laned.Lane("hot:4"),
+			`"normal" "plain"`: plain.Lane("normal"), `"" "plain"`: plain.Lane(""),
 		} {
-			view := test.c.Lane(test.lane)
 			_, err := view.Enqueue(t.Context(), quick)
-			checkError(t, "Enqueue", err, core.ErrUnknownLane)
-			_, tryErr := view.TryEnqueue(context.Background(), quick)
-			checkError(t, "TryEnqueue", tryErr, core.ErrUnknownLane)
-			checkError(t, "Do", view.Do(t.Context(), quick), core.ErrUnknownLane)
-			for _, part := range test.want {
-				coretest.Check(t, err == nil || strings.Contains(err.Error(), part), "lane %q: got error %q, want it to contain %q", test.lane, err, part)
+			_, tryErr := view.TryEnqueue(t.Context(), quick)
+			for _, err := range []error{err, tryErr, view.Do(t.Context(), quick)} {
+				checkError(t, want, err, core.ErrUnknownLane)
+				for _, part := range strings.Fields(want) {
+					coretest.Check(t, strings.Contains(fmt.Sprint(err), part), "got error %q, want it to contain %q", err, part)
+				}
 			}
 		}
 		checkEqual(t, "rejected", laned.Stats().Rejected, 9)
 		closeDown(t, plain)
-		_, err := plain.Lane("x").TryEnqueue(context.Background(), quick)
+		_, err := plain.Lane("x").TryEnqueue(t.Context(), quick)
 		checkError(t, "TryEnqueue after Close", err, core.ErrClosed)
 	})
 }
@@ -71,11 +64,7 @@ func TestLaneIsAViewOfItsCoordinator(t *testing.T) {
 		c, g := occupied(t, core.Options{Lanes: lanes(t, "hot, normal"), Name: "views"})
 		hot := c.Lane("hot")
 		id := enqueue(t, hot, raise("said"))
-		var found []core.OperationID
-		for s := range c.Operations(core.OperationQuery{Lane: "hot"}) {
-			found = append(found, s.ID)
-		}
-		checkSlice(t, "operations of the lane", found, []core.OperationID{id})
+		checkSlice(t, "operations of the lane", found(c, core.OperationQuery{Lane: "hot"}), []core.OperationID{id})
 		checkEqual(t, "name", hot.Name(), "views")
 		checkEqual(t, "the sink of the view", hot.Sink(), c.Sink())
 		if _, ok := hot.Pin(id); !ok {
@@ -269,11 +258,7 @@ func TestClassIsAViewOfItsCoordinator(t *testing.T) {
 			places = append(places, s.Lane+"/"+s.Class)
 		}
 		checkSlice(t, "places", places, []string{"hot/a", "hot/a", "normal/a", "normal/b", "normal/"})
-		n := 0
-		for range c.Operations(core.OperationQuery{Class: "a", Lane: "hot"}) {
-			n++
-		}
-		checkEqual(t, "found", n, 2)
+		checkEqual(t, "found", len(found(c, core.OperationQuery{Class: "a", Lane: "hot"})), 2)
 		_, err := c.Lane("hot").Class("A").TryEnqueue(t.Context(), quick)
 		checkError(t, "TryEnqueue", err, core.ErrUnknownClass)
 		coretest.Check(t, err == nil || strings.Contains(err.Error(), `"A" is none of ["a" "b"]`), "got error %q, want it to name the class and all there are", err)

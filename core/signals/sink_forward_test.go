@@ -139,9 +139,7 @@ func TestForwardInSpiteOfPanics(t *testing.T) {
 	all[0].Forward(all[3], "*")
 	coretest.Check(t, all[0].Raise("a"), "not raised")
 	for i, s := range all {
-		if got := s.Stats(); s.Count("a") != 1 || got.Panics != 1 {
-			t.Errorf("sink %d: got %d, %d panics, want 1, 1", i, s.Count("a"), got.Panics)
-		}
+		checkEqual(t, fmt.Sprintf("sink %d: signals and panics", i), words(s.Count("a"), s.Stats().Panics), "1 1")
 	}
 }
 
@@ -361,9 +359,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		coretest.Check(t, !to.Has("*"), "still held: %q", sensed(to, signals.Query{}))
 		close(door)
 		synctest.Wait()
-		if to.Has("*") || s.Has("*") || to.Stats().Raised != 2 {
-			t.Errorf("after the delivery: %q here, %q there, %d raised", sensed(s, signals.Query{}), sensed(to, signals.Query{}), to.Stats().Raised)
-		}
+		checkEqual(t, "there, here and raised after the delivery", words(to.Has("*"), s.Has("*"), to.Stats().Raised), "false false 2")
 	})
 }
 

@@ -132,9 +132,8 @@ func TestSinkAgesWhileRaising(t *testing.T) {
 		for range 100 {
 			s.Raise("new")
 		}
-		if got := s.Stats(); got.Expired != 100 || got.Evicted != 0 || got.Stored != 100 {
-			t.Errorf("got %d expired, %d evicted, %d stored, want 100, 0, 100", got.Expired, got.Evicted, got.Stored)
-		}
+		got := s.Stats()
+		checkEqual(t, "Expired, Evicted, Stored", words(got.Expired, got.Evicted, got.Stored), "100 0 100")
 	})
 }
 
