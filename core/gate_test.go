@@ -100,7 +100,7 @@ func TestDeferOn(t *testing.T) {
 		}, 5 * time.Second},
 		{"forgotten", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
 			s.Raise("busy.a")
-			time.AfterFunc(2*time.Second, func() { s.ForgetAll() })
+			time.AfterFunc(2*time.Second, func() { s.Forget(signals.Query{Pattern: "*"}) })
 		}, 2 * time.Second},
 		{"aged by a resize", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
 			s.Raise("busy.a")
