@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -28,69 +27,6 @@ func (s *starts) body(name string) coretest.Body {
 		s.note(fmt.Sprint(name, " ", time.Since(s.begun).Milliseconds()))
 		return nil
 	}
-}
-
-// Items start when their tokens come, whatever the limit is: at 100 a second with a burst of 20, to the nanosecond.
-func TestClassStartsAtItsRate(t *testing.T) {
-	for _, limit := range []int{1, 8, 2000} {
-		bubble(t, func(t *testing.T) {
-			c := coordinator(t, func(context.Context, int) error { return nil }, core.Options{MaxConcurrency: limit, MaxQueued: 1000, MaxTracked: 1000, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 100, Burst: 20}}}})
-			begun := time.Now()
-			for i := range 1000 {
-				enqueue(t, c.Class("api"), i)
-			}
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
-			i := 0
-			for s := range c.Operations(core.OperationQuery{}) {
-				if got, want := s.Started.Sub(begun), time.Duration(max(0, i-19))*10*time.Millisecond; got != want {
-					t.Fatalf("limit %d: item %d started after %v, want %v", limit, i, got, want)
-				}
-				i++
-			}
-			checkEqual(t, "items", i, 1000)
-		})
-	}
-}
-
-// An expensive item of a higher lane gets its tokens before cheap ones of a lower lane, which could start. Another class goes on.
-func TestHigherLaneGetsTokensFirst(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newStarts()
-		c := bodies(t, core.Options{MaxConcurrency: 4, Ageing: -1, Lanes: lanes(t, "hot, cold"),
-			Classes: []core.Class{{Name: "api", CostRate: core.Rate{PerSecond: 10, Burst: 10}}, {Name: "other"}}})
-		hot, cold := c.Lane("hot").Class("api"), c.Lane("cold").Class("api")
-		enqueue(t, hot.Cost(10), s.body("first"))
-		synctest.Wait()
-		for range 3 {
-			enqueue(t, cold.Cost(1), s.body("cheap"))
-		}
-		enqueue(t, hot.Cost(8), s.body("expensive"))
-		enqueue(t, cold.Class("other"), s.body("other"))
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		s.check(t, "first 0", "other 0", "expensive 800", "cheap 900", "cheap 1000", "cheap 1100")
-	})
-}
-
-// Ageing bounds that: an expensive item of a lower lane gets its tokens although cheap ones keep coming in a higher lane.
-func TestAgeingReservesTokens(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 4, Ageing: time.Second, Lanes: lanes(t, "hot, cold"),
-			Classes: []core.Class{{Name: "api", CostRate: core.Rate{PerSecond: 10, Burst: 10}}}})
-		s := newStarts()
-		for range 13 {
-			enqueue(t, c.Class("api").Lane("hot").Cost(1), quick)
-		}
-		synctest.Wait()
-		for range 2 {
-			enqueue(t, c.Class("api").Lane("cold").Cost(10), s.body("expensive"))
-		}
-		time.Sleep(time.Millisecond)
-		for range 100 {
-			enqueue(t, c.Class("api").Lane("hot").Cost(1), quick)
-		}
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		s.check(t, "expensive 1900", "expensive 3200")
-	})
 }
 
 // A cost above the burst starts at a full bucket and leaves a debt. A cancelled item takes nothing.
@@ -180,9 +116,6 @@ func TestSetClass(t *testing.T) {
 			"only Limit, Rate and CostRate can change": {DeferOn: "up"},
 			"limit is -1":            {Limit: -1},
 			"rate is NaN":            {Rate: core.Rate{PerSecond: math.NaN()}},
-			"rate is +Inf":           {CostRate: core.Rate{PerSecond: math.Inf(1)}},
-			"rate is -1":             {CostRate: core.Rate{PerSecond: -1}},
-			"burst is -1":            {Rate: core.Rate{PerSecond: 1, Burst: -1}},
 			"but there is no rate":   {Rate: core.Rate{Burst: 1}},
 			"SetClass of \"api\": R": {Rate: core.Rate{PerSecond: 1e10}},
 		} {
@@ -194,47 +127,19 @@ func TestSetClass(t *testing.T) {
 	})
 }
 
-func TestRateOptionsRefused(t *testing.T) {
-	for want, opts := range map[string]core.Options{
-		"class 1 of Options.Classes: Rate: core: rate is NaN":          {Classes: []core.Class{{Name: "a", Rate: core.Rate{PerSecond: math.NaN()}}}},
-		"class 1 of Options.Classes: CostRate: core: rate is -1":       {Classes: []core.Class{{Name: "a", CostRate: core.Rate{PerSecond: -1}}}},
-		"MaxDefer is 1s, but there is no DeferOn":                      {Classes: []core.Class{{Name: "a", MaxDefer: time.Second}}},
-		"Trials is 2, but there is no TrialOn":                         {Classes: []core.Class{{Name: "a", Trials: 2}}},
-		"Trials is -1":                                                 {Classes: []core.Class{{Name: "a", TrialOn: "x", Trials: -1}}},
-		"Options has KeyRate or KeyCostRate, but this is without keys": {KeyCostRate: core.PerMinute(1)},
-		"Options.KeyRate: core: rate is +Inf":                          {KeyRate: core.Rate{PerSecond: math.Inf(1)}},
-	} {
-		_, err := core.NewCoordinator(coretest.Run, opts)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got error %v, want it to contain %q", err, want)
-		}
-	}
-	c := bodies(t, core.Options{})
-	costs := []int{-1, math.MaxInt}
-	if math.MaxInt == math.MaxInt32 { // each int fits
-		costs = costs[:1]
-	}
-	for _, cost := range costs {
-		if _, err := c.Cost(cost).Enqueue(t.Context(), quick); err == nil || !strings.Contains(err.Error(), "cost is") {
-			t.Errorf("cost %d: got error %v", cost, err)
-		}
-	}
-	checkEqual(t, "rejected", c.Stats().Rejected, uint64(len(costs)))
-}
-
 // A key without tokens waits, and other keys do not. When its buckets are full again, the key takes no
 // memory.
 func TestKeyRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStarts()
-		c := jobs(t, core.Options{MaxConcurrency: 2, KeyRate: core.Rate{PerSecond: 1, Burst: 2}, KeyCostRate: core.Rate{PerSecond: 10, Burst: 10}})
+		c := keyedBodies(t, core.Options{MaxConcurrency: 2, KeyRate: core.Rate{PerSecond: 1, Burst: 2}, KeyCostRate: core.Rate{PerSecond: 10, Burst: 10}})
 		for range 4 {
-			enqueue(t, c, job{"ann", s.body("ann")})
+			enqueue(t, c, keyedBody{"ann", s.body("ann")})
 		}
-		enqueue(t, c.Cost(30), job{"bob", s.body("bob 30")})
-		last := enqueue(t, c.Cost(1), job{"bob", s.body("bob 1")})
+		enqueue(t, c.Cost(30), keyedBody{"bob", s.body("bob 30")})
+		last := enqueue(t, c.Cost(1), keyedBody{"bob", s.body("bob 1")})
 		for range 4 {
-			enqueue(t, c, job{"", s.body("none")})
+			enqueue(t, c, keyedBody{"", s.body("none")})
 		}
 		synctest.Wait()
 		checkExplained(t, c, last, `operation # is pending: key "bob" has its next token in 2.1s`)
@@ -305,45 +210,6 @@ func TestTrials(t *testing.T) {
 		checkEqual(t, "after the trial", c.Stats().Classes[0].Running, 8)
 		ends()
 		g.open()
-	})
-}
-
-// CancelOn refuses items of the class, and MaxDefer bounds their DeferOn, as for a lane.
-func TestGatesOfAClass(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink, s := new(signals.Sink), newStarts()
-		c := jobs(t, core.Options{MaxConcurrency: 1, Sink: sink, Classes: []core.Class{
-			{Name: "a", DeferOn: "slow", MaxDefer: time.Second}, {Name: "b", CancelOn: "down"}, {Name: "c", DeferOn: "held", MaxDefer: time.Second}}})
-		sink.Raise("slow")
-		defer sink.Hold("held", "", 0)()
-		enqueue(t, c.Class("c"), job{"x", s.body("c")})
-		enqueue(t, c.Class("a"), job{"x", s.body("a")})
-		enqueue(t, c.Class("a"), job{"y", s.body("a")})
-		enqueue(t, c.Class("b"), job{"z", s.body("b")})
-		time.Sleep(2 * time.Second)
-		s.check(t, "b 0", "a 1000")
-		checkEqual(t, "forced", c.Stats().Forced, 1)
-		sink.Raise("down")
-		_, err := c.Class("b").TryEnqueue(t.Context(), job{"z", quick})
-		checkRefusal(t, err, "down")
-		if _, err := c.Class("a").TryEnqueue(t.Context(), job{"z", quick}); errors.As(err, new(*core.RefusedError)) {
-			t.Error("another class is refused")
-		}
-		checkError(t, "Close", c.Close(), nil)
-	})
-}
-
-// An item whose class refuses it is refused at once, also behind an item that is deferred.
-func TestRefusedBehindDeferred(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{DeferOn: "wait", Classes: []core.Class{{Name: "b", CancelOn: "down"}}})
-		defer c.Sink().Hold("wait", "", 0)()
-		first := enqueue(t, c, quick)
-		refused := enqueue(t, c.Class("b"), quick)
-		c.Sink().Raise("down")
-		checkRefusal(t, c.Wait(t.Context(), refused), "down")
-		checkStatus(t, c, first, core.StatusPending)
-		checkError(t, "Close", c.Close(), nil)
 	})
 }
 

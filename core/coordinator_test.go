@@ -263,14 +263,14 @@ func TestIdleWindowAges(t *testing.T) {
 		begun := time.Now()
 		time.Sleep(time.Minute - 1)
 		synctest.Wait()
-		coretest.Check(t, sink.Has("fact") && c.Has("fact") && finalized.Load() == nil, "the operation left before its time")
+		checkEqual(t, "there, and finalized, before its time", words(sink.Has("fact"), c.Has("fact"), finalized.Load()), "true true <nil>")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		at, _ := finalized.Load().(time.Time)
 		if age := at.Sub(begun); age < time.Minute || age > time.Minute+time.Second {
 			t.Errorf("finalized at the age of %v, want %v", age, time.Minute)
 		}
-		coretest.Check(t, !sink.Has("fact") && !c.Has("fact"), "the signals of an operation that has left are still there")
+		checkEqual(t, "there when it has left", [2]bool{sink.Has("fact"), c.Has("fact")}, [2]bool{})
 	})
 }
 
@@ -280,7 +280,7 @@ func TestOnFinalized(t *testing.T) {
 		c := bodies(t, core.Options{MaxTracked: 2, MaxConcurrency: 1})
 		var j journal
 		cancel := c.OnFinalized(func(s core.Snapshot) {
-			coretest.Check(t, s.Status == core.StatusSucceeded && s.Has("said") && s.Key == "key", "got %+v, want the last snapshot with key and signals", s)
+			checkEqual(t, "the last snapshot", words(s.Status, s.Key, s.Has("said")), "succeeded key true")
 			// No lock is held: everything can be called.
 			c.Stats()
 			c.Lookup(s.ID)
@@ -373,11 +373,7 @@ func TestOperationsQuery(t *testing.T) {
 			{"after the first, newest first", core.OperationQuery{NewestFirst: true, After: ok}, nil},
 			{"limit of what matches", core.OperationQuery{Limit: 1, Key: "alice", Pattern: "file.*"}, []core.OperationID{said}},
 		} {
-			var got []core.OperationID
-			for s := range c.Operations(test.q) {
-				got = append(got, s.ID)
-			}
-			checkSlice(t, test.name, got, test.want)
+			checkSlice(t, test.name, found(c, test.q), test.want)
 		}
 		for range c.Operations(core.OperationQuery{}) {
 			break // leaving early is fine

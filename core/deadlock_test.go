@@ -16,28 +16,6 @@ import (
 // One test for each way in which a program could come to wait for itself. A bubble
 // reports what hangs.
 
-// A handler that runs on the goroutine of a body may enqueue on the full coordinator of that body.
-func TestHandlerEnqueuesOnFullCoordinator(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, MaxConcurrency: 1, MaxQueued: 1})
-		defer sink.Subscribe("again", func(signals.Signal) {
-			_, err := c.Enqueue(context.Background(), quick)
-			checkError(t, "Enqueue", err, nil)
-		})()
-		g := newGate()
-		enqueue(t, c, func(ctx context.Context) error {
-			<-g.opened
-			core.OperationFrom(ctx).Raise("again")
-			return nil
-		})
-		synctest.Wait()
-		enqueue(t, c, quick)
-		g.open()
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-	})
-}
-
 // Close in a body of another coordinator waits.
 func TestCloseOfAnotherWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -79,9 +79,8 @@ func TestDispatcherQueuesOnlyWhatIsHandled(t *testing.T) {
 		d.Dispatch(named("a"))
 		remove()
 		d.Dispatch(named("a"))
-		if s := d.Stats(); s.Enqueued != 1 || s.Pending != 1 || s.Dropped != 0 || s.Rejected != 0 {
-			t.Errorf("got %v, want one signal queued and nothing else to tell", s)
-		}
+		s := d.Stats()
+		checkEqual(t, "Enqueued, Pending, Dropped, Rejected", words(s.Enqueued, s.Pending, s.Dropped, s.Rejected), "1 1 0 0")
 	})
 }
 
@@ -153,9 +152,8 @@ func TestDispatcherDefaults(t *testing.T) {
 		for range 1025 {
 			d.Dispatch(named("a"))
 		}
-		if s := d.Stats(); s.Pending != 1024 || s.Dropped != 1 {
-			t.Errorf("got %v, want 1024 pending and 1 dropped", s)
-		}
+		s := d.Stats()
+		checkEqual(t, "Pending, Dropped", words(s.Pending, s.Dropped), "1024 1")
 		checkEqual(t, "name", d.Name(), "dispatcher")
 	})
 }
@@ -176,9 +174,8 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 		d.Dispatch(named("a"))
 		flushed(t, d)
 		j.check(t, "after a failure a", "after a panic a")
-		if s := d.Stats(); s.Failed != 1 || s.Succeeded != 0 || s.Panics != 0 {
-			t.Errorf("got %v, want one failed", s)
-		}
+		s := d.Stats()
+		checkEqual(t, "Failed, Succeeded, Panics", words(s.Failed, s.Succeeded, s.Panics), "1 0 0")
 		for op := range d.Operations(core.OperationQuery{Key: "a"}) {
 			checkEqual(t, "status", op.Status, core.StatusFailed)
 			checkError(t, "first error", op.Err, errOnPurpose)
@@ -215,9 +212,8 @@ func TestDispatcherHandlerEndingItsGoroutineHindersNoOtherSignal(t *testing.T) {
 		flushed(t, d)
 		j.check(t, "b")
 		remove() // does not wait for a call that has ended its goroutine
-		if s := d.Stats(); s.Failed != 1 || s.Succeeded != 1 {
-			t.Errorf("got %v, want one failed and one succeeded", s)
-		}
+		s := d.Stats()
+		checkEqual(t, "Failed, Succeeded", words(s.Failed, s.Succeeded), "1 1")
 	})
 }
 
@@ -238,18 +234,16 @@ func TestDispatcherHandlersGetTheContextOfTheirOperation(t *testing.T) {
 		d.Dispatch(signals.Signal{Name: "error.db", Key: "orders"})
 		synctest.Wait()
 		for op := range d.Operations(core.OperationQuery{Status: core.StatusRunning}) {
-			if about, _ := core.Value[string](op, "about"); about != "orders" || op.Key != "error.db" {
-				t.Errorf("got %v, want the operation to be about the signal", op)
-			}
+			about, _ := core.Value[string](op, "about")
+			checkEqual(t, "about, Key", words(about, op.Key), "orders error.db")
 		}
 		for s := range sink.Sense(signals.Query{Pattern: "alert.*"}) {
 			checkEqual(t, "source", s.Source, "alerts")
 			checkEqual(t, "key", s.Key, "error.db")
 		}
 		checkError(t, "Close", d.Close(), nil)
-		if s := d.Stats(); s.Cancelled != 1 || second != 0 {
-			t.Errorf("got %v and %d calls, want the operation cancelled and its other handlers not called", s, second)
-		}
+		s := d.Stats()
+		checkEqual(t, "Cancelled, second", words(s.Cancelled, second), "1 0")
 	})
 }
 
@@ -314,11 +308,17 @@ func TestDispatcherHandlerMayRemoveItselfAndOthers(t *testing.T) {
 }
 
 func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
+	t.Run("with a window", func(t *testing.T) { dispatcherOnItsSink(t, core.Options{}) })
+	t.Run("without", func(t *testing.T) { dispatcherOnItsSink(t, core.Options{MaxTracked: -1, EchoCapacity: -1}) })
+}
+
+func dispatcherOnItsSink(t *testing.T, opts core.Options) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := signals.NewSink(signals.SinkOptions{})
 		watched := coretest.Watch(t, sink, "*, operation.*") // makes operations raise operation.started
-		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(signals.Signal) {}})
+		opts.Sink, opts.OnSignal = sink, func(signals.Signal) {}
+		d := dispatcher(t, opts)
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
 		d.Handle("*", j.noted(""))
@@ -346,26 +346,6 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 		flushed(t, d)
 		slices.Sort(j.entries)
 		j.check(t, "c", signals.SignalStarted, signals.SignalStopped)
-	})
-}
-
-func TestDispatcherThatKeepsNoOperationsDoesNotLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var calls atomic.Int64
-		sink := signals.NewSink(signals.SinkOptions{})
-		d := dispatcher(t, core.Options{Sink: sink, MaxTracked: -1, EchoCapacity: -1})
-		defer d.Close()
-		defer sink.Subscribe("*", d.Dispatch)()
-		d.Handle("*", func(ctx context.Context, s signals.Signal) error {
-			if calls.Add(1) > 100 {
-				d.Complete()
-			}
-			core.OperationFrom(ctx).Raise("mine")
-			return nil
-		})
-		sink.Raise("a")
-		flushed(t, d)
-		checkEqual(t, "calls", calls.Load(), 1)
 	})
 }
 
@@ -474,9 +454,8 @@ func TestDispatchAfterTheEndIsRejected(t *testing.T) {
 		d.Close()
 		d.Dispatch(named("a"))
 		d.Dispatch(named("nobody's"))
-		if s := d.Stats(); s.Rejected != 3 || s.Enqueued != 1 || s.Succeeded != 1 {
-			t.Errorf("got %v, want 1 succeeded and 3 rejected", s)
-		}
+		s := d.Stats()
+		checkEqual(t, "Rejected, Enqueued, Succeeded", words(s.Rejected, s.Enqueued, s.Succeeded), "3 1 1")
 		d.Handle("a", h)()
 	})
 }
@@ -590,75 +569,10 @@ func TestProcessorDefaults(t *testing.T) {
 			p.Process(named("a"))
 			synctest.Wait()
 		}
-		if s := p.Stats(); s.Running != 4 || s.Pending != 1000 || s.Dropped != 3 {
-			t.Errorf("got %v, want 4 running, 1000 pending and 3 dropped", s)
-		}
+		s := p.Stats()
+		checkEqual(t, "Running, Pending, Dropped", words(s.Running, s.Pending, s.Dropped), "4 1000 3")
 		checkEqual(t, "name", p.Name(), "processor")
 		g.open()
-	})
-}
-
-func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
-	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
-		_, err := core.NewProcessor(func(context.Context, signals.Signal) error { return nil }, opts)
-		coretest.Check(t, err != nil && strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators"), "got error %v for %+v", err, opts)
-	}
-}
-
-func TestProcessorCountsFailures(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{})
-		facts := coretest.Watch(t, sink, core.SignalPanicked)
-		p := processor(t, func(_ context.Context, s signals.Signal) error {
-			switch s.Name {
-			case "fail":
-				return errOnPurpose
-			case "panic":
-				panic("on purpose")
-			}
-			return nil
-		}, core.Options{Sink: sink})
-		defer p.Close()
-		for _, name := range []string{"fail", "panic", "fine"} {
-			p.Process(named(name))
-		}
-		flushed(t, p)
-		if s := p.Stats(); s.Succeeded != 1 || s.Failed != 2 || s.Panics != 0 {
-			t.Errorf("got %v, want 1 succeeded and 2 failed", s)
-		}
-		for op := range p.Operations(core.OperationQuery{Key: "fail"}) {
-			checkEqual(t, "error", op.Err, errOnPurpose)
-		}
-		for op := range p.Operations(core.OperationQuery{Key: "panic"}) {
-			if _, ok := errors.AsType[*core.PanicError](op.Err); !ok {
-				t.Errorf("got error %v, want a PanicError", op.Err)
-			}
-		}
-		found := facts.ExpectExactly(core.SignalPanicked)
-		checkSlice(t, "causes", found[0].Path(), []string{"panic", core.SignalPanicked})
-	})
-}
-
-func TestProcessorOnTheSinkItListensToDoesNotLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		sink := signals.NewSink(signals.SinkOptions{})
-		watched := coretest.Watch(t, sink, "*, operation.*")
-		p := processor(t, func(ctx context.Context, s signals.Signal) error {
-			j.note(s.Name)
-			core.OperationFrom(ctx).Raise("audited")
-			if s.Name == "a" {
-				sink.Because(s).Raise("follow-up")
-			}
-			return nil
-		}, core.Options{Sink: sink, MaxConcurrency: 1})
-		defer p.Close()
-		defer sink.Subscribe("*", p.Process)()
-		sink.Raise("a")
-		flushed(t, p)
-		flushed(t, p)
-		j.check(t, "a", "follow-up")
-		watched.ExpectExactly("a", "audited", "follow-up", "audited")
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
@@ -156,6 +155,9 @@ func checkEqual[V comparable](t testing.TB, what string, got, want V) {
 	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
+// words joins values to a text that can be compared at once.
+func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
+
 func checkSlice[V comparable](t testing.TB, what string, got, want []V) {
 	t.Helper()
 	coretest.Check(t, slices.Equal(got, want), "%s:\n got %v\nwant %v", what, got, want)
@@ -174,65 +176,6 @@ func checkRefusal(t testing.TB, err error, signal string) {
 func closeDown[T any](t testing.TB, c *core.Coordinator[T]) {
 	t.Helper()
 	checkError(t, "Close", c.Close(), nil)
-}
-
-// endings are ways in which "busy.*" is there for two seconds.
-var endings = map[string]func(s *signals.Sink){
-	"retracted": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		s.Raise("busy.b")
-		time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
-		time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
-	},
-	"released": func(s *signals.Sink) {
-		time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
-	},
-	"evicted": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		time.AfterFunc(2*time.Second, func() {
-			for range 100 {
-				s.Raise("other")
-			}
-		})
-	},
-	"forgotten": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		time.AfterFunc(2*time.Second, func() { s.Forget(signals.Query{Pattern: "*"}) })
-	},
-	"leased": func(s *signals.Sink) {
-		s.Hold("busy.a", "", time.Second)
-		s.Hold("busy.b", "", 2*time.Second)
-		s.Hold("other", "", 3*time.Second)
-	},
-	"aged": func(s *signals.Sink) {
-		s.Resize(100, 2*time.Second)
-		s.Raise("busy.a")
-	},
-	"resized": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
-	},
-
-	// The same, with an end that is set only while it is waited for.
-	"aged by a resize": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
-	},
-	"leased later": func(s *signals.Sink) {
-		s.Raise("busy.a")
-		time.AfterFunc(time.Second, func() {
-			s.Hold("busy.b", "", time.Second)
-			s.Retract("busy.a")
-		})
-	},
-	"released, and then a younger one aged": func(s *signals.Sink) {
-		s.Resize(100, time.Second)
-		release := s.Hold("busy.a", "", 0)
-		time.AfterFunc(time.Second, func() {
-			s.Raise("busy.b")
-			release()
-		})
-	},
 }
 
 var errCause = errors.New("cause")
@@ -259,6 +202,21 @@ func sensed(from signals.Sensor, q signals.Query) []string {
 func wantNames(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	coretest.Check(t, slices.Equal(got, want), "%s: got %q, want %q", what, got, want)
+}
+
+func names(facts []signals.Signal) (all []string) {
+	for _, s := range facts {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// found lists the operations that q selects, in order.
+func found(c core.Inspector, q core.OperationQuery) (ids []core.OperationID) {
+	for s := range c.Operations(q) {
+		ids = append(ids, s.ID)
+	}
+	return ids
 }
 
 func wantPanic(t *testing.T, want string, call func()) {

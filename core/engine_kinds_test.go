@@ -17,7 +17,7 @@ func TestSignalsAreACopy(t *testing.T) {
 		got := op.Signals()
 		op.Raise("b")
 		op.Retract("a")
-		coretest.Check(t, len(got) == 1 && got[0].Name == "a", "got %v, want what it was", got)
+		checkSlice(t, "signals, as they were", names(got), []string{"a"})
 		got = op.Signals()
 		got[0].Name = "changed"
 		checkEqual(t, "signal", op.Signals()[0].Name, "b")
@@ -50,11 +50,7 @@ func TestPinsDoNotDisturbTheOrder(t *testing.T) {
 			want = append(want, enqueue(t, c, quick))
 			synctest.Wait()
 		}
-		var got []core.OperationID
-		for s := range c.Operations(core.OperationQuery{}) {
-			got = append(got, s.ID)
-		}
-		checkSlice(t, "window", got, want)
+		checkSlice(t, "window", found(c, core.OperationQuery{}), want)
 		closeDown(t, c)
 		unpin, ok := c.Pin(want[0])
 		unpin() // does nothing

@@ -212,20 +212,6 @@ func ExampleCoordinator_Group() {
 	// broken cannot be read
 }
 
-func ExampleFamily() {
-	type download struct{ Path string }
-	var moved = signals.NewFamily[download]("file.*") // file.copied, file.renamed, ...
-	sink := signals.NewSink(signals.SinkOptions{})
-	moved.Named("file.copied").Raise(sink, "", download{"a.txt"})
-	moved.Named("file.renamed").Raise(sink, "", download{"b.txt"})
-	for s, f := range moved.Sense(sink, signals.Query{}) {
-		fmt.Println(s.Name, f.Path)
-	}
-	// Output:
-	// file.copied a.txt
-	// file.renamed b.txt
-}
-
 func ExampleInOrder() {
 	save := core.Must(core.NewCoordinator(func(ctx context.Context, page string) error {
 		fmt.Println("saved", page)
@@ -277,46 +263,6 @@ func ExampleShutdown() {
 	// saved page of example.com
 	// page of example.org failed: disk full
 	// 1 failed
-}
-
-func ExampleCausedBy() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	mails := core.Must(core.NewCoordinator(func(ctx context.Context, to string) error {
-		core.OperationFrom(ctx).Raise("mail.sent")
-		return nil
-	}, core.Options{Sink: sink}))
-	defer sink.Subscribe("order.placed", func(s signals.Signal) {
-		core.Must(mails.TryEnqueue(signals.CausedBy(context.Background(), s), s.Key))
-	})()
-	sink.RaiseKey("order.placed", "ada@example.com")
-	if err := mails.Drain(context.Background()); err != nil {
-		panic(err)
-	}
-	for s := range sink.Sense(signals.Query{Pattern: "mail.*"}) {
-		fmt.Println(s.Path())
-	}
-	// Output: [order.placed mail.sent]
-}
-
-// A signal leads to the operations that raised its causes.
-func ExampleCause() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
-		core.OperationFrom(ctx).Raise("order.placed")
-		return nil
-	}, core.Options{Sink: sink}))
-	defer orders.Close()
-	defer sink.Subscribe("order.placed", func(s signals.Signal) { sink.Because(s).Raise("invoice.due") })()
-	if err := orders.Do(context.Background(), "A-17"); err != nil {
-		panic(err)
-	}
-	for s := range sink.Sense(signals.Query{Pattern: "invoice.*"}) {
-		for _, cause := range s.Causes() {
-			op, ok := orders.Lookup(cause.Operation)
-			fmt.Println(s.Name, "because of", cause.Name, "by an operation that has", op.Status, ok)
-		}
-	}
-	// Output: invoice.due because of order.placed by an operation that has succeeded true
 }
 
 // The gates of a coordinator say which signals hold up its items now, and how many signals

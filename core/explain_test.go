@@ -211,7 +211,7 @@ func TestExplainManySignals(t *testing.T) {
 		id := enqueue(t, c, quick)
 		synctest.Wait()
 		x, _ := c.Explain(id)
-		coretest.Check(t, len(x.Reasons) == 16 && x.Reasons[0].Signal.Name == "wait.99" && x.Reasons[15].Signal.Name == "wait.84", "got %v, want the newest 16", x)
+		checkEqual(t, "the newest 16", words(len(x.Reasons), x.Reasons[0].Signal.Name, x.Reasons[len(x.Reasons)-1].Signal.Name), "16 wait.99 wait.84")
 		c.Close()
 	})
 }
@@ -300,10 +300,10 @@ func TestExplainSeveralWaitsOfABody(t *testing.T) {
 		x, _ := a.Explain(id)
 		named := make(map[core.OperationID]bool)
 		for _, r := range x.Reasons {
-			coretest.Check(t, r.Kind == core.ReasonNested && r.Of == "b" && r.Operation == id, "got reason %+v", r)
+			checkEqual(t, "reason", words(r.Kind, r.Of, r.Operation), words(core.ReasonNested, "b", id))
 			named[r.Holder] = true
 		}
-		coretest.Check(t, len(x.Reasons) == 2 && named[one] && named[other], "got %v, want both waits", x)
+		checkEqual(t, "waits", words(len(x.Reasons), named[one], named[other]), "2 true true")
 		first.open()
 		checkExplained(t, a, id, `operation # is running: its body waits for operation %d of "b"`, other)
 		second.open()
@@ -452,29 +452,6 @@ func TestExplanationOfNothing(t *testing.T) {
 	}
 }
 
-// The text of a reason alone does not say for how long.
-func TestReasonString(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := explainedBodies(t, core.Options{MaxConcurrency: 1, DeferOn: "wait"})
-		g := newGate()
-		busy := enqueue(t, c, keyedBody{"ada", g.body})
-		synctest.Wait()
-		c.Sink().Hold("wait", "db", time.Minute)
-		id := enqueue(t, c, keyedBody{"ada", quick})
-		var got []string
-		for _, r := range must(c.Explain(id)).Reasons {
-			got = append(got, r.String())
-		}
-		checkSlice(t, "reasons", got, []string{
-			fmt.Sprintf("the only slot is taken by operation %d", busy),
-			fmt.Sprintf(`the only slot of key "ada" is taken by operation %d`, busy),
-			`deferred because of held signal "wait" for "db"`,
-		})
-		g.open()
-		c.Close()
-	})
-}
-
 // A body can say what it waits for.
 func TestExplainWhatABodyWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -512,23 +489,5 @@ func TestExplainWhatABodyWaitsFor(t *testing.T) {
 		close(end)
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
 		checkExplained(t, c, id, "operation # has succeeded")
-	})
-}
-
-// WaitsFor has no effect outside of an operation, and after the operation has left.
-func TestWaitsForWithoutAnOperation(t *testing.T) {
-	core.OperationFrom(t.Context()).WaitsFor("nothing", time.Time{})()
-	bubble(t, func(t *testing.T) {
-		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxTracked: -1}))
-		var op *core.Operation
-		var done func()
-		err := c.Do(t.Context(), func(ctx context.Context) error {
-			op = core.OperationFrom(ctx)
-			done = op.WaitsFor("the end", time.Time{})
-			return nil
-		})
-		coretest.Check(t, err == nil, "%v", err)
-		done()
-		op.WaitsFor("more", time.Time{})()
 	})
 }

@@ -109,23 +109,7 @@ func TestForEachStopOnError(t *testing.T) {
 		}, core.Options{MaxConcurrency: 2, MaxQueued: 3, StopOnError: true})
 		checkError(t, "ForEach", err, errOnPurpose)
 		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // only this error, not its consequences
-		coretest.Check(t, began.Load() == 2 && cancelled.Load() == 1, "got %d begun, %d cancelled, want 2 and 1", began.Load(), cancelled.Load())
-	})
-}
-
-// After the first error nothing more is started.
-func TestForEachStopOnErrorStartsNoMore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var ran []int
-		err := core.ForEach(t.Context(), upTo(10), func(_ context.Context, i int) error {
-			ran = append(ran, i)
-			if i == 1 {
-				return errOnPurpose
-			}
-			return nil
-		}, core.Options{MaxConcurrency: 1, MaxQueued: 100, StopOnError: true})
-		checkError(t, "ForEach", err, errOnPurpose)
-		checkSlice(t, "ran", ran, []int{0, 1})
+		checkEqual(t, "begun and cancelled", [2]int64{began.Load(), cancelled.Load()}, [2]int64{2, 1})
 	})
 }
 
@@ -301,7 +285,7 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 		t.Errorf("%d signals on the sink, %d counted by a monitor, want 3", got, monitor.Count())
 	}
 	facts := slices.Collect(sink.Sense(signals.Query{Operation: failed, Source: "resize"}))
-	coretest.Check(t, len(facts) == 1 && facts[0].Name == "resize.failed" && facts[0].Key == "b", "signals of operation %d: %v", failed, facts)
+	checkEqual(t, "signals of the operation", words(len(facts), facts[0].Name, facts[0].Key), "1 resize.failed b")
 	if err := gated.Do(ctx, 0); err != nil {
 		t.Errorf("held up by a loop that is over: %v", err)
 	}
@@ -331,32 +315,32 @@ func orders(each int, customers ...customer) []order {
 	return all
 }
 
-// Items of a key are worked on one after the other, in order; those of different
+// Of a key, MaxPerKey items are worked on at once, by default one after the other and in order; those of different
 // keys side by side.
 func TestForEachKeyed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var (
-			mu   sync.Mutex
-			done = make(map[customer][]int)
-			keys []string
-		)
-		begun := time.Now()
-		err := core.ForEachKeyed(t.Context(), slices.Values(orders(10, "ada", "bob", "eve")), byCustomer, func(ctx context.Context, o order) error {
-			time.Sleep(time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			done[o.customer] = append(done[o.customer], o.n)
-			keys = append(keys, core.OperationFrom(ctx).Key())
-			return nil
-		}, core.Options{MaxConcurrency: 8})
-		checkError(t, "ForEachKeyed", err, nil)
-		checkEqual(t, "took", time.Since(begun), 10*time.Second)
-		for _, c := range []customer{"ada", "bob", "eve"} {
-			checkSlice(t, string(c), done[c], slices.Collect(upTo(10)))
-		}
-		slices.Sort(keys)
-		checkSlice(t, "keys", slices.Compact(keys), []string{"ada", "bob", "eve"})
-	})
+	for perKey, want := range map[int]time.Duration{0: 12 * time.Second, 3: 4 * time.Second} {
+		bubble(t, func(t *testing.T) {
+			var mu sync.Mutex
+			done, keys := make(map[customer][]int), make(map[string]bool)
+			begun := time.Now()
+			err := core.ForEachKeyed(t.Context(), slices.Values(orders(12, "ada", "bob", "eve")), byCustomer, func(ctx context.Context, o order) error {
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				done[o.customer] = append(done[o.customer], o.n)
+				keys[core.OperationFrom(ctx).Key()] = true
+				return nil
+			}, core.Options{MaxConcurrency: 12, MaxPerKey: perKey})
+			checkError(t, "ForEachKeyed", err, nil)
+			checkEqual(t, fmt.Sprint("with MaxPerKey ", perKey, " took"), time.Since(begun), want)
+			for c, got := range done {
+				if perKey == 0 {
+					checkSlice(t, string(c), got, slices.Collect(upTo(12)))
+				}
+			}
+			checkSlice(t, "keys", slices.Sorted(maps.Keys(keys)), []string{"ada", "bob", "eve"})
+		})
+	}
 }
 
 // A slow key does not hold up other keys while the queue has room (MaxQueued).
@@ -380,28 +364,6 @@ func TestForEachKeyedLooksAhead(t *testing.T) {
 		checkError(t, "ForEachKeyed", err, nil)
 		checkEqual(t, "quick", finished["quick"], 20*time.Second)
 		checkEqual(t, "slow", finished["slow"], 20*time.Minute)
-	})
-}
-
-func TestForEachKeyedMaxPerKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		most, running := make(map[customer]int), make(map[customer]int)
-		var mu sync.Mutex
-		err := core.ForEachKeyed(t.Context(), slices.Values(orders(10, "ada", "bob")), byCustomer, func(_ context.Context, o order) error {
-			mu.Lock()
-			running[o.customer]++
-			most[o.customer] = max(most[o.customer], running[o.customer])
-			mu.Unlock()
-			time.Sleep(time.Second)
-			mu.Lock()
-			running[o.customer]--
-			mu.Unlock()
-			return nil
-		}, core.Options{MaxConcurrency: 8, MaxPerKey: 3})
-		checkError(t, "ForEachKeyed", err, nil)
-		if want := map[customer]int{"ada": 3, "bob": 3}; !maps.Equal(most, want) {
-			t.Errorf("most at once: got %v, want %v", most, want)
-		}
 	})
 }
 

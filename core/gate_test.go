@@ -41,13 +41,12 @@ func deferred(t *testing.T, c *core.Coordinator[int], limit time.Duration) time.
 }
 
 func TestDeferOn(t *testing.T) {
-	type test struct {
+	for _, tt := range []struct {
 		name  string
 		opts  core.Options
 		setup func(s *signals.Sink)
 		want  time.Duration
-	}
-	tests := []test{
+	}{
 		{"no signal", core.Options{}, func(s *signals.Sink) {}, 0},
 		{"another signal", core.Options{}, func(s *signals.Sink) { s.Raise("busy") }, 0},
 		{"at most MaxDefer", core.Options{}, func(s *signals.Sink) { s.Raise("busy.a") }, 5 * time.Second},
@@ -94,13 +93,20 @@ func TestDeferOn(t *testing.T) {
 		{"longest MaxDefer", core.Options{MaxDefer: math.MaxInt64}, func(s *signals.Sink) {
 			time.AfterFunc(time.Minute, s.Hold("busy.a", "", 0))
 		}, time.Minute},
-	}
-	for name, setup := range endings {
-		if name != "evicted" && name != "resized" { // signals that a gate needs are kept
-			tests = append(tests, test{name, core.Options{MaxDefer: -1}, setup, 2 * time.Second})
-		}
-	}
-	for _, tt := range tests {
+		{"held before it was resumed", core.Options{ResumeOn: "done"}, func(s *signals.Sink) {
+			s.Hold("busy.a", "", 0)
+			s.Raise("done")
+			s.Raise("busy.a")
+		}, 5 * time.Second},
+		{"forgotten", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(2*time.Second, func() { s.Forget(signals.Query{Pattern: "*"}) })
+		}, 2 * time.Second},
+		{"aged by a resize", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
+		}, 2 * time.Second},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tt.opts.DeferOn = "busy.*"
@@ -194,20 +200,6 @@ func TestGateOnOwnSignals(t *testing.T) {
 	})
 }
 
-// A fact beyond the thousand that an operation shows leaves with the operation, too.
-func TestGateOpensWhenOperationOfManySignalsLeaves(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	c, _ := gated(t, core.Options{Sink: s, CancelOn: "full"})
-	inBody(t, core.Options{Sink: s}, func(ctx context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
-		o.Raise("full")
-		for range 1000 {
-			o.Raise("chatter")
-		}
-		checkRefusal(t, c.Do(ctx, 0), "full")
-	})
-	checkError(t, "Do after it has left", c.Do(t.Context(), 0), nil)
-}
-
 // MaxDefer counts from when the item was enqueued, or from when the present deferral began. A resume ends a
 // deferral.
 func TestMaxDeferOfASecondDeferral(t *testing.T) {
@@ -265,55 +257,6 @@ func TestGateOfClosedCoordinator(t *testing.T) {
 	}
 }
 
-// An operation that raises many signals still holds what it held before, and gates that it closed stay closed.
-func TestOperationOfManySignalsKeepsWhatOthersDependOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{})
-		step := make(chan bool)
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
-			o := core.OperationFrom(ctx)
-			release := o.Hold("held", 0)
-			o.Raise("raised")
-			for range 1000 {
-				o.Raise("chatter")
-			}
-			if !o.Has("held") || o.Has("raised") || len(o.Signals()) != 1001 {
-				t.Errorf("the operation shows held: %v, raised: %v, and %d signals", o.Has("held"), o.Has("raised"), len(o.Signals()))
-			}
-			step <- true
-			<-step
-			release()
-			coretest.Check(t, o.Retract("raised") && !o.Retract("raised"), "what a gate keeps was not retracted once")
-			return nil
-		}, core.Options{Sink: s}))
-		defer c.Close()
-		onHeld, _ := gated(t, core.Options{Sink: s, CancelOn: "held"})
-		onRaised, _ := gated(t, core.Options{Sink: s, CancelOn: "raised"})
-		monitors := []*signals.Monitor{s.Monitor("held, raised", 0), c.Monitor("held, raised", 0)}
-		check := func(what string, present bool) {
-			t.Helper()
-			refused := onHeld.Do(t.Context(), 0) != nil
-			if also := onRaised.Do(t.Context(), 0) != nil; refused != present || also != present {
-				t.Errorf("%s: refused %v and %v, want %v", what, refused, also, present)
-			}
-			if c.Has("held") != present || s.Has("held") != present || s.Has("raised") != present {
-				t.Errorf("%s: got %v, %v, %v, want %v", what, c.Has("held"), s.Has("held"), s.Has("raised"), present)
-			}
-			for i, m := range monitors {
-				if got := m.Count(); got > 0 != present {
-					t.Errorf("%s: monitor %d counts %d", what, i, got)
-				}
-			}
-		}
-		c.Enqueue(t.Context(), 0)
-		<-step
-		check("after many signals", true)
-		step <- true
-		c.Flush(t.Context())
-		check("taken back", false)
-	})
-}
-
 // The cost of an end is proportional to the number of held facts, and each release is reported once.
 func TestEndOfManyHeldFactsIsLinear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -359,28 +302,6 @@ func TestSignalsOfAnOperationBeyondItsWindowCostNoMore(t *testing.T) {
 			t.Errorf("got %d signals, %d to %d", len(got), got[0].Seq, got[len(got)-1].Seq)
 		}
 	})
-}
-
-func BenchmarkSignalOfAnOperation(b *testing.B) {
-	for _, shown := range []int{0, 1000} {
-		b.Run(fmt.Sprint("shown=", shown), func(b *testing.B) {
-			c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
-				o := core.OperationFrom(ctx)
-				for range shown {
-					o.Raise("a")
-				}
-				b.ResetTimer()
-				for range b.N {
-					if o.Raise("a"); shown == 0 {
-						o.Retract("a")
-					}
-				}
-				return nil
-			}, core.Options{}))
-			defer c.Close()
-			c.Do(b.Context(), 0)
-		})
-	}
 }
 
 func TestGates(t *testing.T) {
@@ -497,51 +418,6 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 	}
 }
 
-// MaxDefer limits how long raised facts defer. A held fact defers as long as it is held. Raised facts beside it
-// keep their own time.
-func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
-	for name, c := range map[string]struct {
-		signals func(s *signals.Sink)
-		want    time.Duration
-		forced  uint64
-	}{
-		"leased, then raised": {func(s *signals.Sink) {
-			s.Hold("busy", "", time.Minute)
-			s.Raise("busy")
-		}, time.Minute, 1},
-		"raised, then held": {func(s *signals.Sink) {
-			s.Raise("busy")
-			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
-		}, 64 * time.Second, 1},
-		"held twice, then raised": {func(s *signals.Sink) {
-			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
-			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
-			s.Raise("busy")
-		}, time.Minute, 1},
-		"raised shortly before the release": {func(s *signals.Sink) {
-			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
-			time.AfterFunc(59*time.Second, func() { s.Raise("busy") })
-		}, 64 * time.Second, 1},
-		"held before it was resumed": {func(s *signals.Sink) {
-			s.Hold("busy", "", 0)
-			s.Raise("go")
-			s.Raise("busy")
-		}, 5 * time.Second, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				s := signals.NewSink(signals.SinkOptions{})
-				gated := bodies(t, core.Options{Sink: s, DeferOn: "busy", ResumeOn: "go"})
-				c.signals(s)
-				begun := time.Now()
-				checkError(t, "Do", gated.Do(t.Context(), quick), nil)
-				checkEqual(t, "deferred for", time.Since(begun), c.want)
-				checkEqual(t, "forced", gated.Stats().Forced, c.forced)
-			})
-		})
-	}
-}
-
 // DrainOn ends the intake of an idle coordinator too, and a key selects coordinators by name.
 func TestDrainOn(t *testing.T) {
 	for _, test := range []struct {
@@ -632,120 +508,4 @@ func TestHowLongASignalBlocks(t *testing.T) {
 			coretest.Check(t, ran == want.defers, "%s: the deferred item ran after %v, want %v", by, ran, want.defers)
 		})
 	}
-}
-
-// A holder renews a lease: it holds the signal again, and then releases the older one. The gate does not open in between.
-func TestLeaseIsRenewed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink, start := signals.NewSink(signals.SinkOptions{}), time.Now()
-		c := coordinator(t, func(context.Context, string) error { return nil }, core.Options{Sink: sink, DeferOn: "busy"})
-		release := sink.Hold("busy", "", 2*time.Second)
-		id := core.Must(c.Enqueue(t.Context(), "waits"))
-		for range 3 {
-			time.Sleep(time.Second)
-			older := release
-			release = sink.Hold("busy", "", 2*time.Second)
-			checkEqual(t, "held signals", sink.Count("busy"), 2)
-			older()
-		}
-		checkError(t, "WaitGone", sink.WaitGone(t.Context(), "busy"), nil)
-		checkError(t, "Wait", c.Wait(t.Context(), id), nil)
-		checkEqual(t, "ran after", time.Since(start), 5*time.Second)
-	})
-}
-
-// When a signal comes that matches CancelOn, nothing that waits stays: neither producers that wait for room, nor
-// pending items. While the coordinator is paused, pending items stay.
-func TestCancelOnRefusesWhatWaits(t *testing.T) {
-	shapes := map[string]core.Options{
-		"no queue":           {MaxQueued: -1, CancelOn: "stop"},
-		"queue":              {MaxQueued: 2, CancelOn: "stop"},
-		"drops the oldest":   {MaxQueued: 2, CancelOn: "stop", DropOldest: true},
-		"lane":               {MaxQueued: 2, Lanes: []core.Lane{{Name: "high"}, {Name: "normal", CancelOn: "stop"}}},
-		"lane without queue": {MaxQueued: -1, Lanes: []core.Lane{{Name: "high"}, {Name: "normal", CancelOn: "stop"}}},
-		"class":              {MaxQueued: 2, Classes: []core.Class{{Name: "api", CancelOn: "stop"}}},
-		"key":                {MaxQueued: 2, MaxPerKey: 1, CancelOn: "stop"},
-	}
-	for name, opts := range shapes {
-		for _, paused := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, paused), func(t *testing.T) {
-				bubble(t, func(t *testing.T) { cancelOnRefuses(t, opts, paused) })
-			})
-		}
-	}
-}
-
-func cancelOnRefuses(t *testing.T, opts core.Options, paused bool) {
-	opts.MaxConcurrency, opts.Sink = 1, signals.NewSink(signals.SinkOptions{})
-	make := core.NewCoordinator[coretest.Body]
-	if opts.MaxPerKey > 0 {
-		make = func(work core.Work[coretest.Body], opts core.Options) (*core.Coordinator[coretest.Body], error) {
-			return core.NewKeyedCoordinator(func(coretest.Body) string { return "k" }, work, opts)
-		}
-	}
-	c := core.Must(make(coretest.Run, opts))
-	defer closeDown(t, c)
-	in := c
-	if len(opts.Classes) > 0 {
-		in = c.Class("api")
-	}
-	blocker := newGate()
-	enqueue(t, in, blocker.body)
-	synctest.Wait()
-	if paused {
-		c.Pause()
-	}
-	never := func(context.Context) error { t.Error("it ran"); return nil }
-	var pending []core.OperationID
-	for len(pending) < opts.MaxQueued {
-		pending = append(pending, enqueue(t, in, never))
-	}
-	before := c.Stats()
-	var waits []func() error
-	if !opts.DropOldest {
-		waits = append(waits,
-			call(t, func(ctx context.Context) error { _, err := in.Enqueue(ctx, never); return err }),
-			call(t, func(ctx context.Context) error { return in.Do(ctx, never) }),
-			call(t, func(context.Context) error {
-				_, err := in.Group(t.Context(), core.GroupOptions{}).Enqueue(t.Context(), never)
-				return err
-			}))
-	}
-	var others []func() error // in lanes and classes that go on
-	if len(opts.Lanes)+len(opts.Classes) > 0 {
-		lane := c
-		if len(opts.Lanes) > 0 {
-			lane = c.Lane("high")
-		}
-		others = append(others, call(t, func(ctx context.Context) error { return lane.Do(ctx, quick) }))
-	}
-	synctest.Wait()
-	opts.Sink.Raise("stop")
-	synctest.Wait()
-	if paused {
-		for _, id := range pending {
-			checkStatus(t, c, id, core.StatusPending)
-		}
-		c.Resume()
-	}
-	for _, id := range pending {
-		checkRefusal(t, c.Wait(t.Context(), id), "stop")
-	}
-	for _, wait := range waits {
-		checkRefusal(t, wait(), "stop")
-	}
-	s := c.Stats()
-	checkEqual(t, "refused", s.Refused-before.Refused, uint64(len(pending)))
-	checkEqual(t, "rejected", s.Rejected-before.Rejected, uint64(len(waits)))
-	checkEqual(t, "running", s.Running, 1)
-	blocker.open()
-	for _, other := range others {
-		checkError(t, "another lane or class", other(), nil)
-	}
-	checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
-	if err := coretest.CheckBooks(c.Stats()); err != nil {
-		t.Error(err)
-	}
-	opts.Sink.Retract("stop")
-	checkError(t, "afterwards", in.Do(t.Context(), quick), nil)
 }

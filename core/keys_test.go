@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,50 +10,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
-
-// job is a body with a key.
-type job struct {
-	key  string
-	body coretest.Body
-}
-
-func (j job) run(ctx context.Context) error { return j.body(ctx) }
-
-// jobs makes a coordinator of jobs with keys.
-func jobs(t testing.TB, opts core.Options) *core.Coordinator[job] {
-	t.Helper()
-	c, err := core.NewKeyedCoordinator(
-		func(j job) string { return j.key },
-		func(ctx context.Context, j job) error { return j.run(ctx) },
-		opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func TestKeyedCoordinatorLifecycle(t *testing.T) {
-	var key atomic.Int64
-	lanes := []core.Lane{{Name: "hot", Limit: 2, Depth: 1}, {Name: "normal", Depth: 3}}
-	for name, opts := range map[string]core.Options{
-		"keys":           {MaxConcurrency: 4, MaxPerKey: 2},
-		"keys and lanes": {MaxConcurrency: 2, Lanes: lanes},
-		"with gates":     {MaxConcurrency: 2, Lanes: []core.Lane{{Name: "a", CancelOn: "stop.*", DeferOn: "wait"}}, ResumeOn: "go"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				return subject(core.Must(core.NewKeyedCoordinator(func(coretest.Body) string {
-					return fmt.Sprint(key.Add(1) % 100) // the suite does not expect its bodies to wait for each other
-				}, coretest.Run, opts)))
-			})
-		})
-	}
-	t.Run("lanes", func(t *testing.T) {
-		coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-			return subject(bodies(t, core.Options{MaxConcurrency: 2, Lanes: lanes}))
-		})
-	})
-}
 
 // The key function is called once for each item, on the goroutine of the caller, also for an item that waits for
 // room, is refused, or drops the oldest.
@@ -122,52 +77,19 @@ func TestPanickingKeyReachesTheCaller(t *testing.T) {
 	})
 }
 
-type tenant string
-
-// Keys are compared by their text, and may have any string type. The empty key is no key: such items run side by
-// side.
-func TestKeysAreTexts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		g := newGate()
-		c := core.Must(core.NewKeyedCoordinator(func(k tenant) tenant { return k },
-			func(ctx context.Context, _ tenant) error { return g.body(ctx) },
-			core.Options{MaxConcurrency: 8}))
-		for _, k := range []tenant{"a", "", "a", "", "b"} {
-			enqueue(t, c, k)
-		}
-		synctest.Wait()
-		var running, pending []string
-		for s := range c.Operations(core.OperationQuery{Status: core.StatusRunning}) {
-			running = append(running, s.Key)
-		}
-		for s := range c.Operations(core.OperationQuery{Status: core.StatusPending}) {
-			pending = append(pending, s.Key)
-		}
-		checkSlice(t, "running", running, []string{"a", "", "", "b"})
-		checkSlice(t, "pending", pending, []string{"a"})
-		n := 0
-		for range c.Operations(core.OperationQuery{Status: core.StatusPending, Key: "a"}) {
-			n++ // what the original counts per key
-		}
-		checkEqual(t, "pending of key a", n, 1)
-		g.open()
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-	})
-}
-
 // SetKey changes the key that an operation shows, but not its turn.
 func TestSetKeyDoesNotDisturbScheduling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := jobs(t, core.Options{MaxConcurrency: 4})
+		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
 		g := newGate()
 		renamed := func(ctx context.Context) error {
 			core.OperationFrom(ctx).SetKey("b")
 			return g.body(ctx)
 		}
-		enqueue(t, c, job{"a", renamed})
+		enqueue(t, c, keyedBody{"a", renamed})
 		synctest.Wait()
-		second := enqueue(t, c, job{"a", renamed})
-		other := enqueue(t, c, job{"b", g.body})
+		second := enqueue(t, c, keyedBody{"a", renamed})
+		other := enqueue(t, c, keyedBody{"b", g.body})
 		synctest.Wait()
 		checkStatus(t, c, second, core.StatusPending) // its key is busy
 		checkStatus(t, c, other, core.StatusRunning)  // and this one is not
@@ -176,7 +98,7 @@ func TestSetKeyDoesNotDisturbScheduling(t *testing.T) {
 		checkEqual(t, "succeeded", c.Stats().Succeeded, 3)
 		// Neither key holds up anything.
 		for _, key := range []string{"a", "b"} {
-			checkError(t, "Do", c.Do(t.Context(), job{key, quick}), nil)
+			checkError(t, "Do", c.Do(t.Context(), keyedBody{key, quick}), nil)
 		}
 	})
 }

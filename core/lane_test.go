@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,33 +34,26 @@ func occupied(t *testing.T, opts core.Options) (*core.Coordinator[coretest.Body]
 	return c, g
 }
 
+// The error names the lane and all there are, or the coordinator that has none.
 func TestUnknownLane(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		laned, plain := bodies(t, core.Options{Lanes: lanes(t, "hot, cold")}), bodies(t, core.Options{Name: "plain"})
-		for _, test := range []struct {
-			c    *core.Coordinator[coretest.Body]
-			lane string
-			want []string // parts of the error
-		}{
-			{laned, "Hot", []string{`"Hot"`, `"hot"`, `"cold"`}}, // case matters
-			{laned, "", []string{`""`, `"hot"`, `"cold"`}},
-			{laned, "hot:4", []string{`"hot:4"`}},
-			{plain, "normal", []string{`"normal"`, "plain"}},
-			{plain, "", []string{`""`, "plain"}},
+		for want, view := range map[string]*core.Coordinator[coretest.Body]{
+			`"Hot" "hot" "cold"`: laned.Lane("Hot"), `"" "hot" "cold"`: laned.Lane(""), `"hot:4"`: laned.Lane("hot:4"),
+			`"normal" "plain"`: plain.Lane("normal"), `"" "plain"`: plain.Lane(""),
 		} {
-			view := test.c.Lane(test.lane)
 			_, err := view.Enqueue(t.Context(), quick)
-			checkError(t, "Enqueue", err, core.ErrUnknownLane)
-			_, tryErr := view.TryEnqueue(context.Background(), quick)
-			checkError(t, "TryEnqueue", tryErr, core.ErrUnknownLane)
-			checkError(t, "Do", view.Do(t.Context(), quick), core.ErrUnknownLane)
-			for _, part := range test.want {
-				coretest.Check(t, err == nil || strings.Contains(err.Error(), part), "lane %q: got error %q, want it to contain %q", test.lane, err, part)
+			_, tryErr := view.TryEnqueue(t.Context(), quick)
+			for _, err := range []error{err, tryErr, view.Do(t.Context(), quick)} {
+				checkError(t, want, err, core.ErrUnknownLane)
+				for _, part := range strings.Fields(want) {
+					coretest.Check(t, strings.Contains(fmt.Sprint(err), part), "got error %q, want it to contain %q", err, part)
+				}
 			}
 		}
 		checkEqual(t, "rejected", laned.Stats().Rejected, 9)
 		closeDown(t, plain)
-		_, err := plain.Lane("x").TryEnqueue(context.Background(), quick)
+		_, err := plain.Lane("x").TryEnqueue(t.Context(), quick)
 		checkError(t, "TryEnqueue after Close", err, core.ErrClosed)
 	})
 }
@@ -72,11 +64,7 @@ func TestLaneIsAViewOfItsCoordinator(t *testing.T) {
 		c, g := occupied(t, core.Options{Lanes: lanes(t, "hot, normal"), Name: "views"})
 		hot := c.Lane("hot")
 		id := enqueue(t, hot, raise("said"))
-		var found []core.OperationID
-		for s := range c.Operations(core.OperationQuery{Lane: "hot"}) {
-			found = append(found, s.ID)
-		}
-		checkSlice(t, "operations of the lane", found, []core.OperationID{id})
+		checkSlice(t, "operations of the lane", found(c, core.OperationQuery{Lane: "hot"}), []core.OperationID{id})
 		checkEqual(t, "name", hot.Name(), "views")
 		checkEqual(t, "the sink of the view", hot.Sink(), c.Sink())
 		if _, ok := hot.Pin(id); !ok {
@@ -115,111 +103,37 @@ func TestLaneStatsAreACopy(t *testing.T) {
 // bodies. The bubble would report another.
 func TestNoGoroutineWhileNothingCanStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := jobs(t, core.Options{MaxConcurrency: 8, MaxDefer: -1, Lanes: []core.Lane{{Name: "a", DeferOn: "busy"}, {Name: "b", DeferOn: "busy"}}})
+		c := keyedBodies(t, core.Options{MaxConcurrency: 8, MaxDefer: -1, Lanes: []core.Lane{{Name: "a", DeferOn: "busy"}, {Name: "b", DeferOn: "busy"}}})
 		c.Sink().Hold("busy", "", 0)
 		for i := range 100 {
-			enqueue(t, c.Lane([]string{"a", "b"}[i%2]), job{fmt.Sprint(i % 5), quick})
+			enqueue(t, c.Lane([]string{"a", "b"}[i%2]), keyedBody{fmt.Sprint(i % 5), quick})
 		}
 		synctest.Wait()
 		checkEqual(t, "pending", c.Stats().Pending, 100)
 	})
 }
 
-// saturate keeps a lane busy: each of its items enqueues the next one.
-func saturate(t *testing.T, c *core.Coordinator[coretest.Body], takes func() time.Duration) (stop func()) {
-	var stopped atomic.Bool
-	var item coretest.Body
-	item = func(context.Context) error {
-		if !stopped.Load() {
-			enqueue(t, c, item)
-		}
-		time.Sleep(takes())
-		return nil
-	}
-	enqueue(t, c, item)
-	enqueue(t, c, item)
-	return func() { stopped.Store(true) }
-}
-
-func second() time.Duration { return time.Second }
-
 // Without ageing, priority is strict. By default an item ages after ten seconds.
 func TestAgeingDefaultAndNone(t *testing.T) {
 	for ageing, want := range map[time.Duration]time.Duration{0: 10 * time.Second, -1: 100 * time.Second} {
 		bubble(t, func(t *testing.T) {
-			begun := time.Now()
-			c := bodies(t, core.Options{MaxConcurrency: 1, Ageing: ageing, Lanes: lanes(t, "hot, slow")})
-			stop := saturate(t, c.Lane("hot"), second)
-			time.AfterFunc(97*time.Second+time.Second/2, stop)
-			var waited time.Duration
+			begun, c := time.Now(), bodies(t, core.Options{MaxConcurrency: 1, Ageing: ageing, Lanes: lanes(t, "hot, slow")})
+			var busy coretest.Body // keeps its lane busy: each item enqueues the next one
+			busy = func(context.Context) error {
+				if time.Since(begun) < 98*time.Second {
+					enqueue(t, c.Lane("hot"), busy)
+				}
+				time.Sleep(time.Second)
+				return nil
+			}
+			enqueue(t, c.Lane("hot"), busy)
+			enqueue(t, c.Lane("hot"), busy)
 			checkError(t, "Do", c.Lane("slow").Do(t.Context(), func(context.Context) error {
-				waited = time.Since(begun)
+				checkEqual(t, fmt.Sprint("waited with Ageing ", ageing), time.Since(begun), want)
 				return nil
 			}), nil)
-			checkEqual(t, fmt.Sprint("waited with Ageing ", ageing), waited, want)
-			stop()
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
+			checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
 		})
-	}
-}
-
-// Options that make no sense are refused at construction, all at once.
-func TestLaneOptionsRefused(t *testing.T) {
-	many := make([]core.Lane, 65)
-	for i := range many {
-		many[i].Name = fmt.Sprint(i)
-	}
-	one := []core.Lane{{Name: "a"}}
-	for _, test := range []struct {
-		opts core.Options
-		want []string // parts of the error
-	}{
-		{core.Options{Lanes: []core.Lane{{}}}, []string{"lane 1 of Options.Lanes", `name ""`, "blank"}},
-		{core.Options{Lanes: []core.Lane{{Name: "a"}, {Name: " \t"}}}, []string{"lane 2", `" \t"`, "blank"}},
-		{core.Options{Lanes: []core.Lane{{Name: "a"}, {Name: "b"}, {Name: "a"}}}, []string{"lane 3", `"a"`, "lane 1 already"}},
-		{core.Options{Lanes: many}, []string{"Options.Lanes", "65", "64"}},
-		{core.Options{Lanes: []core.Lane{{Name: "a", Limit: -2}}}, []string{"lane 1", "limit", "-2", "must not be negative"}},
-		{core.Options{Lanes: []core.Lane{{Name: "a", MaxDefer: time.Second}}}, []string{"lane 1", "MaxDefer", "1s", "no DeferOn"}},
-		{core.Options{Lanes: []core.Lane{{Name: "a", MaxDefer: -1}}, DeferOn: "x"}, []string{"lane 1", "MaxDefer", "-1ns", "no DeferOn"}},
-		{core.Options{Lanes: []core.Lane{{Limit: -1}, {Name: "a", Limit: -2}}}, []string{"lane 1", "blank", "limit", "lane 2"}}, // all at once
-		{core.Options{Ageing: time.Second}, []string{"Options.Ageing", "1s", "no lanes"}},
-		{core.Options{Ageing: -1}, []string{"Options.Ageing", "-1ns", "no lanes"}},
-		{core.Options{Lanes: one, ResumeOn: "go"}, []string{"Options.ResumeOn", `"go"`, "no DeferOn"}},
-		{core.Options{MaxPerKey: -1}, []string{"Options.MaxPerKey", "-1", "must not be negative"}},
-		{core.Options{MaxConcurrency: -1}, []string{"Options.MaxConcurrency", "-1"}},
-		{core.Options{MaxPerKey: -1, Lanes: one, MaxConcurrency: -1}, []string{"MaxPerKey", "MaxConcurrency"}},
-	} {
-		work := func(context.Context, int) error { return nil }
-		key := func(int) string { return "" }
-		result := func(context.Context, int) (int, error) { return 0, nil }
-		errs := map[string]error{}
-		_, errs["plain"] = core.NewCoordinator(work, test.opts)
-		_, errs["keyed"] = core.NewKeyedCoordinator(key, work, test.opts)
-		_, errs["result"] = core.NewResultCoordinator(result, test.opts)
-		_, errs["keyed result"] = core.NewKeyedResultCoordinator(key, result, test.opts)
-		for kind, err := range errs {
-			if err == nil {
-				t.Errorf("%s coordinator with %+v: got no error", kind, test.opts)
-				continue
-			}
-			for _, part := range append(test.want, "core: ") {
-				coretest.Check(t, strings.Contains(err.Error(), part), "%s coordinator with %+v: got error %q, want it to contain %q", kind, test.opts, err, part)
-			}
-		}
-	}
-
-	// These options are correct: the checks above are not too strict.
-	for _, opts := range []core.Options{
-		{Lanes: one, Ageing: time.Second},
-		{Lanes: one, Ageing: -1},
-		{Lanes: many[:64]},
-		{Lanes: []core.Lane{{Name: "a", DeferOn: "x", MaxDefer: -1}}, ResumeOn: "go"},
-		{Lanes: []core.Lane{{Name: "a"}, {Name: "A", Depth: -1}}, MaxQueued: -1}, // case matters
-		{Lanes: []core.Lane{}},
-	} {
-		if _, err := core.NewCoordinator(coretest.Run, opts); err != nil {
-			t.Errorf("%+v: got error %v", opts, err)
-		}
 	}
 }
 
@@ -344,11 +258,7 @@ func TestClassIsAViewOfItsCoordinator(t *testing.T) {
 			places = append(places, s.Lane+"/"+s.Class)
 		}
 		checkSlice(t, "places", places, []string{"hot/a", "hot/a", "normal/a", "normal/b", "normal/"})
-		n := 0
-		for range c.Operations(core.OperationQuery{Class: "a", Lane: "hot"}) {
-			n++
-		}
-		checkEqual(t, "found", n, 2)
+		checkEqual(t, "found", len(found(c, core.OperationQuery{Class: "a", Lane: "hot"})), 2)
 		_, err := c.Lane("hot").Class("A").TryEnqueue(t.Context(), quick)
 		checkError(t, "TryEnqueue", err, core.ErrUnknownClass)
 		coretest.Check(t, err == nil || strings.Contains(err.Error(), `"A" is none of ["a" "b"]`), "got error %q, want it to name the class and all there are", err)
@@ -386,19 +296,4 @@ func TestExplainClass(t *testing.T) {
 		checkExplained(t, c, room, `operation # is running: its body waits for room for class "big" in lane "normal" of "mails"`)
 		g.open()
 	})
-}
-
-func TestClassOptionsRefused(t *testing.T) {
-	for want, classes := range map[string][]core.Class{
-		`class 1 of Options.Classes: name " " is blank`:                   {{Name: " "}},
-		`class 2 of Options.Classes: name "a" is that of class 1 already`: {{Name: "a"}, {Name: "a"}},
-		`class 1 of Options.Classes: limit is -1`:                         {{Name: "a", Limit: -1}},
-		`Options.Classes has 65 entries, but there can be 64`:             make([]core.Class, 65),
-	} {
-		_, err := core.NewCoordinator(coretest.Run, core.Options{Classes: classes})
-		coretest.Check(t, err != nil && strings.Contains(err.Error(), want), "%.60v: got error %v, want it to contain %q", classes, err, want)
-	}
-	if err := core.ForEach(t.Context(), upTo(1), func(context.Context, int) error { return nil }, core.Options{Classes: []core.Class{{Name: "a"}}}); err == nil {
-		t.Error("ForEach with classes: got no error")
-	}
 }

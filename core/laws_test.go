@@ -35,9 +35,8 @@ func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
 		s.Retract("*")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := c.Stats(); ran != 0 || got.Enqueued != 0 || got.Paused || got.Closed {
-			t.Errorf("ran %d, got %+v", ran, got)
-		}
+		got := c.Stats()
+		checkEqual(t, "ran, Enqueued, Paused, Closed", words(ran, got.Enqueued, got.Paused, got.Closed), "0 0 false false")
 		if err := c.Do(t.Context(), 0); err != nil || ran != 1 {
 			t.Errorf("got %v, ran %d, want it to work as before", err, ran)
 		}
@@ -98,7 +97,8 @@ func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
 	first := newest(t, s, "a")
 	s.RaiseKey("a", "second")
 	all := slices.Collect(s.Sense(signals.Query{}))
-	coretest.Check(t, len(all) == 2 && all[0] == first && all[1].Key == "second", "got %v, want the first as it was, and the second", all)
+	checkEqual(t, "the first, as it was", all[0], first)
+	checkEqual(t, "both", words(len(all), all[1].Key), "2 second")
 	all[0].Name, all[0].Key = "changed", "changed"
 	checkEqual(t, "the first, after its copy was changed", slices.Collect(s.Sense(signals.Query{}))[0], first)
 
@@ -195,7 +195,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 			o.Set("k", 1)
 			return nil
 		}
-		coretest.Check(t, o != first && !o.Has("a") && !o.Retract("a") && o.RetractMatching("*") == 0, "an operation reaches the signals of another")
+		checkEqual(t, "what it reaches of another", words(o != first, o.Has("a"), o.Retract("a"), o.RetractMatching("*")), "true false false 0")
 		o.Raise("b")
 		o.Set("k", 2)
 		return nil

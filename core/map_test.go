@@ -59,33 +59,6 @@ func TestMapErrors(t *testing.T) {
 	})
 }
 
-// When Map ends before its items, their context has the cause: the error that ended it, or that it was cancelled.
-func TestMapTellsBodiesWhyItEnds(t *testing.T) {
-	for _, stops := range []bool{true, false} {
-		bubble(t, func(t *testing.T) {
-			var cause error
-			for range core.Map(t.Context(), upTo(2), func(ctx context.Context, i int) (int, error) {
-				if i == 1 {
-					<-ctx.Done()
-					cause = context.Cause(ctx)
-					return 0, nil
-				}
-				synctest.Wait()
-				return 0, errOnPurpose
-			}, core.Options{StopOnError: stops}) {
-				if !stops {
-					break
-				}
-			}
-			want := core.ErrCancelled
-			if stops {
-				want = errOnPurpose
-			}
-			checkError(t, "cause", cause, want)
-		})
-	}
-}
-
 // A result that comes with an error is yielded with it.
 func TestMapYieldsTheResultOfAFailedItem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -130,6 +103,7 @@ func TestMapLeftEarly(t *testing.T) {
 			running.Add(1)
 			defer running.Add(-1)
 			<-ctx.Done()
+			checkError(t, "cause", context.Cause(ctx), core.ErrCancelled)
 			return 0, ctx.Err()
 		}, core.Options{MaxConcurrency: 2}) {
 			checkEqual(t, "result", out, 0)

@@ -38,11 +38,12 @@ func TestOutsideOfAnOperation(t *testing.T) {
 	op.Set("x", 1)
 	op.SetKey("x")
 	op.Hold("x", time.Second)()
+	op.WaitsFor("x", time.Time{})()
 	if op.Raise("x") || op.RaiseKey("x", "y") || op.Retract("x") || op.RetractMatching("*") != 0 ||
 		op.Has("*") || op.Signals() != nil || op.ID() != 0 || op.Parent() != 0 || op.Key() != "" {
 		t.Error("a method of a nil operation did something")
 	}
-	coretest.Check(t, !op.Because(signals.Signal{Name: "x"}).Raise("y") && !op.Scoped("a", "b", "c").Raise("y"), "a view of a nil operation recorded something")
+	checkEqual(t, "raised by views", [2]bool{op.Because(signals.Signal{Name: "x"}).Raise("y"), op.Scoped("a", "b", "c").Raise("y")}, [2]bool{})
 	coretest.Check(t, !signals.NewKind[int]("x").Raise(op, "", 1), "a Kind recorded something on a nil operation")
 }
 
@@ -192,17 +193,17 @@ func TestOperationAfterItsEnd(t *testing.T) {
 		})
 		synctest.Wait()
 		// Finished, in the window: others still look at it.
-		coretest.Check(t, op.Raise("late") && sink.Has("late") && c.Has("late"), "a finished operation in the window could not raise")
+		checkEqual(t, "raised late", [3]bool{op.Raise("late"), sink.Has("late"), c.Has("late")}, [3]bool{true, true, true})
 		op.Set("late", 1)
-		if s, _ := c.Lookup(id); len(s.Values) != 1 || len(s.Signals) != 2 {
-			t.Errorf("got %+v, want a value and two signals", s)
-		}
+		s, _ := c.Lookup(id)
+		checkEqual(t, "len(s.Values), len(s.Signals)", words(len(s.Values), len(s.Signals)), "1 2")
 		c.Evict(id)
-		coretest.Check(t, !op.Raise("too late") && !sink.Has("*") && !c.Has("*"), "an operation that has left raised a signal, or left some")
+		checkEqual(t, "raised too late", [3]bool{op.Raise("too late"), sink.Has("*"), c.Has("*")}, [3]bool{})
 		op.Set("too late", 1)
 		op.SetKey("too late")
 		op.Hold("too late", 0)()
-		coretest.Check(t, !op.Retract("early") && op.RetractMatching("*") == 0 && !op.Has("*") && len(op.Signals()) == 0, "an operation that has left still shows signals")
+		op.WaitsFor("too late", time.Time{})()
+		checkEqual(t, "what it still shows", words(op.Retract("early"), op.RetractMatching("*"), op.Has("*"), len(op.Signals())), "false 0 false 0")
 		checkEqual(t, "ID", op.ID(), id)
 		checkEqual(t, "Key", op.Key(), "")
 		for e := range c.Echoes(signals.Query{}) {

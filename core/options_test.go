@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -59,9 +60,11 @@ func TestBadInput(t *testing.T) {
 		{"MaxPerKey of ForEach", core.ForEach(ctx, upTo(1), work, many), "Options.MaxPerKey 2 without_keys"},
 		{"MaxPerKey of a processor", made(core.NewProcessor(ignoring, many)), "Options.MaxPerKey 2"},
 		{"Lanes of ForEach", core.ForEach(ctx, upTo(1), work, one), "Options.Lanes ForEach"},
+		{"Classes of ForEach", core.ForEach(ctx, upTo(1), work, core.Options{Classes: []core.Class{{Name: "a"}}}), "Options. ForEach"},
 		{"Lanes of ForEachKeyed", core.ForEachKeyed(ctx, upTo(1), strconv.Itoa, work, one), "Options.Lanes ForEach"},
 		{"Lanes of Map", mapped(core.Map(ctx, upTo(1), square, one)), "Options.Lanes Map"},
 		{"Lanes of a processor", made(core.NewProcessor(ignoring, one)), "Options.Lanes"},
+		{"Classes of a processor", made(core.NewProcessor(ignoring, core.Options{Classes: []core.Class{{Name: "a"}}})), "Options.Lanes_and_Classes_are_for_coordinators"},
 		{"Lanes of a dispatcher", made(core.NewDispatcher(one)), "Options.Lanes"},
 		{"Ageing of ForEach", core.ForEach(ctx, upTo(1), work, core.Options{Ageing: 1}), "Options.Ageing 1ns"},
 		{"Ageing of a dispatcher", made(core.NewDispatcher(core.Options{Ageing: 1})), "Options.Ageing"},
@@ -86,6 +89,65 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// Options that make no sense are refused at construction, all at once. The error has each part of the text.
+func TestOptionsRefused(t *testing.T) {
+	many := make([]core.Lane, 65)
+	for i := range many {
+		many[i].Name = fmt.Sprint(i)
+	}
+	one := []core.Lane{{Name: "a"}}
+	for want, opts := range map[string]core.Options{
+		`lane 1 of Options.Lanes; name ""; blank`:                      {Lanes: []core.Lane{{}}},
+		`lane 2; " \t"; blank`:                                         {Lanes: []core.Lane{{Name: "a"}, {Name: " \t"}}},
+		`lane 3; "a"; lane 1 already`:                                  {Lanes: []core.Lane{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
+		"Options.Lanes; 65; 64":                                        {Lanes: many},
+		"lane 1; limit; -2; must not be negative":                      {Lanes: []core.Lane{{Name: "a", Limit: -2}}},
+		"lane 1; MaxDefer; 1s; no DeferOn":                             {Lanes: []core.Lane{{Name: "a", MaxDefer: time.Second}}},
+		"lane 1; MaxDefer; -1ns; no DeferOn":                           {Lanes: []core.Lane{{Name: "a", MaxDefer: -1}}, DeferOn: "x"},
+		"lane 1; blank; limit; lane 2":                                 {Lanes: []core.Lane{{Limit: -1}, {Name: "a", Limit: -2}}},
+		"Options.Ageing; 1s; no lanes":                                 {Ageing: time.Second},
+		"Options.Ageing; -1ns; no lanes":                               {Ageing: -1},
+		`Options.ResumeOn; "go"; no DeferOn`:                           {Lanes: one, ResumeOn: "go"},
+		"Options.MaxPerKey; -1; must not be negative":                  {MaxPerKey: -1},
+		"MaxPerKey; MaxConcurrency is -1":                              {MaxPerKey: -1, Lanes: one, MaxConcurrency: -1},
+		`class 1 of Options.Classes: name " " is blank`:                {Classes: []core.Class{{Name: " "}}},
+		`class 2 of Options.Classes: name "a" is that of class 1`:      {Classes: []core.Class{{Name: "a"}, {Name: "a"}}},
+		"class 1 of Options.Classes: limit is -1":                      {Classes: []core.Class{{Name: "a", Limit: -1}}},
+		"Options.Classes has 65 entries, but there can be 64":          {Classes: make([]core.Class, 65)},
+		"class 1 of Options.Classes: Rate: core: rate is NaN":          {Classes: []core.Class{{Name: "a", Rate: core.Rate{PerSecond: math.NaN()}}}},
+		"class 1 of Options.Classes: CostRate: core: rate is -1":       {Classes: []core.Class{{Name: "a", CostRate: core.Rate{PerSecond: -1}}}},
+		"class 1; MaxDefer is 1s, but there is no DeferOn":             {Classes: []core.Class{{Name: "a", MaxDefer: time.Second}}},
+		"Trials is 2, but there is no TrialOn":                         {Classes: []core.Class{{Name: "a", Trials: 2}}},
+		"Trials is -1":                                                 {Classes: []core.Class{{Name: "a", TrialOn: "x", Trials: -1}}},
+		"Options has KeyRate or KeyCostRate, but this is without keys": {KeyCostRate: core.PerMinute(1)},
+		"Options.KeyRate: core: rate is +Inf":                          {KeyRate: core.Rate{PerSecond: math.Inf(1)}},
+	} {
+		_, err := core.NewCoordinator(coretest.Run, opts)
+		for part := range strings.SplitSeq("core: ; "+want, "; ") {
+			coretest.Check(t, err != nil && strings.Contains(err.Error(), part), "%+v: got error %v, want it to contain %q", opts, err, part)
+		}
+	}
+	for _, opts := range []core.Options{ // the checks above are not too strict
+		{Lanes: one, Ageing: time.Second},
+		{Lanes: one, Ageing: -1},
+		{Lanes: many[:64]},
+		{Lanes: []core.Lane{{Name: "a", DeferOn: "x", MaxDefer: -1}}, ResumeOn: "go"},
+		{Lanes: []core.Lane{{Name: "a"}, {Name: "A", Depth: -1}}, MaxQueued: -1}, // case matters
+		{Lanes: []core.Lane{}},
+	} {
+		_, err := core.NewCoordinator(coretest.Run, opts)
+		checkError(t, fmt.Sprintf("%+v", opts), err, nil)
+	}
+	c := bodies(t, core.Options{})
+	for _, cost := range []int{-1, math.MaxInt} {
+		if cost == math.MaxInt32 {
+			continue // each int fits
+		}
+		_, err := c.Cost(cost).Enqueue(t.Context(), quick)
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), "cost is") && c.Stats().Rejected > 0, "cost %d: got error %v and %v", cost, err, c.Stats())
+	}
+}
+
 func ignoring(context.Context, signals.Signal) error { return nil }
 
 func TestOptionDefaults(t *testing.T) {
@@ -93,7 +155,7 @@ func TestOptionDefaults(t *testing.T) {
 		c := bodies(t, core.Options{})
 		checkEqual(t, "Name", c.Name(), "coordinator")
 		checkEqual(t, "MaxConcurrency", c.Stats().Limit, runtime.GOMAXPROCS(0))
-		coretest.Check(t, c.Sink() != nil && c.Sink() != bodies(t, core.Options{}).Sink(), "got no sink, or one that is shared, want one of its own")
+		checkEqual(t, "a sink that is shared", c.Sink() == bodies(t, core.Options{}).Sink(), false)
 
 		c = bodies(t, core.Options{MaxConcurrency: 1})
 		g := newGate()

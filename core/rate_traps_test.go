@@ -17,56 +17,22 @@ import (
 func TestWaitForATokenIsNoCircle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := core.Rate{PerSecond: 1, Burst: 1}
-		c := jobs(t, core.Options{MaxConcurrency: 1, KeyRate: slow, Classes: []core.Class{{Name: "api", Rate: slow}}})
+		c := keyedBodies(t, core.Options{MaxConcurrency: 1, KeyRate: slow, Classes: []core.Class{{Name: "api", Rate: slow}}})
 		begun := time.Now()
 		for range 2 {
-			enqueue(t, c.Class("api"), job{"", quick})
-			enqueue(t, c, job{"ann", quick})
+			enqueue(t, c.Class("api"), keyedBody{"", quick})
+			enqueue(t, c, keyedBody{"ann", quick})
 		}
 		var class, key error
-		enqueue(t, c, job{"", func(ctx context.Context) error {
-			class = c.Class("api").Do(ctx, job{"", quick})
-			key = c.Do(ctx, job{"ann", quick})
+		enqueue(t, c, keyedBody{"", func(ctx context.Context) error {
+			class = c.Class("api").Do(ctx, keyedBody{"", quick})
+			key = c.Do(ctx, keyedBody{"ann", quick})
 			return nil
 		}})
 		checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
 		checkError(t, "Do in a class", class, nil)
 		checkError(t, "Do for a key", key, nil)
 		checkEqual(t, "took", time.Since(begun), 2*time.Second)
-	})
-}
-
-// An item starts when its token comes, even if the worker that found no token for it runs another item.
-func TestTokenComesWhileOthersRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, g := newStarts(), newGate()
-		c := bodies(t, core.Options{MaxConcurrency: 2, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}}}})
-		enqueue(t, c.Class("api"), s.body("api"))
-		enqueue(t, c.Class("api"), s.body("api"))
-		enqueue(t, c, g.body)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		s.check(t, "api 0", "api 1000")
-		g.open()
-	})
-}
-
-// Without a queue, an item is accepted if it can start. An item that waits for room and for a token in a higher lane goes
-// before it.
-func TestNoQueueAndNoToken(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newStarts()
-		c := bodies(t, core.Options{MaxQueued: -1, MaxConcurrency: 4, Lanes: lanes(t, "hot, cold"), Classes: []core.Class{{Name: "api", CostRate: core.Rate{PerSecond: 1, Burst: 5}}}})
-		hot, cold := c.Class("api").Lane("hot"), c.Class("api").Lane("cold")
-		enqueue(t, hot.Cost(4), s.body("first"))
-		go hot.Cost(3).Enqueue(t.Context(), s.body("expensive"))
-		synctest.Wait()
-		_, err := cold.Cost(1).TryEnqueue(t.Context(), s.body("cheap"))
-		checkError(t, "TryEnqueue", err, core.ErrFull)
-		_, err = cold.Cost(1).Enqueue(t.Context(), s.body("cheap"))
-		checkError(t, "Enqueue", err, nil)
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		s.check(t, "first 0", "expensive 2000", "cheap 3000")
 	})
 }
 

@@ -17,25 +17,13 @@ import (
 )
 
 func TestStatusString(t *testing.T) {
-	for _, test := range []struct {
-		status core.Status
-		want   string
-	}{
-		{core.StatusPending, "pending"},
-		{core.StatusRunning, "running"},
-		{core.StatusSucceeded, "succeeded"},
-		{core.StatusFailed, "failed"},
-		{core.StatusCancelled, "cancelled"},
-		{core.StatusRefused, "refused"},
-		{core.StatusDropped, "dropped"},
-		{core.StatusPending | core.StatusFailed, "pending|failed"},
-		{core.StatusFinished, "succeeded|failed|cancelled|refused|dropped"},
-		{0, "Status(0)"},
-		{core.StatusAlive, "pending|running|suspended"},
+	for status, want := range map[core.Status]string{
+		core.StatusPending | core.StatusFailed: "pending|failed",
+		core.StatusFinished:                    "succeeded|failed|cancelled|refused|dropped",
+		core.StatusAlive:                       "pending|running|suspended",
+		0:                                      "Status(0)",
 	} {
-		if got := test.status.String(); got != test.want {
-			t.Errorf("Status(%d): got %q, want %q", uint8(test.status), got, test.want)
-		}
+		checkEqual(t, "text", status.String(), want)
 	}
 }
 
@@ -87,7 +75,7 @@ func TestSnapshotDoesNotChange(t *testing.T) {
 		s := checkStatus(t, c, id, core.StatusRunning)
 		g.open()
 		synctest.Wait()
-		coretest.Check(t, s.Has("a") && s.Has("b") && !s.Has("c") && !s.Has("") && s.Key == "" && s.Err == nil && s.Status == core.StatusRunning, "the snapshot has changed: %+v", s)
+		checkEqual(t, "the snapshot, as it was", words(s.Has("a"), s.Has("b"), s.Has("c"), s.Has(""), s.Key, s.Err, s.Status), "true true false false  <nil> running")
 	})
 }
 

@@ -57,9 +57,8 @@ func TestSubmitInViews(t *testing.T) {
 		c := keyedBodies(t, core.Options{Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "mail"}}, MaxTracked: -1, CancelOn: "stop"})
 		c.Pause()
 		f := core.Must(c.Class("mail").Lane("hot").Submit(t.Context(), keyedBody{"k", quick}))
-		if got := lookup(t, c, f.ID()); got.Lane != "hot" || got.Class != "mail" || got.Key != "k" {
-			t.Errorf("got %+v, want it in the lane and the class, with the key", got)
-		}
+		got := lookup(t, c, f.ID())
+		checkEqual(t, "Lane, Class, Key", words(got.Lane, got.Class, got.Key), "hot mail k")
 		for view, want := range map[*core.Coordinator[keyedBody]]error{c.Lane("cold"): core.ErrUnknownLane, c.Class("cold"): core.ErrUnknownClass} {
 			if f, err := view.Submit(t.Context(), keyedBody{"k", quick}); f != nil || !errors.Is(err, want) {
 				t.Errorf("got %v, %v, want %v", f, err, want)

@@ -103,47 +103,6 @@ func TestSuspendFreesTheSlot(t *testing.T) {
 	})
 }
 
-// A suspended operation gets its slot back before what is pending in its lane, and after what could start in a higher one,
-// unless it has aged meanwhile.
-func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
-	for _, test := range []struct {
-		ageing time.Duration
-		want   string
-	}{
-		{-1, "hot hot hot hot hot hot suspended cold "},
-		{3500 * time.Millisecond, "hot hot hot suspended hot hot hot cold "},
-	} {
-		bubble(t, func(t *testing.T) {
-			c := bodies(t, core.Options{MaxConcurrency: 1, Lanes: lanes(t, "hot, cold"), Ageing: test.ageing})
-			hot, cold := c.Lane("hot"), c.Lane("cold")
-			defer c.Close()
-			var order strings.Builder
-			says := func(text string) coretest.Body {
-				return func(context.Context) error { order.WriteString(text + " "); time.Sleep(time.Second); return nil }
-			}
-			enqueue(t, cold, func(ctx context.Context) error {
-				err := core.OperationFrom(ctx).Suspend(ctx, "a second", func(context.Context) error { time.Sleep(time.Second); return nil })
-				order.WriteString("suspended ")
-				time.Sleep(time.Second)
-				return err
-			})
-			synctest.Wait()
-			g := newGate()
-			enqueue(t, hot, g.body)
-			synctest.Wait()
-			for range 6 {
-				enqueue(t, hot, says("hot"))
-			}
-			enqueue(t, cold, says("cold"))
-			time.Sleep(2 * time.Second)
-			g.open()
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			checkEqual(t, "order", order.String(), test.want)
-		})
-	}
-}
-
 // Panic and Goexit pass through, with the slot.
 func TestSuspendPassesPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -241,37 +200,29 @@ func TestDefaultOfMaxSuspended(t *testing.T) {
 	})
 }
 
-// While more are suspended than MaxSuspended, nothing pending starts. Waits for items of the own coordinator do
-// not count, because these could not start otherwise.
+// While more are suspended than MaxSuspended, nothing pending starts, and Explain says so.
 func TestMaxSuspended(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 2, MaxSuspended: 3})
-		g := newGate()
-		for range 10 {
-			enqueue(t, c, g.suspended(quick))
-		}
-		checkWaits(t, c, 0, 5, 5) // two, and three besides
-		checkExplained(t, c, enqueue(t, c, quick), "operation # is pending: 5 operations are suspended, and only 3 of them lend their slots; 5 items before it go first")
-		g.open()
-		checkError(t, "flush", c.Flush(t.Context()), nil)
-
-		none := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: -1})
-		g = newGate()
-		enqueue(t, none, g.suspended(quick))
-		checkExplained(t, none, enqueue(t, none, quick), "operation # is pending: 1 operation is suspended, and does not lend its slot")
-		checkWaits(t, none, 0, 1, 1)
-		g.open()
-		one := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: 1})
-		stay := newGate()
-		for range 2 {
-			enqueue(t, one, stay.suspended(quick))
-		}
-		checkExplained(t, one, enqueue(t, one, quick), "operation # is pending: 2 operations are suspended, and only 1 of them lends its slot")
-		stay.open()
-		checkError(t, "an own item, while suspended", none.Do(t.Context(), func(ctx context.Context) error {
-			return core.OperationFrom(ctx).Suspend(ctx, "an item", func(ctx context.Context) error { return none.Do(ctx, quick) })
-		}), nil)
-	})
+	for most, test := range map[int]struct {
+		items int
+		want  string
+	}{
+		3:  {10, "4 operations are suspended, and only 3 of them lend their slots; 6 items before it go first"},
+		1:  {2, "2 operations are suspended, and only 1 of them lends its slot"},
+		-1: {1, "1 operation is suspended, and does not lend its slot"},
+	} {
+		bubble(t, func(t *testing.T) {
+			c, g := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: most}), newGate()
+			for range test.items {
+				enqueue(t, c, g.suspended(quick))
+			}
+			checkExplained(t, c, enqueue(t, c, quick), "operation # is pending: "+test.want)
+			g.open()
+			// A wait for an own item does not count, because the item could not start otherwise.
+			checkError(t, "an own item, while suspended", c.Do(t.Context(), func(ctx context.Context) error {
+				return core.OperationFrom(ctx).Suspend(ctx, "an item", func(ctx context.Context) error { return c.Do(ctx, quick) })
+			}), nil)
+		})
+	}
 }
 
 // A body that waits for its own coordinator is suspended by itself.
@@ -504,29 +455,4 @@ func firstOf(c core.Inspector, status core.Status) core.OperationID {
 		return s.ID
 	}
 	return 0
-}
-
-// A suspended operation gives its slot to a resuming one, and an item comes meanwhile. It starts when the
-// resuming operation is suspended again.
-func TestSuspendAfterASlotWasHandedOn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		first, second, handOn, last := newGate(), newGate(), newGate(), newGate()
-		enqueue(t, c, first.suspended(second.suspended(quick)))
-		synctest.Wait()
-		ran := false
-		enqueue(t, c, handOn.before(func(ctx context.Context) error {
-			enqueue(t, c, func(context.Context) error { ran = true; return nil })
-			return last.suspended(quick)(ctx)
-		}))
-		synctest.Wait()
-		first.open()
-		synctest.Wait()
-		handOn.open()
-		synctest.Wait()
-		coretest.Check(t, ran, "the item has not run, although the slot is free")
-		second.open()
-		last.open()
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-	})
 }

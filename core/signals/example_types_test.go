@@ -1,8 +1,10 @@
 package signals_test
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -44,4 +46,24 @@ func ExampleFamily() {
 	defer measured.Subscribe(sink, func(s signals.Signal, r reading) { fmt.Println(s.Name, r.Celsius) })()
 	measured.Named("sensor.roof.measured").Raise(sink, "", reading{21.5})
 	// Output: sensor.roof.measured 21.5
+}
+
+// What a coordinator does because of a signal has it as its cause.
+func ExampleCausedBy() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	mails := core.Must(core.NewCoordinator(func(ctx context.Context, to string) error {
+		core.OperationFrom(ctx).Raise("mail.sent")
+		return nil
+	}, core.Options{Sink: sink}))
+	defer sink.Subscribe("order.placed", func(s signals.Signal) {
+		core.Must(mails.TryEnqueue(signals.CausedBy(context.Background(), s), s.Key))
+	})()
+	sink.RaiseKey("order.placed", "ada@example.com")
+	if err := mails.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	for s := range sink.Sense(signals.Query{Pattern: "mail.*"}) {
+		fmt.Println(s.Path())
+	}
+	// Output: [order.placed mail.sent]
 }

@@ -73,7 +73,9 @@ func FuzzParseCommand(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"window.size.set:100", "window.size.set"}, {"app.window.size.set:200", "window.size.set"},
 		{"reset:5", "set"}, {"set.set:1", "set"}, {"a.a.a:1", "a.a"}, {"set:", "set"}, {":", ""},
-		{"window.age.set:00:30:00", "window.age.set"}, {"a::b", ":"}, {"a:b:c", "b"},
+		{"window.age.set:00:30:00", "window.age.set"}, {"a::b", ":"}, {"a:b:c", "b"}, {"app:window.size.set:200", "window.size.set"},
+		{"note: a b  !", "note"}, {"set:1:set:2", "set"}, {"sets.set:1", "set"}, {"a.b.a.b:1", "a.b"}, {"aa.aaa:1", "aa"}, {"set", "set"},
+		{"set.x:1", "set"}, {"SET:1", "set"}, {"", "set"}, {"set:1", ""}, {"", ""}, {"x-set:1", "set"}, {"reset:set:5", "set"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

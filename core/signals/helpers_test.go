@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -109,6 +110,9 @@ func checkEqual[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
 	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
+
+// words joins values to a text that can be compared at once.
+func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
 
 func checkSlice[V comparable](t testing.TB, what string, got, want []V) {
 	t.Helper()

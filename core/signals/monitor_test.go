@@ -99,9 +99,7 @@ func TestMonitorOfOperationSignals(t *testing.T) {
 		check("after one more", 3, 4)
 		coretest.Check(t, c.Count("a") == 1 && s.Count("a") == 2, "the windows show %d and %d, want 1 and 2", c.Count("a"), s.Count("a"))
 		time.Sleep(time.Minute + 1)
-		if own.Count() != 0 || shared.Count() != 0 || own0.Count() != 3 || shared0.Count() != 4 {
-			t.Errorf("a minute later: got %d, %d, %d, %d", own.Count(), shared.Count(), own0.Count(), shared0.Count())
-		}
+		checkEqual(t, "own.Count(), shared.Count(), own0.Count(), shared0.Count()", words(own.Count(), shared.Count(), own0.Count(), shared0.Count()), "0 0 3 4")
 	})
 }
 

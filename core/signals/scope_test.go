@@ -26,7 +26,7 @@ func TestScopeEvict(t *testing.T) {
 		sc.Raise(other, signals.Note{Name: "session.open"})
 		checkEqual(t, "signals", len(sc.Signals(o)), 5)
 		for signal, size := range kind.Sense(s, signals.Query{}) {
-			coretest.Check(t, size == 5 && signal.Key == "alice" && signal.Source == "sessions" && signal.Operation == 7, "got %+v", signal)
+			checkEqual(t, "size", words(size, signal.Key, signal.Source, signal.Operation), words("5 alice sessions", o.ID))
 		}
 		checkEqual(t, "retracted by name", sc.Retract(o, "caused"), true)
 		checkEqual(t, "retracted by pattern", sc.RetractMatching(o, "none*"), 0)
@@ -74,11 +74,11 @@ func TestScopeGate(t *testing.T) {
 			g.Look()
 			panic("on purpose")
 		})
-		coretest.Check(t, !g.Shut() && sc.Gate("", nil) == nil, "it is shut, or there is a gate for nothing")
+		checkEqual(t, "shut, and no gate for nothing", [2]bool{g.Shut(), sc.Gate("", nil) == nil}, [2]bool{false, true})
 		s.Raise("stopped")
 		sc.Raise(o, signals.Note{Name: "stop"})
 		signal, again, shut := g.Look()
-		coretest.Check(t, shut && signal.Name == "stop" && again == 5*time.Minute, "got %v, %v, %v", signal, again, shut)
+		checkEqual(t, "Look", words(signal.Name, again, shut), "stop 5m0s true")
 		sc.Evict(o)
 		s.Retract("*")
 		checkEqual(t, "shut", g.Shut(), false)
@@ -87,6 +87,6 @@ func TestScopeGate(t *testing.T) {
 		g.Stop()
 		g.Stop()
 		s.Raise("stop")
-		coretest.Check(t, woken == 0 && !g.Shut(), "a stopped gate works: %d", woken)
+		checkEqual(t, "woken and shut when stopped", words(woken, g.Shut()), "0 false")
 	})
 }

@@ -50,7 +50,7 @@ func TestForward(t *testing.T) {
 		wantNames(t, "forwarded", sensed(to, signals.Query{}), "there.before", "order.placed", "file.saved")
 
 		original, placed := newest(t, s, "order.placed"), newest(t, to, "order.placed")
-		coretest.Check(t, placed.Key == "k1" && placed.Operation == original.Operation && placed.Operation != 0 && placed.Source == "shop", "got %+v, want it as %+v", placed, original)
+		checkEqual(t, "placed", words(placed.Key, placed.Operation, placed.Operation != 0, placed.Source), words("k1", original.Operation, "true shop"))
 		if got, want := placed.Path(), []string{"cause", "order.placed"}; !slices.Equal(got, want) {
 			t.Errorf("path: got %q, want %q", got, want)
 		}
@@ -139,9 +139,7 @@ func TestForwardInSpiteOfPanics(t *testing.T) {
 	all[0].Forward(all[3], "*")
 	coretest.Check(t, all[0].Raise("a"), "not raised")
 	for i, s := range all {
-		if got := s.Stats(); s.Count("a") != 1 || got.Panics != 1 {
-			t.Errorf("sink %d: got %d, %d panics, want 1, 1", i, s.Count("a"), got.Panics)
-		}
+		checkEqual(t, fmt.Sprintf("sink %d: signals and panics", i), words(s.Count("a"), s.Stats().Panics), "1 1")
 	}
 }
 
@@ -309,7 +307,7 @@ func TestForwardHeld(t *testing.T) {
 		checkEqual(t, "run after the lease", c.Stats().Succeeded, 1)
 		late := s.Hold("update", "cancelled", time.Hour)
 		cancel()
-		coretest.Check(t, !end.Has("update") && s.Stats().Held == 2, "cancel left something on the other side, or released what is held here")
+		checkEqual(t, "held there and here after cancel", words(end.Has("update"), s.Stats().Held), "false 2")
 		late()
 		wantNames(t, "retracted", retracted, "releasedtrue", "cancelledtrue")
 	})
@@ -326,7 +324,7 @@ func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 		time.Sleep(2*time.Second - 1)
 		coretest.Check(t, to.Has("a"), "gone too early")
 		time.Sleep(time.Nanosecond)
-		coretest.Check(t, !to.Has("a") && !s.Has("a"), "held after the lease")
+		checkEqual(t, "held after the lease", [2]bool{to.Has("a"), s.Has("a")}, [2]bool{})
 		slow = time.Minute
 		s.Hold("a", "", time.Second)
 		checkEqual(t, "forwarded", to.Stats().Raised, 1)
@@ -353,7 +351,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		door := make(chan struct{})
 		s.Subscribe("busy.here", func(signals.Signal) { <-door })
 		to.Subscribe("busy.there", func(there signals.Signal) {
-			coretest.Check(t, there.Source == "worker" && there.Operation != 0, "got %+v", there)
+			checkEqual(t, "origin", words(there.Source, there.Operation != 0), "worker true")
 			<-door
 		})
 		checkError(t, "Do", c.Do(t.Context(), 0), nil)
@@ -361,9 +359,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		coretest.Check(t, !to.Has("*"), "still held: %q", sensed(to, signals.Query{}))
 		close(door)
 		synctest.Wait()
-		if to.Has("*") || s.Has("*") || to.Stats().Raised != 2 {
-			t.Errorf("after the delivery: %q here, %q there, %d raised", sensed(s, signals.Query{}), sensed(to, signals.Query{}), to.Stats().Raised)
-		}
+		checkEqual(t, "there, here and raised after the delivery", words(to.Has("*"), s.Has("*"), to.Stats().Raised), "false false 2")
 	})
 }
 

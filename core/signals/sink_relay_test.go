@@ -82,7 +82,7 @@ func TestRelayThatReleasesAndPanics(t *testing.T) {
 	})
 	s.Relay("b", func(signals.Signal, time.Duration) func() { panic("out") })
 	s.Hold("b", "", 0)()
-	coretest.Check(t, ended == 1 && s.Stats().Panics == 2 && s.Stats().Held == 0, "ended %d times, %v", ended, s.Stats())
+	checkEqual(t, "ended, panics and held", words(ended, s.Stats().Panics, s.Stats().Held), "1 2 0")
 }
 
 func TestImport(t *testing.T) {
@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 	_, ok := here.Import(there, "node-2")
 	s := newest(t, second, "file.saved")
 	f, isFile := fileSaved.From(s)
-	coretest.Check(t, ok && isFile && f.Path == "a" && s.Node == "node-2" && s.Operation == 0 && s.Source == "shop" && s.Key == "k", "got %+v", s)
+	checkEqual(t, "imported", words(ok, isFile, f.Path, s.Node, s.Operation, s.Source, s.Key), "true true a node-2 0 shop k")
 	coretest.Check(t, slices.Equal(s.Path(), []string{"first", "second", "file.saved"}) && m.Count() == 1, "path %q, count %d", s.Path(), m.Count())
 	data, err := json.Marshal(s)
 	var back signals.Signal
@@ -106,15 +106,15 @@ func TestImport(t *testing.T) {
 
 	held := signals.Signal{Name: "busy", Held: true}
 	release, ok := here.Import(held, "node-2")
-	coretest.Check(t, ok && here.Has("busy") && second.Has("busy"), "not held")
+	checkEqual(t, "held", [3]bool{ok, here.Has("busy"), second.Has("busy")}, [3]bool{true, true, true})
 	release()
 	release()
-	coretest.Check(t, !here.Has("busy") && !second.Has("busy"), "still held")
+	checkEqual(t, "held after the release", [2]bool{here.Has("busy"), second.Has("busy")}, [2]bool{})
 	wantNames(t, "relayed", append(*got, *more...))
 
 	_, ok = here.Import(signals.Signal{}, "node-2")
 	coretest.Check(t, !ok, "imported without a name")
 	long := signals.Signal{Name: "deep"}.With(nil, strings.Split(strings.Repeat("x ", 11)+"x", " ")...)
 	_, ok = here.Import(long, "node-2")
-	coretest.Check(t, !ok && here.Stats().Blocked == 1, "imported beyond the depth")
+	checkEqual(t, "imported beyond the depth", words(ok, here.Stats().Blocked), "false 1")
 }

@@ -255,13 +255,13 @@ func TestCoordinatorLease(t *testing.T) {
 			checkEqual(t, "held", fmt.Sprint(sensed(s, signals.Query{Held: true})), "[busy]")
 		}
 		o.Retract("begun")
-		coretest.Check(t, c.Has("busy") && len(sensed(c, signals.Query{})) == 1 && o.Has("busy") && c.Sink().Has("busy"), "not held")
+		checkEqual(t, "held", words(c.Has("busy"), len(sensed(c, signals.Query{})), o.Has("busy"), c.Sink().Has("busy")), "true 1 true true")
 		time.Sleep(time.Second)
 		coretest.Check(t, !c.Sink().Has("busy"), "the sink still has it after the lease")
 		if got := sensed(c, signals.Query{}); len(got) != 0 {
 			t.Errorf("the coordinator still senses %q after the lease", got)
 		}
-		coretest.Check(t, !o.Has("busy") && len(o.Signals()) == 0, "the operation still has %v after the lease", o.Signals())
+		checkEqual(t, "what the operation has after the lease", words(o.Has("busy"), len(o.Signals())), "false 0")
 		if s, _ := c.Lookup(id); s.Has("busy") {
 			t.Errorf("the snapshot still has %v after the lease", s.Signals)
 		}

@@ -185,21 +185,6 @@ func TestWaitGoneGivesUp(t *testing.T) {
 	})
 }
 
-// A signal that is replaced before it goes keeps it waiting.
-func TestWaitGoneReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{})
-		s.Raise("busy")
-		time.AfterFunc(time.Second, func() {
-			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
-			s.Retract("busy")
-		})
-		if took, err := gone(t, s, "busy", time.Minute); err != nil || took != 2*time.Second {
-			t.Errorf("got %v after %v, want nil after 2s", err, took)
-		}
-	})
-}
-
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := signals.NewSink(signals.SinkOptions{})
