@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,7 +72,8 @@ func (w *waiting) is(t *testing.T, how string, votes ...string) {
 		keys = append(keys, v.Key)
 	}
 	got, want := strings.Join(ways, " and "), how
-	coretest.Check(t, got == want && strings.Join(keys, " ") == strings.Join(votes, " "), "got %s with %q, want %s with %q", got, keys, want, votes)
+	coretest.Check(t, got == want, "got %s, want %s", got, want)
+	coretest.Check(t, slices.Equal(keys, votes), "got votes %q, want %q", keys, votes)
 	coretest.Check(t, w.result.Cancelled == (w.result.By.Name != ""), "cancelled is %v, by %q", w.result.Cancelled, w.result.By.Name)
 }
 
@@ -327,7 +329,8 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 			})
 		}
 		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Voter: byKey, Within: -1})
-		coretest.Check(t, err == nil && result.Reached && len(result.Votes) == voters, "got %+v, %v", result, err)
+		got, want := fmt.Sprint(err, result.Reached, len(result.Votes)), fmt.Sprint(nil, true, voters)
+		coretest.Check(t, got == want, "got error, reached and votes %s, want %s", got, want)
 		all.Wait()
 	}
 }

@@ -182,7 +182,8 @@ func TestAcknowledgedWhilePinning(t *testing.T) {
 		id, finish := s.operation()
 		coretest.Check(t, k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}), "Keep: got false, want true")
 		finish()
-		coretest.Check(t, k.Len() == 0 && !s.visible(id), "the acknowledgement was missed")
+		coretest.Check(t, k.Len() == 0, "%d promises are left, want none: the acknowledgement was missed", k.Len())
+		coretest.Check(t, !s.visible(id), "the operation is kept, want it gone")
 		facts.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
 	})
 }
@@ -275,7 +276,8 @@ func TestGoneWhilePinning(t *testing.T) {
 				coretest.Check(t, !k.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep: got true, want false")
 				facts.None()
 				unpin()
-				coretest.Check(t, k.Len() == 0 && !s.visible(id), "something is left of it")
+				coretest.Check(t, k.Len() == 0, "%d promises are left, want none", k.Len())
+				coretest.Check(t, !s.visible(id), "the operation is kept, want it gone")
 			})
 		})
 	}
