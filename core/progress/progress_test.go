@@ -2,6 +2,7 @@ package progress_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -60,6 +61,10 @@ func TestEveryStep(t *testing.T) {
 	p.Done()
 	p.Set(11)
 	expect(t, sink, "1/10", "4/10", "9/10", "10/10!")
+	page, err := json.Marshal(progress.All(sink))
+	if want := `{"job":{"current":10,"total":10,"done":true}}`; string(page) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", page, err, want)
+	}
 }
 
 // Every n-th step is reported, and the end: reaching the total, or Done.

@@ -105,3 +105,22 @@ func TestRenderThumbRefusesOtherBytes(t *testing.T) {
 		}
 	})
 }
+
+func TestRenderThumbTruncated(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"png":  pngOf(t, 300, 200)[:200],
+		"jpeg": jpegOf(t, 300, 200)[:700],
+		"gif":  gifOf(t, 300, 200)[:1000],
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := files(map[string][]byte{"x": data})
+			file, err := inspect(fsys, "x", testLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := renderThumb(fsys, file); err == nil {
+				t.Error("a truncated image decoded")
+			}
+		})
+	}
+}
