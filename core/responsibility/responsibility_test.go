@@ -472,7 +472,7 @@ func (m *model) signal(name, key string) {
 			want = p.id.String()
 		}
 		switch {
-		case key != want, name == p.terms.Announce, strings.HasPrefix(name, "responsibility.") && !strings.HasPrefix(name, "responsibility.ack."):
+		case key != want, name == p.terms.Announce, signals.Match("responsibility.kept, responsibility.released, responsibility.expired", name):
 			return false
 		case strings.Trim(p.terms.Ack, " ,") != "":
 			return signals.Match(p.terms.Ack, name)
