@@ -2,8 +2,6 @@ package aggregate_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/aggregate"
@@ -38,27 +36,4 @@ func Example() {
 	// Output:
 	// 100 took 0.051s on average, 99% took 0.099s or less
 	// in less than a minute
-}
-
-func ExampleGroupBy() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
-	if err != nil {
-		panic(err)
-	}
-	defer served.Stop()
-
-	Served.Raise(sink, "customer-7", Response{Size: 1000})
-	Served.Raise(sink, "customer-8", Response{Size: 10})
-	Served.Raise(sink, "customer-7", Response{Size: 3000})
-
-	customer := func(s signals.Signal, _ Response) string { return s.Key }
-	size := func(r Response) float64 { return float64(r.Size) }
-	bytes := aggregate.GroupBy(served, customer, size)
-	for _, name := range slices.Sorted(maps.Keys(bytes)) {
-		fmt.Println(name, bytes[name].Sum, bytes[name].Max)
-	}
-	// Output:
-	// customer-7 4000 3000
-	// customer-8 10 10
 }

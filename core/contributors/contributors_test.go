@@ -122,7 +122,9 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 		if got, want := err.Error(), "contributors: 3 of 3 cannot complete any more because 2 failed: a: contributors: no reason was given; c: on purpose"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		coretest.Check(t, len(s.Failures) == 2 && s.Failures["c"] == errOnPurpose, "got %v", s.Failures)
+		if got, want := text(s), "a:contributors: no reason was given c:on purpose; b"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 		wait(t.Context(), tracker, 1).is(t, "waits", nil)
 		tracker.Complete("b", 0) // so that the wait ends
 	})
@@ -149,7 +151,9 @@ func TestEachHasOneOutcome(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	raised := facts.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
-	coretest.Check(t, len(raised) != 2 || raised[0].Key == "a" && raised[1].Key == "b", "got %v", raised)
+	if got, want := raised[0].Key+raised[1].Key, "ab"; got != want {
+		t.Errorf("got signals with the keys %q, want %q", got, want)
+	}
 }
 
 // Fault avoided: nil results are left out.
@@ -159,7 +163,10 @@ func TestZeroResultsAreResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracker.Complete("b", nil)
-	coretest.Check(t, tracker.Name() == "contributors" && tracker.Sink().Has(contributors.SignalCompleted), "got name %q, and no signal on the tracker's own sink", tracker.Name())
+	if got := tracker.Name(); got != "contributors" {
+		t.Errorf("got name %q, want %q", got, "contributors")
+	}
+	coretest.Check(t, tracker.Sink().Has(contributors.SignalCompleted), "got no signal on the tracker's own sink, want one")
 	s, err := tracker.Wait(t.Context(), 1)
 	if result, ok := s.Results["b"]; err != nil || !ok || result != nil || len(s.Results) != 1 {
 		t.Errorf("got %+v, %v", s, err)
@@ -213,7 +220,9 @@ func TestConcurrentOutcomes(t *testing.T) {
 				s, err := tracker.Wait(t.Context(), required)
 				reached := len(s.Results) >= required
 				possible := contributing-len(s.Failures) >= required
-				coretest.Check(t, reached == (err == nil) && possible == (err == nil) && len(s.Results)+len(s.Failures)+len(s.Pending) == contributing, "got %q, %v", text(s), err)
+				got := []any{reached, possible, len(s.Results) + len(s.Failures) + len(s.Pending)}
+				want := []any{err == nil, err == nil, contributing}
+				coretest.Check(t, slices.Equal(got, want), "%q, %v: got reached, possible and all %v, want %v", text(s), err, got, want)
 			})
 		}
 		all.Wait()
@@ -246,7 +255,7 @@ func TestBadNumbersAndNames(t *testing.T) {
 	tracker := newTracker(t, contributors.Options{}, "a", "b", "a")
 	for _, required := range []int{-1, 0, 3} {
 		_, err := tracker.Wait(t.Context(), required)
-		coretest.Check(t, err != nil && strings.Contains(err.Error(), fmt.Sprintf("contributors: %d of 2 are required", required)), "got %v", err)
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), fmt.Sprintf("contributors: %d of 2 are required", required)), "got %v, want that %d of 2 cannot be", err, required)
 	}
 	for want, names := range map[string][]string{
 		"there are no names": nil,

@@ -125,7 +125,9 @@ func TestLoadsThatFail(t *testing.T) {
 							return fail()
 						})
 						var p *core.PanicError
-						coretest.Check(t, errors.As(err, &p) != (name == "error") && errors.Is(err, errOnPurpose) != (name == "Goexit") && value == 0, "got %d, %v", value, err)
+						got := []any{errors.As(err, &p), errors.Is(err, errOnPurpose), value}
+						want := []any{name != "error", name != "Goexit", 0}
+						coretest.Check(t, slices.Equal(got, want), "%v: got a panic, its cause and a value %v, want %v", err, got, want)
 						if p != nil && !strings.Contains(string(p.Stack), "flight_test.go") {
 							t.Errorf("the stack does not show where: %s", p.Stack)
 						}
@@ -189,7 +191,9 @@ func TestTable(t *testing.T) {
 	if got := slices.Collect(table.Keys()); !slices.Equal(got, []float64{1}) || table.Get(1) != two || table.Get(2) != nil {
 		t.Errorf("keys %v, load %p", got, table.Get(1))
 	}
-	coretest.Check(t, !table.Remove(1, one) && table.Remove(1, two) && !table.Remove(1, two) && !table.Remove(math.NaN(), one), "Remove takes what is not there, or leaves what is")
+	removed := []bool{table.Remove(1, one), table.Remove(1, two), table.Remove(1, two), table.Remove(math.NaN(), one)}
+	want := []bool{false, true, false, false}
+	coretest.Check(t, slices.Equal(removed, want), "Remove of another, of the present, of none, and of NaN: got %v, want %v", removed, want)
 	for round := range 2 {
 		for key := range 1000 {
 			table.Put(float64(key), one)

@@ -44,23 +44,3 @@ func Example() {
 	// invoices skipped
 	// because of products
 }
-
-// Faults in a graph are found before anything runs.
-func ExampleGraph_Run_cycle() {
-	services := graph.New[func(context.Context) error]()
-	start := func(context.Context) error { return nil }
-	err := errors.Join(
-		services.Add("database", start),
-		services.Add("api", start, "database", "cache"),
-		services.Add("cache", start, "api"),
-	)
-	if err != nil {
-		panic(err)
-	}
-	_, err = services.Run(context.Background(), func(ctx context.Context, start func(context.Context) error) error {
-		return start(ctx)
-	}, core.Options{})
-	fmt.Println(err)
-	// Output:
-	// graph: dependencies form a cycle: api -> cache -> api
-}

@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -89,48 +88,47 @@ func ExampleBusy() {
 	// Output: pending: the coordinator is paused
 }
 
-// nightly is a group of schedules with one entry.
-type nightly struct{ inspect.ScheduleStatus }
-
-func (n *nightly) Name() string { return "nightly" }
-func (n *nightly) Status() []inspect.ScheduleStatus {
-	return []inspect.ScheduleStatus{n.ScheduleStatus}
+// nightly is a group of schedules with one entry. Methods that are not shown would come from the embedded interface.
+type nightly struct {
+	inspect.Schedules
+	backup inspect.ScheduleStatus
 }
-func (n *nightly) Pause(pattern string) int                      { n.Paused = true; return 1 }
-func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
-func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
+
+func (n *nightly) Name() string                     { return "nightly" }
+func (n *nightly) Status() []inspect.ScheduleStatus { return []inspect.ScheduleStatus{n.backup} }
+func (n *nightly) Pause(pattern string) int         { n.backup.Paused = true; return 1 }
 
 func (n *nightly) Firings(name string) []inspect.Firing {
-	return []inspect.Firing{{Tick: n.Last, State: "skipped", Err: "the last one was not finished"}}
+	return []inspect.Firing{{Tick: n.backup.Last, State: "skipped", Err: "the last one was not finished"}}
 }
 
-// A status page shows what became of the last firings, if the schedules know that.
-func ExampleFirings() {
-	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", Last: time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)}}
+// A status page shows all schedules of a program, from any package, and what became of the last firings, if the
+// schedules know that.
+func ExampleSchedules() {
+	var plans inspect.Schedules = &nightly{backup: inspect.ScheduleStatus{Name: "backup", When: "0 3 * * *", Last: time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)}}
+	plans.Pause("backup")
+	for _, s := range plans.Status() {
+		fmt.Println(plans.Name(), s.Name, s.When, s.Paused)
+	}
 	if known, ok := plans.(inspect.Firings); ok {
 		for _, f := range known.Firings("backup") {
 			fmt.Println(f.Tick.Format(time.DateTime), f.State, f.Err)
 		}
 	}
-	// Output: 2026-05-01 03:00:00 skipped the last one was not finished
+	// Output:
+	// nightly backup 0 3 * * * true
+	// 2026-05-01 03:00:00 skipped the last one was not finished
 }
 
-// A status page shows all schedules of a program, from any package.
-func ExampleSchedules() {
-	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
-	plans.Pause("backup")
-	for _, s := range plans.Status() {
-		fmt.Println(plans.Name(), s.Name, s.When, s.Paused)
-	}
-	// Output: nightly backup 0 3 * * * true
+// more is what a queue may also offer.
+type more = inspect.Items
+
+// letters is a queue in a store with dead items.
+type letters struct {
+	inspect.StoredQueue
+	more
+	dead []inspect.StoredItem
 }
-
-// letters is a queue in a store with one dead item.
-type letters struct{ dead []inspect.StoredItem }
-
-func (l *letters) Name() string                 { return "letters" }
-func (l *letters) Pause(context.Context) error  { return nil }
-func (l *letters) Resume(context.Context) error { return nil }
 
 func (l *letters) Status(context.Context) (inspect.QueueStatus, error) {
 	return inspect.QueueStatus{Counts: []inspect.StateCount{{State: "dead", Items: len(l.dead)}}}, nil
@@ -140,70 +138,26 @@ func (l *letters) Items(_ context.Context, match inspect.ItemQuery) (inspect.Ite
 	return inspect.ItemPage{Items: l.dead}, nil // a store selects, at most match.Limit
 }
 
-func (l *letters) Again(ctx context.Context, id int64) (bool, error) { return l.Discard(ctx, id) }
-
-func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
-	before := len(l.dead)
-	l.dead = slices.DeleteFunc(l.dead, func(d inspect.StoredItem) bool { return d.ID == id })
-	return len(l.dead) < before, nil
-}
-
 func (l *letters) Item(_ context.Context, id int64) (inspect.ItemDetail, bool, error) {
-	i := slices.IndexFunc(l.dead, func(d inspect.StoredItem) bool { return d.ID == id })
-	if i < 0 {
-		return inspect.ItemDetail{}, false, nil
-	}
-	return inspect.ItemDetail{StoredItem: l.dead[i], Why: "it is dead", History: []inspect.ItemAttempt{{State: "dead", Node: "shop-1", Err: l.dead[i].Err}}}, true, nil
+	return inspect.ItemDetail{StoredItem: l.dead[0], Why: "it is dead", History: []inspect.ItemAttempt{{State: "dead", Node: "shop-1"}}}, true, nil
 }
 
-func (l *letters) Count(_ context.Context, match inspect.ItemQuery) (int, error) {
-	return len(l.dead), nil
-}
-
-func (l *letters) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	return l.DiscardAll(ctx, match)
-}
-
-func (l *letters) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	n := len(l.dead)
-	l.dead = nil
-	return n, nil
-}
-
-func (l *letters) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
-	return l.DiscardAll(ctx, match)
-}
-
-// A status page shows the history of an item, and changes all items that match a query: it shows their number first.
-func ExampleItems() {
-	var queue inspect.StoredQueue = &letters{[]inspect.StoredItem{{ID: 7, Err: "no such address"}, {ID: 8, Err: "no such address"}}}
-	items, ok := queue.(inspect.Items)
-	if !ok {
-		return
-	}
-	item, found, err := items.Item(context.Background(), 7)
-	fmt.Println(item.ID, item.Why, item.History[0].Node, item.History[0].Err, found, err)
-	match := inspect.ItemQuery{State: "dead", Err: "address"}
-	fmt.Println(items.Count(context.Background(), match))
-	fmt.Println(items.DiscardAll(context.Background(), match))
-	// Output:
-	// 7 it is dead shop-1 no such address true <nil>
-	// 2 <nil>
-	// 2 <nil>
-}
-
-// A status page shows all queues of a program, from any package.
+// A status page shows all queues of a program, from any package, and the history of an item, if the queue knows that.
 func ExampleStoredQueue() {
-	var queue inspect.StoredQueue = &letters{[]inspect.StoredItem{{ID: 7, Key: "ada", Err: "no such address"}}}
-	page, err := queue.Items(context.Background(), inspect.ItemQuery{State: "dead", Limit: 50})
+	ctx := context.Background()
+	var queue inspect.StoredQueue = &letters{dead: []inspect.StoredItem{{ID: 7, Key: "ada", Err: "no such address"}}}
+	status, err := queue.Status(ctx)
+	fmt.Println(status.Counts, err)
+	page, err := queue.Items(ctx, inspect.ItemQuery{State: "dead", Limit: 50})
 	for _, item := range page.Items {
 		fmt.Println(item.ID, item.Key, item.Err, err)
 	}
-	fmt.Println(queue.Discard(context.Background(), 7))
-	status, err := queue.Status(context.Background())
-	fmt.Println(status.Counts, err)
+	if items, ok := queue.(inspect.Items); ok {
+		item, found, err := items.Item(ctx, 7)
+		fmt.Println(item.ID, item.Why, item.History[0].Node, found, err)
+	}
 	// Output:
+	// [{dead 1}] <nil>
 	// 7 ada no such address <nil>
-	// true <nil>
-	// [{dead 0}] <nil>
+	// 7 it is dead shop-1 true <nil>
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// MaxWaits is how many operations [Waits] looks at.
-const MaxWaits = 500
+// maxWaits is how many operations [Waits] looks at.
+const maxWaits = 500
 
 // A WaitGraph says who waits for whom. An edge leads from what waits to what it waits for:
 // from an operation to a resource, from a resource to the operations that use it, or from
@@ -52,7 +52,7 @@ type WaitEdge struct {
 }
 
 // Waits returns the graph of everything that waits in these coordinators. It looks at
-// [MaxWaits] operations at most, and each coordinator has an equal share. It does not need
+// 500 operations at most, and each coordinator has an equal share. It does not need
 // all of it, others get the rest. Operations that have started come before pending ones,
 // and old ones before new ones. What an operation waits for comes from Explain.
 //
@@ -142,7 +142,7 @@ func (l *looker) find() {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(alive[a], alive[b]) })
 	for n, of := range order {
-		left := min(alive[of], (MaxWaits-l.Seen)/(len(order)-n))
+		left := min(alive[of], (maxWaits-l.Seen)/(len(order)-n))
 		for _, status := range []core.Status{core.StatusRunning | core.StatusSuspended, core.StatusPending} {
 			if left == 0 {
 				break

@@ -72,25 +72,6 @@ func ExampleNewRelay() {
 	// Output: order-2 failed card declined map[shop:north]
 }
 
-// A relay delivers values of any type.
-func ExampleRelay() {
-	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
-	type row struct {
-		order string
-		ok    bool
-	}
-	relay := core.Must(lastwords.NewRelay(orders,
-		func(s core.Snapshot) (row, bool) { return row{s.Key, s.Err == nil}, true },
-		func(_ context.Context, r row) error { fmt.Println(r.order, r.ok); return nil },
-		core.Options{Name: "rows"}))
-
-	ctx := context.Background()
-	orders.Do(ctx, "order-1")
-	orders.Close()
-	relay.Drain(ctx)
-	// Output: order-1 true
-}
-
 // A note that could not be stored is handed out.
 func ExampleFailure() {
 	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/pprof"
 	"strings"
@@ -46,9 +47,9 @@ func TestLabels(t *testing.T) {
 	lanes := []core.Lane{{Name: "high"}, {Name: "low"}}
 	with := core.Must(core.NewCoordinator(profile.Wrap(work), core.Options{Name: "with", Lanes: lanes, MaxConcurrency: 1}))
 	plain := core.Must(core.NewCoordinator(work, core.Options{MaxConcurrency: 1}))
-	coretest.Check(t, profile.Wrap(work)(t.Context(), "outside") == nil, "it failed")
-	coretest.Check(t, core.Must(with.Lane("low").Enqueue(t.Context(), "low")) > 0 && with.Lane("high").Do(t.Context(), "nests") == nil, "it failed")
-	coretest.Check(t, with.Drain(t.Context()) == nil && plain.Do(t.Context(), "plain") == nil, "it failed")
+	core.Must(with.Lane("low").Enqueue(t.Context(), "low"))
+	err := errors.Join(profile.Wrap(work)(t.Context(), "outside"), with.Lane("high").Do(t.Context(), "nests"), with.Drain(t.Context()), plain.Do(t.Context(), "plain"))
+	coretest.Check(t, err == nil, "got error %v, want none", err)
 	for item, want := range map[string]string{
 		"outside": "", "plain": "",
 		"low":    `coordinator=with lane=low {"coordinator":"with", "lane":"low"}`,
@@ -70,7 +71,9 @@ func TestLabelsAfterAPanic(t *testing.T) {
 		}
 		return profile.Wrap(func(context.Context, string) error { panic(item) })(ctx, item)
 	}, core.Options{MaxConcurrency: 1}))
-	coretest.Check(t, c.Do(t.Context(), "on purpose") != nil && c.Do(t.Context(), "") == nil, "it failed")
+	first, second := c.Do(t.Context(), "on purpose"), c.Do(t.Context(), "")
+	coretest.Check(t, first != nil, "got no error, want that of the panic")
+	coretest.Check(t, second == nil, "got error %v after the panic, want none", second)
 	coretest.Check(t, after == "", "left: %q", after)
 	coretest.Check(t, c.Close() == nil, "Close failed")
 }

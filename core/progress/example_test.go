@@ -2,9 +2,7 @@ package progress_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
@@ -35,44 +33,19 @@ func Example() {
 // A page shows the reports in the window. Operations raise the reports, so their
 // coordinator has them as well.
 func ExampleAll() {
-	download := func(ctx context.Context, url string) error {
+	downloads := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
 		p, err := progress.New(core.OperationFrom(ctx), url, 0, progress.Options{})
 		if err != nil {
 			return err
 		}
 		defer p.Done()
-		for range 4 {
-			p.Add(8192)
-		}
+		p.Add(8192)
 		return nil
-	}
-	downloads, err := core.NewCoordinator(download, core.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{}))
 	defer downloads.Close()
-	for _, url := range []string{"https://example.org/a", "https://example.org/b"} {
-		if err := downloads.Do(context.Background(), url); err != nil {
-			panic(err)
-		}
-	}
-
-	page := json.NewEncoder(os.Stdout)
-	page.SetIndent("", "  ")
-	if err := page.Encode(progress.All(downloads)); err != nil {
+	if err := downloads.Do(context.Background(), "https://example.org/a"); err != nil {
 		panic(err)
 	}
-	// Output:
-	// {
-	//   "https://example.org/a": {
-	//     "current": 32768,
-	//     "total": 0,
-	//     "done": true
-	//   },
-	//   "https://example.org/b": {
-	//     "current": 32768,
-	//     "total": 0,
-	//     "done": true
-	//   }
-	// }
+	fmt.Println(progress.All(downloads))
+	// Output: map[https://example.org/a:8192]
 }

@@ -2,6 +2,7 @@ package progress_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -36,7 +37,7 @@ func expect(t *testing.T, sink *signals.Sink, want ...string) {
 		if r.Done {
 			text += "!"
 		}
-		coretest.Check(t, s.Name == "progress" && s.Key == "job", "got signal %v", s)
+		coretest.Check(t, s.Name+" "+s.Key == "progress job", "got signal %s with key %q, want that of progress with the key job", s.Name, s.Key)
 		got = append(got, text)
 	}
 	coretest.Check(t, slices.Equal(got, want), "reported\n got %q\nwant %q", got, want)
@@ -60,6 +61,10 @@ func TestEveryStep(t *testing.T) {
 	p.Done()
 	p.Set(11)
 	expect(t, sink, "1/10", "4/10", "9/10", "10/10!")
+	page, err := json.Marshal(progress.All(sink))
+	if want := `{"job":{"current":10,"total":10,"done":true}}`; string(page) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", page, err, want)
+	}
 }
 
 // Every n-th step is reported, and the end: reaching the total, or Done.
@@ -141,14 +146,15 @@ func TestConcurrentSteps(t *testing.T) {
 		t.Fatalf("got %d reports", len(order))
 	}
 	last := order[len(order)-1]
-	coretest.Check(t, last.Done && last == p.Report(), "last reported %+v, stands at %+v", last, p.Report())
+	end := p.Report()
+	end.Done = true
+	coretest.Check(t, last == end, "last reported %+v, want %+v", last, end)
 	for i := 1; i < len(order); i++ {
 		r, before := order[i], order[i-1]
 		coretest.Check(t, r.Current >= before.Current && (r.Current != before.Current || r.Done) && !before.Done, "reported %+v after %+v", r, before)
 	}
-	if latest, ok := newest(sink); !ok || latest != last {
-		t.Errorf("latest: got %+v, %v, want %+v", latest, ok, last)
-	}
+	latest, _ := newest(sink)
+	coretest.Check(t, latest == last, "latest: got %+v, want %+v", latest, last)
 }
 
 // A handler that blocks holds up the goroutine that reports, not the others.

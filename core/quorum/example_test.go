@@ -49,32 +49,3 @@ func Example() {
 	// bergen
 	// tromsø
 }
-
-// Detectors vote on users. The name of a vote is its voter, and its key is the user. A
-// verdict on the user, from any code, ends the wait.
-func ExampleOptions() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	sink.RaiseKey("vote.lexical", "user-123")
-	sink.RaiseKey("vote.lexical", "user-123") // again
-	sink.RaiseKey("vote.behavior", "user-999")
-	time.AfterFunc(time.Millisecond, func() {
-		sink.RaiseKey("verdict.human", "user-123")
-	})
-
-	result, err := quorum.Wait(context.Background(), sink, "vote.*", 2, quorum.Options{
-		Key:      "user-123",
-		CancelOn: "verdict.*",
-		Within:   time.Minute,
-	})
-	if err != nil {
-		panic(err)
-	}
-	switch {
-	case result.Reached:
-		sink.RaiseKey("verdict.bot", "user-123")
-	case result.Cancelled:
-		fmt.Println(result.By.Name, "after", len(result.Votes), "vote")
-	}
-	// Output:
-	// verdict.human after 1 vote
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,12 @@ func wait(ctx context.Context, sink *signals.Sink, pattern string, required int,
 	return w
 }
 
+func (w *waiting) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done
+}
+
 // is checks the state of the wait: "waits", "reached", "cancelled", "timed out" or the text
 // of an error, and the keys or else names of the votes.
 func (w *waiting) is(t *testing.T, how string, votes ...string) {
@@ -65,7 +72,8 @@ func (w *waiting) is(t *testing.T, how string, votes ...string) {
 		keys = append(keys, v.Key)
 	}
 	got, want := strings.Join(ways, " and "), how
-	coretest.Check(t, got == want && strings.Join(keys, " ") == strings.Join(votes, " "), "got %s with %q, want %s with %q", got, keys, want, votes)
+	coretest.Check(t, got == want, "got %s, want %s", got, want)
+	coretest.Check(t, slices.Equal(keys, votes), "got votes %q, want %q", keys, votes)
 	coretest.Check(t, w.result.Cancelled == (w.result.By.Name != ""), "cancelled is %v, by %q", w.result.Cancelled, w.result.By.Name)
 }
 
@@ -83,17 +91,45 @@ func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *sig
 // byKey makes keys the voters.
 func byKey(vote signals.Signal) string { return vote.Key }
 
-// Each signal raised directly on the sink is its own voter, whatever its name and key.
-func TestDirectRaisesAreAVoterEach(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
-		w := wait(ctx, sink, "vote.*", 4, quorum.Options{})
-		sink.RaiseKey("vote.lexical", "user-123")
-		sink.RaiseKey("vote.behavior", "user-123")
-		sink.RaiseKey("vote.behavior", "user-123")
-		w.is(t, "waits")
-		sink.Raise("vote.none")
-		w.is(t, "reached", "user-123", "user-123", "user-123", "vote.none")
-	})
+// The wait ends with the last of the signals, and no earlier.
+func TestWhoVotesAndWhatEnds(t *testing.T) {
+	team := func(vote signals.Signal) string {
+		team, _, _ := strings.Cut(vote.Key, "/")
+		return team
+	}
+	user := quorum.Options{Key: "user", CancelOn: "verdict"}
+	for name, c := range map[string]struct {
+		pattern  string
+		required int
+		opts     quorum.Options
+		raised   []string // name and key
+		how      string
+		votes    []string
+	}{
+		"a direct raise is a voter":       {"vote.*", 4, quorum.Options{}, []string{"vote.a user", "vote.b user", "vote.b user", "vote.none "}, "reached", []string{"user", "user", "user", "vote.none"}},
+		"names are voters on a key":       {"vote.*", 2, user, []string{"vote.a user", "vote.a user", "vote.b another", "vote.b ", "verdict another", "vote.b user"}, "reached", []string{"user", "user"}},
+		"a verdict on the key":            {"vote.*", 2, user, []string{"verdict user"}, "cancelled", nil},
+		"a verdict on no key":             {"vote.*", 2, user, []string{"verdict "}, "cancelled", nil},
+		"Voter, and an empty one":         {"vote", 4, quorum.Options{Voter: team}, []string{"vote red/ann", "vote red/bob", "vote blue/eve", "vote ", "vote "}, "reached", []string{"red/bob", "blue/eve", "vote", "vote"}},
+		"what matches both is not a vote": {"*", 2, quorum.Options{CancelOn: "stop.*, verdict"}, []string{"vote ann", "verdict guilty"}, "cancelled", []string{"ann"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
+				w := wait(ctx, sink, c.pattern, c.required, c.opts)
+				for _, raised := range c.raised {
+					synctest.Wait()
+					coretest.Check(t, !w.ended(), "the wait has ended before %q", raised)
+					name, key, _ := strings.Cut(raised, " ")
+					sink.RaiseKey(name, key)
+				}
+				sink.RaiseKey("vote", "late")
+				w.is(t, c.how, c.votes...)
+				if c.how == "cancelled" {
+					coretest.Check(t, c.raised[len(c.raised)-1] == w.result.By.Name+" "+w.result.By.Key, "got cancelled by %v, want the verdict", w.result.By)
+				}
+			})
+		})
+	}
 }
 
 func TestVotersByOperation(t *testing.T) {
@@ -113,72 +149,6 @@ func TestVotersByOperation(t *testing.T) {
 		w.is(t, "waits")
 		sink.RaiseKey("vote", "the same key") // a vote without an operation
 		w.is(t, "reached", "the same key", "the same key", "the same key")
-	})
-}
-
-// With Options.Key, names are voters.
-func TestKey(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
-		w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
-		sink.RaiseKey("vote.a", "user")
-		sink.RaiseKey("vote.a", "user")
-		sink.RaiseKey("vote.b", "another")
-		sink.Raise("vote.b")
-		sink.RaiseKey("verdict", "another")
-		w.is(t, "waits")
-		sink.RaiseKey("vote.b", "user")
-		w.is(t, "reached", "user", "user")
-
-		for _, key := range []string{"user", ""} {
-			w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
-			sink.RaiseKey("verdict", key)
-			w.is(t, "cancelled")
-		}
-	})
-}
-
-func TestVoter(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
-		team := func(vote signals.Signal) string {
-			team, _, _ := strings.Cut(vote.Key, "/")
-			return team
-		}
-		w := wait(ctx, sink, "vote", 4, quorum.Options{Voter: team})
-		sink.RaiseKey("vote", "red/ann")
-		sink.RaiseKey("vote", "red/bob")
-		sink.RaiseKey("vote", "blue/eve")
-		sink.RaiseKey("vote", "")
-		w.is(t, "waits")
-		sink.RaiseKey("vote", "") // its own voter
-		w.is(t, "reached", "red/bob", "blue/eve", "vote", "vote")
-	})
-}
-
-// Voter may do whatever a handler may do, even while Wait looks back.
-func TestVoterIsCalledWithoutALock(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
-		var nested atomic.Bool
-		voter := func(vote signals.Signal) string {
-			if nested.CompareAndSwap(false, true) {
-				sink.RaiseKey("vote", "from within")
-			}
-			return vote.Key
-		}
-		sink.RaiseKey("vote", "before")
-		w := wait(ctx, sink, "vote", 2, quorum.Options{Voter: voter, Within: -1})
-		w.is(t, "reached", "before", "from within")
-	})
-}
-
-// A signal that matches both patterns is no vote.
-func TestCancelOn(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *signals.Sink) {
-		w := wait(ctx, sink, "*", 2, quorum.Options{CancelOn: "stop.*, verdict"})
-		sink.RaiseKey("vote", "ann")
-		sink.RaiseKey("verdict", "guilty")
-		sink.RaiseKey("vote", "bob")
-		w.is(t, "cancelled", "ann")
-		coretest.Check(t, w.result.By.Key == "guilty", "got cancelled by %v, want the verdict", w.result.By)
 	})
 }
 
@@ -359,7 +329,8 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 			})
 		}
 		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Voter: byKey, Within: -1})
-		coretest.Check(t, err == nil && result.Reached && len(result.Votes) == voters, "got %+v, %v", result, err)
+		got, want := fmt.Sprint(err, result.Reached, len(result.Votes)), fmt.Sprint(nil, true, voters)
+		coretest.Check(t, got == want, "got error, reached and votes %s, want %s", got, want)
 		all.Wait()
 	}
 }

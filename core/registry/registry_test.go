@@ -85,6 +85,11 @@ func mustBe(t testing.TB, what string, err, want error) {
 	coretest.Check(t, errors.Is(err, want), "%s: got error %v, want %v", what, err, want)
 }
 
+func mustEqual[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
+}
+
 func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 		sink := signals.NewSink(signals.SinkOptions{})
@@ -125,11 +130,10 @@ func TestMadeWhenFirstAskedFor(t *testing.T) {
 	calls := 0
 	register(t, r, "a", func() (bodies, error) { calls++; return plain() })
 	register(t, r, "b", plain)
-	coretest.Check(t, calls == 0 && made(r) == "", "something was made before it was asked for")
+	mustEqual(t, "calls, and what was made before it was asked for", fmt.Sprint(calls, made(r)), "0")
 	a := get(t, r, "a")
-	if get(t, r, "a"); calls != 1 || made(r) != "a" {
-		t.Errorf("a was made %d times and %q are there, want it once and nothing else", calls, made(r))
-	}
+	get(t, r, "a")
+	mustEqual(t, "calls, and what was made", fmt.Sprint(calls, made(r)), "1a")
 	for _, c := range r.All() {
 		coretest.Check(t, c.(bodies) == a, "All shows another coordinator than Get")
 		break
@@ -330,7 +334,8 @@ func TestClosedWhileMaking(t *testing.T) {
 				synctest.Wait()
 				end(r)
 				<-answered
-				coretest.Check(t, c.Stats().Closed && made(r) == "", "what was made too late is not closed")
+				mustEqual(t, "what was made too late is closed", c.Stats().Closed, true)
+				mustEqual(t, "made", made(r), "")
 				r.Close()
 			})
 		})
@@ -419,16 +424,22 @@ func TestScopesShareAndOwn(t *testing.T) {
 	register(t, r, "shared", plain)
 	registerScoped(t, r, "own", makeScoped)
 	a, b := r.Scope(), r.Scope()
-	coretest.Check(t, get(t, a, "shared") == get(t, r, "shared") && get(t, a, "shared") == get(t, b, "shared"), "shared: got different coordinators, want one")
-	if own := get(t, a, "own"); own != get(t, a, "own") {
-		t.Error("own: got two coordinators of one scope, want one")
+	coordinators := func(name string) (n int) {
+		seen := map[bodies]bool{}
+		for _, r := range []*registry.Registry{a, b, r, a} {
+			seen[get(t, r, name)] = true
+		}
+		return len(seen)
 	}
-	coretest.Check(t, get(t, a, "own") != get(t, b, "own") && get(t, a, "own") != get(t, r, "own"), "own: got one coordinator for two scopes")
-	coretest.Check(t, made(a) == "own" && made(r) == "shared own own own", "the scope has made %q and all is %q, want its own and everything", made(a), made(r))
+	mustEqual(t, "coordinators shared", coordinators("shared"), 1)
+	mustEqual(t, "coordinators own", coordinators("own"), 3)
+	mustEqual(t, "made by the scope", made(a), "own")
+	mustEqual(t, "made by all", made(r), "shared own own own")
 	own := get(t, a, "own")
 	a.Close()
-	coretest.Check(t, own.Stats().Closed && !get(t, b, "own").Stats().Closed && !get(t, r, "shared").Stats().Closed, "Close of a scope must close its own and nothing else")
-	coretest.Check(t, made(r) == "shared own own", "%q is left, want the closed scope's gone", made(r))
+	closed := []bool{own.Stats().Closed, get(t, b, "own").Stats().Closed, get(t, r, "shared").Stats().Closed}
+	mustEqual(t, "closed: its own, that of another, the shared one", fmt.Sprint(closed), "[true false false]")
+	mustEqual(t, "made by those that are left", made(r), "shared own own")
 	_, err := registry.Get[bodies](a, "shared")
 	mustBe(t, "Get of a closed scope", err, core.ErrClosed)
 }
@@ -485,7 +496,7 @@ func TestScopesAreForgotten(t *testing.T) {
 		return weak.Make(scope)
 	}()
 	runtime.GC()
-	coretest.Check(t, unused.Value() == nil && closed.Value() == nil, "an unused or closed scope is kept")
-	coretest.Check(t, open.Value() != nil, "a scope with coordinators is not kept")
+	kept := []bool{unused.Value() != nil, closed.Value() != nil, open.Value() != nil}
+	mustEqual(t, "kept: an unused scope, a closed one, one with coordinators", fmt.Sprint(kept), "[false false true]")
 	r.Close()
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/reputation"
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
@@ -28,26 +27,4 @@ func Example() {
 	// Output:
 	// 192.0.2.1 1
 	// 192.0.2.66 -25 blocked
-}
-
-// Changes are signals that any code can subscribe to.
-func ExampleScores_Update() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	reputation.Updates.Subscribe(sink, func(s signals.Signal, score float64) {
-		if score > 8 {
-			sink.RaiseKey("verdict.bot", s.Key)
-		}
-	})
-	type UserID string
-	bots, err := reputation.New[UserID](reputation.Options{HalfLife: 10 * time.Minute, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
-	bots.Update("user-123", +5)
-	fmt.Println(sink.Has("verdict.bot"))
-	bots.Update("user-123", +5)
-	fmt.Println(sink.Has("verdict.bot"))
-	// Output:
-	// false
-	// true
 }

@@ -39,22 +39,6 @@ func check(t *testing.T, what string, got, want float64) {
 	coretest.Check(t, math.Abs(got-want) <= 1e-12*math.Abs(want), "%s: got %v, want %v", what, got, want)
 }
 
-func TestScoresHalveEveryHalfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScores(t, reputation.Options{HalfLife: 10 * time.Second})
-		check(t, "unknown", s.Score("a"), 0)
-		check(t, "first update", s.Update("a", 8), 8)
-		time.Sleep(10 * time.Second)
-		check(t, "after one half-life", s.Score("a"), 4)
-		check(t, "reading changes nothing", s.Score("a"), 4)
-		time.Sleep(5 * time.Second)
-		check(t, "after one and a half", s.Score("a"), 4*math.Sqrt(0.5))
-		check(t, "update", s.Update("a", -10), 4*math.Sqrt(0.5)-10)
-		time.Sleep(20 * time.Second)
-		check(t, "after two more", s.Score("a"), (4*math.Sqrt(0.5)-10)/4)
-	})
-}
-
 // Fault avoided: entries never expire by decay.
 func TestFadedScoresAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -87,31 +71,6 @@ func TestFadedScoresAreForgotten(t *testing.T) {
 			if got := count(s); got != 0 {
 				t.Errorf("floor %v: got %d, want none: it is exactly 0", floor, got)
 			}
-		}
-	})
-}
-
-// Fault avoided: beyond the capacity, the most negative reputations go first, although they
-// matter most, and possibly the key that was just updated.
-func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScores(t, reputation.Options{Capacity: 3})
-		s.Update("worst", -100)
-		s.Update("best", 50)
-		s.Update("old", 6)
-		time.Sleep(time.Minute) // the score of old is 3 by now
-		s.Update("new", -4)
-		s.Update("newest", 0.1)
-		var got []string
-		for key := range s.All() {
-			got = append(got, key)
-		}
-		if want := []string{"best", "newest", "worst"}; !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
-		s.Update("best", 1) // needs no room
-		if got := count(s); got != 3 {
-			t.Errorf("got %d scores, want 3", got)
 		}
 	})
 }

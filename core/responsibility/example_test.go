@@ -90,26 +90,3 @@ func (p printing) Pin(id core.OperationID) (func(), bool) {
 		unpin()
 	}, ok
 }
-
-// The code that made the promise can end it as well, here because the consumer has
-// failed and the work will be done again.
-func ExampleKeeper_Complete() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	reports := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
-		core.Options{Sink: sink}))
-	defer reports.Close()
-	keeper := core.Must(responsibility.New(reports, sink, responsibility.Options{}))
-	defer keeper.Close()
-
-	id, err := reports.Enqueue(context.Background(), "monthly")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("kept:", keeper.Keep(id, responsibility.Promise{Description: "waits to be mailed"}))
-	fmt.Println("released:", keeper.Complete(id))
-	fmt.Println("released again:", keeper.Complete(id))
-	// Output:
-	// kept: true
-	// released: true
-	// released again: false
-}

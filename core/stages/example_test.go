@@ -2,7 +2,6 @@ package stages_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -56,25 +55,4 @@ func Example() {
 	// TEA COSTS 3
 	// water did not pass parse
 	// MILK COSTS 2
-}
-
-// If a run ends while a stage waits for its signal, the stage does not start, and the error
-// says so.
-func ExampleStage_when() {
-	charge := func(ctx context.Context, order string) (string, error) { return order + " charged", nil }
-	orders, err := stages.New([]stages.Stage[string]{
-		{Name: "charge", Work: charge, When: "payments.open"},
-	}, core.Options{Sink: signals.NewSink(signals.SinkOptions{})})
-	if err != nil {
-		panic(err)
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("the shop is closing"))
-
-	results, err := orders.Run(ctx, []string{"order 7"})
-	fmt.Println(err)
-	fmt.Println(results[0].Item, "waits for", results[0].Stage)
-	// Output:
-	// the shop is closing
-	// order 7 waits for charge
 }

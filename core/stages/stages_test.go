@@ -98,20 +98,6 @@ func TestStagesFollowOneAnother(t *testing.T) {
 	})
 }
 
-// TestSinkOfItsOwn waits for a signal that is there already.
-func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{})
-		p := pipeline(t, core.Options{Sink: sink}, stages.Stage[int]{When: "never, go.*", Work: pass(1)})
-		begun := time.Now()
-		time.AfterFunc(time.Minute, func() { sink.Raise("go.now") })
-		results, err := p.Run(t.Context(), []int{1})
-		checkError(t, err, nil)
-		checkResults(t, results, "11")
-		checkEqual(t, "waited", time.Since(begun), time.Minute)
-	})
-}
-
 // Fault avoided: cancellation while waiting can fall through and run the stage.
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -109,7 +109,9 @@ func TestRun(t *testing.T) {
 		"file.saved": 6, "file.failed": 1, "file.skipped": 2, "metadata.written": 7,
 		"thumbnail.complete": 4, "thumbnail.failed": 2, "duplicate.found": 3,
 	})
-	coretest.Check(t, s.Files() == 9 && s.Images() == 7 && s.Failed == 3 && !s.Interrupted, "summary %+v", s)
+	if got, want := fmt.Sprint(s.Files(), s.Images(), s.Failed, s.Interrupted), "9 7 3 false"; got != want {
+		t.Errorf("files, images, failures and interrupted: got %s, want %s", got, want)
+	}
 	if want := int64(3*len(red) + len(blue) + 2*len(torn) + len(pngBomb(1, 1))); s.Bytes != want {
 		t.Errorf("%d bytes, want %d", s.Bytes, want)
 	}
@@ -194,7 +196,9 @@ func TestRunTrouble(t *testing.T) {
 		nothing("vanished", "file does not exist"),
 		whole("vanishes").failing("file does not exist"),
 	)
-	coretest.Check(t, s.Signals["directory.failed"] == 1 && s.Failed == 8 && s.Signals[core.SignalPanicked] == 2, "%d failures, signals %v", s.Failed, s.Signals)
+	if got, want := fmt.Sprint(s.Signals["directory.failed"], s.Failed, s.Signals[core.SignalPanicked]), "1 8 2"; got != want {
+		t.Errorf("failed directories, failures and panics: got %s, want %s", got, want)
+	}
 	coretest.Check(t, slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }), "the unreadable directory is not among the failures")
 }
 
@@ -243,7 +247,9 @@ func TestRunInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	coretest.Check(t, s.Interrupted && s.Signals[SignalPipelineInterrupted] == 1, "the run does not say that it was interrupted")
+	if got, want := fmt.Sprint(s.Interrupted, s.Signals[SignalPipelineInterrupted]), "true 1"; got != want {
+		t.Errorf("interrupted, and signals of it: got %s, want %s", got, want)
+	}
 	coretest.Check(t, len(rows) >= 20 && len(rows) <= 30, "%d rows after an interruption at 20, want those and a short queue", len(rows))
 	for name, r := range rows {
 		var i int
@@ -318,7 +324,8 @@ func TestRunOnGoImages(t *testing.T) {
 		if !listed {
 			return nil
 		}
-		coretest.Check(t, r.sha256 == sum(data) && r.bytes == fmt.Sprint(len(data)), "%s: %q", path, r)
+		got, want := r.sha256+" "+r.bytes, fmt.Sprint(sum(data), " ", len(data))
+		coretest.Check(t, got == want, "%s: got sum and size %s, want %s", path, got, want)
 		img, _, err := image.Decode(bytes.NewReader(data))
 		coretest.Check(t, (err != nil) == (r.err != "-"), "%s: decodes with %v, row says %s", path, err, r.err)
 		if err != nil {

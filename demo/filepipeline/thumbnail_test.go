@@ -10,26 +10,6 @@ import (
 	"testing/quick"
 )
 
-func TestFit(t *testing.T) {
-	for _, test := range []struct{ w, h, wantW, wantH int }{
-		{1, 1, 1, 1},
-		{256, 256, 256, 256},
-		{255, 3, 255, 3},
-		{257, 256, 256, 255},
-		{512, 512, 256, 256},
-		{1024, 512, 256, 128},
-		{512, 1024, 128, 256},
-		{4000, 3000, 256, 192},
-		{10_000, 1, 256, 1},
-		{1, 10_000, 1, 256},
-		{maxSide, 100, 256, 1},
-	} {
-		if w, h := fit(test.w, test.h, thumbSide); w != test.wantW || h != test.wantH {
-			t.Errorf("fit(%d, %d) = %dx%d, want %dx%d", test.w, test.h, w, h, test.wantW, test.wantH)
-		}
-	}
-}
-
 func TestFitKeepsAspectAndNeverEnlarges(t *testing.T) {
 	law := func(a, b uint16) bool {
 		width, height := int(a)+1, int(b)+1

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -95,13 +94,6 @@ func TestWalkFlatDirectoryBeyondReadAhead(t *testing.T) {
 	got := transcript(files(data))
 	slices.Sort(got)
 	coretest.Check(t, slices.Equal(got, want), "walk yielded %d names, want %d, each once", len(got), len(want))
-}
-
-func TestWalkDeep(t *testing.T) {
-	deep := strings.Repeat("d/", 500) + "leaf"
-	if got := transcript(files(map[string][]byte{deep: nil})); !slices.Equal(got, []string{deep}) {
-		t.Errorf("walk = %q, want one leaf 500 directories down", got)
-	}
 }
 
 func TestWalkStopsAndClosesDirectories(t *testing.T) {

@@ -180,21 +180,6 @@ func TestTrialsOfManyGoroutines(t *testing.T) {
 	})
 }
 
-func TestRate(t *testing.T) {
-	opts := circuitbreaker.Options{Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, OpenFor: 20 * time.Second}
-	bubble(t, opts, func(t *testing.T, sink *signals.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
-		for _, err := range []error{nil, nil, nil, nil, errDown, errDown, errDown} {
-			assert.Equal(t, err, work(t.Context(), err), "3 of 7")
-		}
-		time.Sleep(10 * time.Second)
-		for _, err := range []error{nil, errDown, errDown, errDown} {
-			assert.Equal(t, err, work(t.Context(), err), "4 calls")
-		}
-		assert.Equal(t, 20*time.Second, b.ClosesIn())
-		assert.True(t, sink.Has("circuit.open.*"))
-	})
-}
-
 // Breakers with different names count separately, even on one sink. With the same Failure they
 // open together.
 func TestTwoBreakersOnOneSink(t *testing.T) {

@@ -48,33 +48,3 @@ func Example() {
 	// Output:
 	// thumbnail of cat.png
 }
-
-// The handler gets a transaction. It is closed before the next attempt, and before the signal
-// that the job is done.
-func ExampleScoped() {
-	type tx struct{ id int }
-	open := func(context.Context) (*tx, func(error) error, error) {
-		end := func(err error) error {
-			fmt.Println("rollback:", err != nil)
-			return nil
-		}
-		return &tx{1}, end, nil
-	}
-	save := fxmodule.Scoped(open, func(ctx context.Context, s signals.Signal, t *tx) error {
-		fmt.Println("save", s.Key, "in transaction", t.id)
-		return nil
-	})
-	sink := signals.NewSink(signals.SinkOptions{})
-	runner, err := jobs.New(sink, []jobs.Job{jobs.On("order.placed", save, jobs.Options{Name: "save"})}, core.Options{})
-	if err != nil {
-		panic(err)
-	}
-	defer runner.Close()
-	sink.RaiseKey("order.placed", "order-1")
-	if err := runner.Drain(context.Background()); err != nil {
-		panic(err)
-	}
-	// Output:
-	// save order-1 in transaction 1
-	// rollback: false
-}

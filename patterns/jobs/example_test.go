@@ -144,21 +144,3 @@ func ExampleFailure() {
 	// ship after 2 attempts: the warehouse is offline
 	// shipped order 7
 }
-
-// A set of jobs can be drawn.
-func ExampleMermaid() {
-	do := func(context.Context, signals.Signal) error { return nil }
-	fmt.Print(jobs.Mermaid(
-		jobs.On("log.error.*", do, jobs.Options{Name: "escalate", EmitOnComplete: "incident.created"}),
-		jobs.On("incident.created", do, jobs.Options{Name: "notify"}),
-	))
-	// Output:
-	// flowchart LR
-	//     t0(["log.error.#42;"])
-	//     j0["escalate"]
-	//     t1(["incident.created"])
-	//     j1["notify"]
-	//     t0 --> j0
-	//     t1 --> j1
-	//     j0 -->|"incident.created"| j1
-}

@@ -63,10 +63,19 @@ func TestActionsOnManyItems(t *testing.T) {
 	assert.Equal(t, inspect.ItemQuery{State: "halted|dead", Limit: 500}, q.last, "without a state, those that are not tried any more")
 	code, _ = act(t, p, `{"action":"againAll","queue":"r"}`)
 	assert.Equal(t, 400, code)
-	assert.Equal(t, []string{"againAll", "cancelAll statuspage: ops: cancelled by 127.0.0.1:4711", "discardAll"}, q.calls)
+	// No more are changed than a person has confirmed, although more may match by then.
+	for limit, want := range map[int]int{3: 3, 700: 500} {
+		act(t, p, `{"action":"cancelAll","queue":"q","limit":%d}`, limit)
+		assert.Equal(t, want, q.last.Limit)
+	}
+	code, o = act(t, p, `{"action":"cancelAll","queue":"q","limit":0}`)
+	assert.Equal(t, 400, code)
+	assert.Contains(t, o["error"], "the limit is 0")
+	const cancel = "cancelAll statuspage: ops: cancelled by 127.0.0.1:4711"
+	assert.Equal(t, []string{"againAll", cancel, "discardAll", cancel, cancel}, q.calls)
 	var acted []string
 	for _, a := range statuspage.Acted.Sense(p.Sink(), signals.Query{}) {
 		acted = append(acted, fmt.Sprint(a.Kind, " ", a.State, " ", a.Changed, " ", a.Done, " ", a.Err != nil))
 	}
-	assert.Equal(t, []string{"againAll any 4 true false", "cancelAll ready 0 false false", "discardAll  3 true true", "againAll  0 false true"}, acted)
+	assert.Equal(t, []string{"againAll any 4 true false", "cancelAll ready 0 false false", "discardAll  3 true true", "againAll  0 false true"}, acted[:4])
 }

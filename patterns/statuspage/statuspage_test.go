@@ -37,6 +37,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 	_, err = statuspage.New(statuspage.Options{Hosts: []string{""}})
 	assert.ErrorContains(t, err, "Options.Hosts")
+	_, err = statuspage.New(statuspage.Options{Allow: anything}) // a loopback peer may be a proxy
+	assert.EqualError(t, err, "statuspage: statuspage: Options.Allow needs an Options.View, such as Loopback or Token")
 }
 
 // The test checks everything that a page shows for a small program.
@@ -185,8 +187,11 @@ func TestQueries(t *testing.T) {
 			o := get(t, p, "operations?"+query)
 			assert.Equal(t, want, o.each("operations", "id"), query)
 		}
-		assert.Equal(t, ids[1], get(t, p, "operations?limit=2")["next"])
-		assert.EqualValues(t, 0, get(t, p, "operations?limit=5")["next"])
+		// A full last page leads to no other.
+		for query, next := range map[string]any{"limit=2": ids[1], "limit=4": 0.0, "limit=5": 0.0, fmt.Sprint("limit=2&after=", ids[1]): 0.0, "limit=4&order=newest": 0.0} {
+			o := get(t, p, "operations?"+query)
+			assert.Equal(t, []any{next, 4.0}, []any{o["next"], o["matches"]}, query)
+		}
 		assert.Equal(t, []any{"x.b"}, get(t, p, "signals?after=1").each("signals", "name"))
 		assert.Equal(t, []any{"x.a"}, get(t, p, "signals?key=k").each("signals", "name"))
 		_, ok := sink.Import(signals.Signal{Name: "x.c", Key: "far"}, "shop-2")

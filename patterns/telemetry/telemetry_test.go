@@ -273,21 +273,6 @@ func TestDefaultSignalsAreErrorAndPerf(t *testing.T) {
 	assert.Len(t, points, 101+2)
 }
 
-func TestObserveCoordinatorUntilItHasEnded(t *testing.T) {
-	f := setUp(t, telemetry.Options{})
-	a, b := coordinator(t, f, "a"), coordinator(t, f, "b")
-	f.ObserveCoordinator(a)
-	f.ObserveCoordinator(b)
-	const succeeded = "ephemeral.coordinator.succeeded"
-	require.NoError(t, a.Do(t.Context(), func(context.Context) error { return nil }))
-	points := f.metrics(t)
-	assert.Equal(t, []float64{1, 0}, []float64{points[succeeded+"{a}"], points[succeeded+"{b}"]})
-	require.NoError(t, a.Drain(t.Context()))
-	points = f.metrics(t)
-	assert.NotContains(t, points, succeeded+"{a}")
-	assert.Contains(t, points, succeeded+"{b}")
-}
-
 // part is a part of a program with Stats of type S.
 type part[S any] struct{ stats S }
 
