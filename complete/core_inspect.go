@@ -63,9 +63,6 @@ type Firing = inspect.Firing
 // coordinator, for example on a status page.
 type CoordinatorActions = inspect.Actions
 
-// MaxWaits is [inspect.MaxWaits]: MaxWaits is how many operations Waits looks at.
-const MaxWaits = inspect.MaxWaits
-
 // WaitGraph is [inspect.WaitGraph]: A WaitGraph says who waits for whom.
 type WaitGraph = inspect.WaitGraph
 

@@ -85,7 +85,6 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
-	github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector

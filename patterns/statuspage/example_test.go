@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -39,6 +40,45 @@ func Example() {
 	json.NewDecoder(answer.Body).Decode(&shown)
 	fmt.Println(shown.Operations)
 	// Output: [{succeeded}]
+}
+
+// The page may pause, and do nothing else. Every action is a signal.
+func ExampleAction() {
+	orders := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "orders"}))
+	defer orders.Close()
+	page, err := statuspage.New(statuspage.Options{
+		Coordinators: []core.Inspector{orders},
+		View:         func(r *http.Request) bool { return r.Header.Get("X-User") != "" }, // in a program: check a login
+		Who:          func(r *http.Request) string { return r.Header.Get("X-User") },
+		Allow: func(_ *http.Request, a statuspage.Action) bool {
+			return a.Kind == "pause" || a.Kind == "resume"
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer page.Close()
+	statuspage.Acted.Subscribe(page.Sink(), func(_ signals.Signal, a statuspage.Action) {
+		fmt.Println(a.Who, "did", a.Kind, a.Coordinator)
+	})
+	statuspage.Refused.Subscribe(page.Sink(), func(_ signals.Signal, a statuspage.Action) {
+		fmt.Println(a.Who, "may not", a.Kind, a.Coordinator)
+	})
+
+	for _, action := range []string{
+		`{"action": "pause", "coordinator": "orders"}`,
+		`{"action": "cancel", "coordinator": "orders", "operation": 1}`,
+	} {
+		r := httptest.NewRequest("POST", "/api/act", strings.NewReader(action))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-User", "ada")
+		page.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	fmt.Println("paused:", orders.Stats().Paused)
+	// Output:
+	// ada did pause orders
+	// ada may not cancel orders
+	// paused: true
 }
 
 // A script sends the secret of a token in a header, and a person opens a link once.

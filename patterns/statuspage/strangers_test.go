@@ -72,7 +72,7 @@ func TestToken(t *testing.T) {
 		assert.NotContains(t, cookie.String(), "sesame", "a server on another port gets the cookie, too")
 		assert.Equal(t, 200, ask("GET", "/", "", "Cookie", cookie.Name+"="+cookie.Value).StatusCode)
 		again := ask("GET", target, "", "Cookie", cookie.Name+"="+cookie.Value)
-		assert.Equal(t, []any{303, location}, []any{again.StatusCode, again.Header.Get("Location")}, "who opens the link again does not keep the secret in the address")
+		assert.Equal(t, []any{303, location}, []any{again.StatusCode, again.Header.Get("Location")}, "a person that opens the link again does not keep the secret in the address")
 		assert.Equal(t, 200, ask("POST", "/api/act", `{"action":"pause","coordinator":"c"}`, "Cookie", cookie.Name+"="+cookie.Value).StatusCode)
 		other, err := statuspage.Token("another secret of another page")
 		require.NoError(t, err)
