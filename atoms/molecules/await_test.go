@@ -42,7 +42,7 @@ func TestAwait(t *testing.T) {
 		synctest.Wait()
 		facts.ExpectExactly(molecules.SignalStarted, molecules.SignalStepStarted, molecules.SignalStepCompleted)
 		for op := range r.Operations(core.OperationQuery{}) {
-			state, _ := op.Values["molecule"]
+			state := op.Values["molecule"]
 			assert.Equal(t, "{Blueprint:order Step:ship Awaiting:settled, settled:* Compensating:false}", fmt.Sprintf("%+v", state))
 			why, _ := r.Explain(op.ID)
 			assert.Contains(t, why.String(), `its body waits for signal "settled, settled:*" for "a", for 0s, for 1m0s more at most`)

@@ -109,7 +109,7 @@ func TestStepsAreDoneInOrderAndShareTheRun(t *testing.T) {
 		assert.Equal(t, core.StatusSucceeded, op.Status)
 		price, _ := core.Value[int](op, "price")
 		assert.Equal(t, 7, price, "others see the values too")
-		state, _ := op.Values["molecule"]
+		state := op.Values["molecule"]
 		assert.Equal(t, "{Blueprint:order Step:ship Awaiting: Compensating:false}", fmt.Sprintf("%+v", state))
 	})
 }
