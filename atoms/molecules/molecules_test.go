@@ -2,7 +2,10 @@ package molecules_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -464,4 +467,282 @@ func TestARunMadeByHand(t *testing.T) {
 	assert.Zero(t, r.ID())
 	assert.Empty(t, r.Blueprint())
 	assert.Empty(t, r.Step())
+}
+
+var errOnPurpose = errors.New("failed on purpose")
+
+// terminal matches the signals with which runs end.
+const terminal = molecules.SignalCompleted + "," + molecules.SignalFailed + "," + molecules.SignalCancelled
+
+type do = func(context.Context, *molecules.Run) error
+
+func quick(context.Context, *molecules.Run) error { return nil }
+
+func fail(context.Context, *molecules.Run) error { return errOnPurpose }
+
+// takes returns a function that runs for d, or until it is cancelled.
+func takes(d time.Duration) do {
+	return func(ctx context.Context, _ *molecules.Run) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// journal is a list of events, in order.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) take() (lines []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lines, j.lines = j.lines, nil
+	return lines
+}
+
+// notes returns the function of a step, which adds what to the journal and returns err.
+func (j *journal) notes(what string, err error) do {
+	return func(context.Context, *molecules.Run) error { j.add("%s", what); return err }
+}
+
+// bubble runs a subtest in a synctest bubble.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+func newSink() *signals.Sink { return signals.NewSink(signals.SinkOptions{}) }
+
+func newRunner(sink *signals.Sink, opts molecules.Options, blueprints ...molecules.Blueprint) *molecules.Runner {
+	return core.Must(molecules.New(sink, blueprints, opts))
+}
+
+func steps(do ...do) (steps []molecules.Step) {
+	for i, do := range do {
+		steps = append(steps, molecules.Step{Name: fmt.Sprint("step", i), Do: do})
+	}
+	return steps
+}
+
+func blueprint(do ...do) molecules.Blueprint {
+	return molecules.Blueprint{Name: "m", On: "go", Steps: steps(do...)}
+}
+
+// event returns the payload of a signal of a runner.
+func event(s signals.Signal) molecules.Event { return s.Payload().(molecules.Event) }
+
+// submit returns a function that raises a body as the payload of a signal, with a new key each time.
+// If the signal starts nothing, the function returns core.ErrClosed.
+func submit(body signals.Kind[coretest.Body], sink *signals.Sink, stats func() core.Stats) func(context.Context, coretest.Body) error {
+	var (
+		turn sync.Mutex
+		n    int
+	)
+	return func(_ context.Context, b coretest.Body) error {
+		turn.Lock()
+		defer turn.Unlock()
+		before := stats().Enqueued
+		n++
+		body.Raise(sink, fmt.Sprint(n), b)
+		if stats().Enqueued == before {
+			return core.ErrClosed
+		}
+		return nil
+	}
+}
+
+func TestTriggerLifecycle(t *testing.T) {
+	body := signals.NewKind[coretest.Body]("coretest.body")
+	for _, order := range []molecules.Order{molecules.OrderNone, molecules.OrderPerKey, molecules.OrderSerial} {
+		t.Run(order.String(), func(t *testing.T) {
+			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+				sink := newSink()
+				trigger := core.Must(molecules.NewTrigger(sink, "coretest.body", func(ctx context.Context, s signals.Signal) error {
+					run, _ := body.From(s)
+					return run(ctx)
+				}, molecules.TriggerOptions{Order: order}))
+				return coretest.Subject{
+					Lifecycle: trigger,
+					Submit:    submit(body, sink, trigger.Stats),
+					Sink:      sink,
+					Stats:     trigger.Stats,
+					WaitIdle:  trigger.WaitIdle,
+				}
+			})
+		})
+	}
+}
+
+func TestTriggerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		facts := coretest.Watch(t, sink, "trigger.*")
+		trigger := core.Must(molecules.NewTrigger(sink, "go", func(context.Context, signals.Signal) error { time.Sleep(time.Minute); return nil },
+			molecules.TriggerOptions{Name: "mail", MaxConcurrency: 2, MaxQueued: 3}))
+		for i := range 7 {
+			sink.RaiseKey("go", fmt.Sprint(i))
+			synctest.Wait()
+		}
+		s := trigger.Stats()
+		assert.Equal(t, []int{2, 3, 2}, []int{s.Running, s.Pending, int(s.Rejected)})
+		raised := facts.ExpectExactly(molecules.SignalTriggerDropped, molecules.SignalTriggerDropped)
+		assert.Equal(t, "5", raised[0].Key)
+		dropped, _ := molecules.TriggerEvents.From(raised[0])
+		assert.Equal(t, "mail", dropped.Trigger)
+		assert.ErrorIs(t, dropped.Err, core.ErrFull)
+		require.NoError(t, trigger.Close())
+		assert.Equal(t, uint64(3), trigger.Stats().Cancelled, "the queued ones; those that ran have returned nil")
+	})
+}
+
+// A failed call is counted and signalled, and OnError is called. A cancelled call does not count as
+// failed.
+func TestTriggerErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		facts := coretest.Watch(t, sink, "trigger.*, operation.panicked")
+		var j journal
+		trigger := core.Must(molecules.NewTrigger(sink, "go", func(ctx context.Context, s signals.Signal) error {
+			switch s.Key {
+			case "error":
+				return errOnPurpose
+			case "panic":
+				panic(errOnPurpose)
+			case "exit":
+				runtime.Goexit()
+			case "close":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}, molecules.TriggerOptions{Order: molecules.OrderSerial, OnError: func(s signals.Signal, err error) { j.add("%s %T", s.Key, err) }}))
+		for _, key := range []string{"error", "fine", "panic", "exit"} {
+			sink.RaiseKey("go", key)
+		}
+		require.NoError(t, trigger.Flush(t.Context()))
+		raised := facts.ExpectExactly(molecules.SignalTriggerFailed, core.SignalPanicked, molecules.SignalTriggerFailed, molecules.SignalTriggerFailed)
+		assert.Equal(t, "error", raised[0].Key)
+		assert.Equal(t, "trigger", raised[0].Source)
+		assert.Equal(t, []string{"go", molecules.SignalTriggerFailed}, raised[0].Path())
+		for _, i := range []int{0, 2} {
+			failed, _ := molecules.TriggerEvents.From(raised[i])
+			assert.ErrorIs(t, failed.Err, errOnPurpose)
+		}
+		assert.Equal(t, []string{"error *errors.errorString", "panic *core.PanicError", "exit *core.PanicError"}, j.take())
+
+		cancel := sink.Subscribe(molecules.SignalTriggerFailed, func(signals.Signal) { runtime.Goexit() })
+		sink.RaiseKey("go", "error")
+		require.NoError(t, trigger.Flush(t.Context()))
+		facts.ExpectExactly(molecules.SignalTriggerFailed)
+		assert.Equal(t, []string{"error *errors.errorString"}, j.take(), "a handler that ends the goroutine does not prevent it")
+		cancel()
+
+		sink.RaiseKey("go", "close")
+		synctest.Wait()
+		require.NoError(t, trigger.Close())
+		facts.None()
+		assert.Empty(t, j.take())
+		s := trigger.Stats()
+		assert.Equal(t, []uint64{1, 4, 1}, []uint64{s.Succeeded, s.Failed, s.Cancelled})
+	})
+}
+
+// A trigger reacts neither to the signals about itself nor to signals that its function raises
+// through the operation without a cause.
+func TestATriggerDoesNotReactToItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		sink.Subscribe("operation.*", func(signals.Signal) {}) // makes operations raise these
+		trigger := core.Must(molecules.NewTrigger(sink, "*", func(ctx context.Context, s signals.Signal) error {
+			core.OperationFrom(ctx).Raise("noise")
+			return errOnPurpose
+		}, molecules.TriggerOptions{}))
+		sink.Raise("go")
+		synctest.Wait()
+		assert.Equal(t, uint64(1), trigger.Stats().Failed)
+		require.NoError(t, trigger.Close())
+		sink.Raise("go")
+		assert.Zero(t, trigger.Stats().Rejected, "it does not listen any more")
+	})
+}
+
+func TestNewTriggerSaysWhatIsWrong(t *testing.T) {
+	sink := newSink()
+	fn := func(context.Context, signals.Signal) error { return nil }
+	for want, c := range map[string]struct {
+		sink    *signals.Sink
+		pattern string
+		fn      func(context.Context, signals.Signal) error
+		opts    molecules.TriggerOptions
+	}{
+		"the sink of a trigger is nil":               {nil, "go", fn, molecules.TriggerOptions{}},
+		`the pattern of a trigger is " , "`:          {sink, " , ", fn, molecules.TriggerOptions{}},
+		`the function of the trigger on "go" is nil`: {sink, "go", nil, molecules.TriggerOptions{}},
+		`Options.Name is "\t", it must not be blank`: {sink, "go", fn, molecules.TriggerOptions{Name: "\t"}},
+		`Options.Order of "trigger" is Order(-1)`:    {sink, "go", fn, molecules.TriggerOptions{Order: -1}},
+	} {
+		trigger, err := molecules.NewTrigger(c.sink, c.pattern, c.fn, c.opts)
+		assert.Nil(t, trigger)
+		assert.ErrorContains(t, err, "molecules: ")
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// A chart of several blueprints has a part for each. See the example for the parts.
+func TestMermaid(t *testing.T) {
+	blueprints := []molecules.Blueprint{
+		{Name: "order", On: "a?, b.c", When: func(signals.Signal) bool { return true }, Steps: []molecules.Step{{Name: "pay", Await: "go"}}},
+		{Name: `"] end #1; <b> &`, On: "a", Steps: []molecules.Step{{Name: "`x`\ny", Do: quick, Compensate: quick}}},
+	}
+	r := newRunner(newSink(), molecules.Options{}, blueprints...)
+	first, second := blueprints[0].Mermaid(), strings.ReplaceAll(blueprints[1].Mermaid(), "m0", "m1")
+	assert.Equal(t, first+strings.TrimPrefix(second, "flowchart TD\n"), r.Mermaid())
+	assert.Contains(t, first, `m0on -->|"when, go"| m0s0`)
+	assert.Contains(t, second, `subgraph m1["#34;#93; end #35;1#59; #60;b#62; #38;"]`)
+	assert.Contains(t, second, `m1u0["undo #96;x#96; y"]`)
+}
+
+// Mermaid reads labels as Markdown: characters with a meaning in Markdown are escaped.
+func TestMermaidLabelsAreNotMarkdown(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.*, b.*":     "a.#42;, b.#42;",
+		"_a_":          "#95;a#95;",
+		"1. order":     "#49;. order",
+		" - a":         "#45; a",
+		"\x00+ a":      "#43; a",
+		"send 2. (b)":  "send 2. (b)",
+		"http://a?b=c": "http:#47;#47;a?b=c",
+	} {
+		text := molecules.Blueprint{Name: name, On: name, Steps: []molecules.Step{{Name: name, Await: "go"}}}.Mermaid()
+		assert.Contains(t, text, `m0["`+want+`"]`)
+		assert.Contains(t, text, `m0on(["`+want+`"])`)
+		assert.Contains(t, text, `m0s0["`+want+`"]`)
+	}
+}
+
+// With any names, each line has one of a few forms, and the text of a label never ends it.
+func FuzzMermaid(f *testing.F) {
+	f.Add("order", "order.placed", "pay")
+	f.Add(`"]`, "|", "#quot;\x00\n\u2028end")
+	line := regexp.MustCompile(`^(flowchart TD|    end|    subgraph m0\[L\]|        m0\w+(\[L\]|\(\[L\]\)| (-->|-\.->)(\|L\|)? m0\w+))$`)
+	label := regexp.MustCompile(`"[^"\x60<>&|\[\]\n]*"`)
+	f.Fuzz(func(t *testing.T, name, on, step string) {
+		b := molecules.Blueprint{Name: name, On: on, Steps: []molecules.Step{{Name: step, Await: on, Compensate: quick}, {Name: step}}}
+		text := b.Mermaid()
+		assert.Len(t, strings.Split(text, "\n"), 16)
+		for l := range strings.Lines(text) {
+			l = label.ReplaceAllString(strings.TrimSuffix(l, "\n"), "L")
+			assert.Regexp(t, line, l)
+		}
+	})
 }

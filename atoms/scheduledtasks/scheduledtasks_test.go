@@ -3,8 +3,10 @@ package scheduledtasks
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -212,36 +214,6 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// Fault avoided: a failed enqueue ended the loop, and said nothing.
-func TestWeakPointOneErrorStopsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{})
-		j := &journal{fail: func(_ context.Context, task Task) error {
-			switch task.Name {
-			case "bad":
-				return permanent{errOnPurpose}
-			case "panics":
-				panic("on purpose")
-			}
-			return nil
-		}}
-		s := open(t, j, Options{Sink: sink}, job("bad", "@hourly"), job("good", "@hourly"), job("panics", "@hourly"))
-		failed := coretest.Watch(t, sink, SignalFailed)
-		time.Sleep(2 * time.Hour)
-		assert.Equal(t, []string{"good 01:00:00", "good 02:00:00"}, j.take())
-		var keys []string
-		for _, f := range failed.Expect(SignalFailed, SignalFailed, SignalFailed, SignalFailed) {
-			keys = append(keys, f.Key)
-		}
-		assert.ElementsMatch(t, []string{"bad", "bad", "panics", "panics"}, keys)
-		require.ErrorIs(t, s.RunNow(t.Context(), "bad"), errOnPurpose)
-		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
-		assert.ErrorIs(t, failure.Err, errOnPurpose)
-		assert.Equal(t, uint64(5), s.Stats().Failed)
-		assert.True(t, s.Schedules()[0].Last.IsZero())
-	})
-}
-
 // Fault avoided: a full queue blocked the scan, and every other schedule with it.
 func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -302,24 +274,6 @@ func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 	}
 }
 
-// Fault avoided: runOnStartup ran again after every crash.
-func TestWeakPointRunOnStartupAfterACrash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, j := new(memory), new(journal)
-		d := job("a", "0 12 * * *")
-		d.RunOnStartup = true
-		for range 3 {
-			s := open(t, j, Options{Store: store}, d)
-			synctest.Wait()
-			s.Close()
-			time.Sleep(time.Hour)
-		}
-		assert.Equal(t, []string{"a 12:00:00"}, j.take(), "the tick of the day before")
-		open(t, j, Options{}, d)
-		assert.Len(t, j.take(), 1, "without a store nothing remembers it")
-	})
-}
-
 // A tick is marked after its task was handed over: at least once.
 func TestAStoreThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -342,34 +296,13 @@ func TestAStoreThatFails(t *testing.T) {
 	})
 }
 
-func TestSkipOverlap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := new(journal)
-		run, err := core.NewCoordinator(func(ctx context.Context, task Task) error {
-			_, err := j.Enqueue(ctx, task)
-			time.Sleep(150 * time.Minute)
-			return err
-		}, core.Options{MaxConcurrency: 9})
-		require.NoError(t, err)
-		s := open(t, run, Options{Overlap: SkipOverlap}, job("a", "@hourly"))
-		skipped := coretest.Watch(t, s.Sink(), SignalSkipped)
-		time.Sleep(2*time.Hour + time.Minute)
-		require.ErrorIs(t, s.RunNow(t.Context(), "a"), ErrOverlap)
-		time.Sleep(3 * time.Hour)
-		assert.Equal(t, []string{"a 01:00:00", "a 04:00:00"}, j.take())
-		skipped.ExpectExactly(SignalSkipped, SignalSkipped, SignalSkipped, SignalSkipped)
-		assert.Equal(t, uint64(4), s.Stats().Skipped)
-		require.NoError(t, run.Drain(t.Context()))
-		_, err = New(nil, j, Options{Overlap: SkipOverlap})
-		require.ErrorContains(t, err, "needs a target with a method Lookup")
-	})
-}
-
 func TestOptionsThatAreRefused(t *testing.T) {
 	_, err := New(nil, nil, Options{})
 	require.EqualError(t, err, "scheduledtasks: there must be a target, not nil")
 	_, err = New(nil, &journal{}, Options{Missed: 1001})
 	require.EqualError(t, err, "scheduledtasks: Options.Missed is 1001, but may be 1000 at most")
+	_, err = New(nil, &journal{}, Options{Overlap: SkipOverlap})
+	require.ErrorContains(t, err, "needs a target with a method Lookup")
 }
 
 // Fault avoided: failed handlers were counted, but not signalled.
@@ -490,5 +423,420 @@ func TestLifecycle(t *testing.T) {
 			Pause: s.Control.Pause, Resume: s.Control.Resume,
 			Sink: s.Sink(), Stats: s.Control.Stats, WaitIdle: s.WaitIdle,
 		}
+	})
+}
+
+// callsBack is an error that calls its scheduler.
+type callsBack struct{ s *atomic.Pointer[Scheduler] }
+
+func (c callsBack) Error() string {
+	c.s.Load().Stats()
+	return "calls back"
+}
+
+// Fault avoided: a failed enqueue ended the loop, and said nothing. A target may refuse, panic, or
+// return an error that panics in its methods or calls the scheduler back. Other schedules go on.
+func TestOneErrorStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var scheduler atomic.Pointer[Scheduler]
+		var none *fs.PathError
+		ends := map[string]func() error{
+			"refused": func() error { return permanent{errOnPurpose} }, "panics": func() error { panic("on purpose") }, "good": func() error { return nil },
+			"error panics": func() error { return none }, "calls back": func() error { return callsBack{&scheduler} },
+		}
+		var definitions []Definition
+		for name := range ends {
+			definitions = append(definitions, job(name, "@hourly"))
+		}
+		j := &journal{fail: func(_ context.Context, task Task) error { return ends[task.Name]() }}
+		s := open(t, j, Options{}, definitions...)
+		scheduler.Store(s)
+		time.Sleep(2*time.Hour + 30*time.Second)
+		assert.Equal(t, []string{"good 01:00:00", "good 02:00:00"}, j.take())
+		failed := map[string]bool{}
+		for signal := range s.Sink().Sense(signals.Query{Pattern: SignalFailed}) {
+			failed[signal.Key] = true
+		}
+		assert.Equal(t, map[string]bool{"refused": true, "panics": true, "error panics": true, "calls back": true}, failed)
+		assert.Contains(t, became(s, "error panics")[0], "02:00 failed false error of type *fs.PathError, whose method Error panicked")
+		assert.Equal(t, "02:00 failed false calls back", became(s, "calls back")[0])
+		why, err := s.Explain("error panics")
+		assert.NoError(t, err)
+		assert.Contains(t, why, "failed 24 times")
+		assert.Contains(t, why, "whose method Error panicked")
+		raised := coretest.Watch(t, s.Sink(), SignalFailed)
+		require.ErrorIs(t, s.RunNow(t.Context(), "refused"), errOnPurpose)
+		failure, _ := Failures.Named(SignalFailed).From(raised.Expect(SignalFailed)[0])
+		assert.ErrorIs(t, failure.Err, errOnPurpose)
+		assert.EqualValues(t, 2, s.Stats().Succeeded)
+		s.Close()
+	})
+}
+
+// A restart runs, as missed, no ticks of a cron that was changed, and none of a pause, in this process or between two.
+func TestARestartAfterAChangeOrAPause(t *testing.T) {
+	const old, changed = "@hourly", "*/10 * * * *"
+	for name, c := range map[string]struct {
+		first, second string // crons of two processes
+		during        func(*Scheduler)
+		want          []string // until 07:10; the first process ran until 04:30, the second from 06:30
+	}{
+		"unchanged": {old, old, func(*Scheduler) {}, []string{"a 05:00:00", "a 06:00:00", "a 07:00:00"}},
+		"changed":   {old, "5 * * * *", func(*Scheduler) {}, []string{"a 07:05:00"}},
+		"changed in the process": {old, changed, func(s *Scheduler) {
+			assert.NoError(t, s.Add(context.Background(), job("a", changed)))
+		}, []string{"a 06:10:00", "a 06:20:00", "a 06:30:00", "a 06:40:00", "a 06:50:00", "a 07:00:00", "a 07:10:00"}},
+		"changed and back": {old, old, func(s *Scheduler) {
+			assert.NoError(t, s.Add(context.Background(), job("a", changed)))
+			s.Pause("a")
+			assert.NoError(t, s.Add(context.Background(), job("a", old)))
+		}, []string{"a 07:00:00"}},
+		"paused": {old, old, func(s *Scheduler) { s.Pause("a") }, []string{"a 07:00:00"}},
+		"paused and resumed": {old, old, func(s *Scheduler) {
+			s.Pause("a")
+			time.Sleep(time.Hour)
+			s.Resume("a")
+		}, []string{"a 06:00:00", "a 07:00:00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, j := new(memory), new(journal)
+				first := open(t, j, Options{Store: store}, job("a", c.first))
+				time.Sleep(4*time.Hour + 30*time.Minute)
+				c.during(first)
+				first.Close()
+				j.take()
+				time.Sleep(time.Until(time.Date(2000, 1, 1, 6, 30, 0, 0, time.UTC)))
+				open(t, j, Options{Store: store, Missed: 3}, job("a", c.second))
+				time.Sleep(40 * time.Minute)
+				assert.Equal(t, c.want, j.take())
+			})
+		})
+	}
+	// A tick of a cron that never ran is not missed, however long no process ran.
+	synctest.Test(t, func(t *testing.T) {
+		store, j := new(memory), new(journal)
+		first := open(t, j, Options{Store: store}, job("a", old))
+		time.Sleep(time.Hour)
+		first.Close()
+		j.take()
+		time.Sleep(4 * time.Hour)
+		d := job("a", changed)
+		d.RunOnStartup = true
+		s := open(t, j, Options{Store: store, Missed: 100}, d)
+		missed := coretest.Watch(t, s.Sink(), SignalMissed)
+		assert.Equal(t, []string{"a 05:00:00"}, j.take(), "RunOnStartup runs the latest tick")
+		missed.ExpectExactly()
+		store.set(errOnPurpose, store.ticks)
+		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		assert.Equal(t, 1, s.Pause("a"))
+		failed.ExpectExactly(SignalFailed)
+	})
+}
+
+// became lists the firings of a schedule, the newest first.
+func became(s *Scheduler, name string) (all []string) {
+	synctest.Wait()
+	for _, f := range s.Firings(name) {
+		all = append(all, fmt.Sprintf("%s %s %t %s", f.Tick.Format("15:04"), f.State, f.Operation != 0, f.Err))
+	}
+	return all
+}
+
+// The last 20 firings say what became of their tasks, also when these have left the window of the target.
+func TestFirings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := core.Must(core.NewCoordinator(func(_ context.Context, task Task) error {
+			time.Sleep(90 * time.Minute)
+			if task.ScheduledAt.Hour() == 1 {
+				return errOnPurpose
+			}
+			return nil
+		}, core.Options{MaxAge: time.Minute, MaxConcurrency: 1}))
+		defer tasks.Close()
+		s := open(t, tasks, Options{Overlap: SkipOverlap}, Definition{Name: "job", Cron: "@hourly", Signal: "job.due", Description: "does it"})
+		defer s.Close()
+		assert.Equal(t, "does it", s.Status()[0].Description)
+		skips := coretest.Watch(t, s.Sink(), SignalSkipped)
+		time.Sleep(4*time.Hour + 15*time.Minute)
+		skipped := "skipped false " + ErrOverlap.Error()
+		want := []string{"04:00 " + skipped, "03:00 running true ", "02:00 " + skipped, "01:00 failed true on purpose"}
+		assert.Equal(t, want, became(s, "job"))
+		skips.ExpectExactly(SignalSkipped, SignalSkipped)
+		_, ok := tasks.Lookup(s.Firings("job")[3].Operation)
+		assert.False(t, ok, "it has left the window long ago")
+		time.Sleep(30 * time.Minute)
+		require.NoError(t, s.RunNow(t.Context(), "job"), "nothing else runs")
+		time.Sleep(time.Minute)
+		assert.Contains(t, became(s, "job")[0], "running true")
+		time.Sleep(48 * time.Hour)
+		assert.Len(t, became(s, "job"), 20)
+		assert.Empty(t, became(s, "none"))
+		assert.LessOrEqual(t, len(s.handed), 20, "what has left the window is forgotten")
+	})
+}
+
+// Without a window, a firing is handed over. A hand-over that is tried again is one firing, and missed ticks are one.
+func TestFiringsThatFailOrAreMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		var away atomic.Bool
+		away.Store(true)
+		j.fail = func(context.Context, Task) error {
+			if away.Load() {
+				return errOnPurpose
+			}
+			return nil
+		}
+		s := open(t, &j, Options{}, job("job", "@hourly"))
+		defer s.Close()
+		time.Sleep(time.Hour + 10*time.Second)
+		assert.Equal(t, []string{"01:00 failed false on purpose"}, became(s, "job"))
+		away.Store(false)
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, []string{"01:00 handed over false "}, became(s, "job"))
+		away.Store(true)
+		time.Sleep(2 * time.Hour)
+		require.Len(t, became(s, "job"), 3)
+		assert.Contains(t, became(s, "job")[1], "02:00 missed false 1 ticks were missed, and 0 of them are run late: the first of them could not be handed over")
+	})
+}
+
+// The target and the store are away for half a second to three seconds, again and again. With
+// Missed, each tick is handed over once, and in order. Without Missed, ticks that could not be
+// handed over before the next tick count as missed.
+func TestTheTargetIsAwayNowAndThen(t *testing.T) {
+	for _, missed := range []int{0, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			var away atomic.Bool
+			j := &journal{fail: func(context.Context, Task) error {
+				if away.Load() {
+					return errOnPurpose
+				}
+				return nil
+			}}
+			sink := signals.NewSink(signals.SinkOptions{})
+			raised := coretest.Watch(t, sink, SignalMissed)
+			store := new(memory)
+			s := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@every_second"))
+			for half := range 6 {
+				time.Sleep(5*time.Second + 100*time.Millisecond)
+				away.Store(true)
+				time.Sleep(time.Duration(half+1) * time.Second / 2)
+				away.Store(false)
+			}
+			time.Sleep(10*time.Second + time.Second/2)
+			got, stats := j.take(), s.Stats()
+			ticks := int(time.Now().Unix() - time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix())
+			assert.Equal(t, ticks, len(got)+int(stats.Missed))
+			if missed > 0 {
+				for n, id := range got {
+					assert.Equal(t, fmt.Sprintf("a 00:00:%02d", n+1), id)
+				}
+				assert.Zero(t, stats.Missed)
+			} else {
+				assert.NotZero(t, stats.Missed)
+			}
+			m, _ := Missed.From(raised.Expect(SignalMissed)[0])
+			assert.Contains(t, m.Reason, "could not be handed over for ")
+			assert.Contains(t, m.Reason, errOnPurpose.Error())
+			assert.Equal(t, s.Schedules()[0].Last, store.ticks["a"])
+		})
+	}
+}
+
+// A tick that could not be handed over is tried again for a minute. It is not tried again if its
+// schedule was paused meanwhile, or if the target refuses it for good.
+func TestAHandOverIsTriedAgain(t *testing.T) {
+	hour := time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		err   error
+		away  time.Duration
+		pause bool
+		want  []string
+	}{
+		"three seconds":  {errOnPurpose, 3 * time.Second, false, []string{"a 01:00:00"}},
+		"two minutes":    {errOnPurpose, 2 * time.Minute, false, nil},
+		"paused":         {errOnPurpose, 3 * time.Second, true, nil},
+		"permanent":      {permanent{errOnPurpose}, 3 * time.Second, false, nil},
+		"refused":        {&core.RefusedError{}, 3 * time.Second, false, nil},
+		"closed":         {core.ErrClosed, 3 * time.Second, false, nil},
+		"startup, later": {errOnPurpose, 30 * time.Minute, false, []string{"b 12:00:00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, back := job("a", "@hourly"), hour.Add(c.away)
+				if name == "startup, later" {
+					d, back = job("b", "0 12 * * *"), time.Now().Add(c.away)
+					d.RunOnStartup = true
+				}
+				j := &journal{fail: func(context.Context, Task) error {
+					if time.Now().Before(back) {
+						return c.err
+					}
+					return nil
+				}}
+				s := open(t, j, Options{}, d)
+				failed := coretest.Watch(t, s.Sink(), SignalFailed)
+				time.Sleep(time.Hour + time.Second)
+				if c.pause {
+					why, err := s.Explain("a")
+					require.NoError(t, err)
+					assert.Equal(t, "the hand-over of the tick 2000-01-01T01:00:00Z failed 4 times; the next try is at 2000-01-01T01:00:01Z: on purpose", why)
+					assert.Equal(t, 1, s.Pause("a")+s.Resume("a")-1)
+				}
+				time.Sleep(10 * time.Minute)
+				assert.Equal(t, c.want, j.take())
+				if d.Name == "a" {
+					failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
+					assert.Equal(t, c.err == errOnPurpose, failure.Again)
+				}
+				assert.Equal(t, name == "two minutes", s.Stats().Missed == 1)
+			})
+		})
+	}
+}
+
+// The clock was ten years ahead for a moment, in this process or in an earlier one. The schedule
+// waits, raises a signal, and goes on after Reset.
+func TestALastTickInTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, j, sink := new(memory), new(journal), signals.NewSink(signals.SinkOptions{})
+		future := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
+		store.set(nil, map[string]time.Time{"a": future, "b": time.Now().Add(59 * time.Minute)})
+		raised := coretest.Watch(t, sink, SignalStalled)
+		s := open(t, j, Options{Store: store, Sink: sink}, job("a", "@hourly"), job("b", "@hourly"))
+		stalled, _ := Stalled.From(raised.Expect(SignalStalled)[0])
+		const why = "it waits for 2010-01-01T01:00:00Z, because its last tick is 87672h0m0s in the future; Reset lets it go on now"
+		assert.Equal(t, StalledSchedule{"a", future, future.Add(time.Hour), why}, stalled)
+		time.Sleep(30 * time.Minute)
+		raised.ExpectExactly()
+		require.ErrorIs(t, s.Reset(t.Context(), "x"), ErrUnknown)
+		require.NoError(t, s.Reset(t.Context(), "a"))
+		got, err := s.Explain("a")
+		require.NoError(t, err)
+		assert.Equal(t, "it waits for 2000-01-01T01:00:00Z", got)
+		time.Sleep(time.Hour)
+		assert.ElementsMatch(t, []string{"a 01:00:00", "b 01:00:00"}, j.take())
+		assert.Equal(t, 2000, store.ticks["a"].Year())
+	})
+	p := newPlan(t, 0, 0, monday, job("a", "@hourly"))
+	for n, now := range []time.Time{monday, monday.AddDate(10, 0, 0), monday, monday} {
+		stalled := p.stalled(now)
+		due, _ := p.step(now)
+		for _, f := range due {
+			p.done(f, true, now)
+		}
+		assert.Len(t, stalled, []int{0, 0, 1, 0}[n])
+	}
+}
+
+// While the task of a schedule runs, SkipOverlap skips its ticks, even if the schedule was
+// removed and added again, by any call. After the end of the task, nothing is kept for
+// removed schedules.
+func TestSkipOverlapKnowsTheTaskOfARemovedSchedule(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "schedule.json")
+	write := func(definitions ...Definition) {
+		data, err := json.Marshal(definitions)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+	}
+	a, b := job("a", "@hourly"), job("b", "@yearly")
+	for name, again := range map[string]func(*Scheduler) error{
+		"Remove and Add": func(s *Scheduler) error { s.Remove("a"); return s.Add(context.Background(), a) },
+		"Reload": func(s *Scheduler) error {
+			write(b)
+			err := s.Reload(context.Background())
+			write(a, b)
+			return errors.Join(err, s.Reload(context.Background()))
+		},
+	} {
+		for _, accepts := range []time.Duration{0, time.Second} { // time that the target needs to accept a task
+			t.Run(name, func(t *testing.T) {
+				write(a, b)
+				synctest.Test(t, func(t *testing.T) {
+					j := new(journal)
+					run := core.Must(core.NewCoordinator(func(ctx context.Context, task Task) error {
+						_, err := j.Enqueue(ctx, task)
+						time.Sleep(150 * time.Minute)
+						return err
+					}, core.Options{MaxConcurrency: 9}))
+					s, err := Load(path, slowTarget{run, accepts}, Options{Overlap: SkipOverlap})
+					require.NoError(t, err)
+					defer core.InOrder(s, run).Close()
+					time.Sleep(time.Hour + time.Second/2)
+					require.NoError(t, again(s))
+					time.Sleep(time.Second)
+					require.ErrorIs(t, s.RunNow(t.Context(), "a"), ErrOverlap)
+					require.NoError(t, again(s), "twice")
+					time.Sleep(3 * time.Hour)
+					assert.Equal(t, []string{"a 01:00:00", "a 04:00:00"}, j.take())
+					assert.Equal(t, uint64(3), s.Stats().Skipped)
+					s.Remove("a")
+					assert.Len(t, s.tasks, 1, "its task runs")
+					require.NoError(t, run.WaitIdle(t.Context()))
+					s.Remove("b")
+					assert.Empty(t, s.tasks)
+				})
+			})
+		}
+	}
+}
+
+// slowTarget needs time to accept a task.
+type slowTarget struct {
+	*core.Coordinator[Task]
+	accepts time.Duration
+}
+
+func (s slowTarget) Enqueue(ctx context.Context, task Task) (core.OperationID, error) {
+	time.Sleep(s.accepts)
+	return s.Coordinator.Enqueue(ctx, task)
+}
+
+// A definition has its own Missed, Overlap, Jitter and Timeout, also after it was changed.
+func TestOptionsOfADefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		run := core.Must(core.NewCoordinator(func(ctx context.Context, task Task) error {
+			_, err := j.Enqueue(ctx, task)
+			time.Sleep(90 * time.Minute)
+			return err
+		}, core.Options{MaxConcurrency: 9}))
+		a, b, c := job("a", "@hourly"), job("b", "@hourly"), job("c", "@hourly")
+		a.Overlap, c.Jitter = SkipOverlap, 30*time.Minute
+		s := open(t, slowTarget{run, time.Second}, Options{Jitter: -1}, a, b, c)
+		time.Sleep(2*time.Hour + 45*time.Minute)
+		assert.ElementsMatch(t, []string{"a 01:00:00", "b 01:00:00", "b 02:00:00", "c 01:00:00", "c 02:00:00"}, j.take())
+		assert.NotZero(t, s.plan.entries["c"].offset)
+		a.Overlap, c.Jitter, c.Timeout = AllowOverlap, 0, time.Millisecond
+		require.NoError(t, s.put(t.Context(), []Definition{a, b, c}, true))
+		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		time.Sleep(20 * time.Minute)
+		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
+		assert.Equal(t, "c", failure.Task.Name)
+		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
+		time.Sleep(time.Hour)
+		assert.Contains(t, j.take(), "a 04:00:00")
+		require.NoError(t, run.Close())
+	})
+}
+
+// A TargetFunc skips a tick itself, for example because a durable queue has the last task.
+func TestATargetFuncSkips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, TargetFunc(func(_ context.Context, task Task) error {
+			if task.ScheduledAt.Hour()%2 == 0 {
+				return fmt.Errorf("wrapped: %w", ErrOverlap)
+			}
+			return nil
+		}), Options{}, job("a", "@hourly"))
+		skipped := coretest.Watch(t, s.Sink(), SignalSkipped)
+		time.Sleep(4*time.Hour + time.Minute)
+		skipped.ExpectExactly(SignalSkipped, SignalSkipped)
+		assert.Equal(t, uint64(2), s.Stats().Skipped)
+		d := job("b", "@hourly")
+		d.Overlap = SkipOverlap
+		assert.ErrorContains(t, s.Add(t.Context(), d), `scheduledtasks: schedule "b": Overlap is "skip", but that needs a target with a method Lookup, which a scheduledtasks.TargetFunc does not have`)
 	})
 }

@@ -1,17 +1,23 @@
 package scheduledtasks
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	_ "time/tzdata"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func long() bool { return os.Getenv("EPHEMERAL_LONG") != "" }
@@ -248,4 +254,252 @@ func FuzzCron(f *testing.F) {
 		require.Equal(t, all[0], s.newest(all[0].Add(-time.Second), all[0]))
 		require.Less(t, time.Since(begun), 5*time.Second, text)
 	})
+}
+
+const allFields = `[{"name": "report", "cron": "0 9 * * MON-FRI", "signal": "report.due", "key": "sales", "payload": {"file": "a.csv"},
+	"description": "daily sales", "timeZone": "Europe/Berlin", "format": "standard", "runOnStartup": true,
+	"missed": 3, "overlap": "skip", "jitter": "1m30s", "timeout": "-1s"},
+	{"name": "tick", "cron": "@every_second", "signal": "tick", "key": null}]`
+
+func TestAllFieldsOfJSON(t *testing.T) {
+	got, err := Parse([]byte(allFields))
+	require.NoError(t, err)
+	assert.Equal(t, []Definition{{
+		Name: "report", Cron: "0 9 * * MON-FRI", Signal: "report.due", Key: "sales", Payload: json.RawMessage(`{"file": "a.csv"}`),
+		Description: "daily sales", TimeZone: "Europe/Berlin", Format: "standard", RunOnStartup: true,
+		Missed: 3, Overlap: SkipOverlap, Jitter: 90 * time.Second, Timeout: -time.Second,
+	}, {Name: "tick", Cron: "@every_second", Signal: "tick"}}, got)
+}
+
+// Faults avoided: unknown fields, and optional fields of the wrong type, were ignored.
+func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
+	object := json.Unmarshal([]byte(`{}`), new([]json.RawMessage)) // versions of Go say it in other words
+	for text, want := range map[string]string{
+		``:      `expected a JSON array of objects: unexpected end of JSON input`,
+		`null`:  `expected a JSON array of objects: <nil>`,
+		`{}`:    `expected a JSON array of objects: ` + object.Error(),
+		`[] []`: `expected a JSON array of objects: invalid character '[' after top-level value`,
+		`[7]`:   `entry 1, "7": expected an object`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"Name": "b"}]`:                                     `entry 2, "Name": there is no such field, or it is given twice`,
+		`[{"name": "a", "name": "b"}]`:                                                                           `entry 1, "name": there is no such field, or it is given twice`,
+		`[{"name": "a", "runOnStartup": "true"}]`:                                                                `entry 1, "runOnStartup": expected a bool, got a string`,
+		`[{"name": "a", "key": 7}]`:                                                                              `entry 1, "key": expected a string, got a number`,
+		`[{"cron": "* * * * *", "signal": "s"}]`:                                                                 `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "job.*"}]`:                                                `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "job.*"`,
+		`[{"name": "a", "jitter": 5}]`:                                                                           `entry 1, "jitter": expected a text such as "30s", got "5"`,
+		`[{"name": "a", "timeout": "soon"}]`:                                                                     `entry 1, "timeout": expected a text such as "30s", got "soon"`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s", "missed": 1001}]`:                                    `entry 1, "missed": expected at most 1000, got 1001`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s", "overlap": "queue"}]`:                                `entry 1, "overlap": expected "allow" or "skip", got "queue"`,
+		`[{"name": "a", "signal": "s"}]`:                                                                         `entry 1, "cron": expected 5 or 6 fields, got ""`,
+		`[{"name": "a", "cron": "every day", "signal": "s"}]`:                                                    `entry 1, "cron": expected 5 or 6 fields, got "every day"`,
+		`[{"name": "a", "cron": "* * * * *", "signal": "s"}, {"name": "a", "cron": "* * * * *", "signal": "s"}]`: `entry 2, "name": "a" is the name of entry 1`,
+		`[{"name": "` + strings.Repeat("a", 201) + `", "cron": "* * * * *", "signal": "s"}]`:                     `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "` + strings.Repeat("a", 99) + `"`,
+	} {
+		_, err := Parse([]byte(text))
+		assert.EqualError(t, err, "scheduledtasks: "+want)
+	}
+}
+
+// An accepted definition can be written and read again, and means the same.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(allFields))
+	f.Add([]byte(`[{"name":"a","cron":"TZ=","signal":"s","payload":{"a":[1,{"b":null}]}}]`))
+	f.Add([]byte(`[{"name":"a","name":"a"}, null, 7, [], "x", {"payload":}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := Parse(data)
+		if err != nil {
+			require.True(t, strings.HasPrefix(err.Error(), "scheduledtasks: "), err)
+			return
+		}
+		text, err := json.Marshal(first)
+		require.NoError(t, err)
+		second, err := Parse(text)
+		require.NoError(t, err)
+		again, err := json.Marshal(second)
+		require.NoError(t, err)
+		require.JSONEq(t, string(text), string(again))
+	})
+}
+
+// Only with a TargetFunc, definitions need no signals. The error names the entry, and the file if
+// there is one.
+func TestSignalIsOptionalForATargetFunc(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := `[{"name": "a", "cron": "@hourly"}]`
+		definitions, err := Parse([]byte(text))
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "schedule.json")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+
+		var tasks []Task
+		s, err := Load(path, TargetFunc(func(ctx context.Context, task Task) error {
+			tasks = append(tasks, task)
+			require.Error(t, Raise(ctx, task), "there is nothing to raise")
+			return nil
+		}), Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		signals := coretest.Watch(t, s.Sink(), "*")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := Task{Name: "a", ScheduledAt: time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)}
+		assert.Equal(t, []Task{want}, tasks)
+		fired, _ := Tasks.Named(SignalFired).From(signals.ExpectExactly(SignalFired)[0])
+		assert.Equal(t, want, fired)
+		data, err := json.Marshal(fired)
+		require.NoError(t, err)
+		assert.Equal(t, `{"name":"a","scheduledAt":"2000-01-01T01:00:00Z"}`, string(data))
+		data, err = json.Marshal(s.Schedules()[0].Definition)
+		require.NoError(t, err)
+		assert.Equal(t, `{"name":"a","cron":"@hourly"}`, string(data))
+		assert.ErrorContains(t, s.Add(t.Context(), Definition{Name: "b", Cron: "@hourly", Signal: " "}), `entry 1, "signal": expected 1 to 200 bytes`)
+
+		wrong := `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`
+		j := &journal{}
+		_, err = New(definitions, j, Options{})
+		assert.EqualError(t, err, "scheduledtasks: "+wrong)
+		_, err = Load(path, j, Options{})
+		assert.EqualError(t, err, "scheduledtasks: "+path+": "+wrong)
+		assert.EqualError(t, open(t, j, Options{}).Add(t.Context(), definitions[0]), "scheduledtasks: "+wrong)
+	})
+}
+
+var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+
+func newPlan(t testing.TB, run int, jitter time.Duration, now time.Time, definitions ...Definition) *plan {
+	t.Helper()
+	entries, err := compile("", definitions, Options{Missed: run, Jitter: jitter}, true)
+	require.NoError(t, err)
+	p := &plan{entries: map[string]*entry{}}
+	for _, e := range entries {
+		p.put(nil, e, now)
+	}
+	p.requeue()
+	return p
+}
+
+func job(name, cron string) Definition { return Definition{Name: name, Cron: cron, Signal: "job.due"} }
+
+// Each schedule has its own offset. TestPlanOnAClockThatJumps says what it does.
+func TestJitterDiffersBySchedule(t *testing.T) {
+	p := newPlan(t, 0, time.Hour, monday, job("a", "@hourly"), job("b", "@hourly"))
+	again := newPlan(t, 0, time.Hour, monday, job("a", "@hourly"))
+	assert.NotEqual(t, p.entries["a"].offset, p.entries["b"].offset)
+	assert.Equal(t, p.entries["a"].offset, again.entries["a"].offset)
+}
+
+// The plan is compared with a list of all ticks, on a clock that jumps forward and back.
+// Each tick up to the latest time is run or missed, exactly once and in order.
+func TestPlanOnAClockThatJumps(t *testing.T) {
+	rounds := 8
+	if long() {
+		rounds = 2000
+	}
+	crons := []string{"* * * * * *", "*/7 * * * * *", "*/5 * * * *", "@every 90s", "0 * * * *", "30 2 * * *"}
+	for seed := range rounds {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 2))
+		run := rnd.IntN(4)
+		var definitions []Definition
+		for i := range 4 {
+			d := job(fmt.Sprint("s", i), crons[rnd.IntN(len(crons))])
+			d.TimeZone = "Europe/Berlin"
+			definitions = append(definitions, d)
+		}
+		now := time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC) // the clock changes soon
+		p := newPlan(t, run, time.Duration(rnd.IntN(2))*40*time.Second, now, definitions...)
+		unseen := map[string]time.Time{} // all ticks up to this one are run or missed
+		busy := map[string][]*firing{}
+		for name := range p.entries {
+			unseen[name] = now
+		}
+		for range 200 {
+			step := []time.Duration{time.Millisecond, time.Second, 30 * time.Second, 10 * time.Minute, time.Hour}[rnd.IntN(5)]
+			if now = now.Add(time.Duration(rnd.Int64N(int64(step)))); rnd.IntN(10) == 0 {
+				now = now.Add(-time.Duration(rnd.Int64N(int64(3 * time.Hour))))
+			}
+			got, gotLate := map[string][]time.Time{}, map[string]MissedTicks{}
+			due, late := p.step(now)
+			for _, f := range due {
+				got[f.task.Name] = append(got[f.task.Name], f.task.ScheduledAt)
+			}
+			for _, m := range late {
+				gotLate[m.Name] = m
+			}
+			for name, e := range p.entries {
+				var want []time.Time
+				for at := e.spec.next(unseen[name]); len(busy[name]) == 0 && !at.After(now.Add(-e.offset)); at = e.spec.next(at) {
+					want = append(want, at)
+				}
+				n, inTime := len(want), 0
+				if n == 0 {
+					require.Empty(t, got[name])
+					continue
+				}
+				unseen[name] = want[n-1]
+				if now.Add(-e.offset).Sub(want[n-1]) <= onTime {
+					inTime = 1
+				}
+				k := min(n, max(run, inTime))
+				require.Equal(t, want[n-k:], append([]time.Time{}, got[name]...), "seed %d", seed)
+				if n > inTime {
+					require.Equal(t, MissedTicks{name, want[0], min(n, maxCounted) - inTime, k - inTime, gotLate[name].Reason}, gotLate[name])
+				}
+			}
+			for _, f := range due {
+				busy[f.task.Name] = append(busy[f.task.Name], f)
+			}
+			for name, all := range busy {
+				for _, f := range all {
+					if rnd.IntN(3) > 0 {
+						p.done(f, true, now)
+						busy[name] = busy[name][1:]
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestOfManyMissedTicksTheNewestRunAndTheCountIsBounded(t *testing.T) {
+	p := newPlan(t, 2, 0, monday, job("second", "* * * * * *"))
+	later := monday.AddDate(3, 0, 0)
+	begun := time.Now()
+	due, late := p.step(later)
+	require.Len(t, due, 2)
+	assert.Equal(t, later.Add(-time.Second), due[0].task.ScheduledAt)
+	assert.Equal(t, later, due[1].task.ScheduledAt)
+	assert.Equal(t, []MissedTicks{{"second", monday.Add(time.Second), maxCounted - 1, 1, "the first of them was noticed 26303h59m59s late"}}, late)
+	assert.Less(t, time.Since(begun), 5*time.Second)
+}
+
+func TestRunOnStartup(t *testing.T) {
+	daily := job("daily", "0 9 * * *")
+	daily.RunOnStartup = true
+	for name, c := range map[string]struct {
+		remembered time.Time
+		missed     int
+		want       []time.Time
+	}{
+		"first start":            {want: []time.Time{monday.Add(-15 * time.Hour)}},
+		"restart, it has run":    {remembered: monday.Add(-15 * time.Hour)},
+		"restart, it has missed": {remembered: monday.Add(-63 * time.Hour), want: []time.Time{monday.Add(-15 * time.Hour)}},
+		"restart, and all missed ticks are run": {
+			remembered: monday.Add(-63 * time.Hour), missed: 9, want: []time.Time{monday.Add(-39 * time.Hour), monday.Add(-15 * time.Hour)},
+		},
+	} {
+		entries, err := compile("", []Definition{daily}, Options{Missed: c.missed}, true)
+		require.NoError(t, err)
+		p := plan{entries: map[string]*entry{}}
+		entries[0].seen = c.remembered
+		p.put(nil, entries[0], monday)
+		p.requeue()
+		due, _ := p.step(monday)
+		var got []time.Time
+		for _, f := range due {
+			got = append(got, f.task.ScheduledAt)
+			p.done(f, true, monday)
+		}
+		assert.Equal(t, c.want, got, name)
+		assert.Equal(t, monday.Add(9*time.Hour), entries[0].next, name)
+	}
 }

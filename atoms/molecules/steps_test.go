@@ -2,7 +2,9 @@ package molecules_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -250,5 +252,292 @@ func TestEnds(t *testing.T) {
 				assert.Nil(t, kept.Value(), "the sink keeps it alive")
 			})
 		}
+	}
+}
+
+// The error of a run is the error of its step, joined with the errors of its compensations.
+func TestErrorsOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		var j journal
+		facts := coretest.Watch(t, sink, terminal+", molecule.step.failed, molecule.compensation.failed")
+		b := blueprint(quick, quick, quick, fail)
+		r := newRunner(sink, molecules.Options{}, b)
+		sink.Raise("go")
+		require.NoError(t, r.Drain(t.Context()))
+		raised := facts.ExpectExactly(molecules.SignalStepFailed, molecules.SignalFailed)
+		failed := &molecules.StepError{Blueprint: "m", Step: "step3", Err: errOnPurpose}
+		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Step: "step3", Err: failed}, event(raised[0]))
+		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Err: failed}, event(raised[1]))
+		assert.EqualError(t, failed, `molecules: step "step3" of "m": failed on purpose`)
+		for op := range r.Operations(core.OperationQuery{Status: core.StatusFailed, Pattern: molecules.SignalFailed}) {
+			assert.Equal(t, failed, op.Err)
+		}
+
+		b.Steps[0].Compensate = j.notes("undo0", nil)
+		b.Steps[1].Compensate = func(context.Context, *molecules.Run) error { panic("on purpose") }
+		b.Steps[2].Compensate = j.notes("undo2", errors.New("cannot undo"))
+		r = newRunner(sink, molecules.Options{}, b)
+		sink.Raise("go")
+		require.NoError(t, r.Drain(t.Context()))
+		assert.Equal(t, []string{"undo2", "undo0"}, j.take())
+		raised = facts.ExpectExactly(
+			molecules.SignalStepFailed, molecules.SignalCompensationFailed, molecules.SignalCompensationFailed, molecules.SignalFailed)
+		assert.EqualError(t, event(raised[1]).Err, `molecules: compensation of step "step2" of "m": cannot undo`)
+		err := event(raised[3]).Err
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.ErrorIs(t, err, event(raised[1]).Err)
+		assert.ErrorAs(t, err, new(*core.PanicError))
+	})
+}
+
+// If a handler ends the goroutine of the body, the run ends and is compensated.
+func TestGoexitInAHandler(t *testing.T) {
+	for signal, want := range map[string][]string{
+		molecules.SignalStarted:       {molecules.SignalFailed},
+		molecules.SignalStepStarted:   {molecules.SignalFailed},
+		molecules.SignalStepCompleted: {"do", "undo", molecules.SignalFailed},
+	} {
+		bubble(t, signal, func(t *testing.T) {
+			sink := newSink()
+			var j journal
+			sink.Subscribe(signal, func(signals.Signal) { runtime.Goexit() })
+			sink.Subscribe(terminal, func(s signals.Signal) { j.add("%s", s.Name) })
+			b := blueprint(j.notes("do", nil))
+			b.Steps[0].Compensate = j.notes("undo", nil)
+			r := newRunner(sink, molecules.Options{}, b)
+			sink.Raise("go")
+			require.NoError(t, r.Drain(t.Context()))
+			assert.Equal(t, want, j.take())
+			assert.Zero(t, r.Stats().Succeeded)
+		})
+	}
+}
+
+// A cancelled run is compensated. The context is not cancelled, and CompensateTimeout limits it.
+// Close waits for the compensation.
+func TestACancelledRunIsCompensated(t *testing.T) {
+	for _, c := range []struct{ given, want time.Duration }{{0, 30 * time.Second}, {time.Second, time.Second}, {-1, 0}} {
+		bubble(t, fmt.Sprint(c.given), func(t *testing.T) {
+			sink := newSink()
+			facts := coretest.Watch(t, sink, terminal+", molecule.compensat*, molecule.step.cancelled, last.words")
+			b := blueprint(quick, takes(time.Hour))
+			b.Steps[0].Compensate = func(ctx context.Context, r *molecules.Run) error {
+				assert.NoError(t, ctx.Err())
+				assert.Equal(t, r.ID(), core.OperationFrom(ctx).ID())
+				assert.True(t, r.Raise("last.words"))
+				begun := time.Now()
+				if deadline, ok := ctx.Deadline(); c.want == 0 {
+					assert.False(t, ok)
+				} else {
+					assert.Equal(t, c.want, deadline.Sub(begun))
+					<-ctx.Done()
+					assert.Equal(t, c.want, time.Since(begun))
+				}
+				return ctx.Err()
+			}
+			r := newRunner(sink, molecules.Options{CompensateTimeout: c.given}, b)
+			sink.Raise("go")
+			synctest.Wait()
+			begun := time.Now()
+			require.NoError(t, r.Close())
+			assert.Equal(t, c.want, time.Since(begun))
+			if c.want == 0 {
+				facts.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensated, molecules.SignalCancelled)
+			} else {
+				raised := facts.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensationFailed, molecules.SignalCancelled)
+				assert.ErrorIs(t, event(raised[3]).Err, core.ErrClosed)
+				assert.ErrorIs(t, event(raised[3]).Err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, uint64(1), r.Stats().Cancelled)
+		})
+	}
+}
+
+func TestStepTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		b := blueprint(takes(time.Second), takes(time.Second))
+		b.Steps[0].Timeout, b.Steps[1].Timeout = time.Second+1, time.Second-1
+		r := newRunner(sink, molecules.Options{}, b)
+		sink.Raise("go")
+		begun := time.Now()
+		require.NoError(t, r.Drain(t.Context()))
+		assert.Equal(t, 2*time.Second-1, time.Since(begun))
+		for op := range r.Operations(core.OperationQuery{}) {
+			assert.ErrorIs(t, op.Err, context.DeadlineExceeded)
+			assert.EqualError(t, op.Err, `molecules: step "step1" of "m": the step took longer than 999.999999ms: context deadline exceeded`)
+		}
+	})
+}
+
+// way is how a function of a step ends.
+type way int
+
+const (
+	missing way = iota // there is no function
+	works
+	fails
+	panics
+	exits
+	cancels // it cancels the run and returns the error of its context
+	ignores // it cancels the run and returns nil
+	ways
+)
+
+func (w way) function(r **molecules.Runner, j *journal, what string) do {
+	if w == missing {
+		return nil
+	}
+	return func(ctx context.Context, run *molecules.Run) error {
+		j.add("%s", what)
+		switch w {
+		case fails:
+			return errOnPurpose
+		case panics:
+			panic(errOnPurpose)
+		case exits:
+			runtime.Goexit()
+		case cancels:
+			(*r).Cancel(run.ID(), nil)
+			return ctx.Err() // nil in a compensation, whose context has not ended
+		case ignores:
+			(*r).Cancel(run.ID(), nil)
+		}
+		return nil
+	}
+}
+
+// plan describes a blueprint: it says how its functions end.
+type plan struct{ do, undo []way }
+
+// expect is the model: the signals and calls of a run, in order.
+func (p plan) expect() (lines []string) {
+	add := func(s string, args ...any) { lines = append(lines, fmt.Sprintf(s, args...)) }
+	var done []int
+	cancelled := false
+	add("molecule.started")
+	for i, w := range p.do {
+		if cancelled {
+			break
+		}
+		add("molecule.step.started")
+		add("do%d", i)
+		cancelled = w == cancels || w == ignores
+		if w == works || w == ignores {
+			done = append(done, i)
+			add("molecule.step.completed")
+			continue
+		}
+		if w == panics {
+			add("operation.panicked")
+		}
+		if w == cancels {
+			add("molecule.step.cancelled")
+		} else {
+			add("molecule.step.failed")
+		}
+		break
+	}
+	if len(done) == len(p.do) {
+		add("molecule.completed")
+		return lines
+	}
+	undone, well := 0, true
+	for k := len(done) - 1; k >= 0; k-- {
+		w := p.undo[done[k]]
+		if w == missing {
+			continue
+		}
+		add("undo%d", done[k])
+		undone++
+		cancelled = cancelled || w == cancels || w == ignores
+		if w == panics {
+			add("operation.panicked")
+		}
+		if w == fails || w == panics || w == exits {
+			well = false
+			add("molecule.compensation.failed")
+		} else {
+			add("molecule.step.compensated")
+		}
+	}
+	if undone > 0 && well {
+		add("molecule.compensated")
+	}
+	if cancelled {
+		add("molecule.cancelled")
+	} else {
+		add("molecule.failed")
+	}
+	return lines
+}
+
+// fails returns the end of the first step that fails. If no step fails, it returns works.
+func (p plan) fails() way {
+	for _, w := range p.do {
+		if w != works {
+			return w
+		}
+	}
+	return works
+}
+
+func TestRandomRunsAgainstTheModel(t *testing.T) {
+	rounds := 2000
+	if testing.Short() {
+		rounds = 200
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range rounds {
+		var p plan
+		for range 1 + random.IntN(6) {
+			do := works // mostly
+			if random.IntN(3) == 0 {
+				do = fails + way(random.IntN(int(ways-fails)))
+			}
+			p.do = append(p.do, do)
+			p.undo = append(p.undo, way(random.IntN(int(ways))))
+		}
+		synctest.Test(t, func(t *testing.T) {
+			sink := newSink()
+			var (
+				r   *molecules.Runner
+				j   journal
+				err error
+			)
+			sink.Subscribe("molecule.*, operation.panicked", func(s signals.Signal) { j.add("%s", s.Name) })
+			sink.Subscribe(terminal, func(s signals.Signal) { err = event(s).Err })
+			b := molecules.Blueprint{Name: "m", On: "go"}
+			for i := range p.do {
+				b.Steps = append(b.Steps, molecules.Step{
+					Name:       fmt.Sprint(i),
+					Do:         p.do[i].function(&r, &j, fmt.Sprint("do", i)),
+					Compensate: p.undo[i].function(&r, &j, fmt.Sprint("undo", i)),
+				})
+			}
+			r = newRunner(sink, molecules.Options{}, b)
+			sink.Raise("go")
+			require.NoError(t, r.Flush(t.Context()))
+			want := p.expect()
+			require.Equal(t, want, j.take(), "%v", p)
+			status := map[string]core.Status{
+				"molecule.completed": core.StatusSucceeded,
+				"molecule.failed":    core.StatusFailed,
+				"molecule.cancelled": core.StatusCancelled,
+			}[want[len(want)-1]]
+			for op := range r.Operations(core.OperationQuery{}) {
+				require.Equal(t, status, op.Status, "%v", p)
+			}
+			switch p.fails() {
+			case works:
+				require.NoError(t, err)
+			case fails:
+				require.ErrorIs(t, err, errOnPurpose)
+			case panics, exits:
+				require.ErrorAs(t, err, new(*core.PanicError))
+			}
+			require.NoError(t, r.Close())
+		})
 	}
 }
