@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -75,4 +76,83 @@ func ExampleOptions_rate() {
 	// breaker.opened.api: too many calls have failed
 	// open false
 	// open true
+}
+
+// While the breaker is open, 100 items wait. Then three trials find out whether the service works. When they
+// succeed, all others run. The coordinator knows the breaker only by the names of its signals.
+func ExampleBreaker() {
+	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
+	gpt := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "gpt", OpenFor: 20 * time.Millisecond, HalfOpen: 3}))
+	defer gpt.Close()
+
+	var running, most atomic.Int32
+	ask := circuitbreaker.Wrap(gpt, func(_ context.Context, question int) error {
+		defer running.Add(-1)
+		if now := running.Add(1); sink.Has("circuit.half_open.gpt") && now > most.Load() {
+			most.Store(now)
+		}
+		time.Sleep(time.Millisecond)
+		return nil
+	})
+	calls := core.Must(core.NewCoordinator(ask, core.Options{Sink: sink, MaxConcurrency: 16, Classes: []core.Class{{
+		Name: "gpt", DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3,
+	}}}))
+	defer calls.Close()
+
+	gpt.Trip() // has the effect of too many failures
+	for question := range 100 {
+		core.Must(calls.Class("gpt").Enqueue(ctx, question))
+	}
+	fmt.Println(calls.Stats().Running, "run")
+	if err := calls.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(calls.Stats().Succeeded, "succeeded; more than 3 during the trial:", most.Load() > 3)
+	// Output:
+	// 0 run
+	// 100 succeeded; more than 3 during the trial: false
+}
+
+// A person or a test opens the breaker. The error of a refused call says when to try again.
+func ExampleBreaker_Trip() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier", OpenFor: time.Minute}))
+	defer b.Close()
+	defer circuitbreaker.Changes.Subscribe(sink, func(s signals.Signal, c circuitbreaker.Change) {
+		fmt.Println(s.Name)
+	})()
+
+	b.Trip()
+	fmt.Println(b.Open(), sink.Has("circuit.open.carrier"))
+	open, ok := errors.AsType[*circuitbreaker.OpenError](b.Check())
+	fmt.Println(ok, open.Wait > 0)
+	// Output:
+	// breaker.opened.carrier
+	// true true
+	// true true
+}
+
+// Allow is for a call that is not one function. Its result counts when done is called.
+func ExampleBreaker_Allow() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "stream", Threshold: 1}))
+	defer b.Close()
+
+	done, err := b.Allow()
+	fmt.Println(err)
+	done(errors.New("connection lost"))
+	_, err = b.Allow()
+	fmt.Println(errors.Is(err, circuitbreaker.ErrOpen))
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleWrapResult() {
+	sink := signals.NewSink(signals.SinkOptions{})
+	b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
+	defer b.Close()
+	ask := circuitbreaker.WrapResult(b, func(context.Context, string) (int, error) { return 490, nil })
+	fmt.Println(ask(context.Background(), "Vienna"))
+	// Output: 490 <nil>
 }
