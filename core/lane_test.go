@@ -40,7 +40,7 @@ func TestUnknownLane(t *testing.T) {
 		laned, plain := bodies(t, core.Options{Lanes: lanes(t, "hot, cold")}), bodies(t, core.Options{Name: "plain"})
 		for want, view := range map[string]*core.Coordinator[coretest.Body]{
 			`"Hot" "hot" "cold"`: laned.Lane("Hot"), `"" "hot" "cold"`: laned.Lane(""), `"hot:4"`: laned.Lane("hot:4"),
-			`"normal" "plain"`: plain.Lane("normal"), `"" "plain"`: plain.Lane(""),
+			`"normal" plain`: plain.Lane("normal"), `"" plain`: plain.Lane(""),
 		} {
 			_, err := view.Enqueue(t.Context(), quick)
 			_, tryErr := view.TryEnqueue(t.Context(), quick)
