@@ -47,8 +47,9 @@ func TestLabels(t *testing.T) {
 	lanes := []core.Lane{{Name: "high"}, {Name: "low"}}
 	with := core.Must(core.NewCoordinator(profile.Wrap(work), core.Options{Name: "with", Lanes: lanes, MaxConcurrency: 1}))
 	plain := core.Must(core.NewCoordinator(work, core.Options{MaxConcurrency: 1}))
+	outside := profile.Wrap(work)(t.Context(), "outside")
 	core.Must(with.Lane("low").Enqueue(t.Context(), "low"))
-	err := errors.Join(profile.Wrap(work)(t.Context(), "outside"), with.Lane("high").Do(t.Context(), "nests"), with.Drain(t.Context()), plain.Do(t.Context(), "plain"))
+	err := errors.Join(outside, with.Lane("high").Do(t.Context(), "nests"), with.Drain(t.Context()), plain.Do(t.Context(), "plain"))
 	coretest.Check(t, err == nil, "got error %v, want none", err)
 	for item, want := range map[string]string{
 		"outside": "", "plain": "",
