@@ -106,8 +106,12 @@ type outcome interface{ Failed() bool }
 // that returns false. The first error in the tree of err that has the method decides. If the method panics, Failed is
 // true. What counts failures or acts on them (breakers, retriers, spans, logs) asks it in place of err != nil.
 func Failed(err error) bool {
-	if err == nil {
+	switch err.(type) {
+	case nil:
 		return false
+	case outcome, interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ As(any) bool }:
+	default:
+		return true // nothing else can say it, and this allocates nothing
 	}
 	failed, says := Ask(err, outcome.Failed)
 	return failed || !says
