@@ -1,4 +1,4 @@
-// This file decides who is told about the number of pending operations, and about the end.
+// This file decides when the callbacks of OnPending and OnClosed are called.
 
 package core
 

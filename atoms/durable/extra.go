@@ -32,10 +32,10 @@ func (q *queue[T]) extra(ctx context.Context, with ItemOptions) string {
 			e.Carried = nil
 		}
 	}
-	text, _ := json.Marshal(e) // texts and numbers only
-	if string(text) == "{}" {
+	if e.MaxAttempts == 0 && e.Timeout == 0 && len(e.Metadata)+len(e.Carried) == 0 {
 		return ""
 	}
+	text, _ := json.Marshal(e) // texts and numbers only
 	return string(text)
 }
 

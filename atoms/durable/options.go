@@ -58,7 +58,7 @@ type Options struct {
 	// Backoff is the pause after the first failed attempt; 0 means 1 second. The pause doubles
 	// with each further attempt. MaxBackoff is its maximum; 0 means 24 hours. Each pause is
 	// shortened at random by up to half. If the error has a method RetryAfter() time.Duration that returns more than 0,
-	// such as that of retry.After, the pause is what it returns, at most MaxBackoff.
+	// such as that of retry.After, the pause is what it returns, at most MaxBackoff. Of joined errors, the first with this method counts.
 	Backoff, MaxBackoff time.Duration
 	// BackoffFunc returns the pause after an attempt, counted from 1, in place of Backoff; nil means Backoff. The
 	// pause is at most MaxBackoff, and a negative one is 0. After a panic, Backoff holds. It may be called concurrently, and does not block.

@@ -49,7 +49,7 @@ type Scheduler struct {
 	mu     sync.Mutex
 	plan   plan
 	handed map[core.OperationID]*firing // tasks in the window of the target, by id; nil if it does not tell when they leave
-	tasks  map[string]core.OperationID  // with SkipOverlap: the newest task of each schedule by name; removed schedules stay until their task is finished
+	tasks  map[string]core.OperationID  // if the target is a tracker: the newest task of each schedule by name; removed schedules stay until their task is finished
 	timer  *time.Timer
 	ended  bool
 
@@ -521,7 +521,7 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 		return err
 	}
 	s.mu.Lock()
-	if f.opts.Overlap == SkipOverlap {
+	if _, tracks := s.target.(tracker); tracks { // also without SkipOverlap, which may be set while the task runs
 		s.tasks[f.task.Name] = id
 	}
 	if f.id, f.state = id, handedOver; s.handed != nil {

@@ -809,7 +809,7 @@ func TestOptionsOfADefinition(t *testing.T) {
 		time.Sleep(2*time.Hour + 45*time.Minute)
 		assert.ElementsMatch(t, []string{"a 01:00:00", "b 01:00:00", "b 02:00:00", "c 01:00:00", "c 02:00:00"}, j.take())
 		assert.NotZero(t, s.plan.entries["c"].offset)
-		a.Overlap, c.Jitter, c.Timeout = AllowOverlap, 0, time.Millisecond
+		a.Overlap, b.Overlap, c.Jitter, c.Timeout = AllowOverlap, SkipOverlap, 0, time.Millisecond
 		require.NoError(t, s.put(t.Context(), []Definition{a, b, c}, true))
 		failed := coretest.Watch(t, s.Sink(), SignalFailed)
 		time.Sleep(20 * time.Minute)
@@ -817,7 +817,10 @@ func TestOptionsOfADefinition(t *testing.T) {
 		assert.Equal(t, "c", failure.Task.Name)
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		time.Sleep(time.Hour)
-		assert.Contains(t, j.take(), "a 04:00:00")
+		got := j.take()
+		assert.Contains(t, got, "a 04:00:00")
+		assert.Contains(t, got, "b 04:00:00")
+		assert.NotContains(t, got, "b 03:00:00", "its last task began before it was to skip")
 		require.NoError(t, run.Close())
 	})
 }
