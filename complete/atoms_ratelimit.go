@@ -25,10 +25,6 @@ const LimiterSignalApplied = ratelimit.SignalApplied
 // raised when the burst was set; see Changes.
 const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
 
-// LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised when a
-// command was not valid; see CommandRejected.
-const LimiterSignalRejected = ratelimit.SignalRejected
-
 // LimiterCommandSet is [ratelimit.CommandSet]: CommandSet sets the rate in tokens per
 // second; 0 pauses.
 const LimiterCommandSet = ratelimit.CommandSet
@@ -55,8 +51,8 @@ type LimiterChange = ratelimit.Change
 // LimiterChanges is [ratelimit.Changes].
 var LimiterChanges = ratelimit.Changes
 
-// LimiterCommandRejected is [ratelimit.CommandRejected]: the error names the command
-// and the rule
+// LimiterCommandRejected is [ratelimit.CommandRejected]: a command was not valid; the
+// error names the command and the rule
 var LimiterCommandRejected = ratelimit.CommandRejected
 
 // LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of a request

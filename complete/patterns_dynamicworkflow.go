@@ -63,11 +63,8 @@ const WorkflowSignalPlaced = dynamicworkflow.SignalPlaced
 // WorkflowSignalCompleted is [dynamicworkflow.SignalCompleted]: its work returned nil
 const WorkflowSignalCompleted = dynamicworkflow.SignalCompleted
 
-// WorkflowSignalFailed is [dynamicworkflow.SignalFailed]: its work returned an error or
-// panicked, and was not cancelled
-const WorkflowSignalFailed = dynamicworkflow.SignalFailed
-
-// WorkflowFailed is [dynamicworkflow.Failed]: Failed is the kind of SignalFailed.
+// WorkflowFailed is [dynamicworkflow.Failed]: Failed is the third of them: the work
+// returned an error or panicked, and was not cancelled.
 var WorkflowFailed = dynamicworkflow.Failed
 
 // WorkflowSignalAssigned is [dynamicworkflow.SignalAssigned]: route.assigned:pri2: an
@@ -97,10 +94,6 @@ var WorkflowDecisions = dynamicworkflow.Decisions
 // WorkflowDecision is [dynamicworkflow.Decision]: Decision is the payload of decisions.
 type WorkflowDecision = dynamicworkflow.Decision
 
-// WorkflowSignalMeasured is [dynamicworkflow.SignalMeasured]: SignalMeasured is raised
-// on the sink at the end of an interval, before the decision.
-const WorkflowSignalMeasured = dynamicworkflow.SignalMeasured
-
-// WorkflowMeasured is [dynamicworkflow.Measured]: Measured is the kind of
-// SignalMeasured.
+// WorkflowMeasured is [dynamicworkflow.Measured]: Measured is raised on the sink at the
+// end of an interval, before the decision.
 var WorkflowMeasured = dynamicworkflow.Measured

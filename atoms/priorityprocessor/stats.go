@@ -2,10 +2,8 @@ package priorityprocessor
 
 import (
 	"encoding/json"
-	"log/slog"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
@@ -25,12 +23,6 @@ type Stats struct {
 	Failovers      uint64 `json:"failovers"`      // attempts that followed a failed attempt
 	SignalsDropped uint64 `json:"signalsDropped"` // signals about health that were dropped, because a handler blocks
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 // Stats returns the counters.
 func (f *engine[In, Out]) Stats() Stats {

@@ -268,9 +268,6 @@ func (e *engine) reset(first, end int) {
 	})
 }
 
-// Name is [Options.Name].
-func (e *engine) Name() string { return e.name }
-
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (e *engine) Sink() *signals.Sink { return e.sink }
 

@@ -222,8 +222,6 @@ func TestKeyedWaitersAndChanges(t *testing.T) {
 		assert.EqualValues(t, 3+6, s.Allowed)
 		assert.EqualValues(t, 4, s.Denied)
 		assert.EqualValues(t, 3, s.Cancelled)
-		assert.Contains(t, s.String(), `"allowed":9,`)
-		assert.Equal(t, "Group", s.LogValue().Kind().String())
 	})
 }
 
@@ -231,7 +229,6 @@ func TestKeyedOptions(t *testing.T) {
 	_, err := ratelimit.NewKeyed[int](core.Rate{PerSecond: 1}, ratelimit.Options{Capacity: -1})
 	assert.ErrorContains(t, err, "ratelimit: Capacity must be at least 1")
 	k := newKeyed[any](t, core.Rate{PerSecond: 1}, ratelimit.Options{Name: "clients"})
-	assert.Equal(t, "clients", k.Name())
 	assert.Equal(t, 20, k.Burst())
 	assert.Error(t, k.SetRate(-1))
 	assert.Error(t, k.SetBurst(-1))
@@ -419,7 +416,6 @@ func TestGroupControl(t *testing.T) {
 		assert.False(t, g.Allow(1, 1))
 		time.Sleep(time.Minute)
 		assert.True(t, g.Allow(1, 1e6))
-		assert.Contains(t, g.Stats().String(), `"limits":[{"name":"requests"`)
 	})
 }
 

@@ -59,7 +59,6 @@ type served struct {
 
 func TestDefaults(t *testing.T) {
 	l := newLimiter(t, core.Rate{PerSecond: 1}, ratelimit.Options{})
-	assert.Equal(t, "ratelimit", l.Name())
 	assert.NotNil(t, l.Sink())
 	assert.Equal(t, ratelimit.LimitState{Name: "ratelimit", Tokens: 20, Rate: 1, Burst: 20}, l.Stats().Limits[0])
 }
@@ -361,7 +360,6 @@ func TestUnlimited(t *testing.T) {
 		assert.True(t, l.AllowN(1000))
 		assert.NoError(t, l.WaitN(t.Context(), 1000))
 		assert.Equal(t, 2.0, l.Tokens())
-		assert.Contains(t, l.Stats().String(), `"rate":1.7976931348623157e+308`)
 
 		require.NoError(t, l.SetRate(1))
 		drain(l)

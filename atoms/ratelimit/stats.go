@@ -1,11 +1,5 @@
 package ratelimit
 
-import (
-	"log/slog"
-
-	"github.com/ephemeralgo/ephemeral/core"
-)
-
 // Counts are the counters of all kinds of limiters. Each request is in one of four counters:
 //
 //	requests = Allowed + Denied + Queued + Cancelled
@@ -50,18 +44,6 @@ type KeyedStats struct {
 	Rate      float64 `json:"rate"`      // tokens per second, or [Unlimited]
 	Burst     int     `json:"burst"`
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
-// LogValue groups the counters by their JSON names.
-func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s KeyedStats) String() string { return core.StatsString(s) }
 
 // state returns the state of a limit and of its bucket.
 func (b *tokenBucket) state(name string, now int64) LimitState {

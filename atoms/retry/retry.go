@@ -3,7 +3,6 @@ package retry
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -123,12 +122,6 @@ type Stats struct {
 	Waiting int    `json:"waiting"` // calls that wait for their next attempt
 }
 
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
 func (o Options) resolved() Options {
 	o.Name = cmp.Or(o.Name, "retry")
 	o.Sink = cmp.Or(o.Sink, signals.NewSink(signals.SinkOptions{}))
@@ -230,9 +223,6 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 		return doValue(ctx, r, func(ctx context.Context) (Out, error) { return work(ctx, in) }, true)
 	}
 }
-
-// Name is [Options.Name].
-func (r *Retrier) Name() string { return r.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (r *Retrier) Sink() *signals.Sink { return r.opts.Sink }

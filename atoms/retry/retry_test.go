@@ -58,7 +58,6 @@ func TestDefaults(t *testing.T) {
 		assert.EqualError(t, err, "retry: gave up after 3 attempts: failed on purpose")
 		assert.Equal(t, []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond}, s.at)
 		assert.Equal(t, []int{1, 2, 3}, s.numbers)
-		assert.Equal(t, "retry", r.Name())
 		assert.NotNil(t, r.Sink())
 		assert.Equal(t, retry.Stats{Failed: 1, Exhausted: 1, Retries: 2}, r.Stats())
 	})
@@ -313,7 +312,7 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 		}
 		assert.Equal(t, retry.Stats{Failed: 2, Cancelled: 2}, r.Stats())
 		assert.JSONEq(t, `{"succeeded":0,"recovered":0,"failed":2,"permanent":0,"exhausted":0,"overBudget":0,"cancelled":2,"panicked":0,`+
-			`"retries":0,"waiting":0}`, r.Stats().String())
+			`"retries":0,"waiting":0}`, core.StatsString(r.Stats()))
 	})
 }
 

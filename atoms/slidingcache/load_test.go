@@ -100,9 +100,9 @@ func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 		}, options{MaxConcurrency: 1, StaleOnError: time.Hour, NegativeTTL: time.Hour})
 		raised := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanicked)
 		for key, expect := range map[string][]string{
-			"error":  {slidingcache.SignalLoading, slidingcache.SignalFailed},
-			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.SignalFailed},
-			"goexit": {slidingcache.SignalLoading, slidingcache.SignalFailed},
+			"error":  {slidingcache.SignalLoading, slidingcache.LoadFailed.Name()},
+			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.LoadFailed.Name()},
+			"goexit": {slidingcache.SignalLoading, slidingcache.LoadFailed.Name()},
 		} {
 			var all sync.WaitGroup
 			for range 3 {
@@ -586,7 +586,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 // If a handler ends its goroutine, the load of that goroutine ends as by a panic, or the
 // wait of its caller ends. No caller hangs, and no load goes on without a caller.
 func TestHandlersThatEndTheirGoroutine(t *testing.T) {
-	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.SignalFailed, slidingcache.SignalCold} {
+	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.LoadFailed.Name(), slidingcache.SignalCold} {
 		synctest.Test(t, func(t *testing.T) {
 			s := source{takes: time.Second}
 			c := newCache(t, s.load, options{MaxConcurrency: 1, Capacity: 1, RaiseEvictions: true, SampleEvery: 1})

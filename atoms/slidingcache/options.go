@@ -71,7 +71,7 @@ type Options[K comparable] struct {
 	KeyText func(key K) string
 
 	// SampleEvery is the N in "raise every N-th of the signals of reads". These are
-	// [SignalHit], [SignalPeeked], [SignalMiss] and [SignalShared], counted together. 0 means
+	// [lru.SignalHit], [SignalPeeked], [lru.SignalMiss] and [SignalShared], counted together. 0 means
 	// that none is raised. [Stats] counts all reads.
 	SampleEvery int
 	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired]. Each costs about

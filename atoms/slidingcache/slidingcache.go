@@ -163,12 +163,12 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 			c.recount(-1, 0, 1)
 		}
 		if v == fresh || v == absent {
-			c.sample(SignalHit, key)
+			c.sample(lru.SignalHit, key)
 			return r.value, r.err()
 		}
 		c.recount(-1, 1, 0)
 	}
-	c.sample(SignalMiss, key)
+	c.sample(lru.SignalMiss, key)
 	c.raiseEvictions()
 	return c.obtain(ctx, key, false)
 }
@@ -185,7 +185,7 @@ func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 		c.sample(SignalPeeked, key)
 		return r.value, true
 	}
-	c.sample(SignalMiss, key)
+	c.sample(lru.SignalMiss, key)
 	c.raiseEvictions()
 	return value, false
 }
@@ -247,7 +247,7 @@ func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	s.mu.Unlock()
 	c.drop(unwanted)
 	if ok {
-		c.opts.Sink.RaiseKey(SignalInvalidated, c.text(key))
+		c.opts.Sink.RaiseKey(lru.SignalInvalidated, c.text(key))
 	}
 	c.raiseEvictions()
 	return value, ok
@@ -261,7 +261,7 @@ func (c *Cache[K, V]) Clear() {
 	}
 	c.store.Clear()
 	c.raiseEvictions()
-	c.opts.Sink.Raise(SignalCleared)
+	c.opts.Sink.Raise(lru.SignalCleared)
 }
 
 // forgetAll forgets all loads, and returns those for which no caller waits. If closing is
@@ -300,9 +300,6 @@ func (c *Cache[K, V]) Sweep() {
 	c.store.Sweep()
 	c.raiseEvictions()
 }
-
-// Name returns [Options.Name], or the default.
-func (c *Cache[K, V]) Name() string { return c.opts.Name }
 
 // Sink returns the sink on which the cache raises its signals.
 func (c *Cache[K, V]) Sink() *signals.Sink { return c.opts.Sink }

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -72,7 +73,6 @@ func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
 		c := newCache(t, s.load, options{})
-		assert.Equal(t, "slidingcache", c.Name())
 		assert.Equal(t, 1000, c.Stats().Capacity)
 		assert.Equal(t, 64, c.Stats().Loads.Limit)
 		assert.NotNil(t, c.Sink())
@@ -149,7 +149,7 @@ func TestKeysAreInTheKeyOfSignalsAndBounded(t *testing.T) {
 			c := core.Must(slidingcache.New(load, slidingcache.Options[any]{KeyText: as.keyText}))
 			facts := coretest.Watch(t, c.Sink(), "cache.*")
 			c.Get(t.Context(), as.key)
-			raised := facts.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed)
+			raised := facts.ExpectExactly(slidingcache.SignalLoading, slidingcache.LoadFailed.Name())
 			cause, ok := slidingcache.LoadFailed.From(raised[1])
 			assert.Equal(t, []any{as.text, as.text, errOnPurpose, true}, []any{raised[0].Key, raised[1].Key, cause, ok})
 			for op := range c.Loads(core.OperationQuery{}) {
@@ -169,16 +169,16 @@ func TestSignals(t *testing.T) {
 		assert.Same(t, sink, c.Sink())
 		facts := coretest.Watch(t, sink, "cache.*")
 		wantGet(t, c, "a", 1)
-		raised := facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
+		raised := facts.ExpectExactly(lru.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		assert.Equal(t, "users", raised[2].Source)
 		assert.NotZero(t, raised[2].Operation)
 		assert.Equal(t, "a", raised[2].Key)
 		wantGet(t, c, "a", 1)
-		facts.ExpectExactly(slidingcache.SignalHit)
+		facts.ExpectExactly(lru.SignalHit)
 		c.GetIfPresent("a")
 		facts.ExpectExactly(slidingcache.SignalPeeked)
 		c.GetIfPresent("b")
-		facts.ExpectExactly(slidingcache.SignalMiss)
+		facts.ExpectExactly(lru.SignalMiss)
 		c.Set("b", 1)
 		facts.None()
 		c.Set("c", 1)
@@ -186,15 +186,15 @@ func TestSignals(t *testing.T) {
 		assert.Equal(t, uint64(1), c.Stats().Evictions)
 		time.Sleep(time.Minute)
 		c.GetIfPresent("c")
-		facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalExpired)
+		facts.ExpectExactly(lru.SignalMiss, slidingcache.SignalExpired)
 		c.Set("c", 1)
 		facts.Expect()
 		assert.True(t, removed(c.Remove("c")))
-		assert.Equal(t, "c", facts.Expect(slidingcache.SignalInvalidated)[0].Key)
+		assert.Equal(t, "c", facts.Expect(lru.SignalInvalidated)[0].Key)
 		assert.False(t, removed(c.Remove("c")))
 		facts.None()
 		c.Clear()
-		facts.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
+		facts.Expect(lru.SignalCleared) // the entries that have expired are not in it
 		facts.None()
 		assert.Equal(t, 2, sink.Count("cache.compute.*"), "can be sensed afterwards")
 	})
@@ -227,7 +227,7 @@ func TestInvalidateOn(t *testing.T) {
 		c.Set("2", 2)
 		facts := coretest.Watch(t, sink, "cache.*")
 		sink.RaiseKey("product.changed", "1")
-		facts.ExpectExactly(slidingcache.SignalInvalidated)
+		facts.ExpectExactly(lru.SignalInvalidated)
 		sink.RaiseKey("customer.changed", "2")
 		assert.Equal(t, []bool{false, true}, []bool{c.Contains("1"), c.Contains("2")})
 		assert.Equal(t, uint64(1), c.Stats().Invalidations)
@@ -549,7 +549,7 @@ func TestStaleOnError(t *testing.T) {
 		assert.False(t, ok, "only if a load has failed")
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		wantGet(t, c, "a", 1)
-		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed, slidingcache.SignalStale)[2].Key)
+		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.LoadFailed.Name(), slidingcache.SignalStale)[2].Key)
 		time.Sleep(time.Hour - 1)
 		wantGet(t, c, "a", 1, "this did not prolong it")
 		s.takes = 1
@@ -603,7 +603,7 @@ func TestNotFound(t *testing.T) {
 			_, err := c.Get(t.Context(), "a")
 			assert.Equal(t, errOnPurpose, err)
 		}
-		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
+		signals.ExpectExactly(lru.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, lru.SignalHit)
 		s.fails = context.Canceled
 		_, err := c.Get(t.Context(), "c")
 		assert.ErrorAs(t, err, new(*core.PanicError))

@@ -2,7 +2,6 @@ package slidingcache
 
 import (
 	"iter"
-	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -68,12 +67,6 @@ func (c *Cache[K, V]) Stats() Stats {
 	s.Evictions, s.Expirations = store.Evictions, store.Expirations
 	return s
 }
-
-// LogValue groups all counters.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 // Loads walks the loads that q selects, as operations, in the order in which callers asked for
 // them. It shows loads that wait for their turn, run, wait for other loads, or ended not long

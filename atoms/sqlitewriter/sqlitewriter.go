@@ -12,7 +12,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
@@ -78,12 +77,6 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	}
 	return &Writer{file: f, pending: make(map[*write]struct{})}, nil
 }
-
-// Name is [Options.Name], or its default.
-func (w *Writer) Name() string { return w.opts.Name }
-
-// Sink is [Options.Sink]; nil if there is none.
-func (w *Writer) Sink() *signals.Sink { return w.opts.Sink }
 
 // Path is the absolute path of the file, without symbolic links.
 func (w *Writer) Path() string { return w.path }
@@ -193,7 +186,7 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 func (w *Writer) perform(ctx context.Context, it *write) error {
 	defer it.leave(nil)
 	if op := core.OperationFrom(ctx); op != nil {
-		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
+		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.opts.Name), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
 	if err == nil || guard.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write

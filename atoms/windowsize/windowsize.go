@@ -136,12 +136,6 @@ func orDefault[N int | time.Duration](v, byDefault, none N) N {
 	return v
 }
 
-// Name is [Options.Name].
-func (r *Resizer) Name() string { return r.opts.Name }
-
-// Sink is the sink of [New].
-func (r *Resizer) Sink() *signals.Sink { return r.sink }
-
 // Close ends the subscription to commands. It waits for a command that is being carried out,
 // except inside a handler. It may be called several times, and returns nil.
 func (r *Resizer) Close() error {

@@ -241,9 +241,7 @@ func TestNoLimitOfAge(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	sink := newSink(200, time.Minute)
-	r := newResizer(t, sink, windowsize.Options{MinCapacity: -1, MaxCapacity: -1, MinAge: -1, MaxAge: -1})
-	assert.Equal(t, "windowsize", r.Name())
-	assert.Same(t, sink, r.Sink())
+	newResizer(t, sink, windowsize.Options{MinCapacity: -1, MaxCapacity: -1, MinAge: -1, MaxAge: -1})
 	for command, want := range map[string]windowsize.Window{
 		"window.size.set:0":                      {Capacity: 1, MaxAge: time.Minute},
 		"window.size.set:100000":                 {Capacity: 100_000, MaxAge: time.Minute},

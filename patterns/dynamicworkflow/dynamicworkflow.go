@@ -166,7 +166,7 @@ func (s *system) metrics(span time.Duration) Metrics {
 	defer s.mu.Unlock()
 	m := s.monitors[span]
 	if m == nil {
-		for _, pattern := range []string{SignalPlaced, SignalCompleted, SignalFailed, failoverRequested + ":*"} {
+		for _, pattern := range []string{SignalPlaced, SignalCompleted, Failed.Name(), failoverRequested + ":*"} {
 			monitor := s.Monitor(pattern, span)
 			s.OnClosed(monitor.Stop)
 			m = append(m, monitor)

@@ -122,9 +122,6 @@ func New(sink *signals.Sink, opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Name is Options.Name.
-func (r *Recorder) Name() string { return r.opts.Name }
-
 // Flush waits until the recordings of all signals that were raised before are written. If ctx ends first, it returns the
 // cause of ctx.
 func (r *Recorder) Flush(ctx context.Context) error { return r.c.Flush(ctx) }
@@ -143,9 +140,6 @@ func (r *Recorder) stop() {
 		r.flight.Stop()
 	}
 }
-
-// Sink is the sink whose signals cause recordings, and on which [Recorded] and [Failed] are raised.
-func (r *Recorder) Sink() *signals.Sink { return r.sink }
 
 // work makes a recording. If Close did not wait for it, work ends the tracing.
 func (r *Recorder) work(ctx context.Context, cause signals.Signal) error {

@@ -76,12 +76,6 @@ func (w *Window) named(err error) error {
 	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
 }
 
-// Name returns [Options.Name], or the default.
-func (w *Window) Name() string { return w.opts.Name }
-
-// Sink returns the sink whose signals are stored.
-func (w *Window) Sink() *signals.Sink { return w.sink }
-
 // Stats returns the counters.
 func (w *Window) Stats() Stats {
 	w.mu.Lock()

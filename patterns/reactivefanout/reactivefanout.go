@@ -118,9 +118,6 @@ func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
 	}
 }
 
-// Name is Options.Name.
-func (f *Fanout[In, Mid]) Name() string { return f.opts.Name }
-
 // Sink is the sink on which the operations of both stages raise their signals.
 func (f *Fanout[In, Mid]) Sink() *signals.Sink { return f.opts.Sink }
 

@@ -27,7 +27,6 @@ const (
 	SignalHeaders   = "stage.headers"
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
-	SignalFailed    = "stage.request.failed" // the request has failed
 	SignalCancelled = "stage.request.cancelled"
 	//ephemeral:raises progress:*
 	SignalProgress = progress.SignalProgress // followed by a colon and the percentage; see [Progress]
@@ -35,8 +34,8 @@ const (
 	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
-// Failed is the kind of [SignalFailed]. The payload is the error of the request.
-var Failed = signals.NewKind[error](SignalFailed)
+// Failed: the request has failed. The payload is its error.
+var Failed = signals.NewKind[error]("stage.request.failed")
 
 // Progress is the family of [SignalProgress]. The payload counts the bytes of the body that
 // were read.
@@ -116,7 +115,7 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 
 // A Transport is an [http.RoundTripper] that raises signals for each request. If a body is
 // closed before its end, the request counts as cancelled. If the status is 400 or more, the
-// Transport raises [SignalError] and [SignalFailed] as soon as it arrives, and returns the
+// Transport raises [SignalError] and [Failed] as soon as it arrives, and returns the
 // response as it is.
 //
 // It is safe for concurrent use and needs no closing.
