@@ -18,9 +18,6 @@ var ErrCacheNotFound = slidingcache.ErrNotFound
 // K. The zero value is the default.
 type CacheOptions[K comparable] = slidingcache.Options[K]
 
-// CacheSignalPeeked is [slidingcache.SignalPeeked]: GetIfPresent found a value; sampled
-const CacheSignalPeeked = slidingcache.SignalPeeked
-
 // CacheSignalShared is [slidingcache.SignalShared]: Get waits for a load that is under
 // way; sampled
 const CacheSignalShared = slidingcache.SignalShared
@@ -46,14 +43,6 @@ const CacheSignalNotFound = slidingcache.SignalNotFound
 // CacheSignalStale is [slidingcache.SignalStale]: Get returned an expired value because
 // the load failed
 const CacheSignalStale = slidingcache.SignalStale
-
-// CacheSignalExpired is [slidingcache.SignalExpired]: an expired record was removed;
-// with Options.RaiseEvictions
-const CacheSignalExpired = slidingcache.SignalExpired
-
-// CacheSignalCold is [slidingcache.SignalCold]: a record made room for another; with
-// Options.RaiseEvictions
-const CacheSignalCold = slidingcache.SignalCold
 
 // CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed: a load failed; the payload
 // is the error.

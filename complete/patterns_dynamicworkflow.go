@@ -3,8 +3,6 @@
 package complete
 
 import (
-	"context"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
@@ -42,19 +40,6 @@ func WorkflowBest(priorities int) dynamicworkflow.Route {
 // WorkflowWeighted is [dynamicworkflow.Weighted]: Weighted divides items by weights.
 func WorkflowWeighted(weights ...int) dynamicworkflow.Route {
 	return dynamicworkflow.Weighted(weights...)
-}
-
-// WorkflowSticky is [dynamicworkflow.Sticky]: Sticky divides entities by weights, with
-// a hash: an entity always has the same priority, in every process, while that priority
-// is healthy.
-func WorkflowSticky(weights ...int) dynamicworkflow.Route {
-	return dynamicworkflow.Sticky(weights...)
-}
-
-// WorkflowRegional is [dynamicworkflow.Regional]: Regional chooses the first healthy
-// priority in the list of the region.
-func WorkflowRegional(region func(ctx context.Context, entity string) string, lists map[string][]int) dynamicworkflow.Route {
-	return dynamicworkflow.Regional(region, lists)
 }
 
 // WorkflowSignalPlaced is [dynamicworkflow.SignalPlaced]: its work begins

@@ -87,12 +87,10 @@ const (
 // A Report is the payload of all signals except Exhausted. The fields that are set depend
 // on the signal.
 type Report struct {
-	Processor  string // the processor; "" for SignalRoute and Restored
-	Priority   int    // priority of the processor; SignalRoute and Restored: the old route, 0 for none
-	To         string // SignalFailover: the processor that gets the item
-	ToPriority int    // SignalFailover: the priority of To; SignalRoute and Restored: the new route, 0 for none
+	Processor string // the processor; "" for SignalRoute and Restored
+	Priority  int    // priority of the processor; SignalRoute and Restored: the new route, 0 for none
+	To        string // SignalFailover: the processor that gets the item
 
-	Failures int           // SignalUnhealthy: failures in a row; 0 after MarkUnhealthy
-	Next     time.Duration // SignalProbeFailed: the time until the next probe
-	Err      error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: the error
+	Next time.Duration // SignalProbeFailed: the time until the next probe
+	Err  error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: the error
 }

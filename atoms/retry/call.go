@@ -70,7 +70,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 			on.raise(SignalBudgetExhausted, Event{n, 0, err})
 			return giveUp(n, ErrBudget, err)
 		}
-		if !r.wait(ctx, on, n, delay, err, wrapped && !r.opts.KeepSlot) {
+		if !r.wait(ctx, on, n, delay, err, wrapped) {
 			if r.opts.Budget != nil {
 				r.opts.Budget.refund()
 			}

@@ -57,9 +57,6 @@ type Options struct {
 	RetryIf func(error) bool
 	// Budget limits the retries of all Retriers that share it. nil means no such limit.
 	Budget *Budget
-	// KeepSlot lets operations of [Wrap] and [WrapResult] keep their slots while they wait
-	// for their next attempts. By default, they give them up: see [core.Operation.Suspend].
-	KeepSlot bool
 }
 
 // Signals of a [Retrier]. The payload is an [Event]. If the call is part of an operation,
@@ -196,8 +193,8 @@ func doValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 // items run: it does not count for the limits of its lane and class either. It keeps its key,
 // so that no item of its key overtakes it. Explain shows the error of the last attempt. It
 // gets a slot back before pending items of its lane, and after items of higher lanes that
-// can start. [core.Options.MaxSuspended] limits how many slots are given up at once. With
-// [Options.KeepSlot], operations keep their slots.
+// can start. [core.Options.MaxSuspended] limits how many slots are given up at once. Work that
+// calls [Retrier.Do] itself keeps its slot.
 //
 // Each further attempt charges the class and the key of the operation with one call (see
 // [core.Operation.Charge]), and does not wait for tokens: other items start later.

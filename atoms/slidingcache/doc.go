@@ -48,8 +48,8 @@
 //
 //   - RefreshAfter loads a value again in the background while callers still get the old one.
 //   - StaleOnError returns an expired value when a load fails.
-//   - NegativeTTL remembers that a key has no value. The load says so with [ErrNotFound], or
-//     with an error that NotFound accepts.
+//   - NegativeTTL remembers that a key has no value. The load says so with an error that is or
+//     wraps [ErrNotFound].
 //
 // A load that finds no value for a key has not failed. Its answer replaces an older value.
 //

@@ -13,7 +13,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/lru"
-	"github.com/ephemeralgo/ephemeral/core/outbox"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -41,9 +40,8 @@ type Cache[K comparable, V any] struct {
 
 	_ cacheLine // the fields above do not change
 
-	evictions outbox.Outbox // signals of them
-	sampled   atomic.Uint64
-	adjust    struct{ hits, misses, absences atomic.Int64 } // corrections of the store's counters
+	sampled atomic.Uint64
+	adjust  struct{ hits, misses, absences atomic.Int64 } // corrections of the store's counters
 }
 
 type cacheLine [64]byte
@@ -92,11 +90,7 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 	c := &Cache[K, V]{opts: opts, times: t, base: time.Now(), loader: load, seed: maphash.MakeSeed()}
 	c.shards = make([]shard[K, V], 1<<min(bits.Len(uint(opts.Capacity/keysPerShard)), maxShardBits))
 	ttl, maxAge := t.forStore()
-	store := lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1}
-	if opts.RaiseEvictions {
-		store.OnRemoved = c.onRemoved
-	}
-	c.store = core.Must(lru.New(store)) // the options are valid
+	c.store = core.Must(lru.New(lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1})) // the options are valid
 	textOf := func(f *loading[K, V]) string { return f.text }
 	loads := core.Must(core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
@@ -169,7 +163,6 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 		c.recount(-1, 1, 0)
 	}
 	c.sample(lru.SignalMiss, key)
-	c.raiseEvictions()
 	return c.obtain(ctx, key, false)
 }
 
@@ -182,11 +175,10 @@ func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 		ok = false
 	}
 	if ok {
-		c.sample(SignalPeeked, key)
+		c.sample(lru.SignalHit, key)
 		return r.value, true
 	}
 	c.sample(lru.SignalMiss, key)
-	c.raiseEvictions()
 	return value, false
 }
 
@@ -217,7 +209,6 @@ func (c *Cache[K, V]) Set(key K, value V) {
 	}
 	s.mu.Unlock()
 	c.drop(unwanted)
-	c.raiseEvictions()
 }
 
 // put stores a value with its life; see NewWithLife. The shard's lock is held.
@@ -249,7 +240,6 @@ func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	if ok {
 		c.opts.Sink.RaiseKey(lru.SignalInvalidated, c.text(key))
 	}
-	c.raiseEvictions()
 	return value, ok
 }
 
@@ -260,7 +250,6 @@ func (c *Cache[K, V]) Clear() {
 		c.drop(f)
 	}
 	c.store.Clear()
-	c.raiseEvictions()
 	c.opts.Sink.Raise(lru.SignalCleared)
 }
 
@@ -298,7 +287,6 @@ func (c *Cache[K, V]) Len() int { return c.store.Len() }
 // are the first to make room.
 func (c *Cache[K, V]) Sweep() {
 	c.store.Sweep()
-	c.raiseEvictions()
 }
 
 // Sink returns the sink on which the cache raises its signals.

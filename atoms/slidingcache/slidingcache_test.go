@@ -165,7 +165,7 @@ func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
 		sink := signals.NewSink(signals.SinkOptions{})
-		c := newCache(t, s.load, options{Name: "users", Sink: sink, SampleEvery: 1, Capacity: 2, RaiseEvictions: true, Sliding: time.Minute})
+		c := newCache(t, s.load, options{Name: "users", Sink: sink, SampleEvery: 1, Capacity: 2, Sliding: time.Minute})
 		assert.Same(t, sink, c.Sink())
 		facts := coretest.Watch(t, sink, "cache.*")
 		wantGet(t, c, "a", 1)
@@ -176,17 +176,17 @@ func TestSignals(t *testing.T) {
 		wantGet(t, c, "a", 1)
 		facts.ExpectExactly(lru.SignalHit)
 		c.GetIfPresent("a")
-		facts.ExpectExactly(slidingcache.SignalPeeked)
+		facts.ExpectExactly(lru.SignalHit)
 		c.GetIfPresent("b")
 		facts.ExpectExactly(lru.SignalMiss)
 		c.Set("b", 1)
 		facts.None()
 		c.Set("c", 1)
-		facts.ExpectExactly(slidingcache.SignalCold)
+		facts.None()
 		assert.Equal(t, uint64(1), c.Stats().Evictions)
 		time.Sleep(time.Minute)
 		c.GetIfPresent("c")
-		facts.ExpectExactly(lru.SignalMiss, slidingcache.SignalExpired)
+		facts.ExpectExactly(lru.SignalMiss)
 		c.Set("c", 1)
 		facts.Expect()
 		assert.True(t, removed(c.Remove("c")))
@@ -587,26 +587,17 @@ func TestStaleOnErrorIsNotForEverything(t *testing.T) {
 	}
 }
 
-// NotFound says which errors mean that there is no value. The absence is remembered, and
-// counts as a hit. The model says for how long. If NotFound panics, the load has failed.
+// An absence is remembered, and counts as a hit. The model says for how long.
 func TestNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source{fails: errOnPurpose}
-		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1, NotFound: func(err error) bool {
-			if err == context.Canceled {
-				panic("on purpose")
-			}
-			return err == errOnPurpose
-		}})
+		s := source{fails: fmt.Errorf("no row: %w", slidingcache.ErrNotFound)}
+		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1})
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		for range 2 {
 			_, err := c.Get(t.Context(), "a")
-			assert.Equal(t, errOnPurpose, err)
+			assert.Equal(t, s.fails, err)
 		}
 		signals.ExpectExactly(lru.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, lru.SignalHit)
-		s.fails = context.Canceled
-		_, err := c.Get(t.Context(), "c")
-		assert.ErrorAs(t, err, new(*core.PanicError))
 	})
 }
 

@@ -76,9 +76,6 @@ func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return c.loads.Operations(q)
 }
 
-// Lookup returns a load as an operation, or false if the cache does not show it any more.
-func (c *Cache[K, V]) Lookup(id core.OperationID) (core.Snapshot, bool) { return c.loads.Lookup(id) }
-
 // Explain says why a load waits: for its turn, or, after it has begun, for another load.
 func (c *Cache[K, V]) Explain(id core.OperationID) (core.Explanation, bool) {
 	return c.loads.Explain(id)

@@ -139,8 +139,7 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	now, list := time.Now(), make([]WorkerStatus, len(o.members))
 	for i, m := range o.members {
 		list[i] = WorkerStatus{
-			Name: m.Name, Wave: m.Wave, Priority: m.Priority,
-			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now),
+			Name: m.Name, Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now),
 		}
 		if list[i].Breaker == breaker.Open {
 			list[i].Retry = now.Add(m.breaker.ClosesIn(now))

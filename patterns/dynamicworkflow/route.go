@@ -2,8 +2,6 @@ package dynamicworkflow
 
 import (
 	"context"
-	"hash/crc32"
-	"slices"
 	"sync/atomic"
 )
 
@@ -29,28 +27,6 @@ func Best(priorities int) Route {
 func Weighted(weights ...int) Route {
 	var items atomic.Uint64
 	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime, so that each round visits each share once, in mixed order
-}
-
-// Sticky divides entities by weights, with a hash: an entity always has the same priority, in
-// every process, while that priority is healthy. In other respects it is like Weighted. Use it
-// for A/B tests.
-func Sticky(weights ...int) Route {
-	return shared(weights, func(entity string) uint64 { return uint64(crc32.ChecksumIEEE([]byte(entity))) })
-}
-
-// Regional chooses the first healthy priority in the list of the region. Lists are, for
-// example, {"eu": {1, 3}, "us": {2, 3}, "": {3}}. The list of "" is for all other regions.
-func Regional(region func(ctx context.Context, entity string) string, lists map[string][]int) Route {
-	return func(ctx context.Context, entity string, healthy func(int) bool) int {
-		list, ok := lists[region(ctx, entity)]
-		if !ok {
-			list = lists[""]
-		}
-		if i := slices.IndexFunc(list, healthy); i >= 0 {
-			return list[i]
-		}
-		return 0
-	}
 }
 
 // shared chooses the priority in whose share the place is. If that priority is unhealthy,

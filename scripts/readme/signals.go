@@ -39,7 +39,7 @@ func signals(tree *repo.Tree) (string, error) {
 				}
 				x := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })]
 				if call, isCall := x.(*ast.CallExpr); isCall && len(call.Args) == 1 {
-					if index, isKind := call.Fun.(*ast.IndexExpr); isKind && repo.TypeName(index.X) == "NewKind" {
+					if index, isKind := call.Fun.(*ast.IndexExpr); isKind && slices.Contains([]string{"NewKind", "NewFamily"}, repo.TypeName(index.X)) {
 						x = call.Args[0]
 					}
 				} else if d.Tok != token.CONST || !strings.HasPrefix(d.Name, "Signal") {
@@ -50,6 +50,9 @@ func signals(tree *repo.Tree) (string, error) {
 					continue
 				}
 				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				if name = strings.TrimSuffix(name, ":*"); strings.ContainsAny(name, "*,") { // a family, whose names are constants
+					continue
+				}
 				if level, known := logging.LevelOf(name); known {
 					if d.Doc == nil {
 						return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", p.Dir, name)
