@@ -55,10 +55,6 @@ var LimiterChanges = ratelimit.Changes
 // error names the command and the rule
 var LimiterCommandRejected = ratelimit.CommandRejected
 
-// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of a request
-// that will never pass.
-const LimiterInfDuration = ratelimit.InfDuration
-
 // ErrLimiterExceedsBurst is [ratelimit.ErrExceedsBurst]: ErrExceedsBurst matches the
 // error of a request for more tokens than the bucket holds.
 var ErrLimiterExceedsBurst = ratelimit.ErrExceedsBurst
@@ -94,13 +90,8 @@ func NewLimiterKeyed[K comparable](rate core.Rate, opts ratelimit.Options) (*rat
 // Keyed.
 type LimiterOptions = ratelimit.Options
 
-// LimiterMinRate is [ratelimit.MinRate]: one token per 32 years
-const LimiterMinRate = ratelimit.MinRate
-
-// LimiterMaxRate is [ratelimit.MaxRate]: one token per nanosecond
-const LimiterMaxRate = ratelimit.MaxRate
-
-// LimiterUnlimited is [ratelimit.Unlimited].
+// LimiterUnlimited is [ratelimit.Unlimited]: Unlimited is the rate that lets all
+// requests pass.
 const LimiterUnlimited = ratelimit.Unlimited
 
 // LimiterEvery is [ratelimit.Every]: Every returns the rate of one token per d.

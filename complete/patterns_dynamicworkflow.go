@@ -23,12 +23,9 @@ func NewWorkflow[T any, K ~string](key func(T) K, work core.Work[T], opts dynami
 // Workflow.Metrics, and the present limit.
 type WorkflowMetrics = dynamicworkflow.Metrics
 
-// WorkflowPriorities is [dynamicworkflow.Priorities]: Priorities is the largest
-// priority.
-const WorkflowPriorities = dynamicworkflow.Priorities
-
 // WorkflowRoute is [dynamicworkflow.Route]: Route returns the priority with which the
-// work of an item starts; 0 means that no route is held.
+// work of an item starts, from 1, the first choice, to 31; 0 means that no route is
+// held.
 type WorkflowRoute = dynamicworkflow.Route
 
 // WorkflowBest is [dynamicworkflow.Best]: Best chooses the first healthy priority of 1,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -291,11 +292,11 @@ func TestKeyedDelay(t *testing.T) {
 		k.PauseFor(time.Hour)
 		assert.Equal(t, time.Hour, k.Delay("b"))
 		require.NoError(t, k.SetRate(0))
-		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+		assert.Equal(t, time.Duration(bucket.Never), k.Delay("a"))
 		require.NoError(t, k.SetRate(ratelimit.Unlimited))
 		assert.Equal(t, time.Hour, k.Delay("a"))
 		k.Close()
-		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+		assert.Equal(t, time.Duration(bucket.Never), k.Delay("a"))
 	})
 }
 

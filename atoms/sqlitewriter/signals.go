@@ -47,7 +47,6 @@ type Stats struct {
 	Pending   int    `json:"pending"`   // writes that have not returned
 	Succeeded uint64 `json:"succeeded"` // writes that are committed
 	Failed    uint64 `json:"failed"`    // writes that have returned an error
-	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
 	Groups uint64    `json:"groups"` // committed transactions of the file, by all handles
 	Log    int64     `json:"log"`    // size of the file PATH-wal in bytes; see Checkpoint

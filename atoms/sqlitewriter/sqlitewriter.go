@@ -30,6 +30,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	stats   Stats
+	closed  bool // the handle takes no more writes
 	pending map[*write]struct{}
 }
 
@@ -175,7 +176,7 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 	it.ctx, it.leave = context.WithCancelCause(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stats.Closed {
+	if w.closed {
 		return w.named(core.ErrClosed)
 	}
 	w.pending[it] = struct{}{}
@@ -288,7 +289,7 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stats.Closed = w.stats.Closed || closed
+	w.closed = w.closed || closed
 	for it := range w.pending {
 		if cause == core.ErrClosed || cause != nil && it.state.Load() != begun {
 			it.leave(w.named(cause))

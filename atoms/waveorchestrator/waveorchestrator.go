@@ -66,7 +66,7 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
-		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink,
+		Sink: opts.Sink,
 	}
 	execute := func(ctx context.Context, ex *execution[In, Out]) (struct{}, error) { return struct{}{}, ex.run(ctx) }
 	o.executions = core.Must(core.NewResultCoordinator(execute, both))

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Priorities is the largest priority. Priorities are 1 (the first choice) to 31.
-const Priorities = 31
+// priorities is the largest priority.
+const priorities = 31
 
-// Route returns the priority with which the work of an item starts; 0 means that no route is
+// Route returns the priority with which the work of an item starts, from 1, the first choice, to 31; 0 means that no route is
 // held. The context is the context of the item. Healthy reports whether an item may be routed
 // to a priority: for an unhealthy one, it returns true once every 5 s. A Route must be safe for
 // concurrent use. The Routes of this package choose only priorities for which healthy returns

@@ -305,7 +305,7 @@ func TestRestoredOperationsAreForeign(t *testing.T) {
 		require.Zero(t, s.Operation)
 		o, ok := persistentwindow.OriginOf(s)
 		require.True(t, ok)
-		require.Equal(t, s.Source, o.String())
+		require.Equal(t, s.Source, fmt.Sprintf("boot:%x:%d:%d:%s", o.Boot, o.Seq, uint64(o.Operation), o.Source))
 		origins = append(origins, o)
 	}
 	boot := origins[0].Boot

@@ -43,5 +43,4 @@ type Stats struct {
 	Restored int    `json:"restored"` // signals restored by Open
 	Skipped  uint64 `json:"skipped"`  // signals left out because of SampleRate
 	Failed   uint64 `json:"failed"`   // flushes that did not write everything
-	Closed   bool   `json:"closed"`
 }
