@@ -199,7 +199,6 @@ func (k *Keyed[K]) Stats() (st KeyedStats) {
 		now := s.lock()
 		st.Counts = st.Counts.plus(s.read(now))
 		st.Keys += len(s.slots) - len(s.free)
-		st.Dropped += s.dropped
 		st.Forgotten += s.forgotten
 		s.mu.Unlock()
 	}

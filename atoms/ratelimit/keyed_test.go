@@ -96,7 +96,6 @@ func TestKeyedDropsFullKeys(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			s := k.Stats()
 			require.LessOrEqual(t, s.Keys, 25)
-			require.EqualValues(t, i+1, uint64(s.Keys)+s.Dropped)
 		}
 		assert.Zero(t, k.Stats().Forgotten)
 		assert.True(t, k.AllowN("zero", 0))

@@ -37,7 +37,6 @@ type LimitState struct {
 type KeyedStats struct {
 	Counts
 	Keys      int    `json:"keys"`      // keys in memory
-	Dropped   uint64 `json:"dropped"`   // keys removed because their bucket was full
 	Forgotten uint64 `json:"forgotten"` // keys removed because there were too many
 }
 

@@ -70,8 +70,8 @@ const (
 	SignalStarted = "retry.started"
 	// SignalRecovered: a second or later attempt has succeeded.
 	SignalRecovered = "retry.recovered"
-	// SignalExhausted: a call gave up because of [ErrAttempts], [ErrMaxElapsed],
-	// [ErrDeadline], [ErrMaxDelay] or [ErrStopped].
+	// SignalExhausted: a call gave up because of Attempts, MaxElapsed, MaxDelay,
+	// the Backoff, or the deadline of the context.
 	SignalExhausted = "retry.exhausted"
 	// SignalBudgetExhausted: a call gave up because of [ErrBudget].
 	SignalBudgetExhausted = "retry.budget.exhausted"

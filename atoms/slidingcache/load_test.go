@@ -444,7 +444,6 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 			for s := range c.Loads(core.OperationQuery{}) {
 				c.Explain(s.ID)
 			}
-			c.Sweep()
 		}
 		c = newCache(t, func(ctx context.Context, key string) (int, error) {
 			use()

@@ -282,13 +282,6 @@ func (c *Cache[K, V]) invalidate(signal signals.Signal) {
 // removed.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
 
-// Sweep removes all expired values that are not kept for [Options.StaleOnError]. It frees the
-// memory of an idle cache. It is never necessary: expired values are not returned, and they
-// are the first to make room.
-func (c *Cache[K, V]) Sweep() {
-	c.store.Sweep()
-}
-
 // Sink returns the sink on which the cache raises its signals.
 func (c *Cache[K, V]) Sink() *signals.Sink { return c.opts.Sink }
 

@@ -764,7 +764,6 @@ func TestAgainstModel(t *testing.T) {
 						c.Clear()
 						clear(m.entries)
 					case n == 41:
-						c.Sweep()
 					case n < 45:
 						value, ok := c.Peek(key)
 						e := m.peek(key)

@@ -49,9 +49,6 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 		if !cancelled || guard.Is(context.Cause(ctx), core.ErrTimeout) {
 			r.end(ctx, run, n, err, why)
 		}
-		if j.SwallowErrors && !cancelled {
-			return nil
-		}
 		return err
 	}
 }

@@ -49,13 +49,12 @@ var errNoURL = errors.New("signalinghttp: a request needs a URL")
 // A StatusError says that a server answered with a status other than 2xx.
 type StatusError struct {
 	StatusCode int
-	Method     string
-	URL        string // without query and password
 	Header     http.Header
+	request    string // the method and the URL, without query and password
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("signalinghttp: %s %s: status %d %s", e.Method, e.URL, e.StatusCode, http.StatusText(e.StatusCode))
+	return fmt.Sprintf("signalinghttp: %s: status %d %s", e.request, e.StatusCode, http.StatusText(e.StatusCode))
 }
 
 // RetryAfter is the time to wait in the header Retry-After of the response; 0 if there is none.
@@ -104,7 +103,7 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 	defer resp.Body.Close()
 	x.headers(resp)
 	if resp.StatusCode/100 != 2 {
-		return 0, &StatusError{StatusCode: resp.StatusCode, Method: req.Method, URL: x.url, Header: resp.Header}
+		return 0, &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, request: req.Method + " " + x.url}
 	}
 	if x.limit >= 0 && resp.ContentLength > x.limit {
 		return 0, ErrTooLarge

@@ -87,7 +87,7 @@ func stats(t *repo.Tree, report reporter) {
 }
 
 var (
-	signalMade = regexp.MustCompile(`^\s*(?:(?:const )?Signal\w+ += |(?:var )?[A-Z]\w* += (?:signals\.)?NewKind\[.+\]\()"([^"]*)"`)
+	signalMade = regexp.MustCompile(`^\s*(?:(?:const )?Signal\w+ += |(?:var )?[A-Z]\w* += (?:signals\.)?New(?:Kind|Family)\[.+\]\()"([^"*,]*)(?::\*)?"`)
 	signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
 )
 

@@ -49,7 +49,7 @@ func signals(tree *repo.Tree) (string, error) {
 				if !ok { // a constant, here or in another package, which has its own row
 					continue
 				}
-				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				name, _ := strconv.Unquote(lit.Value)                                       // the parser has checked it
 				if name = strings.TrimSuffix(name, ":*"); strings.ContainsAny(name, "*,") { // a family, whose names are constants
 					continue
 				}
