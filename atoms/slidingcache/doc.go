@@ -15,7 +15,7 @@
 // # Expiry
 //
 // A value expires when there was no access for the time Sliding, and in any case at the age
-// Absolute. An access is a call of Get or GetIfPresent; Peek and Contains are not accesses.
+// Absolute. An access is a call of Get or GetIfPresent; Peek is not.
 // Both times begin when the load has returned. Expiry is exact: without StaleOnError,
 // no caller gets an expired value. No goroutine searches for expired values. They are the
 // first to make room for other values; [Cache.Sweep] removes all of them. If StaleOnError is

@@ -71,7 +71,7 @@ func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 		assert.Equal(t, 2*time.Minute, time.Since(begun))
 		all.Wait()
 		synctest.Wait()
-		assert.False(t, c.Contains("a"))
+		assert.False(t, contains(c, "a"))
 		assert.Equal(t, uint64(1), c.Stats().Discarded)
 		raised.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		ended, cancel := context.WithCancelCause(t.Context())

@@ -191,12 +191,6 @@ func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Contains reports whether Peek would return a value.
-func (c *Cache[K, V]) Contains(key K) bool {
-	_, v := c.peek(key)
-	return v == fresh
-}
-
 // Set stores the value of key like a load that ends now. A load of the key that has begun
 // before does not overwrite the value. After Close, Set does nothing.
 func (c *Cache[K, V]) Set(key K, value V) {

@@ -67,7 +67,9 @@ type Statement struct {
 // Open opens the SQLite file at path, and creates it if it does not exist. If the file is open
 // in this process already, even by another path or a symbolic link, Open returns one more
 // handle of it; see [Options]. The path is not a connection string. Databases in memory are
-// refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it.
+// refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it, with the
+// permissions of the file. A new file has 0644 without the bits of the umask; for others, make an
+// empty file first.
 //
 // The first Open of a file waits while another process writes. If ctx ends first, Open returns
 // an error that wraps the cause of ctx. For other programs, see [Options.BusyTimeout].

@@ -699,7 +699,6 @@ func TestInvalidOptions(t *testing.T) {
 	for text, opts := range map[string]sqlitewriter.Options{
 		"Options.MaxQueued": {MaxQueued: -1},
 		"Options.Capacity":  {Capacity: -1},
-		"Options.Mode":      {Mode: 0o400},
 	} {
 		path := filepath.Join(t.TempDir(), "x.db")
 		_, err := sqlitewriter.Open(t.Context(), path, opts)
