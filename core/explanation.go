@@ -62,7 +62,9 @@ const (
 	ReasonTrial ReasonKind = "trial" // fewer items of its class may run because of TrialOn: Class, Limit, Signal, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
-	ReasonResuming  ReasonKind = "resuming"  // it was suspended and needs a slot to go on; other reasons say why there is no slot
+	ReasonShadow    ReasonKind = "shadow"    // it runs, but would still wait if a shadow were in force: Class, or "" for Options.Shadow, and Expires: when it would start at the earliest; see [Limits]
+
+	ReasonResuming ReasonKind = "resuming" // it was suspended and needs a slot to go on; other reasons say why there is no slot
 )
 
 // String is the explanation in one line, the reasons separated by semicolons.
@@ -154,6 +156,12 @@ func (r Reason) text(now time.Time) string {
 		return of + " lacks tokens"
 	case ReasonTrial:
 		return fmt.Sprintf("at most %d of class %q run at once because of %s", r.Limit, r.Class, r.signalText()) + span(", which ends in %v", r.Expires)
+	case ReasonShadow:
+		of := " of the coordinator"
+		if r.Class != "" {
+			of = fmt.Sprintf(" of class %q", r.Class)
+		}
+		return "with the shadow" + of + " it would still wait" + span(" for %v", r.Expires)
 	case ReasonPriority:
 		return goFirst(r.Ahead, fmt.Sprintf("of lanes above %q", r.Lane))
 	case ReasonOrder:

@@ -34,6 +34,8 @@ type Stats struct {
 	SignalsDropped uint64 `json:"signalsDropped"` // signals beyond the 1,000 that one operation shows
 	Panics         uint64 `json:"panics"`         // panics of callbacks, not of bodies
 
+	Shadow ShadowStats `json:"shadow,omitzero"` // of Options.Shadow
+
 	Paused bool `json:"paused"`
 	Closed bool `json:"closed"` // takes no more items
 

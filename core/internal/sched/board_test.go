@@ -216,7 +216,7 @@ func (d *boardDriver) step() {
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
 			o, n := alive[r.IntN(len(alive))], meters.Tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
 			d.logf("charge %s %v", described(o), n)
-			d.b.Charge(&o.Item, n, d.now)
+			d.b.Charge(&o.Item, o.suspended, n, d.now)
 			m.Charge(o, n, d.now)
 		}
 	case n < 76:
@@ -235,7 +235,7 @@ func (d *boardDriver) step() {
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
-			d.b.Suspend(&o.Item)
+			d.b.Suspend(&o.Item, d.now)
 			o.suspended = true
 			m.Suspend(o)
 		}
@@ -287,7 +287,7 @@ func (d *boardDriver) goOn() {
 	}
 	d.logf("%s goes on, aged %t", described(o), aged)
 	d.b.Unwant(&o.Item)
-	d.b.Resume(&o.Item, aged)
+	d.b.Resume(&o.Item, aged, d.now)
 	o.suspended = false
 	d.model.Resume(o, aged)
 }
