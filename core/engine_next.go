@@ -130,7 +130,7 @@ func (e *engine) tellNews(class uint8, news sched.News) {
 	if news&sched.Freed != 0 {
 		e.tellClass(class)
 	}
-	if news&sched.WouldWait != 0 && !e.shadowAlarm.Armed {
+	if news&sched.WouldWait != 0 {
 		e.tellShadows()
 	}
 }

@@ -105,19 +105,18 @@ func (e *engine) setShadow(class uint8, limits *Limits) {
 	}
 }
 
-// tellShadows makes signals say in which shadows items begin to wait, and in which none does any more. If there is one,
-// it looks again in a second, and not before. mu is held.
+// tellShadows makes signals say in which shadows items begin to wait, and in which none does any more. mu is held.
 func (e *engine) tellShadows() {
-	now, again := e.clock.Now(), false
+	now, again := e.clock.Now(), int64(clock.Never)
 	for class := range e.classes {
-		waiting, news := e.scheduler.TellShadow(uint8(class), now)
+		waiting, news, next := e.scheduler.TellShadow(uint8(class), now)
 		if news {
 			e.tellShadow(uint8(class), waiting)
 		}
-		again = again || news || waiting > 0
+		again = min(again, next)
 	}
-	if again && !e.finalized {
-		e.shadowAlarm.Set(e.clock, clock.Later(now, int64(time.Second)), e.lookAtShadows)
+	if again != clock.Never && !e.finalized {
+		e.shadowAlarm.Set(e.clock, again, e.lookAtShadows)
 	}
 }
 

@@ -306,7 +306,7 @@ type News uint8
 
 const (
 	Freed     News = 1 << iota // the class of the item is no longer throttled
-	WouldWait                  // the item waits in a shadow
+	WouldWait                  // items begin to wait in a shadow
 )
 
 // Remove takes out an item that has not started.

@@ -40,19 +40,20 @@ type shadow struct {
 	busy    int     // slots that are taken
 	ends    []int64 // latest first: when slots are free again, of items that have ended in reality
 	records []record
-	first   place // of those that wait
-	last    place
-	unused  place
+	first   ticket // of those that wait
+	last    ticket
+	unused  ticket
 	used    int // records
 	use     ShadowUse
-	told    bool // what the last signal said
+	told    bool  // what the last signal said: that items wait
+	quiet   int64 // no signal before
 }
 
-// place is the number of a record; 0: the item has started at once.
-type place uint32
+// ticket is the number of a record; 0: the item has started at once.
+type ticket uint32
 
-// outside is the place of an item that would have been refused.
-const outside = ^place(0)
+// outside is the ticket of an item that would have been refused.
+const outside = ^ticket(0)
 
 type record struct {
 	came  int64
@@ -61,11 +62,11 @@ type record struct {
 	lag   int64 // how much later it has started in the shadow; -1: it waits there
 	takes meters.Tokens
 	owes  meters.Tokens // was charged while it waits
-	next  place         // of those that wait, or of those without use
+	next  ticket        // of those that wait, or of those without use
 }
 
 // start says that an item has started in reality.
-func (s *shadow) start(item *Item, takes meters.Tokens, now int64) place {
+func (s *shadow) start(item *Item, takes meters.Tokens, now int64) ticket {
 	s.use.Items++
 	if s.first != 0 || len(s.ends) > 0 {
 		s.advance(now)
@@ -84,7 +85,7 @@ func (s *shadow) start(item *Item, takes meters.Tokens, now int64) place {
 	}
 	p := s.unused
 	if p == 0 {
-		p = place(max(1, len(s.records)))
+		p = ticket(max(1, len(s.records)))
 		s.records = append(s.records, make([]record, int(p)+1-len(s.records))...)
 	}
 	s.unused = s.records[p].next
@@ -108,7 +109,7 @@ func (s *shadow) again(now int64) {
 }
 
 // end says that an item has ended in reality, or is suspended.
-func (s *shadow) end(p place, now int64) {
+func (s *shadow) end(p ticket, now int64) {
 	if p == outside || s.Limit == 0 && p == 0 {
 		return
 	}
@@ -135,7 +136,7 @@ func (s *shadow) end(p place, now int64) {
 }
 
 // charge takes more tokens for an item, or gives some back.
-func (s *shadow) charge(p place, n meters.Tokens, now int64) {
+func (s *shadow) charge(p ticket, n meters.Tokens, now int64) {
 	if p == outside {
 		return
 	}
@@ -215,7 +216,7 @@ func (s *shadow) pop() (at int64) {
 }
 
 // forget drops a record.
-func (s *shadow) forget(p place) {
+func (s *shadow) forget(p ticket) {
 	s.records[p].next, s.unused = s.unused, p
 	if s.used--; s.used == 0 && len(s.records) > 256 {
 		s.records, s.unused = nil, 0
@@ -224,7 +225,7 @@ func (s *shadow) forget(p place) {
 
 // dueOf is when an item starts in the shadow, at the earliest: what runs in reality may end at once. 0: it does not wait
 // there.
-func (s *shadow) dueOf(p place, now int64) int64 {
+func (s *shadow) dueOf(p ticket, now int64) int64 {
 	s.advance(now)
 	if p == 0 || p == outside || s.records[p].lag >= 0 {
 		return 0
@@ -252,10 +253,10 @@ func (s *shadow) dueOf(p place, now int64) int64 {
 }
 
 // shadows are what counts the items of a class: the shadow of the class, and the one of all items. An item that runs has
-// its places in them in its Value.
+// its tickets of them in its Value.
 type shadows [2]*shadow
 
-func (item *Item) place(i int) place { return place(uint64(item.Value) >> (32 * i)) }
+func (item *Item) ticket(i int) ticket { return ticket(uint64(item.Value) >> (32 * i)) }
 
 // SetShadow sets or removes the shadow of a class; class 0: of all items. Running are the items that have slots. A new
 // shadow begins with them, and has counted nothing. It reports whether a signal has said that items wait in the old one.
@@ -308,24 +309,24 @@ func (b *Board) shadowOf(class uint8) *shadow {
 // Shadowed reports whether a shadow counts an item.
 func (b *Board) Shadowed(item *Item) bool { return b.classes[item.Class].shadows != nil }
 
-// start says that an item has started. It reports whether it waits in a shadow.
+// start says that an item has started. It reports whether it waits in a shadow, and a signal is to say so.
 func (both *shadows) start(item *Item, now int64) (waits bool) {
-	takes, places := item.takes(), uint64(0)
+	takes, tickets := item.takes(), uint64(0)
 	for i, s := range both {
 		if s != nil {
 			p := s.start(item, takes, now)
-			places |= uint64(p) << (32 * i)
-			waits = waits || p != 0
+			tickets |= uint64(p) << (32 * i)
+			waits = waits || p != 0 && !s.told && now >= s.quiet
 		}
 	}
-	item.Value = int64(places)
+	item.Value = int64(tickets)
 	return waits
 }
 
 func (both *shadows) end(item *Item, now int64) {
 	for i, s := range both {
 		if s != nil {
-			s.end(item.place(i), now)
+			s.end(item.ticket(i), now)
 		}
 	}
 }
@@ -346,7 +347,7 @@ func (both *shadows) charge(item *Item, suspended bool, n meters.Tokens, now int
 		case suspended: // its Value is something else
 			s.charge(0, n, now)
 		default:
-			s.charge(item.place(i), n, now)
+			s.charge(item.ticket(i), n, now)
 		}
 	}
 }
@@ -366,14 +367,27 @@ func (b *Board) Shadow(class uint8, now int64) (use ShadowUse, ok bool) {
 	return use, true
 }
 
-// TellShadow returns how many items wait in the shadow of a class, or of all items, and whether a signal is to say that some
-// do, or that none does any more.
-func (b *Board) TellShadow(class uint8, now int64) (waiting int, news bool) {
+// tellEvery is the time between two signals of a shadow.
+const tellEvery = int64(1e9)
+
+// TellShadow returns how many items wait in the shadow of a class, or of all items, whether a signal is to say that some
+// do, or that none does any more, and when to ask again.
+func (b *Board) TellShadow(class uint8, now int64) (waiting int, news bool, again int64) {
 	use, _ := b.Shadow(class, now)
-	if s := b.shadowOf(class); s != nil && s.told != (use.Waiting > 0) {
-		s.told, news = !s.told, true
+	s := b.shadowOf(class)
+	if s == nil {
+		return 0, false, never
 	}
-	return use.Waiting, news
+	if s.told != (use.Waiting > 0) && now >= s.quiet {
+		s.told, s.quiet, news = !s.told, now+tellEvery, true
+	}
+	switch {
+	case now < s.quiet:
+		return use.Waiting, news, s.quiet
+	case s.told:
+		return use.Waiting, news, now + tellEvery
+	}
+	return use.Waiting, news, never
 }
 
 // ShadowDue is when an item that runs would start at the earliest, because of the shadow of its class, and because of the
@@ -382,7 +396,7 @@ func (b *Board) ShadowDue(item *Item, now int64) (due [2]int64) {
 	if both := b.classes[item.Class].shadows; both != nil {
 		for i, s := range both {
 			if s != nil {
-				due[i] = s.dueOf(item.place(i), now)
+				due[i] = s.dueOf(item.ticket(i), now)
 			}
 		}
 	}
