@@ -94,7 +94,7 @@ type engine struct {
 	sweeper      clock.Alarm // evicts operations that are too old
 	stuck        stuckWatch
 	stuckAlarm   clock.Alarm // looks for bodies that are stuck
-	shadowAlarm  clock.Alarm // tells of shadows
+	shadowAlarm  clock.Alarm // says whether items wait in shadows
 	scope        signals.Scope
 	tabulated    bool          // the scope counts names
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu

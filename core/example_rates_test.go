@@ -63,7 +63,7 @@ func ExampleLimits() {
 			panic(err)
 		}
 	}
-	s := payments.Stats().Classes[0].Shadow
+	var s core.ShadowStats = payments.Stats().Classes[0].Shadow
 	fmt.Printf("%d of %d would have waited\n", s.Waited, s.Started)
 
 	// It is acceptable: now the rate is in force, and the shadow is gone.

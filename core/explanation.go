@@ -12,7 +12,8 @@ import (
 
 // An Explanation says why an operation waits. It has every reason. If a reason is another
 // operation that waits itself, the reasons of that one follow. A pending operation waits
-// to run. A running or suspended operation may wait in its body for other operations.
+// to run. A running or suspended operation may wait in its body for other operations. A reason of the
+// kind [ReasonShadow] only says that a running operation would still wait.
 type Explanation struct {
 	Operation OperationID `json:"operation"`
 	Status    Status      `json:"status"`
@@ -157,11 +158,7 @@ func (r Reason) text(now time.Time) string {
 	case ReasonTrial:
 		return fmt.Sprintf("at most %d of class %q run at once because of %s", r.Limit, r.Class, r.signalText()) + span(", which ends in %v", r.Expires)
 	case ReasonShadow:
-		of := " of the coordinator"
-		if r.Class != "" {
-			of = fmt.Sprintf(" of class %q", r.Class)
-		}
-		return "with the shadow" + of + " it would still wait" + span(" for %v", r.Expires)
+		return "with the shadow of " + r.ofClass() + " it would still wait" + span(" for %v", r.Expires)
 	case ReasonPriority:
 		return goFirst(r.Ahead, fmt.Sprintf("of lanes above %q", r.Lane))
 	case ReasonOrder:
@@ -188,6 +185,14 @@ func (r Reason) text(now time.Time) string {
 		return fmt.Sprintf("its body waits for %s%s%s", r.What, span(", for %v", r.Since), span(", for %v more at most", r.Expires))
 	}
 	return string(r.Kind)
+}
+
+// ofClass names the class, or all operations.
+func (r Reason) ofClass() string {
+	if r.Class == "" {
+		return "all operations"
+	}
+	return fmt.Sprintf("class %q", r.Class)
 }
 
 func goFirst(n int, which string) string {

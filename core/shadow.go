@@ -1,4 +1,4 @@
-// This file decides what limits that only count are, and what is told of them.
+// This file decides what limits that only count are, and what they show.
 
 package core
 
@@ -22,19 +22,19 @@ import (
 // least one field; a zero field means: as in force. If what is in force becomes stricter than the shadow later, by
 // SetMaxConcurrency or a trial, the shadow counts what it adds to that.
 type Limits struct {
-	Limit          int
-	Rate, CostRate Rate
+	Limit    int  `json:"limit,omitzero"`
+	Rate     Rate `json:"rate,omitzero"`
+	CostRate Rate `json:"costRate,omitzero"`
 }
 
 // ShadowStats are the counters of a shadow since it was set; without a shadow they are zero. See [Limits].
+// Waiting <= Waited, and Waited + Refused <= Started.
 type ShadowStats struct {
-	Limit         int     `json:"limit,omitzero"`         // of the shadow, like the next two; 0: none
-	PerSecond     float64 `json:"perSecond,omitzero"`     // calls
-	CostPerSecond float64 `json:"costPerSecond,omitzero"` //
-	Started       uint64  `json:"started"`                // items that have really started
-	Waited        uint64  `json:"waited"`                 // of these, would have started later
-	Refused       uint64  `json:"refused"`                // of these, would have found no room, as the queues have only Depth or MaxQueued places
-	Waiting       int     `json:"waiting"`                // would still wait
+	Limits  Limits `json:"limits,omitzero"` // of the shadow
+	Started uint64 `json:"started"`         // items that have really started
+	Waited  uint64 `json:"waited"`          // of these, would have started later
+	Refused uint64 `json:"refused"`         // of these, would have found no room, as the queues have only Depth or MaxQueued places
+	Waiting int    `json:"waiting"`         // would still wait
 
 	Longest time.Duration `json:"longest"` // how much later an item would have started
 }
@@ -147,7 +147,6 @@ func (e *engine) shadowStats(class uint8, limits *Limits, now int64) ShadowStats
 		return ShadowStats{}
 	}
 	return ShadowStats{
-		Limit: limits.Limit, PerSecond: limits.Rate.PerSecond, CostPerSecond: limits.CostRate.PerSecond,
-		Started: use.Items, Waited: use.Waited, Refused: use.Refused, Waiting: use.Waiting, Longest: time.Duration(use.Longest),
+		Limits: *limits, Started: use.Items, Waited: use.Waited, Refused: use.Refused, Waiting: use.Waiting, Longest: time.Duration(use.Longest),
 	}
 }

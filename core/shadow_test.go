@@ -32,16 +32,16 @@ func TestShadow(t *testing.T) {
 		synctest.Wait()
 		checkEqual(t, "running", c.Stats().Running, 4)
 		checkExplained(t, c, ids[1], `operation # is running`)
-		checkExplained(t, c, ids[3], `operation # is running: with the shadow of class "stripe" it would still wait for 4s; with the shadow of the coordinator it would still wait`)
+		checkExplained(t, c, ids[3], `operation # is running: with the shadow of class "stripe" it would still wait for 4s; with the shadow of all operations it would still wait`)
 		time.Sleep(800 * time.Millisecond)
 		synctest.Wait()
 		checkExplained(t, c, ids[2], `operation # is running: with the shadow of class "stripe" it would still wait for 1.2s`)
-		checkEqual(t, "shadow", c.Stats().Classes[0].Shadow, core.ShadowStats{PerSecond: 0.5, Started: 4, Waited: 2, Waiting: 2, Longest: 800 * time.Millisecond})
+		checkEqual(t, "shadow", c.Stats().Classes[0].Shadow, core.ShadowStats{Limits: core.Limits{Rate: core.Rate{PerSecond: 0.5, Burst: 2}}, Started: 4, Waited: 2, Waiting: 2, Longest: 800 * time.Millisecond})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		s := c.Stats()
-		checkEqual(t, "shadow of the class", s.Classes[0].Shadow, core.ShadowStats{PerSecond: 0.5, Started: 4, Waited: 2, Longest: 4 * time.Second})
-		checkEqual(t, "shadow of all", s.Shadow, core.ShadowStats{Limit: 3, Started: 4, Waited: 1, Longest: 1100 * time.Millisecond})
+		checkEqual(t, "shadow of the class", s.Classes[0].Shadow, core.ShadowStats{Limits: core.Limits{Rate: core.Rate{PerSecond: 0.5, Burst: 2}}, Started: 4, Waited: 2, Longest: 4 * time.Second})
+		checkEqual(t, "shadow of all", s.Shadow, core.ShadowStats{Limits: core.Limits{Limit: 3}, Started: 4, Waited: 1, Longest: 1100 * time.Millisecond})
 		checkSlice(t, "signals", told, []string{"stripe of calls 0s 1", " of calls 0s 1", " of calls 2s 0", "stripe of calls 4s 0"})
 	})
 }
@@ -67,11 +67,11 @@ func TestShadowChanges(t *testing.T) {
 		start(2)
 		set(&core.Limits{Limit: 3})
 		start(2)
-		checkEqual(t, "set while two run", shadow(), core.ShadowStats{Limit: 3, Started: 2, Waited: 1, Waiting: 1})
+		checkEqual(t, "set while two run", shadow(), core.ShadowStats{Limits: core.Limits{Limit: 3}, Started: 2, Waited: 1, Waiting: 1})
 		set(&core.Limits{Limit: 3})
-		checkEqual(t, "the same again", shadow(), core.ShadowStats{Limit: 3, Started: 2, Waited: 1, Waiting: 1})
+		checkEqual(t, "the same again", shadow(), core.ShadowStats{Limits: core.Limits{Limit: 3}, Started: 2, Waited: 1, Waiting: 1})
 		set(&core.Limits{Limit: 1})
-		checkEqual(t, "changed", shadow(), core.ShadowStats{Limit: 1})
+		checkEqual(t, "changed", shadow(), core.ShadowStats{Limits: core.Limits{Limit: 1}})
 		checkSlice(t, "signals", told, []int{1, 0})
 		start(1)
 		checkEqual(t, "changed, and one starts", shadow().Waiting, 1)
@@ -79,11 +79,11 @@ func TestShadowChanges(t *testing.T) {
 		checkEqual(t, "removed", shadow(), core.ShadowStats{})
 		checkSlice(t, "signals", told, []int{1, 0, 1, 0})
 		checkError(t, "SetShadow", c.SetShadow(&core.Limits{Limit: 9}), nil)
-		checkEqual(t, "of all", c.Stats().Shadow, core.ShadowStats{Limit: 9})
+		checkEqual(t, "of all", c.Stats().Shadow, core.ShadowStats{Limits: core.Limits{Limit: 9}})
 		g.open()
 		synctest.Wait()
 		start(9)
-		checkEqual(t, "of all, after the end of what ran", c.Stats().Shadow, core.ShadowStats{Limit: 9, Started: 9})
+		checkEqual(t, "of all, after the end of what ran", c.Stats().Shadow, core.ShadowStats{Limits: core.Limits{Limit: 9}, Started: 9})
 	})
 }
 
@@ -100,14 +100,14 @@ func TestShadowSuspendedAndRefused(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		second := func(context.Context) error { time.Sleep(time.Second); return nil }
 		checkError(t, "Do", c.Do(t.Context(), second), nil)
-		checkEqual(t, "suspended", c.Stats().Shadow, core.ShadowStats{Limit: 1, Started: 2})
+		checkEqual(t, "suspended", c.Stats().Shadow, core.ShadowStats{Limits: core.Limits{Limit: 1}, Started: 2})
 		for range 5 {
 			enqueue(t, c, second)
 			synctest.Wait()
 		}
 		checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
 		time.Sleep(time.Minute)
-		checkEqual(t, "refused", c.Stats().Shadow, core.ShadowStats{Limit: 1, Started: 7, Waited: 2, Refused: 2, Longest: 2 * time.Second})
+		checkEqual(t, "refused", c.Stats().Shadow, core.ShadowStats{Limits: core.Limits{Limit: 1}, Started: 7, Waited: 2, Refused: 2, Longest: 2 * time.Second})
 	})
 }
 
@@ -139,5 +139,5 @@ func TestShadowMustBeStricter(t *testing.T) {
 	if err := core.ForEach(t.Context(), slices.Values([]coretest.Body{}), coretest.Run, core.Options{Shadow: &core.Limits{Limit: 1}}); err == nil || !strings.Contains(err.Error(), "Shadow") {
 		t.Errorf("ForEach: got error %v", err)
 	}
-	checkEqual(t, "shadow", c.Stats().Classes[0].Shadow, core.ShadowStats{Limit: 2})
+	checkEqual(t, "shadow", c.Stats().Classes[0].Shadow, core.ShadowStats{Limits: core.Limits{Limit: 2}})
 }

@@ -16,7 +16,7 @@ import (
 type shared struct {
 	trials   int // 0: the breaker closes by itself, without trials
 	rated    bool
-	shadow   bool // all calls are allowed
+	shadow   bool                                                      // all calls are allowed
 	onChange func(s breaker.State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
 	base     time.Time
 	present  atomic.Pointer[period]

@@ -43,6 +43,10 @@ func StatsString(stats any) string {
 	return string(text)
 }
 
+func leftOut(value reflect.Value, how string) bool {
+	return value.Kind() == reflect.Slice || value.Kind() == reflect.Map || how == "omitzero" && value.IsZero()
+}
+
 func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
 	for field, value := range v.Fields() {
 		name, how, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -50,7 +54,7 @@ func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
 		case field.Anonymous && value.Kind() == reflect.Struct:
 			fields = statsFields(fields, value)
 			continue
-		case !field.IsExported() || name == "-" || value.Kind() == reflect.Slice || value.Kind() == reflect.Map || how == "omitzero" && value.IsZero():
+		case !field.IsExported() || name == "-" || leftOut(value, how):
 			continue
 		case name == "":
 			name = field.Name

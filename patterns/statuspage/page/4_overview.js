@@ -45,7 +45,7 @@ const classColumns = [
 const shadowsOf = (c) => [c, ...(c.classes ?? [])].filter((s) => s.shadow).map((s) => ({ ...s.shadow, of: s === c ? "all" : s.name }));
 const shadowColumns = [
   rowHead("Shadow of", "name", (cell, s) => text(cell, s.of)),
-  plain("Limits", "rates", (s) => joined([s.limit && many(s.limit, "slot"), s.perSecond && `${count(s.perSecond)}/s`, s.costPerSecond && `${count(s.costPerSecond)} cost/s`], ", ")),
+  plain("Limits", "rates", (s) => joined([s.limits.limit && many(s.limits.limit, "slot"), s.limits.rate && `${count(s.limits.rate.PerSecond)}/s`, s.limits.costRate && `${count(s.limits.costRate.PerSecond)} cost/s`], ", ")),
   plain("Would wait now", "num", (s) => count(s.waiting)),
   plain("In all", "num", (s) => `${count(s.waited)} of ${count(s.started)}`),
   plain("Longest", "num", (s) => span(s.longest / 1e6)),
