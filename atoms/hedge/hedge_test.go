@@ -194,7 +194,6 @@ func TestPausedWhileCallsFail(t *testing.T) {
 			assert.Equal(t, "shop", s.Key)
 		}
 		assert.True(t, sink.Has(hedge.SignalPaused))
-		assert.True(t, h.Stats().Paused)
 		assert.False(t, hedged(), "11 of 100")
 		fail(92, nil) // six old errors are forgotten, and five are left
 		assert.True(t, sink.Has(hedge.SignalPaused))

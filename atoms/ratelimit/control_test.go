@@ -212,7 +212,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		}
 		assert.Equal(t, 2*time.Second, time.Since(last))
 		assert.Equal(t, "api", raised.ExpectExactly(ratelimit.SignalRecovered)[0].Key)
-		assert.False(t, l.Stats().Limited)
+		assert.False(t, l.Sink().Has(ratelimit.SignalLimited))
 
 		// A limiter is limited as long as a request is queued.
 		drain(l)
@@ -228,7 +228,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		l.AllowN(21)
 		l.Close()
 		assert.False(t, sink.Has(ratelimit.SignalLimited), "a closed limiter is not limited")
-		assert.False(t, l.Stats().Limited)
+		assert.False(t, l.Sink().Has(ratelimit.SignalLimited))
 	})
 }
 

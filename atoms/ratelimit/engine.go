@@ -326,7 +326,7 @@ func (s *single) init(opts Options, limits ...Limit) {
 func (s *single) Stats() Stats {
 	now := s.shard.lock()
 	defer s.shard.mu.Unlock()
-	st := Stats{Counts: s.shard.read(now), Limited: s.limited.on}
+	st := Stats{Counts: s.shard.read(now)}
 	for i, name := range s.limits {
 		st.Limits = append(st.Limits, s.queue.buckets[i].state(name, now))
 	}
