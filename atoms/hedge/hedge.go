@@ -37,26 +37,21 @@ type Options struct {
 	MaxErrors float64
 }
 
-// Signals of a [Hedger]. If the call is part of an operation, the operation raises
-// [SignalStarted] and [SignalSucceeded], with its key. Otherwise they are raised on
-// [Options.Sink].
-const (
-	// SignalStarted: a second attempt starts.
-	SignalStarted = "hedge.started"
-	// SignalSucceeded: the result of a second attempt is returned; see [Succeeded].
-	SignalSucceeded = "hedge.succeeded"
-	// SignalPaused is held while there are no second attempts because of
-	// [Options.MaxErrors]. The key is the name.
-	SignalPaused = "hedge.paused"
+// SignalPaused is held on [Options.Sink] while there are no second attempts because of
+// [Options.MaxErrors]. The key is the name.
+const SignalPaused = "hedge.paused"
+
+// Signals of a [Hedger] with a payload. If the call is part of an operation, the operation raises
+// them, with its key. Otherwise they are raised on [Options.Sink].
+var (
+	Started   = signals.NewKind[Event]("hedge.started")   // a second attempt starts
+	Succeeded = signals.NewKind[Event]("hedge.succeeded") // the result of a second attempt is returned
 )
 
-// An Event is the payload of [SignalStarted] and [SignalSucceeded].
+// An Event is the payload of [Started] and [Succeeded].
 type Event struct {
 	After time.Duration `json:"after"` // the time since the start of the first attempt
 }
-
-// Events are SignalStarted and SignalSucceeded, with their payload.
-var Events = signals.NewFamily[Event]("hedge.started,hedge.succeeded")
 
 // ErrSlower is the cause with which the context of an attempt ends when the other attempt has
 // succeeded, or when the call returns.
