@@ -271,6 +271,25 @@ type Store interface {
 	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
 	// whether there may be more of items or ids to delete. Halted items have not ended.
 	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
+
+	// Record writes steps of flows, those of several claims in one transaction, and reports for each record whether
+	// its claim is the current one. For others it writes nothing. A step with the name of an earlier one replaces it. The first record
+	// of an item sets the Version and Item.Flow. After a step that is StepDone, Attempts is 1. The caller has checked the limits.
+	Record(ctx context.Context, queue string, records []Record) (current []bool, err error)
+
+	// Journal returns what is known of the flow of an item, or false if the queue has no such item. Without data, it reads no Data of steps.
+	Journal(ctx context.Context, queue string, id ItemID, data bool) (Journal, bool, error)
+
+	// Signal adds signals for keys and items, all or none, in their order. It takes the lock of the key; for an item, that of its
+	// key, or of its row if it has none. A signal whose key or item has one with the same UniqueID is a Duplicate. If the key or item
+	// has [MaxSignals], the error is [core.ErrFull], and for an unknown item [ErrUnknown].
+	//
+	// If the head of the key, or the item, is parked, its Until is later than now, and its Pattern matches, the flow takes the signal: its step becomes
+	// StepDone, the wait is over, and RunAt = now.
+	Signal(ctx context.Context, queue string, all []Signal) ([]Signalled, error)
+
+	// Signals returns at most limit signals for a key with a higher Seq, in order.
+	Signals(ctx context.Context, queue, key string, after int64, limit int) ([]Signal, error)
 }
 
 // An ItemID identifies an item in a store. IDs are positive and rise.
@@ -346,6 +365,7 @@ type Item struct {
 	Text     string    `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
 	Data     []byte    `json:"-"`
 
+	Flow        uint8             `json:"flow,omitempty"`        // 1: it has a [Journal]; 2: and is undone. Both claims and reads have it
 	Extra       string            `json:"-"`                     // what Insert said; engines keep it, and do not read it
 	MaxAttempts int               `json:"maxAttempts,omitempty"` // these are in Extra; set by the [Queue]
 	Timeout     time.Duration     `json:"timeout,omitempty"`
@@ -424,6 +444,10 @@ type End struct {
 	HandOver bool          // claim the key's next item
 	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
+	Steps    []Step        // of a flow, written with the end, but not with EndDone; one that is StepDone makes Attempts 1 before the end counts
+	Version  int           // of the flow, if these are the first
+	Park     Park          // EndParked
+	Undoes   bool          // there are steps to be undone: see [EndParked]
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
@@ -432,14 +456,16 @@ type End struct {
 type EndKind uint8
 
 const (
-	EndDone      EndKind = iota + 1 // Done
-	EndRetry                        // Retry, RunAt = now + After
-	EndDead                         // Dead
-	EndHalted                       // Halted; Dead if it has no key
-	EndSnoozed                      // Ready, RunAt = now + After, Attempts one less
-	EndGivenBack                    // Ready, RunAt as it was, Attempts one less
-	EndCancelled                    // Cancelled
-	EndLost                         // of an [Attempt] only: its lease was lost
+	EndDone       EndKind = iota + 1 // Done
+	EndRetry                         // Retry, RunAt = now + After
+	EndDead                          // Dead
+	EndHalted                        // Halted; Dead if it has no key
+	EndSnoozed                       // Ready, RunAt = now + After, Attempts one less
+	EndGivenBack                     // Ready, RunAt as it was, Attempts one less
+	EndCancelled                     // Cancelled
+	EndLost                          // of an [Attempt] only: its lease was lost
+	EndParked                        // Ready, Attempts one less: see [Park]
+	EndHalfUndone                    // Halted, also without a key
 )
 
 // Ended is the result of an [End].
