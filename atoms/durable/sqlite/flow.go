@@ -331,7 +331,7 @@ func (t *moment) pruneSignals(age time.Duration, most int) int {
 		return 0
 	}
 	old := t.in(-age)
-	looked := rows(t, func(seq *int64) list { return list{seq} }, "select seq from durable_signal where queue = ? and item = 0 and looked <= ? order by looked limit ?", t.queue, old, most)
+	looked := rows(t, func(seq *int64) list { return list{seq} }, "select seq from durable_signal where queue = ? and item = 0 and looked <= ? order by looked limit ?", t.queue, old, most+durable.MaxSignals)
 	if len(looked) == 0 {
 		return 0
 	}

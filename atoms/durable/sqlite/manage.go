@@ -82,7 +82,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 			}
 		}
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
-		more = max(pruned, ids, t.pruneSignals(keep.Signals, most)) == most
+		more = max(pruned, ids, t.pruneSignals(keep.Signals, most)) >= most
 		return pruned
 	})
 	return pruned, more && err == nil, err
