@@ -41,12 +41,12 @@ type Park struct {
 	Step    string        // name of the Await or Sleep; "": it goes back to be claimed with another class
 	Seq     int           // of that step
 	Pattern string        // of signals that end the wait; "": none, it sleeps
-	For     time.Duration // until the deadline, when the step is parked for the first time
+	For     time.Duration // until the deadline, when the step is parked for the first time; whole microseconds
 	Class   string        // without a Step: the class with which it is to be claimed
 }
 
-// A Wait is what a parked flow waits for.
-type Wait struct {
+// Parked is what a parked flow waits for.
+type Parked struct {
 	Step    string    `json:"step"`
 	Pattern string    `json:"pattern,omitempty"` // of signals; "": it sleeps
 	Since   time.Time `json:"since"`
@@ -59,9 +59,9 @@ type Journal struct {
 	Class   string    `json:"class,omitempty"` // of the item, as it was enqueued
 	Undo    State     `json:"undo,omitempty"`  // it is undone, and becomes Dead, Halted or Cancelled then; 0: it is not
 	Reason  string    `json:"reason,omitempty"`
-	Wait    *Wait     `json:"wait,omitempty"`
-	Steps   []Step    `json:"steps"` // by Seq and Name
-	Time    time.Time `json:"time"`  // when it was read, by the clock of the store
+	Wait    *Parked   `json:"wait,omitempty"` // while the item is Ready and Until is later than Time; else nil
+	Steps   []Step    `json:"steps"`          // by Seq and Name
+	Time    time.Time `json:"time"`           // when it was read, by the clock of the store
 }
 
 // A Signal is a signal that the store keeps for flows: for those of a key, or for one item.

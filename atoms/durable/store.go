@@ -68,6 +68,7 @@ var (
 //	             | given   |         ^
 //	             | back,   +-> Retry-+   (Cancel ends what waits or is dead)
 //	             | snoozed,     |
+//	             | parked,      |
 //	             | expired      +-> Running
 //
 // An item with a key is the head of its key while it is Ready, Running, Retry or Halted. At
@@ -80,6 +81,25 @@ var (
 // key with the smallest (Rank, ID) becomes Ready, with RunAt = the later of its RunAt and now.
 // Every call that inserts for a key, or lets its head leave, first takes the lock of the key
 // and reads after that. Otherwise an Insert could miss the promotion.
+//
+// # Flows
+//
+// An item has a flow once a step of it is written: Item.Flow is 1. See [Journal].
+//
+// An end with [EndParked] writes its Steps and makes the item Ready, with Attempts one less. Without Park.Step, its class is Park.Class and RunAt
+// is now. With one, its class is "", and: if the step is not there, it becomes StepBegun, with Until = now + Park.For; if it is not StepBegun,
+// RunAt is as it was. Else RunAt = Until and the item waits ([Parked]), unless there is a signal for its key or its ID that no flow has taken, whose Time is
+// not before Enqueued of the item, and whose name Park.Pattern matches ([signals.Match]): it takes the first of them, so the step is StepDone, with the
+// name and the Data, and RunAt = now. A pattern "" matches none. Journal.Class keeps the class that the item had before the first park.
+//
+// An item is undone if an end would make it Dead, Halted or Cancelled, or if a Cancel meets it while it is Blocked, Ready, Retry, Halted or Dead, and it has a step that Compensates and is not
+// StepUndone. It becomes Ready in place of that, with RunAt = now, Attempts 0, Item.Flow 2, no Cancel, and Journal.Undo and Reason say what it would have become; Cancel
+// changes the rest as Again does, so that it may also be Blocked. The end adds its [Attempt]. While Item.Flow is 2:
+//
+//   - Cancel of an item that is Blocked, Ready, Retry or Running changes Undo and Reason only, and returns the state of the item.
+//   - An end with EndDone is OutcomeFenced. One with EndDead, EndHalted or EndCancelled makes Undo the state, and Reason the Err. One with
+//     EndHalfUndone makes it Halted, and it is still undone after Again or Cancel.
+//   - Again of an item that is Dead or Cancelled deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
 //
 // # Locks
 //
@@ -127,7 +147,7 @@ type Store interface {
 	// With Replace, an earlier item that is Blocked, Ready or Retry gets what the new one says: Data, Lane, Class, Rank, RunAt and Extra.
 	// It keeps its ID and Enqueued; Attempts, Losses and Token are 0, Err is "", and Failing zero. Retry becomes Ready. It is a Duplicate,
 	// and the UniqueFor begins now. If its key is another one, nothing changes: OtherKey. An earlier item that is Running, Halted or
-	// Finished, or is pruned, is left alone; the new item is added, and its id is that of the new item. With SkipIfAlive, an item that
+	// Finished, has a flow, or is pruned, is left alone; the new item is added, and its id is that of the new item. With SkipIfAlive, an item that
 	// would be added is not, if its key has a head, also an earlier item of this call.
 	Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error)
 
@@ -269,12 +289,12 @@ type Store interface {
 
 	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
 	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
-	// whether there may be more of items or ids to delete. Halted items have not ended.
+	// whether there may be more of items or ids to delete. Halted items have not ended. It deletes signals, too: see [Keep].
 	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
 
 	// Record writes steps of flows, those of several claims in one transaction, and reports for each record whether
 	// its claim is the current one. For others it writes nothing. A step with the name of an earlier one replaces it. The first record
-	// of an item sets the Version and Item.Flow. After a step that is StepDone, Attempts is 1. The caller has checked the limits.
+	// of an item sets the Version and Item.Flow. After a step that is not StepBegun, Attempts is at most 1. The caller has checked the limits.
 	Record(ctx context.Context, queue string, records []Record) (current []bool, err error)
 
 	// Journal returns what is known of the flow of an item, or false if the queue has no such item. Without data, it reads no Data of steps.
@@ -284,7 +304,7 @@ type Store interface {
 	// key, or of its row if it has none. A signal whose key or item has one with the same UniqueID is a Duplicate. If the key or item
 	// has [MaxSignals], the error is [core.ErrFull], and for an unknown item [ErrUnknown].
 	//
-	// If the head of the key, or the item, is parked, its Until is later than now, and its Pattern matches, the flow takes the signal: its step becomes
+	// If the head of the key, or the item, is [Parked] and its Pattern matches, the flow takes the signal: its step becomes
 	// StepDone, the wait is over, and RunAt = now.
 	Signal(ctx context.Context, queue string, all []Signal) ([]Signalled, error)
 
@@ -444,10 +464,9 @@ type End struct {
 	HandOver bool          // claim the key's next item
 	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
-	Steps    []Step        // of a flow, written with the end, but not with EndDone; one that is StepDone makes Attempts 1 before the end counts
+	Steps    []Step        // of a flow, written with the end as [Store].Record does, but not with EndDone; Attempts is 1 then, before the end counts
 	Version  int           // of the flow, if these are the first
 	Park     Park          // EndParked
-	Undoes   bool          // there are steps to be undone: see [EndParked]
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
@@ -505,6 +524,10 @@ type Query struct {
 // Keep says how long items are kept after their end; negative: for ever.
 type Keep struct {
 	Done, Dead, Cancelled time.Duration
+
+	// Signals is for those of a key, after they came. They are kept longer while the key has an item that has not ended, or
+	// one that ended less than this time ago. Those of an item are kept with it.
+	Signals time.Duration
 }
 
 // Stats count the items of a queue in all processes. They are read at one moment, at which
