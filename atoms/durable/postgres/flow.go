@@ -121,7 +121,7 @@ func (s *Store) Journal(ctx context.Context, queue string, id durable.ItemID, da
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		j, ok = durable.Journal{}, false
 		p.rows(func(rows pgx.Rows) error {
-			var w durable.Wait
+			var w durable.Parked
 			var since, until *time.Time
 			ok = true
 			err := rows.Scan(&j.Version, &j.Class, &j.Undo, &j.Reason, &w.Step, &w.Pattern, &since, &until, &j.Time)

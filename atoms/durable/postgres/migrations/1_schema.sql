@@ -455,9 +455,8 @@ as $$
 #variable_conflict use_column
 declare
 	v_now timestamptz;
-	v_item bigint; v_key text; v_unique text;
-	v_step text;
-	v_seqs bigint[]; v_old boolean[]; v_new int; v_taker bigint;
+	v_item bigint; v_key text; v_step text; v_wrong text; v_detail text;
+	v_seq bigint; v_old boolean; v_taker bigint;
 begin
 	perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from (
 		select key from pg_catalog.unnest(p_keys) as key union all select i.key from {s}.durable_item as i where i.id = any(p_items) and i.queue || '' = p_queue
@@ -469,47 +468,36 @@ begin
 		cross join lateral (select o.id, o.state, o.flow from {s}.durable_item as o where o.queue = p_queue and o.key = k.key and o.key <> '' and o.state in (2, 4, 8, 16) offset 0) as h where h.state = 2 and h.flow > 0
 	)) order by i.id for no key update;
 	v_now := pg_catalog.clock_timestamp();
-	for n in 1 .. pg_catalog.cardinality(p_names) loop
-		v_item := p_items[n]; v_key := p_keys[n]; v_unique := p_uniques[n];
-		if v_item <> 0 and not exists (select from {s}.durable_item as i where i.id = v_item and i.queue || '' = p_queue) then
-			return query select 'unknown', 0::bigint, false, false;
-			return;
-		end if;
-		v_seqs[n] := (select s.seq from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key and s.unique_id <> '' and s.unique_id = v_unique);
-		v_old[n] := v_seqs[n] is not null;
-		v_new := 0;
-		for o in 1 .. n - 1 loop
-			if not v_old[o] and p_items[o] = v_item and p_keys[o] = v_key then
-				v_new := v_new + 1;
-				if v_unique <> '' and p_uniques[o] = v_unique then
-					v_seqs[n] := v_seqs[o]; v_old[n] := true;
+	begin
+		for n in 1 .. pg_catalog.cardinality(p_names) loop
+			v_item := p_items[n]; v_key := p_keys[n]; v_taker := null;
+			if v_item <> 0 and not exists (select from {s}.durable_item as i where i.id = v_item and i.queue || '' = p_queue) then
+				raise exception using errcode = 'EPHEM', message = 'unknown', detail = n;
+			end if;
+			v_seq := (select s.seq from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key and s.unique_id <> '' and s.unique_id = p_uniques[n]);
+			v_old := v_seq is not null;
+			if not v_old then
+				if p_most <= (select pg_catalog.count(*) from (select from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key limit p_most) as s) then
+					raise exception using errcode = 'EPHEM', message = 'full', detail = n;
+				end if;
+				select i.id, f.step into v_taker, v_step from (
+					select o.id, o.state, o.flow from {s}.durable_item as o where v_item <> 0 and o.id = v_item
+					union all select o.id, o.state, o.flow from {s}.durable_item as o where v_item = 0 and o.queue = p_queue and o.key = v_key and o.key <> '' and o.state in (2, 4, 8, 16)
+				) as i join {s}.durable_flow as f on f.queue = p_queue and f.item = i.id
+				where i.state = 2 and i.flow > 0 and f.pattern <> '' and f.until > v_now and p_names[n] like any(pg_catalog.string_to_array(f.likes, ','));
+				v_seq := pg_catalog.nextval('{s}.durable_signal_seq');
+				insert into {s}.durable_signal (seq, item, taken, at, queue, key, name, unique_id, data) values (v_seq, v_item, coalesce(v_taker, 0), v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
+				if v_taker is not null then
+					perform {s}.durable_answer_1(p_queue, v_now, v_taker, v_step, p_names[n], p_datas[n]);
+					update {s}.durable_item as i set run_at = v_now where i.id = v_taker;
 				end if;
 			end if;
+			return query select '', v_seq, v_old, v_taker is not null;
 		end loop;
-		if not v_old[n] then
-			if v_new + (select pg_catalog.count(*) from (select from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key limit p_most) as s) >= p_most then
-				return query select 'full', n::bigint, false, false;
-				return;
-			end if;
-			v_seqs[n] := pg_catalog.nextval('{s}.durable_signal_seq');
-		end if;
-	end loop;
-	for n in 1 .. pg_catalog.cardinality(p_names) loop
-		v_taker := 0; v_item := p_items[n]; v_key := p_keys[n];
-		if not v_old[n] then
-			select i.id, f.step into v_taker, v_step from (
-				select o.id, o.state, o.flow from {s}.durable_item as o where v_item <> 0 and o.id = v_item
-				union all select o.id, o.state, o.flow from {s}.durable_item as o where v_item = 0 and o.queue = p_queue and o.key = v_key and o.key <> '' and o.state in (2, 4, 8, 16)
-			) as i join {s}.durable_flow as f on f.queue = p_queue and f.item = i.id
-			where i.state = 2 and i.flow > 0 and f.pattern <> '' and f.until > v_now and p_names[n] like any(pg_catalog.string_to_array(f.likes, ','));
-			insert into {s}.durable_signal (seq, item, taken, at, queue, key, name, unique_id, data) values (v_seqs[n], v_item, coalesce(v_taker, 0), v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
-			if v_taker is not null then
-				perform {s}.durable_answer_1(p_queue, v_now, v_taker, v_step, p_names[n], p_datas[n]);
-				update {s}.durable_item as i set run_at = v_now where i.id = v_taker;
-			end if;
-		end if;
-		return query select '', v_seqs[n], v_old[n], coalesce(v_taker, 0) <> 0;
-	end loop;
+	exception when sqlstate 'EPHEM' then
+		get stacked diagnostics v_wrong = message_text, v_detail = pg_exception_detail;
+		return query select v_wrong, v_detail::bigint, false, false;
+	end;
 end $$;
 
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
