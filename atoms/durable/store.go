@@ -576,6 +576,7 @@ type Explanation struct {
 	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes whose lease has not ended, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
 	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]
+	Flow        *Journal    `json:"flow,omitempty"`    // without results; nil: it has no flow; set by the [Queue]
 	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
 	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
 	// that ended well.
