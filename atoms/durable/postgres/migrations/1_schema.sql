@@ -609,11 +609,11 @@ begin
 			from (
 				select id, place, hand, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
 				from mine, lateral (select cancel <> '' and kind in (2, 3, 4, 5, 6) as cancelled) as x
-				where current = token and state = 4 and (flow = 0 and place <> all(v_flows) or kind = 1 and flow < 2)
+				where current = token and state = 4 and (flow = 0 and kind < 9 and place <> all(v_flows) or kind = 1 and flow < 2)
 			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
 		)
 		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand),
-			(select pg_catalog.array_agg(place) from mine where current = token and state = 4 and kind > 1 and (flow > 0 or place = any(v_flows)))
+			(select pg_catalog.array_agg(place) from mine where current = token and state = 4 and kind > 1 and (flow > 0 or kind > 8 or place = any(v_flows)))
 		into v_places, v_states, v_keys, v_lanes, v_hands, v_flowing from changed;
 		if v_flowing is not null then
 			select v_places || pg_catalog.array_agg(f.place), v_states || pg_catalog.array_agg(f.state), v_keys || pg_catalog.array_agg(f.key), v_lanes || pg_catalog.array_agg(f.lane), v_hands || pg_catalog.array_agg(p_hands[f.place])
