@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
@@ -204,4 +206,54 @@ func (s *Store) Signals(ctx context.Context, queue, key string, after int64, lim
 		}, "select seq, name, data, at, unique_id, taken from {s}.durable_signal where queue = $1 and item = 0 and key = $2 and seq > $3 order by seq limit $4", queue, key, after, limit)
 	})
 	return all, err
+}
+
+// Step runs a step of a flow whose effect is in the database: fn gets a transaction (READ COMMITTED) of the pool, and Step commits it together with the
+// record of the step. So fn takes effect exactly once, also if the process dies. Ctx is the context of the item's body, and the pool is one of
+// the database of its store. In a later run of the body, Step returns nil without a call of fn. If fn returns an error or panics, or if the
+// process has lost the item ([durable.ErrLeaseLost]), the transaction is rolled back. See package flow for steps that have effects elsewhere.
+func Step(ctx context.Context, pool *pgxpool.Pool, name string, fn func(tx pgx.Tx) error) error {
+	s, ok := durable.StoreFrom(ctx).(*Store)
+	if !ok {
+		return errors.New("postgres: Step is for the body of an item in a store of PostgreSQL, called with its context")
+	}
+	queue := durable.ClaimFrom(ctx).Queue
+	return durable.FlowFrom(ctx).Within(ctx, name, func(ctx context.Context, record func() durable.Record) error {
+		return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			if err := fn(tx); err != nil {
+				return err
+			}
+			var current []bool
+			err := s.within(ctx, tx, func(p *pipeline) { p.record(queue, []durable.Record{record()}, &current) })
+			if err == nil && !current[0] {
+				err = durable.ErrLeaseLost
+			}
+			return err
+		})
+	})
+}
+
+// Signal stores a signal for the flows of a key, in the transaction of the caller: see [durable.Queue.Signal], and [Enqueue] for the
+// transaction. If it ends the wait of a flow, processes find that at their next poll, or at once if the caller calls
+// Store.Wake(q.Name()) after the commit. Until the transaction ends, the key is locked: a flow of the key cannot park or end meanwhile.
+// If [durable.MaxSignals] are kept for the key, the error is [core.ErrFull], and the transaction can go on.
+func Signal[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
+	s, ok := q.Store().(*Store)
+	if !ok {
+		return fmt.Errorf("postgres: queue %q is on a %T, not on a store of PostgreSQL", q.Name(), q.Store())
+	}
+	one, err := q.PrepareSignal(key, 0, name, payload, uniqueID...)
+	if err != nil {
+		return err
+	}
+	var done []durable.Signalled
+	var wrong error
+	err = s.within(ctx, tx, func(p *pipeline) {
+		p.countKeys()
+		p.signal(q.Name(), []durable.Signal{one}, &done, &wrong)
+	})
+	if err == nil {
+		err = wrong
+	}
+	return err
 }
