@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // limiterKeys is the number of keys that have a limit each.
@@ -37,7 +38,7 @@ type asker struct {
 // measure refusals, it is one request per hour, and the first token has been used.
 var allowAskers = []asker{
 	{"ours", func(deny bool) func(int) bool {
-		per := ratelimit.MaxRate
+		per := bucket.MaxRate
 		if deny {
 			per = 1.0 / 3600
 		}
@@ -141,7 +142,7 @@ func limiterRows() []Row {
 	}
 	return append(rows, Row{Name: "op=wait/goroutines=1", Sides: []Side{
 		waitSide("ours", func() func(context.Context) error {
-			return core.Must(ratelimit.New(core.Rate{PerSecond: ratelimit.MaxRate, Burst: burstFor(false)}, ratelimit.Options{})).Wait
+			return core.Must(ratelimit.New(core.Rate{PerSecond: bucket.MaxRate, Burst: burstFor(false)}, ratelimit.Options{})).Wait
 		}),
 		waitSide("x-time-rate", func() func(context.Context) error {
 			return rate.NewLimiter(rate.Every(intervalFor(false)), burstFor(false)).Wait

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -52,7 +53,7 @@ func throughMesh() Body {
 			}
 		}
 		if after := two.Stats(); after.Raised-before.Raised != uint64(n) {
-			panic(after.String())
+			panic(core.StatsString(after))
 		}
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -81,7 +82,7 @@ func resizing() Body {
 
 func acquiring(threads int) func() Body {
 	return func() Body {
-		l := core.Must(ratelimit.New(core.Rate{PerSecond: ratelimit.MaxRate, Burst: burstFor(false)}, ratelimit.Options{}))
+		l := core.Must(ratelimit.New(core.Rate{PerSecond: bucket.MaxRate, Burst: burstFor(false)}, ratelimit.Options{}))
 		ctx := context.Background()
 		return Body{Run: func(n int) {
 			spread(threads, n, func(n int) {

@@ -65,10 +65,6 @@ const FailoverSignalFailed = priorityprocessor.SignalFailed
 // a failed attempt, when the item goes to the next processor.
 const SignalFailover = priorityprocessor.SignalFailover
 
-// FailoverSignalExhausted is [priorityprocessor.SignalExhausted]: SignalExhausted is
-// raised after a failed attempt if there is no next processor.
-const FailoverSignalExhausted = priorityprocessor.SignalExhausted
-
 // FailoverSignalUnhealthy is [priorityprocessor.SignalUnhealthy]: SignalUnhealthy is
 // raised when a processor becomes unhealthy.
 const FailoverSignalUnhealthy = priorityprocessor.SignalUnhealthy
@@ -80,9 +76,6 @@ const FailoverSignalHealthy = priorityprocessor.SignalHealthy
 // FailoverSignalRoute is [priorityprocessor.SignalRoute]: SignalRoute is raised when
 // the highest priority that has a healthy processor changes.
 const FailoverSignalRoute = priorityprocessor.SignalRoute
-
-// FailoverSignalRestored is [priorityprocessor.SignalRestored].
-const FailoverSignalRestored = priorityprocessor.SignalRestored
 
 // FailoverSignalProbeStarted is [priorityprocessor.SignalProbeStarted]:
 // SignalProbeStarted is raised before each call of a Probe function, and
@@ -97,10 +90,12 @@ const FailoverSignalProbeSucceeded = priorityprocessor.SignalProbeSucceeded
 // health.probe.failed:pri1: a call of a Probe function has failed
 const FailoverSignalProbeFailed = priorityprocessor.SignalProbeFailed
 
-// FailoverExhausted is [priorityprocessor.Exhausted].
+// FailoverExhausted is [priorityprocessor.Exhausted]: Exhausted is raised after a
+// failed attempt if there is no next processor, with the error that Do returns.
 var FailoverExhausted = priorityprocessor.Exhausted
 
-// FailoverRestored is [priorityprocessor.Restored].
+// FailoverRestored is [priorityprocessor.Restored]: Restored follows SignalRoute if the
+// route is now the highest priority of all.
 var FailoverRestored = priorityprocessor.Restored
 
 // FailoverCommandRoute is [priorityprocessor.CommandRoute]: CommandRoute with a
@@ -117,7 +112,7 @@ const FailoverCommandUnhealthy = priorityprocessor.CommandUnhealthy
 const FailoverCommandHealthy = priorityprocessor.CommandHealthy
 
 // FailoverReport is [priorityprocessor.Report]: A Report is the payload of all signals
-// except SignalExhausted.
+// except Exhausted.
 type FailoverReport = priorityprocessor.Report
 
 // FailoverStats is [priorityprocessor.Stats]: Stats are the counters of a Failover,

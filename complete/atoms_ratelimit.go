@@ -25,10 +25,6 @@ const LimiterSignalApplied = ratelimit.SignalApplied
 // raised when the burst was set; see Changes.
 const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
 
-// LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised when a
-// command was not valid; see CommandRejected.
-const LimiterSignalRejected = ratelimit.SignalRejected
-
 // LimiterCommandSet is [ratelimit.CommandSet]: CommandSet sets the rate in tokens per
 // second; 0 pauses.
 const LimiterCommandSet = ratelimit.CommandSet
@@ -55,13 +51,9 @@ type LimiterChange = ratelimit.Change
 // LimiterChanges is [ratelimit.Changes].
 var LimiterChanges = ratelimit.Changes
 
-// LimiterCommandRejected is [ratelimit.CommandRejected]: the error names the command
-// and the rule
+// LimiterCommandRejected is [ratelimit.CommandRejected]: a command was not valid; the
+// error names the command and the rule
 var LimiterCommandRejected = ratelimit.CommandRejected
-
-// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of a request
-// that will never pass.
-const LimiterInfDuration = ratelimit.InfDuration
 
 // ErrLimiterExceedsBurst is [ratelimit.ErrExceedsBurst]: ErrExceedsBurst matches the
 // error of a request for more tokens than the bucket holds.
@@ -98,13 +90,8 @@ func NewLimiterKeyed[K comparable](rate core.Rate, opts ratelimit.Options) (*rat
 // Keyed.
 type LimiterOptions = ratelimit.Options
 
-// LimiterMinRate is [ratelimit.MinRate]: one token per 32 years
-const LimiterMinRate = ratelimit.MinRate
-
-// LimiterMaxRate is [ratelimit.MaxRate]: one token per nanosecond
-const LimiterMaxRate = ratelimit.MaxRate
-
-// LimiterUnlimited is [ratelimit.Unlimited].
+// LimiterUnlimited is [ratelimit.Unlimited]: Unlimited is the rate that lets all
+// requests pass.
 const LimiterUnlimited = ratelimit.Unlimited
 
 // LimiterEvery is [ratelimit.Every]: Every returns the rate of one token per d.

@@ -72,21 +72,9 @@ func NewRetrierBudget(opts retry.BudgetOptions) (*retry.Budget, error) {
 // as Options.Attempts allows.
 var ErrRetrierAttempts = retry.ErrAttempts
 
-// ErrRetrierMaxElapsed is [retry.ErrMaxElapsed]: ErrMaxElapsed: the next attempt would
-// start later than Options.MaxElapsed allows.
-var ErrRetrierMaxElapsed = retry.ErrMaxElapsed
-
 // ErrRetrierDeadline is [retry.ErrDeadline]: ErrDeadline: the next attempt would start
 // at or after the deadline of the context of the call.
 var ErrRetrierDeadline = retry.ErrDeadline
-
-// ErrRetrierMaxDelay is [retry.ErrMaxDelay]: ErrMaxDelay: the error asks for a delay
-// that is longer than Options.MaxDelay.
-var ErrRetrierMaxDelay = retry.ErrMaxDelay
-
-// ErrRetrierStopped is [retry.ErrStopped]: ErrStopped: Options.Backoff returned a
-// negative delay.
-var ErrRetrierStopped = retry.ErrStopped
 
 // ErrRetrierBudget is [retry.ErrBudget]: ErrBudget: Options.Budget is spent.
 var ErrRetrierBudget = retry.ErrBudget
@@ -126,7 +114,8 @@ const RetrierSignalStarted = retry.SignalStarted
 const RetrierSignalRecovered = retry.SignalRecovered
 
 // RetrierSignalExhausted is [retry.SignalExhausted]: SignalExhausted: a call gave up
-// because of ErrAttempts, ErrMaxElapsed, ErrDeadline, ErrMaxDelay or ErrStopped.
+// because of Attempts, MaxElapsed, MaxDelay, the Backoff, or the deadline of the
+// context.
 const RetrierSignalExhausted = retry.SignalExhausted
 
 // RetrierSignalBudgetExhausted is [retry.SignalBudgetExhausted]: SignalBudgetExhausted:

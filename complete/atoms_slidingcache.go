@@ -18,17 +18,6 @@ var ErrCacheNotFound = slidingcache.ErrNotFound
 // K. The zero value is the default.
 type CacheOptions[K comparable] = slidingcache.Options[K]
 
-// CacheSignalHit is [slidingcache.SignalHit]: Get found a value, or a remembered
-// absence; sampled
-const CacheSignalHit = slidingcache.SignalHit
-
-// CacheSignalPeeked is [slidingcache.SignalPeeked]: GetIfPresent found a value; sampled
-const CacheSignalPeeked = slidingcache.SignalPeeked
-
-// CacheSignalMiss is [slidingcache.SignalMiss]: Get or GetIfPresent found nothing;
-// sampled
-const CacheSignalMiss = slidingcache.SignalMiss
-
 // CacheSignalShared is [slidingcache.SignalShared]: Get waits for a load that is under
 // way; sampled
 const CacheSignalShared = slidingcache.SignalShared
@@ -51,31 +40,12 @@ const CacheSignalRefreshed = slidingcache.SignalRefreshed
 // no value
 const CacheSignalNotFound = slidingcache.SignalNotFound
 
-// CacheSignalFailed is [slidingcache.SignalFailed]: a load failed; see LoadFailed
-const CacheSignalFailed = slidingcache.SignalFailed
-
 // CacheSignalStale is [slidingcache.SignalStale]: Get returned an expired value because
 // the load failed
 const CacheSignalStale = slidingcache.SignalStale
 
-// CacheSignalInvalidated is [slidingcache.SignalInvalidated]: a value was removed by
-// Remove or InvalidateOn
-const CacheSignalInvalidated = slidingcache.SignalInvalidated
-
-// CacheSignalCleared is [slidingcache.SignalCleared]: everything was removed by Clear
-// or InvalidateOn; has no key
-const CacheSignalCleared = slidingcache.SignalCleared
-
-// CacheSignalExpired is [slidingcache.SignalExpired]: an expired record was removed;
-// with Options.RaiseEvictions
-const CacheSignalExpired = slidingcache.SignalExpired
-
-// CacheSignalCold is [slidingcache.SignalCold]: a record made room for another; with
-// Options.RaiseEvictions
-const CacheSignalCold = slidingcache.SignalCold
-
-// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed is the kind of SignalFailed;
-// the payload is the error.
+// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed: a load failed; the payload
+// is the error.
 var CacheLoadFailed = slidingcache.LoadFailed
 
 // Cache is [slidingcache.Cache]: A Cache loads values for keys with a function.

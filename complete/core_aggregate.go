@@ -28,6 +28,6 @@ func AggregatorGroupBy[P any, K comparable](a *aggregate.Aggregator[P], group fu
 	return aggregate.GroupBy[P, K](a, group, value)
 }
 
-// AggregatorSummary is [aggregate.Summary]: A Summary has the count, sum, mean and
-// limits of the numbers of some facts.
+// AggregatorSummary is [aggregate.Summary]: A Summary has the count, sum and mean of
+// the numbers of some facts, and by Quantile the least and the greatest.
 type AggregatorSummary = aggregate.Summary

@@ -14,25 +14,16 @@ const GraphSignalStarted = graph.SignalStarted
 // node has succeeded.
 const GraphSignalCompleted = graph.SignalCompleted
 
-// GraphSignalFailed is [graph.SignalFailed]: SignalFailed is raised when a node has
-// failed; the payload is the error.
-const GraphSignalFailed = graph.SignalFailed
-
-// GraphSignalSkipped is [graph.SignalSkipped]: SignalSkipped is raised for a node that
-// does not run because one of its dependencies has failed; the payload is the name of
-// the failed node.
-const GraphSignalSkipped = graph.SignalSkipped
-
 // GraphSignalCancelled is [graph.SignalCancelled]: SignalCancelled is raised when a
 // node has ended because the run was cancelled.
 const GraphSignalCancelled = graph.SignalCancelled
 
-// GraphFailures is [graph.Failures]: Failures are the signals SignalFailed, with the
-// error.
+// GraphFailures is [graph.Failures]: Failures are raised when a node has failed; the
+// payload is the error.
 var GraphFailures = graph.Failures
 
-// GraphSkips is [graph.Skips]: Skips are the signals SignalSkipped, with the name of
-// the failed node.
+// GraphSkips is [graph.Skips]: Skips are raised for a node that does not run because
+// one of its dependencies has failed; the payload is the name of the failed node.
 var GraphSkips = graph.Skips
 
 // Graph is [graph.Graph]: A Graph is a set of named nodes, each with an item and the

@@ -6,20 +6,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/reputation"
 )
 
-// ScoresSignalUpdated is [reputation.SignalUpdated]: SignalUpdated is raised by
-// Scores.Update, with the key of the score.
-const ScoresSignalUpdated = reputation.SignalUpdated
-
-// ScoresSignalInvalidated is [reputation.SignalInvalidated]: SignalInvalidated is
-// raised by Scores.Invalidate, with the key of the score, whether there was one or not.
-const ScoresSignalInvalidated = reputation.SignalInvalidated
-
-// ScoresUpdates is [reputation.Updates]: Updates are the signals SignalUpdated, with
-// the new score.
+// ScoresUpdates is [reputation.Updates]: Updates are raised by Scores.Update, with the
+// key of the score and the new score.
 var ScoresUpdates = reputation.Updates
 
-// ScoresInvalidations is [reputation.Invalidations]: Invalidations are the signals
-// SignalInvalidated, with the former score.
+// ScoresInvalidations is [reputation.Invalidations]: Invalidations are raised by
+// Scores.Invalidate, with the key of the score and the former score, whether there was
+// one or not.
 var ScoresInvalidations = reputation.Invalidations
 
 // ScoresOptions is [reputation.Options]: Options configure Scores.

@@ -15,18 +15,12 @@ type ExecutorStage = waves.Stage
 // executor raises about its runs:
 type ExecutorEvent = waves.Event
 
-// ExecutorSignalFailed is [waves.SignalFailed]: SignalFailed is raised when the work of
-// a stage has failed: it returned an error, exceeded a time limit, or panicked.
-const ExecutorSignalFailed = waves.SignalFailed
-
-// ExecutorSignalCancelled is [waves.SignalCancelled]: SignalCancelled is raised when a
-// run that had started was cancelled, for example by the early exit or by Close.
-const ExecutorSignalCancelled = waves.SignalCancelled
-
-// ExecutorFailed is [waves.Failed].
+// ExecutorFailed is [waves.Failed]: Failed is raised when the work of a stage has
+// failed: it returned an error, exceeded a time limit, or panicked.
 var ExecutorFailed = waves.Failed
 
-// ExecutorCancelled is [waves.Cancelled].
+// ExecutorCancelled is [waves.Cancelled]: Cancelled is raised when a run that had
+// started was cancelled, for example by the early exit or by Close.
 var ExecutorCancelled = waves.Cancelled
 
 // ExecutorValueStage is [waves.ValueStage]: ValueStage is the name of the value, see

@@ -7,12 +7,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency"
 )
 
-// DynamicConcurrencySignalIncreased is [dynamicconcurrency.SignalIncreased].
-const DynamicConcurrencySignalIncreased = dynamicconcurrency.SignalIncreased
-
-// DynamicConcurrencySignalDecreased is [dynamicconcurrency.SignalDecreased].
-const DynamicConcurrencySignalDecreased = dynamicconcurrency.SignalDecreased
-
 // DynamicConcurrencyIncreased is [dynamicconcurrency.Increased].
 var DynamicConcurrencyIncreased = dynamicconcurrency.Increased
 

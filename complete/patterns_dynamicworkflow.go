@@ -3,8 +3,6 @@
 package complete
 
 import (
-	"context"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
 )
@@ -25,12 +23,9 @@ func NewWorkflow[T any, K ~string](key func(T) K, work core.Work[T], opts dynami
 // Workflow.Metrics, and the present limit.
 type WorkflowMetrics = dynamicworkflow.Metrics
 
-// WorkflowPriorities is [dynamicworkflow.Priorities]: Priorities is the largest
-// priority.
-const WorkflowPriorities = dynamicworkflow.Priorities
-
 // WorkflowRoute is [dynamicworkflow.Route]: Route returns the priority with which the
-// work of an item starts; 0 means that no route is held.
+// work of an item starts, from 1, the first choice, to 31; 0 means that no route is
+// held.
 type WorkflowRoute = dynamicworkflow.Route
 
 // WorkflowBest is [dynamicworkflow.Best]: Best chooses the first healthy priority of 1,
@@ -44,30 +39,14 @@ func WorkflowWeighted(weights ...int) dynamicworkflow.Route {
 	return dynamicworkflow.Weighted(weights...)
 }
 
-// WorkflowSticky is [dynamicworkflow.Sticky]: Sticky divides entities by weights, with
-// a hash: an entity always has the same priority, in every process, while that priority
-// is healthy.
-func WorkflowSticky(weights ...int) dynamicworkflow.Route {
-	return dynamicworkflow.Sticky(weights...)
-}
-
-// WorkflowRegional is [dynamicworkflow.Regional]: Regional chooses the first healthy
-// priority in the list of the region.
-func WorkflowRegional(region func(ctx context.Context, entity string) string, lists map[string][]int) dynamicworkflow.Route {
-	return dynamicworkflow.Regional(region, lists)
-}
-
 // WorkflowSignalPlaced is [dynamicworkflow.SignalPlaced]: its work begins
 const WorkflowSignalPlaced = dynamicworkflow.SignalPlaced
 
 // WorkflowSignalCompleted is [dynamicworkflow.SignalCompleted]: its work returned nil
 const WorkflowSignalCompleted = dynamicworkflow.SignalCompleted
 
-// WorkflowSignalFailed is [dynamicworkflow.SignalFailed]: its work returned an error or
-// panicked, and was not cancelled
-const WorkflowSignalFailed = dynamicworkflow.SignalFailed
-
-// WorkflowFailed is [dynamicworkflow.Failed]: Failed is the kind of SignalFailed.
+// WorkflowFailed is [dynamicworkflow.Failed]: Failed is the third of them: the work
+// returned an error or panicked, and was not cancelled.
 var WorkflowFailed = dynamicworkflow.Failed
 
 // WorkflowSignalAssigned is [dynamicworkflow.SignalAssigned]: route.assigned:pri2: an
@@ -97,10 +76,6 @@ var WorkflowDecisions = dynamicworkflow.Decisions
 // WorkflowDecision is [dynamicworkflow.Decision]: Decision is the payload of decisions.
 type WorkflowDecision = dynamicworkflow.Decision
 
-// WorkflowSignalMeasured is [dynamicworkflow.SignalMeasured]: SignalMeasured is raised
-// on the sink at the end of an interval, before the decision.
-const WorkflowSignalMeasured = dynamicworkflow.SignalMeasured
-
-// WorkflowMeasured is [dynamicworkflow.Measured]: Measured is the kind of
-// SignalMeasured.
+// WorkflowMeasured is [dynamicworkflow.Measured]: Measured is raised on the sink at the
+// end of an interval, before the decision.
 var WorkflowMeasured = dynamicworkflow.Measured

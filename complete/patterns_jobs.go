@@ -57,27 +57,17 @@ func JobMermaid(jobs_ ...jobs.Job) string {
 	return jobs.Mermaid(jobs_...)
 }
 
-// JobSignalRetry is [jobs.SignalRetry]: SignalRetry is raised as SignalRetry:NAME:N by
-// the operation of the run: attempt N has failed, and there will be another one.
-const JobSignalRetry = jobs.SignalRetry
-
-// JobSignalFailed is [jobs.SignalFailed]: SignalFailed is raised as
-// SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed;
-// Failure.Reason says why there is no other attempt.
-const JobSignalFailed = jobs.SignalFailed
-
-// JobSignalRejected is [jobs.SignalRejected]: SignalRejected is raised as
-// SignalRejected:NAME on the sink: a run was not accepted, for example because the
-// queue is full.
-const JobSignalRejected = jobs.SignalRejected
-
-// JobRetry is [jobs.Retry].
+// JobRetry is [jobs.Retry]: Retry is raised as job.retry:NAME:N by the operation of the
+// run: attempt N has failed, and there will be another one.
 var JobRetry = jobs.Retry
 
-// JobFailed is [jobs.Failed].
+// JobFailed is [jobs.Failed]: Failed is raised as job.failed:NAME:TYPE by the operation
+// of the run: the last attempt has failed; Failure.Reason says why there is no other
+// attempt.
 var JobFailed = jobs.Failed
 
-// JobRejected is [jobs.Rejected].
+// JobRejected is [jobs.Rejected]: Rejected is raised as job.rejected:NAME on the sink:
+// a run was not accepted, for example because the queue is full.
 var JobRejected = jobs.Rejected
 
 // JobFailure is [jobs.Failure]: A Failure describes an attempt that failed, or a run

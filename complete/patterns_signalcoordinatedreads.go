@@ -11,18 +11,15 @@ import (
 // is held on the sink while an update runs.
 const ReadsSignalInProgress = signalcoordinatedreads.SignalInProgress
 
-// ReadsSignalDone is [signalcoordinatedreads.SignalDone]: SignalDone is raised on the
-// sink when an update has ended, after SignalInProgress was released.
-const ReadsSignalDone = signalcoordinatedreads.SignalDone
-
 // ReadsSignalWaiting is [signalcoordinatedreads.SignalWaiting]: SignalWaiting is raised
 // on the sink when the first reader begins to wait during an update.
 const ReadsSignalWaiting = signalcoordinatedreads.SignalWaiting
 
-// ReadsDone is [signalcoordinatedreads.Done]: Done is the kind of SignalDone.
+// ReadsDone is [signalcoordinatedreads.Done]: Done is raised on the sink when an update
+// has ended, after SignalInProgress was released.
 var ReadsDone = signalcoordinatedreads.Done
 
-// ReadsEnded is [signalcoordinatedreads.Ended]: Ended is the payload of SignalDone.
+// ReadsEnded is [signalcoordinatedreads.Ended]: Ended is the payload of Done.
 type ReadsEnded = signalcoordinatedreads.Ended
 
 // ReadsUpdates is [signalcoordinatedreads.Updates]: Updates say how updates run.

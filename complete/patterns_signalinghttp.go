@@ -26,9 +26,6 @@ const HTTPSignalReading = signalinghttp.SignalReading
 // HTTPSignalCompleted is [signalinghttp.SignalCompleted].
 const HTTPSignalCompleted = signalinghttp.SignalCompleted
 
-// HTTPSignalFailed is [signalinghttp.SignalFailed]: the request has failed
-const HTTPSignalFailed = signalinghttp.SignalFailed
-
 // HTTPSignalCancelled is [signalinghttp.SignalCancelled].
 const HTTPSignalCancelled = signalinghttp.SignalCancelled
 
@@ -40,7 +37,7 @@ const HTTPSignalProgress = signalinghttp.SignalProgress
 // followed by a colon and the status code
 const HTTPSignalError = signalinghttp.SignalError
 
-// HTTPFailed is [signalinghttp.Failed]: Failed is the kind of SignalFailed.
+// HTTPFailed is [signalinghttp.Failed]: Failed: the request has failed.
 var HTTPFailed = signalinghttp.Failed
 
 // HTTPProgress is [signalinghttp.Progress]: Progress is the family of SignalProgress.

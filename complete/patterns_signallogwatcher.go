@@ -8,15 +8,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
-// LogWatcherSignalFailed is [signallogwatcher.SignalFailed]: SignalFailed is raised
-// when the function returns an error.
-const LogWatcherSignalFailed = signallogwatcher.SignalFailed
-
-// LogWatcherFailed is [signallogwatcher.Failed]: Failed is the kind of SignalFailed.
+// LogWatcherFailed is [signallogwatcher.Failed]: Failed is raised when the function
+// returns an error.
 var LogWatcherFailed = signallogwatcher.Failed
 
-// LogWatcherFailure is [signallogwatcher.Failure]: Failure is the payload of
-// SignalFailed: a call that returned an error.
+// LogWatcherFailure is [signallogwatcher.Failure]: Failure is the payload of Failed: a
+// call that returned an error.
 type LogWatcherFailure = signallogwatcher.Failure
 
 // NewLogWatcher is [signallogwatcher.New]: New calls onMatch in the background for

@@ -75,12 +75,12 @@ func (x *explainer) explain(o *Operation) {
 // pending adds why a pending operation waits. mu of its engine is held.
 func (x *explainer) pending(o *Operation, now int64) {
 	e := o.engine
-	if e.paused {
+	if e.slots.Paused {
 		x.add(o, Reason{Kind: ReasonPaused}, nil)
 	}
 	x.slots(o)
-	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.Len() < e.limit && e.full() {
-		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended}, nil)
+	if lent := e.slots.Lent - e.slots.MaxSuspended; lent > 0 && e.slots.Free() && e.slots.Full() {
+		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.slots.Lent, Limit: e.slots.MaxSuspended}, nil)
 	}
 	if key := o.sched.Key(); key != "" {
 		x.taken(o, Reason{Kind: ReasonKey, Key: key}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.sched.Key() == key })
@@ -92,8 +92,9 @@ func (x *explainer) pending(o *Operation, now int64) {
 		for s, until := range r.cancelOn.Engine().Standing(now, maxExplained) {
 			x.add(o, e.heldUp(ReasonRefused, s, until), nil)
 		}
-		v, forced := r.deferral(o, now, resumed)
-		if !v.holds || forced <= now {
+		d := r.deferral(now, resumed)
+		forced := d.Until(&o.sched)
+		if !d.Holds || forced <= now {
 			continue
 		}
 		for s, until := range r.deferOn.Engine().Standing(now, maxExplained) {
@@ -150,9 +151,9 @@ func (x *explainer) rates(o *Operation, now int64) {
 // slots adds why there is no slot for o. mu of its engine is held.
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
-	running := operationsOf(e.running.AppendTo(nil))
+	running := operationsOf(e.slots.Running.AppendTo(nil))
 	lane, class := &e.lanes[o.sched.Lane], &e.classes[o.sched.Class]
-	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
+	x.taken(o, Reason{Kind: ReasonLimit}, e.slots.Limit, running, func(*Operation) bool { return true })
 	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.sched.Lane == o.sched.Lane })
 	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.Class(o.sched.Class).Limit, running, func(other *Operation) bool { return other.sched.Class == o.sched.Class })
 }

@@ -95,7 +95,7 @@ func (c Control) SetMaxConcurrency(n int) error {
 		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
 	}
 	e.mu.Lock()
-	e.limit = n
+	e.slots.Limit = n
 	e.grant()
 	e.wakeLocked()
 	e.unlock()

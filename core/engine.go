@@ -69,13 +69,10 @@ type engine struct {
 	_ spin.CacheLine
 
 	mu           sync.Mutex
-	running      sched.List // have a slot
+	slots        sched.Slots
+	deferring    deferring
 	suspended    sched.List // operations that have given up their slots while they wait
-	lent         int        // how many of the suspended operations count against maxSuspended
 	waits        uint64     // number of the newest wait for an operation of this engine
-	limit        int
-	paused       bool
-	closing      bool
 	detached     bool
 	finalized    bool   // closed, and the window is empty
 	finalizing   int    // operations for which OnFinalized is being called
@@ -134,7 +131,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		closed:    make(chan struct{}),
 		window:    window.New(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
-		limit:     opts.MaxConcurrency,
+		slots:     sched.Slots{Limit: opts.MaxConcurrency, MaxSuspended: opts.MaxSuspended},
 		stuck:     newStuckWatch(&opts),
 	}
 	e.scope.Engine().Init(sink, opts.Name, signals.ScopeOptions{OnSignal: opts.OnSignal, OnRetract: opts.OnRetract})
@@ -168,7 +165,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.tries = e.tries || trial != nil
 	}
 	e.ruled = e.partRuled || !e.rules.empty()
-	e.resumeOn = e.gate(opts.ResumeOn, true)
+	e.resumeOn, e.deferring.engine = e.gate(opts.ResumeOn, true), e
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s signals.Signal) {
 			if s.Key == "" || signals.Match(s.Key, e.name) {
@@ -223,11 +220,13 @@ type classState struct {
 
 // started lists the operations that have started and not ended. mu is held.
 func (e *engine) started() []*Operation {
-	return operationsOf(e.scheduler.AppendWanting(e.suspended.AppendTo(e.running.AppendTo(nil))))
+	return operationsOf(e.scheduler.AppendWanting(e.suspended.AppendTo(e.slots.Running.AppendTo(nil))))
 }
 
 // alive is the number of operations that have started and not ended. mu is held.
-func (e *engine) alive() int { return e.running.Len() + e.suspended.Len() + e.scheduler.Wanting() }
+func (e *engine) alive() int {
+	return e.slots.Running.Len() + e.suspended.Len() + e.scheduler.Wanting()
+}
 
 // unfinished is the number of operations whose waiters have not been answered. mu is held.
 func (e *engine) unfinished() int {
@@ -264,8 +263,8 @@ func byID(a, b *Operation) int { return cmp.Compare(a.owner.ID, b.owner.ID) }
 
 func (e *engine) setPaused(paused bool, signal string) {
 	e.made().mu.Lock()
-	changed := e.paused != paused
-	e.paused = paused
+	changed := e.slots.Paused != paused
+	e.slots.Paused = paused
 	e.mu.Unlock()
 	e.wake()
 	if changed {

@@ -3,7 +3,7 @@
 package core
 
 import (
-	"github.com/ephemeralgo/ephemeral/core/internal/clock"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -39,13 +39,8 @@ func (r *rule) detach() {
 	r.deferOn.Stop()
 }
 
-// deferral returns whether DeferOn holds, and the latest time until which it can defer o, or never.
-// Resumed is the Seq of the newest signal that matches ResumeOn.
-func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
-	v, due = look(r.deferOn, now, resumed), clock.Never
-	v.holds = v.holds && v.signal.Seq >= resumed
-	if r.maxDefer >= 0 && !v.held {
-		due = clock.Later(max(o.sched.Enqueued, v.since), r.maxDefer)
-	}
-	return v, due
+// deferral returns what DeferOn says now. Resumed is the Seq of the newest signal that matches ResumeOn.
+func (r *rule) deferral(now int64, resumed uint64) sched.Deferral {
+	v := look(r.deferOn, now, resumed)
+	return sched.Deferral{Holds: v.holds && v.signal.Seq >= resumed, Held: v.held, Since: v.since, Expires: v.expires, Most: r.maxDefer}
 }

@@ -194,7 +194,7 @@ func (e *engine) endClose() {
 // sink does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
+	detach := !e.detached && (e.slots.Closing || e.intake.closed && e.unfinished() == 0) // the intake was closed with mu held
 	e.detached = e.detached || detach
 	hooks := e.onClosed.Snapshot()
 	e.mu.Unlock()

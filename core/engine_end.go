@@ -210,7 +210,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	if suspended {
 		e.abandonWaits(o)
 	} else {
-		e.running.Remove(&o.sched)
+		e.slots.Running.Remove(&o.sched)
 	}
 	e.scheduler.Finish(&o.sched, suspended, now)
 	if e.times != nil {
@@ -245,7 +245,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 			e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
 		}
 	}
-	if e.closing && e.alive() == 0 {
+	if e.slots.Closing && e.alive() == 0 {
 		e.finalize(now)
 	}
 	return now
@@ -254,11 +254,11 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 // shut is Close without waiting. It reports whether it was the first call.
 func (e *engine) shut(cause error) bool {
 	e.made().mu.Lock()
-	if e.closing {
+	if e.slots.Closing {
 		e.mu.Unlock()
 		return false
 	}
-	e.closing = true
+	e.slots.Closing = true
 	e.closeIntake()
 	e.cancelLocked(StatusAlive, nil, cause)
 	if e.alive() == 0 {

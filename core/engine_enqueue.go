@@ -71,9 +71,9 @@ func (e *engine) tracePending(o *Operation) {
 	var why string
 	switch {
 	case o.status() != StatusPending:
-	case e.paused:
+	case e.slots.Paused:
 		why = "the coordinator is paused"
-	case e.full():
+	case e.slots.Full():
 		why = "all slots are taken"
 	case e.ruled && e.defers(o.sched.Lane, o.sched.Class):
 		why = "a signal defers it"
@@ -178,7 +178,7 @@ func (e *engine) turnAway(now int64) (some bool) {
 	waiting := operationsOf(e.scheduler.All())
 	slices.SortFunc(waiting, byID) // first come those that wait for room, so that none is accepted when the others go
 	for _, o := range waiting {
-		if e.paused && o.sched.Flags&roomless == 0 || !e.refuses(o.sched.Lane, o.sched.Class) {
+		if e.slots.Paused && o.sched.Flags&roomless == 0 || !e.refuses(o.sched.Lane, o.sched.Class) {
 			continue
 		}
 		if err := e.refusal(o.sched.Lane, o.sched.Class, now); err != nil {

@@ -46,7 +46,7 @@ func (in *intake) init(lanes []Lane, classes []Class) {
 	in.classes = len(classes)
 	in.rooms = append(in.only[:0], make([]room, len(lanes)*len(classes))...)
 	for i := range in.rooms {
-		in.rooms[i].limit = uint64(max(0, cmp.Or(classes[i%len(classes)].Depth, lanes[i/len(classes)].Depth)))
+		in.rooms[i].Limit = uint64(max(0, cmp.Or(classes[i%len(classes)].Depth, lanes[i/len(classes)].Depth)))
 	}
 }
 
@@ -56,7 +56,7 @@ func (in *intake) at(lane, class uint8) *room { return &in.rooms[int(lane)*in.cl
 // accepted is the number of operations ever accepted. mu is held.
 func (in *intake) accepted() (n uint64) {
 	for i := range in.rooms {
-		n += in.rooms[i].accepted
+		n += in.rooms[i].Accepted
 	}
 	return n
 }
@@ -84,7 +84,7 @@ func (in *intake) number(o *Operation, r *room) {
 	in.id++
 	o.owner.ID = in.id
 	o.setStatus(StatusPending)
-	r.accepted++
+	r.Accepted++
 }
 
 // offer takes an operation in if there is certainly room for it.
@@ -94,7 +94,7 @@ func (in *intake) offer(o *Operation) (err error) {
 	switch {
 	case in.closed:
 		err = ErrClosed
-	case r.full():
+	case r.Full():
 		err = ErrFull
 	default:
 		in.accept(o, r)

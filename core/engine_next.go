@@ -36,7 +36,7 @@ func (e *engine) collect() {
 func (e *engine) next(now int64) (o *Operation, blocked bool) {
 	var barred *sched.Bars // by DeferOn
 	for {
-		if e.stopped() {
+		if e.slots.Stopped() {
 			e.grant()
 			return nil, true
 		}
@@ -142,33 +142,22 @@ func (e *engine) limitTrials(now int64) {
 		if c.trialOn == nil {
 			continue
 		}
-		limit := c.Limit
-		if v := look(c.trialOn, now, 0); v.holds {
-			if limit == 0 || limit > c.Trials {
-				limit = c.Trials
-			}
-			if v.expires != clock.Never {
-				e.alarm.Set(e.clock, v.expires, e.wake)
-			}
+		v := look(c.trialOn, now, 0)
+		if v.holds && v.expires != clock.Never {
+			e.alarm.Set(e.clock, v.expires, e.wake)
 		}
-		e.scheduler.SetLimit(uint8(i), limit)
+		e.scheduler.Try(uint8(i), c.Limit, v.holds, c.Trials)
 	}
 }
-
-// stopped reports whether no pending operation may start. mu is held.
-func (e *engine) stopped() bool { return e.full() || e.paused || e.closing }
-
-// full reports whether there is no slot for pending operations. mu is held.
-func (e *engine) full() bool { return e.running.Len()+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // leaveQueue counts that o is no longer pending. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
 	r := e.intake.room(o)
-	r.left++
+	r.Left++
 	if o.sched.Flags&roomless != 0 {
 		e.endRoomWait(o)
 	}
-	if r.n > 0 {
+	if r.Waiting > 0 {
 		e.letIn(r)
 	}
 	if e.pendingMarks.Len() > 0 {
@@ -228,69 +217,33 @@ func (e *engine) defers(lane, class uint8) bool {
 	return e.rules.deferOn.Shut() || e.lanes[lane].deferOn.Shut() || e.classes[class].deferOn.Shut()
 }
 
-// undeferred returns the operation that is to start when o is next and DeferOn may hold. If no
-// rule defers o, it returns o. If raised facts have deferred the lane for MaxDefer, it returns
-// the earliest operation of the lane, and overdue is true. If only the class was deferred for so
-// long, it returns the earliest of the class in the lane. Otherwise it sets the alarm, bars the
-// lane, or the class in the lane, and returns nil. mu is held.
+// undeferred returns the operation that is to start when o is next and DeferOn may hold, or nil if its lane
+// or class is barred now: see [sched.Board.Undeferred]. Then it sets the alarm. mu is held.
 func (e *engine) undeferred(o *Operation, barred *sched.Bars, now int64) (_ *Operation, overdue bool) {
-	resumed := look(e.resumeOn, now, 0).signal.Seq // 0: never
-	lane := o.sched.Lane
-	first := operationOf(e.scheduler.Earliest(&o.sched, false))
-	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {
-		switch e.deferred(r, first, now, resumed) {
-		case deferred:
-			barred.Lane(lane)
-			return nil, false
-		case deferredTooLong:
-			overdue = true
-		}
+	e.deferring.now, e.deferring.resumed = now, look(e.resumeOn, now, 0).signal.Seq
+	item, overdue, again := e.scheduler.Undeferred(&o.sched, &e.deferring, barred, now)
+	if again != clock.Never {
+		e.alarm.Set(e.clock, again, e.wake)
 	}
-	if !overdue {
-		first = operationOf(e.scheduler.Earliest(&o.sched, true))
-	}
-	switch e.deferred(&e.classes[first.sched.Class].rule, first, now, resumed) {
-	case deferred:
-		barred.Class(lane, first.sched.Class)
-		return nil, false
-	case deferredTooLong:
-		return first, true
-	}
-	if overdue {
-		return first, true
-	}
-	return o, false
+	return operationOf(item), overdue
 }
 
-type deferral uint8
+// deferring tells the scheduler what DeferOn says at one moment. Guarded by engine.mu.
+type deferring struct {
+	*engine
+	now     int64
+	resumed uint64 // the Seq of the newest signal that matches ResumeOn; 0: never
+}
 
-const (
-	notDeferred deferral = iota
-	deferred
-	deferredTooLong
-)
-
-// deferred returns whether a rule defers an operation. If it does, the alarm is set for the
-// end of the deferral and for the next tokens. mu is held.
-func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) deferral {
-	v, due := r.deferral(o, now, resumed)
-	switch {
-	case !v.holds:
-		return notDeferred
-	case due <= now:
-		return deferredTooLong
-	}
-	if wakeAt := min(v.expires, due, e.scheduler.Soonest()); wakeAt != clock.Never {
-		e.alarm.Set(e.clock, wakeAt, e.wake)
-	}
-	return deferred
+func (d *deferring) Deferral(item *sched.Item, of sched.Place) sched.Deferral {
+	return d.rulesOf(item.Lane, item.Class)[of].deferral(d.now, d.resumed)
 }
 
 // begin marks o as running. mu is held.
 func (e *engine) begin(o *Operation, now int64) {
 	o.setStatus(StatusRunning)
 	o.started = now
-	e.running.Push(&o.sched)
+	e.slots.Running.Push(&o.sched)
 	e.watch(o, runs)
 	e.grant() // o may have been the last pending operation that can start
 }
@@ -308,7 +261,7 @@ func (w *worker) next(now int64) *Operation {
 			case w.searches:
 				w.searches = false
 				e.passToken(now)
-			case !e.scheduler.Simple() && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
+			case !e.scheduler.Simple() && e.token.Load() != tokenTaken && !e.slots.Full() && e.startable(now):
 				e.wakeLocked() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
@@ -355,7 +308,7 @@ func (w *worker) next(now int64) *Operation {
 // passToken is called by a worker that had the token and has found work. If there may be
 // more work, it starts another worker, which searches. mu is held.
 func (e *engine) passToken(now int64) {
-	if e.full() {
+	if e.slots.Full() {
 		e.token.Store(tokenNone)
 		return
 	}

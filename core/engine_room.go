@@ -9,41 +9,22 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
-	"github.com/ephemeralgo/ephemeral/core/internal/fifo"
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-	"github.com/ephemeralgo/ephemeral/core/internal/spin"
+	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 )
 
-// A room is what is known about the pending operations of a class in a lane, and which calls of Enqueue wait
-// there. Its free part follows from how many operations were accepted and how many have left. The engine counts
-// those that have left; the intake has the count of its last refresh. So a room may look full when it is not:
-// then the engine is asked. While an Enqueue waits for a room, the room is full.
-//
-// The scheduler has the waiting operations as well, and starts those that need no room. So an item that cannot
-// start keeps no other item waiting.
+// room is the room for the pending operations of a class in a lane. What was accepted is guarded by intake.mu,
+// and the rest by engine.mu. The engine counts those that have left; the intake has the count of its last
+// refresh. So a room may look full when it is not: then the engine is asked.
 type room struct {
-	// Guarded by intake.mu. Known is how many of the accepted are known to have left.
-	limit, accepted, known uint64
-
-	_ spin.CacheLine
-
-	// Guarded by engine.mu.
-	left    uint64                 // operations that are no longer pending
-	oldest  OperationID            // no operation with a lower id is pending
-	n       int                    // how many wait
-	waiters fifo.Queue[*Operation] // in the order in which they came; an operation that is not roomless has gone
+	sched.Room
+	oldest OperationID // no operation with a lower id is pending
 }
-
-// full reports whether no operation is certain to have room. intake.mu is held.
-func (r *room) full() bool { return r.accepted-r.known >= r.limit }
 
 // waitForRoom lets an operation wait for room. When the wait is over, because it was accepted or
 // the intake has ended, its channel done is closed, if it has one. mu is held.
 func (e *engine) waitForRoom(o *Operation) {
-	o.sched.Flags |= roomless
-	r := e.intake.room(o)
-	r.n++
-	*r.waiters.Push() = o
+	e.intake.room(o).Wait(&o.sched)
 	e.scheduler.Push(&o.sched, o.owner.Key)
 }
 
@@ -59,25 +40,11 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 
 // endRoomWait ends the wait of an operation that has left the scheduler. mu is held.
 func (e *engine) endRoomWait(o *Operation) {
-	o.sched.Flags &^= roomless
 	if o.done != nil {
 		e.out.close(o.done)
 		o.done = nil
 	}
-	r := e.intake.room(o)
-	if r.n--; r.waiters.N > 2*r.n { // rarely, because this looks at all waiters
-		for range r.waiters.N {
-			if o := r.take(); o.sched.Flags&roomless != 0 {
-				*r.waiters.Push() = o
-			}
-		}
-	}
-}
-
-func (r *room) take() *Operation {
-	o := *r.waiters.Get(0)
-	r.waiters.Drop()
-	return o
+	e.intake.room(o).End(&o.sched)
 }
 
 // letIn accepts operations that wait for r, first come first served, until it is full. mu
@@ -86,15 +53,14 @@ func (e *engine) letIn(r *room) {
 	in := &e.intake
 	in.mu.Lock()
 	e.refresh()
-	for r.n > 0 && !r.full() {
-		if o := r.take(); o.sched.Flags&roomless != 0 {
-			if err := e.unwelcome(o); err != nil {
-				e.endUnstarted(o, StatusRefused, err, 0)
-				continue
-			}
-			e.giveUpRoom(o)
-			in.accept(o, r)
+	for item := r.Take(); item != nil; item = r.Take() {
+		o := operationOf(item)
+		if err := e.unwelcome(o); err != nil {
+			e.endUnstarted(o, StatusRefused, err, 0)
+			continue
 		}
+		e.giveUpRoom(o)
+		in.accept(o, r)
 	}
 	in.mu.Unlock()
 	if in.fresh.Load() {
@@ -139,14 +105,14 @@ func (e *engine) oldest(lane, class uint8) *Operation {
 // held.
 func (e *engine) pendingIn(lane, class int) int {
 	r := e.intake.at(uint8(lane), uint8(class))
-	return int(r.accepted - r.left)
+	return int(r.Accepted - r.Left)
 }
 
 // refresh tells the intake how much room there is. Both locks are held.
 func (e *engine) refresh() {
 	for i := range e.intake.rooms {
 		r := &e.intake.rooms[i]
-		r.known = r.left
+		r.Known = r.Left
 	}
 }
 
@@ -195,7 +161,7 @@ const (
 // yieldForRoom lets others run, in case a worker makes room in a short queue meanwhile. That costs less
 // than to wait for room and to be woken.
 func (e *engine) yieldForRoom(o *Operation) {
-	limit := e.intake.room(o).limit
+	limit := e.intake.room(o).Limit
 	if start := yieldClock.Now(); limit <= yieldRoom && allYields.pay(start) {
 		runtime.Gosched()
 		allYields.note(start, yieldClock.Now(), limit)

@@ -92,7 +92,7 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	e.lend(d)
 	if d.giving == 1 {
 		if o.status() == StatusRunning {
-			e.running.Remove(&o.sched)
+			e.slots.Running.Remove(&o.sched)
 			e.scheduler.Suspend(&o.sched)
 			o.setStatus(StatusSuspended)
 		} else { // it is resuming: the goroutine that waits for the slot goes on without a slot
@@ -102,10 +102,10 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 		e.watch(o, suspended)
 		e.grant()
 	}
-	if e.full() {
+	if e.slots.Full() {
 		return // a resuming operation has got the slot, or MaxSuspended is reached
 	}
-	if e.scheduler.Len() > 0 || w.number > 0 && e.running.Len()+e.scheduler.Wanting() == 0 {
+	if e.scheduler.Len() > 0 || w.number > 0 && e.slots.Running.Len()+e.scheduler.Wanting() == 0 {
 		e.wakeLocked()
 		return
 	}
@@ -142,7 +142,7 @@ func (e *engine) endWait(w *bodyWait) {
 	if e.tries {
 		e.limitTrials(e.clock.Now())
 	}
-	free := e.running.Len() < e.limit && e.scheduler.Fits(&o.sched)
+	free := e.slots.Free() && e.scheduler.Fits(&o.sched)
 	if free && o.sched.Lane <= e.undisputed() {
 		e.regain(o, false)
 		return
@@ -161,7 +161,7 @@ func (e *engine) endWait(w *bodyWait) {
 func (e *engine) regain(o *Operation, aged bool) {
 	e.scheduler.Resume(&o.sched, aged)
 	e.unsuspend(o)
-	e.running.Push(&o.sched)
+	e.slots.Running.Push(&o.sched)
 	o.setStatus(StatusRunning)
 	e.watch(o, runs)
 }
@@ -187,7 +187,7 @@ func (e *engine) giveBack(now int64, before uint8) (given bool) {
 	if e.scheduler.Wanting() > 0 && e.tries {
 		e.limitTrials(e.clock.Now())
 	}
-	for e.scheduler.Wanting() > 0 && e.running.Len() < e.limit {
+	for e.scheduler.Wanting() > 0 && e.slots.Free() {
 		item, aged := e.scheduler.Back(now, before)
 		if item == nil {
 			break
@@ -202,7 +202,7 @@ func (e *engine) giveBack(now int64, before uint8) (given bool) {
 // mu is held.
 func (e *engine) undisputed() uint8 {
 	last := uint8(len(e.lanes) - 1)
-	if last == 0 || e.stopped() {
+	if last == 0 || e.slots.Stopped() {
 		return last
 	}
 	e.collect()
@@ -218,9 +218,9 @@ func (e *engine) lend(d *details) {
 		return
 	}
 	if d.lends = lends; lends {
-		e.lent++
+		e.slots.Lent++
 	} else {
-		e.lent--
+		e.slots.Lent--
 	}
 }
 
@@ -389,7 +389,7 @@ func (e *engine) endWaits(list []*bodyWait) {
 // nothing runs, nothing can start even with tokens, and all suspended operations wait for operations of this
 // engine. That happens with keys. mu is held.
 func (e *engine) breakCircle(now int64) {
-	for e.suspended.Len() > 0 && e.running.Len()+e.scheduler.Wanting()+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.Stuck(now) {
+	for e.suspended.Len() > 0 && e.slots.Running.Len()+e.scheduler.Wanting()+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.Stuck(now) {
 		var newest *bodyWait
 		for item := e.suspended.First(); item != nil; item = item.Next() {
 			d := operationOf(item).rare.Load()

@@ -32,7 +32,7 @@ const idleYields = 6
 // wakeLocked starts a worker because something may be able to start. It is not for
 // arrivals. mu is held.
 func (e *engine) wakeLocked() {
-	if token := e.token.Load(); token != tokenTaken && !e.full() && e.token.CompareAndSwap(token, tokenTaken) {
+	if token := e.token.Load(); token != tokenTaken && !e.slots.Full() && e.token.CompareAndSwap(token, tokenTaken) {
 		go e.loop()
 	}
 }

@@ -41,7 +41,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		defer r.close()
 
 		var ahead []*slot[In, Out]
-		limit := r.limit + int(r.intake.rooms[0].limit)
+		limit := r.slots.Limit + int(r.intake.rooms[0].Limit)
 		// emit yields the oldest result; false if the loop is over.
 		emit := func() bool {
 			s := ahead[0]

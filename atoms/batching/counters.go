@@ -1,11 +1,5 @@
 package batching
 
-import (
-	"log/slog"
-
-	"github.com/ephemeralgo/ephemeral/core"
-)
-
 // Counters count the items of a batcher. They are read at one moment, at which
 //
 //	Enqueued = Pending + Running + Succeeded + Failed + Cancelled + Dropped
@@ -27,9 +21,3 @@ type Counters struct {
 
 	Closed bool `json:"closed"` // the batcher accepts no more items
 }
-
-// LogValue groups the counters by their JSON names.
-func (c Counters) LogValue() slog.Value { return core.StatsValue(c) }
-
-// String is the JSON form.
-func (c Counters) String() string { return core.StatsString(c) }

@@ -48,8 +48,6 @@ func newEngine[In, Out any](work core.ResultWork[[]In, []Out], opts Options[In])
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
 		MaxQueued:      math.MaxInt32, // there are at most as many batches as items, and the queue bounds the items
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
 	}
 	if opts.Key == nil {
 		x.inner, err = core.NewCoordinator(x.run, inner)

@@ -72,13 +72,6 @@ type Options[T any] struct {
 	// OnError is called with no lock held: by the operation of the batch before it ends, by
 	// the Enqueue that drops an item, or by Cancel, Abort, Stop or Close.
 	OnError func(items []T, err error)
-
-	// MaxTracked is how many finished batches Operations shows. The last 200 failed ones are
-	// shown in addition. 0 means 200; negative means none, and no failed ones.
-	MaxTracked int
-	// MaxAge is how long Operations shows finished batches; 0 means 5 minutes, negative no
-	// limit.
-	MaxAge time.Duration
 }
 
 // resolved returns the options with defaults in place of zeroes, and the largest values in

@@ -82,7 +82,7 @@ func TestNoTimerIsLeftAfterTheEnd(t *testing.T) {
 		"Stop":     func(b *batching.Batcher[int]) error { return b.Stop(context.Background()) },
 		"Close":    (*batching.Batcher[int]).Close,
 	} {
-		b := newBatcher(t, newJournal(0).flush, batching.Options[int]{MaxDelay: time.Hour, MaxTracked: -1})
+		b := newBatcher(t, newJournal(0).flush, batching.Options[int]{MaxDelay: time.Hour})
 		enqueue(t, b, 1)
 		require.NoError(t, end(b))
 		w := weak.Make(b)

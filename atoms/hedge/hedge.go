@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -81,12 +79,6 @@ type Stats struct {
 	Delay  time.Duration `json:"delay"`  // delay before a second attempt; 0: not known yet
 }
 
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
 // A Hedger makes a second attempt of slow calls. Make one with [New]. All methods are safe for
 // concurrent use. It needs no closing. A call that is not hedged costs about a microsecond: a
 // context and a timer. It keeps the durations of the last 100 calls.
@@ -130,9 +122,6 @@ func New(opts Options) (*Hedger, error) {
 	}
 	return &Hedger{opts: opts, history: newHistory(window)}, nil
 }
-
-// Name is [Options.Name].
-func (h *Hedger) Name() string { return h.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (h *Hedger) Sink() *signals.Sink { return h.opts.Sink }

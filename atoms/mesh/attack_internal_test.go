@@ -68,12 +68,12 @@ func TestDeniedLater(t *testing.T) {
 		require.NoError(t, err)
 		defer m.Close()
 		time.Sleep(lease)
-		assert.False(t, sink.Has(SignalUnsent))
+		assert.False(t, sink.Has(Unsent.Name()))
 		m.do(func() {
 			last = fmt.Errorf("%w: to %q", nats.ErrPermissionViolation, m.subject(topicState, m.table.run))
 		})
 		time.Sleep(2 * lease)
-		assert.Equal(t, 1, sink.Count(SignalUnsent))
+		assert.Equal(t, 1, sink.Count(Unsent.Name()))
 		assert.EqualValues(t, 1, m.Stats().Unsent)
 	})
 }

@@ -49,7 +49,7 @@
 // Who may publish on the subjects of a cluster can take the name of any node, and raise and hold
 // what Accept allows. Names are bounded to 256 bytes, messages to 64 kB, and signals to MaxRate; what
 // is refused is counted. A message is not larger than max_payload of the server either; a signal that does not
-// fit alone is not sent, see [SignalUnsent]. All servers that a connection may find should have the same
+// fit alone is not sent, see [Unsent]. All servers that a connection may find should have the same
 // max_payload: if messages wait for a server that permits less, nats.go closes the connection for good. Authentication and encryption are those of NATS. The version of the protocol is in
 // the subjects; nodes of two versions do not hear each other.
 package mesh

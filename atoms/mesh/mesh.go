@@ -27,19 +27,16 @@ const (
 	SignalDuplicate = "mesh.duplicate"
 	// SignalLost is raised when a node has been silent for Lease. The key is its name.
 	SignalLost = "mesh.lost"
-	// SignalMissed is raised when signals of a node have not arrived, at most once for each beat.
-	// The key is its name, the payload how many.
-	SignalMissed = "mesh.missed"
-	// SignalUnsent is raised when [Stats].Unsent has grown: signals of this node, or its beats, cannot be sent.
-	// It is raised at most once for each beat. The key is the name of this node, the payload how many.
-	SignalUnsent = "mesh.unsent"
 )
 
-// Missed is the kind of [SignalMissed].
-var Missed = signals.NewKind[uint64](SignalMissed)
+// Missed is raised when signals of a node have not arrived, at most once for each beat. The key
+// is its name, the payload how many.
+var Missed = signals.NewKind[uint64]("mesh.missed")
 
-// Unsent is the kind of [SignalUnsent].
-var Unsent = signals.NewKind[uint64](SignalUnsent)
+// Unsent is raised when [Stats].Unsent has grown: signals of this node, or its beats, cannot be
+// sent. It is raised at most once for each beat. The key is the name of this node, the payload
+// how many.
+var Unsent = signals.NewKind[uint64]("mesh.unsent")
 
 // A Mesh is this node. Make one with [Join], and close it. All methods are safe for concurrent
 // use. It has goroutines while there is something to send or to raise, and those of the
@@ -109,9 +106,6 @@ func join(ctx context.Context, b bus, sink *signals.Sink, opts Options) (*Mesh, 
 	}
 	return m, nil
 }
-
-// Name is [Options].Name.
-func (m *Mesh) Name() string { return m.opts.Name }
 
 // Sink is the sink that was given to [Join].
 func (m *Mesh) Sink() *signals.Sink { return m.sink }

@@ -234,7 +234,7 @@ func TestLoss(t *testing.T) {
 		s := two.Stats()
 		assert.NotZero(t, s.Missed)
 		assert.EqualValues(t, 3000, s.Raised+s.Missed)
-		assert.True(t, two.sink.Has(SignalMissed))
+		assert.True(t, two.sink.Has(Missed.Name()))
 	})
 }
 

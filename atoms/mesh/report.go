@@ -2,11 +2,8 @@ package mesh
 
 import (
 	"cmp"
-	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // A Node is another node, as far as this one has heard it.
@@ -46,12 +43,6 @@ type Stats struct {
 	Refused uint64 `json:"refused"` // messages and signals that were not accepted
 	Losses         // signals of other nodes
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 // Stats returns the counters. It costs a lock.
 func (m *Mesh) Stats() Stats {

@@ -10,13 +10,13 @@ import (
 // of the step, the others are the errors of compensations.
 type StepError struct {
 	Blueprint, Step string
-	Compensating    bool  // Compensate failed, not Do
+	compensating    bool  // Compensate failed, not Do
 	Err             error // the error of Do or Compensate, a [core.PanicError], or an error that matches [core.ErrTimeout]
 }
 
 func (e *StepError) Error() string {
 	what := "step"
-	if e.Compensating {
+	if e.compensating {
 		what = "compensation of step"
 	}
 	return fmt.Sprintf("molecules: %s %q of %q: %v", what, e.Step, e.Blueprint, e.Err)

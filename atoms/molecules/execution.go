@@ -152,7 +152,7 @@ func (e *execution) undo(s *Step) {
 			e.raise(SignalStepCompensated, s.Name, nil)
 			return
 		}
-		err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Compensating: true, Err: err}
+		err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, compensating: true, Err: err}
 		e.undoErrs = append(e.undoErrs, err)
 		e.raise(SignalCompensationFailed, s.Name, err)
 	}()

@@ -9,18 +9,9 @@ import (
 // Mermaid draws the blueprint as a Mermaid flowchart. It shows the steps and the signals that they
 // await. Dotted arrows show the compensations after a failure. The same blueprint gives the same
 // text.
-func (b Blueprint) Mermaid() string { return mermaid(&b) }
-
-// Mermaid draws all blueprints of the runner as one Mermaid flowchart.
-func (r *Runner) Mermaid() string { return mermaid(r.blueprints...) }
-
-func mermaid(blueprints ...*Blueprint) string {
-	text := "flowchart TD\n"
-	for i, b := range blueprints {
-		c := chart(fmt.Sprint("m", i))
-		text += fmt.Sprintf("    subgraph %s[\"%s\"]\n%s    end\n", c, escape(b.Name), c.draw(b))
-	}
-	return text
+func (b Blueprint) Mermaid() string {
+	c := chart("m0")
+	return fmt.Sprintf("flowchart TD\n    subgraph %s[\"%s\"]\n%s    end\n", c, escape(b.Name), c.draw(&b))
 }
 
 // chart draws one blueprint. It is the prefix of the ids.

@@ -65,7 +65,6 @@ func TestStepsAreDoneInOrderAndShareTheRun(t *testing.T) {
 					time.Sleep(time.Second)
 					r.Set("price", 7)
 					assert.True(t, r.Raise("paid"))
-					assert.Equal(t, "pay", r.Step())
 					assert.Equal(t, "order", r.Blueprint())
 					assert.Equal(t, core.OperationFrom(ctx).ID(), r.ID())
 					_, awaited := r.Awaited()
@@ -463,10 +462,8 @@ func TestARunMadeByHand(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 1, a)
 	assert.False(t, r.Raise("x"))
-	assert.False(t, r.RaiseKey("x", "y"))
 	assert.Zero(t, r.ID())
 	assert.Empty(t, r.Blueprint())
-	assert.Empty(t, r.Step())
 }
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -605,13 +602,12 @@ func TestTriggerIsBounded(t *testing.T) {
 	})
 }
 
-// A failed call is counted and signalled, and OnError is called. A cancelled call does not count as
+// A failed call is counted and signalled. A cancelled call does not count as
 // failed.
 func TestTriggerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
 		facts := coretest.Watch(t, sink, "trigger.*, operation.panicked")
-		var j journal
 		trigger := core.Must(molecules.NewTrigger(sink, "go", func(ctx context.Context, s signals.Signal) error {
 			switch s.Key {
 			case "error":
@@ -625,7 +621,7 @@ func TestTriggerErrors(t *testing.T) {
 				return ctx.Err()
 			}
 			return nil
-		}, molecules.TriggerOptions{Order: molecules.OrderSerial, OnError: func(s signals.Signal, err error) { j.add("%s %T", s.Key, err) }}))
+		}, molecules.TriggerOptions{Order: molecules.OrderSerial}))
 		for _, key := range []string{"error", "fine", "panic", "exit"} {
 			sink.RaiseKey("go", key)
 		}
@@ -638,20 +634,17 @@ func TestTriggerErrors(t *testing.T) {
 			failed, _ := molecules.TriggerEvents.From(raised[i])
 			assert.ErrorIs(t, failed.Err, errOnPurpose)
 		}
-		assert.Equal(t, []string{"error *errors.errorString", "panic *core.PanicError", "exit *core.PanicError"}, j.take())
 
 		cancel := sink.Subscribe(molecules.SignalTriggerFailed, func(signals.Signal) { runtime.Goexit() })
 		sink.RaiseKey("go", "error")
 		require.NoError(t, trigger.Flush(t.Context()))
 		facts.ExpectExactly(molecules.SignalTriggerFailed)
-		assert.Equal(t, []string{"error *errors.errorString"}, j.take(), "a handler that ends the goroutine does not prevent it")
 		cancel()
 
 		sink.RaiseKey("go", "close")
 		synctest.Wait()
 		require.NoError(t, trigger.Close())
 		facts.None()
-		assert.Empty(t, j.take())
 		s := trigger.Stats()
 		assert.Equal(t, []uint64{1, 4, 1}, []uint64{s.Succeeded, s.Failed, s.Cancelled})
 	})
@@ -698,18 +691,16 @@ func TestNewTriggerSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A chart of several blueprints has a part for each. See the example for the parts.
+// See the example for the parts of a chart.
 func TestMermaid(t *testing.T) {
 	blueprints := []molecules.Blueprint{
 		{Name: "order", On: "a?, b.c", When: func(signals.Signal) bool { return true }, Steps: []molecules.Step{{Name: "pay", Await: "go"}}},
 		{Name: `"] end #1; <b> &`, On: "a", Steps: []molecules.Step{{Name: "`x`\ny", Do: quick, Compensate: quick}}},
 	}
-	r := newRunner(newSink(), molecules.Options{}, blueprints...)
-	first, second := blueprints[0].Mermaid(), strings.ReplaceAll(blueprints[1].Mermaid(), "m0", "m1")
-	assert.Equal(t, first+strings.TrimPrefix(second, "flowchart TD\n"), r.Mermaid())
+	first, second := blueprints[0].Mermaid(), blueprints[1].Mermaid()
 	assert.Contains(t, first, `m0on -->|"when, go"| m0s0`)
-	assert.Contains(t, second, `subgraph m1["#34;#93; end #35;1#59; #60;b#62; #38;"]`)
-	assert.Contains(t, second, `m1u0["undo #96;x#96; y"]`)
+	assert.Contains(t, second, `subgraph m0["#34;#93; end #35;1#59; #60;b#62; #38;"]`)
+	assert.Contains(t, second, `m0u0["undo #96;x#96; y"]`)
 }
 
 // Mermaid reads labels as Markdown: characters with a meaning in Markdown are escaped.

@@ -44,9 +44,6 @@ type TriggerOptions struct {
 	// none. If the queue is full, a signal is dropped: it is counted as Rejected, and
 	// [SignalTriggerDropped] is raised.
 	MaxQueued int
-	// OnError, if not nil, is called when a call has failed, after [SignalTriggerFailed] was
-	// raised, on the goroutine of the call. It is not called for a cancelled call.
-	OnError func(signals.Signal, error)
 }
 
 // An Order says which runs of a [Runner], or calls of a [Trigger], must not overlap.

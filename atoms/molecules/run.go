@@ -56,13 +56,6 @@ func (r *Run) Blueprint() string {
 	return r.blueprint.Name
 }
 
-// Step is the name of the step that is being done or compensated.
-func (r *Run) Step() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state.Step
-}
-
 // Awaited returns the signal that the current step has awaited. If several had come when the
 // step started, Awaited returns the newest one. If the step awaits none, Awaited returns false.
 func (r *Run) Awaited() (signals.Signal, bool) {
@@ -76,11 +69,6 @@ func (r *Run) Awaited() (signals.Signal, bool) {
 //
 //ephemeral:raises {name}
 func (r *Run) Raise(name string) bool { return r.Raiser().RaiseKey(name, r.Trigger.Key) }
-
-// RaiseKey is Raise with a key that you choose.
-//
-//ephemeral:raises {name}
-func (r *Run) RaiseKey(name, key string) bool { return r.Raiser().RaiseKey(name, key) }
 
 // Raiser returns a raiser for signals that have a payload:
 //

@@ -25,7 +25,6 @@ type Trigger struct {
 	*listener
 	coordinator *core.Coordinator[signals.Signal]
 	fn          func(context.Context, signals.Signal) error
-	onError     func(signals.Signal, error)
 }
 
 var (
@@ -54,7 +53,7 @@ func NewTrigger(sink *signals.Sink, pattern string, fn func(context.Context, sig
 	if err != nil {
 		return nil, err
 	}
-	t := &Trigger{fn: fn, onError: opts.OnError}
+	t := &Trigger{fn: fn}
 	t.coordinator = core.Must(core.NewKeyedCoordinator(shared.key, t.run, shared.coordinator(sink)))
 	t.listener = &listener{Control: t.coordinator.Control}
 	t.cancels = []func(){sink.Subscribe(pattern, t.trigger)}
@@ -78,9 +77,6 @@ func (t *Trigger) run(ctx context.Context, s signals.Signal) (err error) {
 	defer func() {
 		if err == nil || ctx.Err() != nil {
 			return
-		}
-		if t.onError != nil {
-			defer t.onError(s, err) // deferred, because a handler of the signal may end the goroutine
 		}
 		signals.NewKind[TriggerEvent](SignalTriggerFailed).Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()

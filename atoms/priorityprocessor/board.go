@@ -27,9 +27,11 @@ type level struct {
 
 type member struct {
 	ProcessorStatus
-	probed bool   // probed by a function; otherwise by items
-	epoch  uint32 // counts the changes of health; a result counts only if it began in this epoch
-	since  time.Duration
+	lastErr error
+	probing bool   // a probe runs
+	probed  bool   // probed by a function; otherwise by items
+	epoch   uint32 // counts the changes of health; a result counts only if it began in this epoch
+	since   time.Duration
 
 	// While the member is unhealthy:
 	due  time.Duration // when the next probe is due
@@ -79,7 +81,7 @@ func (b *board) pick(tried uint64, start int, now time.Duration) (t ticket, ok b
 				lastResort = i
 			}
 			if m := &b.members[i]; !m.probed && b.due(m, now) {
-				m.Probing = true
+				m.probing = true
 				return b.begin(i, true), true
 			}
 		}
@@ -100,7 +102,7 @@ func (b *board) pick(tried uint64, start int, now time.Duration) (t ticket, ok b
 
 // due reports whether a probe of m is due.
 func (b *board) due(m *member, now time.Duration) bool {
-	return !m.Healthy && !m.Probing && b.wait >= 0 && now >= m.due
+	return !m.Healthy && !m.probing && b.wait >= 0 && now >= m.due
 }
 
 // finish counts the end of an item.
@@ -110,7 +112,6 @@ func (b *board) finish(counter *uint64) {
 }
 
 func (b *board) begin(i int, probe bool) ticket {
-	b.members[i].Running++
 	return ticket{i, b.members[i].epoch, probe}
 }
 
@@ -118,12 +119,10 @@ func (b *board) begin(i int, probe bool) ticket {
 // member.
 func (b *board) end(t ticket, o outcome, err error, now time.Duration) (changed bool) {
 	m := &b.members[t.member]
-	m.Running--
 	switch o {
 	case succeeded:
 		m.Succeeded++
 	case cancelled:
-		m.Cancelled++
 	default:
 		m.Failed++
 	}
@@ -145,7 +144,7 @@ func (b *board) result(t ticket, o outcome, err error, now time.Duration) (chang
 		return false, false
 	}
 	if t.probe {
-		m.Probing = false
+		m.probing = false
 	}
 	switch o {
 	case cancelled:
@@ -154,7 +153,7 @@ func (b *board) result(t ticket, o outcome, err error, now time.Duration) (chang
 		m.Failures = 0
 		return b.set(t.member, true, now), true
 	}
-	m.LastErr = err
+	m.lastErr = err
 	if t.probe {
 		b.delay(m, now)
 	}
@@ -167,7 +166,7 @@ func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	if m.Healthy == healthy {
 		return false
 	}
-	m.Healthy, m.since, m.Probing = healthy, now, false
+	m.Healthy, m.since, m.probing = healthy, now, false
 	m.epoch++
 	if healthy {
 		m.Failures = 0
@@ -182,7 +181,7 @@ func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 func (b *board) mark(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
 	if m.Healthy {
-		m.Failures, m.LastErr = 0, nil
+		m.Failures, m.lastErr = 0, nil
 		m.epoch++
 	}
 	return b.set(i, healthy, now)
@@ -204,7 +203,7 @@ func (b *board) beginProbe(i int, now time.Duration) (t ticket, ok bool) {
 	if !b.due(m, now) {
 		return ticket{}, false
 	}
-	m.Probing = true
+	m.probing = true
 	return ticket{i, m.epoch, true}, true
 }
 

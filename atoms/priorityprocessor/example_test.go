@@ -158,7 +158,7 @@ func ExampleProcessor() {
 	work.Do(ctx, "one")
 	work.Do(ctx, "two")
 	repaired.Store(true)
-	if _, err := work.Sink().WaitFor(ctx, priorityprocessor.SignalRestored); err != nil {
+	if _, err := work.Sink().WaitFor(ctx, priorityprocessor.Restored.Name()); err != nil {
 		panic(err)
 	}
 	work.Do(ctx, "three")

@@ -342,9 +342,6 @@ func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on 
 	return found
 }
 
-// Name is [Options.Name].
-func (f *engine[In, Out]) Name() string { return f.opts.Name }
-
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (f *engine[In, Out]) Sink() *signals.Sink { return f.opts.Sink }
 

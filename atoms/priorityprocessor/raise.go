@@ -46,8 +46,7 @@ func (f *engine[In, Out]) raiseFailover(ctx context.Context, i int, from *Attemp
 	to := &f.processors[i]
 	raise(f.raiser(ctx), SignalFailover, pri(from.Priority)+"->"+pri(to.Priority), "", Report{
 		Processor: from.Processor, Priority: from.Priority,
-		To: to.Name, ToPriority: to.Priority,
-		Err: from.Err,
+		To: to.Name, Err: from.Err,
 	})
 }
 
@@ -65,15 +64,15 @@ func (f *engine[In, Out]) apply(i int, on signals.Raiser) {
 	m := &f.board.members[i]
 	name, r := SignalHealthy, Report{Processor: m.Name, Priority: m.Priority}
 	if !m.Healthy {
-		name, r.Failures, r.Err = SignalUnhealthy, m.Failures, m.LastErr
+		name, r.Err = SignalUnhealthy, m.lastErr
 	}
 	f.out.Add(func() { raise(on, name, pri(r.Priority), r.Processor, r) })
-	route := Report{Priority: f.route, ToPriority: f.board.route()}
-	if route.Priority == route.ToPriority {
+	route := Report{Priority: f.board.route()}
+	if route.Priority == f.route {
 		return
 	}
-	f.route = route.ToPriority
-	f.out.Add(func() { raise(on, SignalRoute, pri(route.ToPriority), f.opts.Name, route) })
+	f.route = route.Priority
+	f.out.Add(func() { raise(on, SignalRoute, pri(route.Priority), f.opts.Name, route) })
 	if f.route == f.board.levels[0].priority {
 		f.out.Add(func() { Restored.Raise(on, f.opts.Name, route) })
 	}

@@ -7,12 +7,11 @@ import (
 )
 
 // The signals of a Failover. Most names end with a colon and the priority, as in
-// "processor.unhealthy:pri1". To match all priorities, append ":*". The payload is a [Report],
-// except for SignalExhausted:
+// "processor.unhealthy:pri1". To match all priorities, append ":*". The payload is a [Report]:
 //
 //	report, ok := signal.Payload().(priorityprocessor.Report)
 //
-// The first five are raised by the operation of the item, with its key. If there is no
+// The first four, and [Exhausted], are raised by the operation of the item, with its key. If there is no
 // operation, they are raised on the sink.
 const (
 	// SignalStarted and SignalCompleted are raised before each attempt, and after each
@@ -31,9 +30,6 @@ const (
 	//
 	//ephemeral:raises failover.requested:*
 	SignalFailover = "failover.requested" // failover.requested:pri1->pri2
-	// SignalExhausted is raised after a failed attempt if there is no next processor. The
-	// payload is the [*Error] that Do returns.
-	SignalExhausted = "failover.exhausted"
 
 	// SignalUnhealthy is raised when a processor becomes unhealthy. The key is its name.
 	//
@@ -44,12 +40,10 @@ const (
 	//ephemeral:raises processor.healthy:*
 	SignalHealthy = "processor.healthy" // processor.healthy:pri1
 	// SignalRoute is raised when the highest priority that has a healthy processor changes.
-	// SignalRestored follows if it is now the highest priority of all. The key is
-	// [Options.Name].
+	// The key is [Options.Name].
 	//
 	//ephemeral:raises route.changed:*
-	SignalRoute    = "route.changed" // route.changed:pri2, or route.changed:none
-	SignalRestored = "restore.primary"
+	SignalRoute = "route.changed" // route.changed:pri2, or route.changed:none
 	// SignalProbeStarted is raised before each call of a Probe function, and SignalProbeSucceeded or
 	// SignalProbeFailed after it. If the health changes during the call, or if Close cancels the
 	// call, there is no signal after it. The key is the name of the processor.
@@ -64,8 +58,11 @@ const (
 
 // The kinds of the signals whose names have no priority.
 var (
-	Exhausted = signals.NewKind[*Error](SignalExhausted)
-	Restored  = signals.NewKind[Report](SignalRestored)
+	// Exhausted is raised after a failed attempt if there is no next processor, with the error that
+	// Do returns.
+	Exhausted = signals.NewKind[*Error]("failover.exhausted")
+	// Restored follows [SignalRoute] if the route is now the highest priority of all.
+	Restored = signals.NewKind[Report]("restore.primary")
 )
 
 // The signals that control a Failover. Other code raises them on its sink.
@@ -87,15 +84,13 @@ const (
 	CommandHealthy   = "processor.mark.healthy"
 )
 
-// A Report is the payload of all signals except SignalExhausted. The fields that are set depend
+// A Report is the payload of all signals except Exhausted. The fields that are set depend
 // on the signal.
 type Report struct {
-	Processor  string // the processor; "" for SignalRoute and SignalRestored
-	Priority   int    // priority of the processor; SignalRoute and SignalRestored: the old route, 0 for none
-	To         string // SignalFailover: the processor that gets the item
-	ToPriority int    // SignalFailover: the priority of To; SignalRoute and SignalRestored: the new route, 0 for none
+	Processor string // the processor; "" for SignalRoute and Restored
+	Priority  int    // priority of the processor; SignalRoute and Restored: the new route, 0 for none
+	To        string // SignalFailover: the processor that gets the item
 
-	Failures int           // SignalUnhealthy: failures in a row; 0 after MarkUnhealthy
-	Next     time.Duration // SignalProbeFailed: the time until the next probe
-	Err      error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: the error
+	Next time.Duration // SignalProbeFailed: the time until the next probe
+	Err  error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: the error
 }

@@ -1,11 +1,8 @@
 package priorityprocessor
 
 import (
-	"encoding/json"
-	"log/slog"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
@@ -26,12 +23,6 @@ type Stats struct {
 	SignalsDropped uint64 `json:"signalsDropped"` // signals about health that were dropped, because a handler blocks
 }
 
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
 // Stats returns the counters.
 func (f *engine[In, Out]) Stats() Stats {
 	f.mu.Lock()
@@ -48,24 +39,12 @@ type ProcessorStatus struct {
 	Healthy   bool      `json:"healthy"`
 	Since     time.Time `json:"since"`              // the last change of Healthy, or the call of New
 	Failures  int       `json:"failures"`           // in a row
-	LastErr   error     `json:"-"`                  // error of the last failed attempt or probe; "error" in JSON
-	Probing   bool      `json:"probing"`            // a probe runs
-	NextProbe time.Time `json:"nextProbe,omitzero"` // when the next probe is due; zero if there is none
+	LastErr   string    `json:"error,omitempty"`    // error of the last failed attempt or probe
+	NextProbe time.Time `json:"nextProbe,omitzero"` // when the next probe is due; zero if there is none, or one runs
 
 	// Attempts. If the item was at fault, its attempt is in Succeeded.
-	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`
-	Cancelled uint64 `json:"cancelled"`
-}
-
-// MarshalJSON adds "error", the text of LastErr, if there is one.
-func (s ProcessorStatus) MarshalJSON() ([]byte, error) {
-	type plain ProcessorStatus
-	return json.Marshal(struct {
-		plain
-		Err string `json:"error,omitempty"`
-	}{plain(s), guard.Text(s.LastErr)})
 }
 
 // Processors returns the state of the processors, in order of priority, read together.
@@ -75,8 +54,8 @@ func (f *engine[In, Out]) Processors() []ProcessorStatus {
 	var all []ProcessorStatus
 	for _, m := range f.board.members {
 		s := m.ProcessorStatus
-		s.Since = f.base.Add(m.since)
-		if !m.Healthy && !m.Probing && f.board.wait >= 0 && !f.closed {
+		s.Since, s.LastErr = f.base.Add(m.since), guard.Text(m.lastErr)
+		if !m.Healthy && !m.probing && f.board.wait >= 0 && !f.closed {
 			s.NextProbe = f.base.Add(m.due)
 		}
 		all = append(all, s)

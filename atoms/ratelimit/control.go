@@ -11,7 +11,7 @@ import (
 )
 
 // Signals of limiters. The key is the name of the limiter. For [SignalApplied],
-// [SignalBurstApplied] and [SignalRejected] of a [Group], it is the name of the limit.
+// [SignalBurstApplied] and [CommandRejected] of a [Group], it is the name of the limit.
 const (
 	// SignalLimited is held while requests are refused or queued. It ends when there was no
 	// such request for the time that the bucket takes to fill, which counts as at least 1
@@ -23,8 +23,6 @@ const (
 	SignalApplied = "rate.limit.applied"
 	// SignalBurstApplied is raised when the burst was set; see [Changes].
 	SignalBurstApplied = "rate.limit.burst.applied"
-	// SignalRejected is raised when a command was not valid; see [CommandRejected].
-	SignalRejected = "rate.limit.rejected"
 )
 
 // Commands are signals that limiters obey. If a command has a key, it is for the limiter of
@@ -56,7 +54,7 @@ type Change struct {
 // signal; see [signals.Sink.Because].
 var (
 	Changes         = signals.NewFamily[Change]("rate.limit.applied,rate.limit.burst.applied")
-	CommandRejected = signals.NewKind[error](SignalRejected) // the error names the command and the rule
+	CommandRejected = signals.NewKind[error]("rate.limit.rejected") // a command was not valid; the error names the command and the rule
 )
 
 // numberCommands are the commands with a number.

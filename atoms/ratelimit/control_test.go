@@ -42,7 +42,7 @@ func TestCommands(t *testing.T) {
 		assert.Equal(t, c.rate, l.Rate(), c.signal)
 		assert.Equal(t, c.burst, l.Burst(), c.signal)
 	}
-	assert.False(t, sink.Has(ratelimit.SignalRejected))
+	assert.False(t, sink.Has(ratelimit.CommandRejected.Name()))
 	l.Allow()
 	sink.Raise(ratelimit.CommandReset)
 	assert.Equal(t, 9.0, l.Tokens())
@@ -103,7 +103,7 @@ func TestCommandsHaveBoundaries(t *testing.T) {
 		assert.Equal(t, 5, l.Burst(), name)
 		assert.Less(t, l.Tokens(), 5.0, name)
 	}
-	assert.Equal(t, 3, sink.Count(ratelimit.SignalRejected), "three were commands")
+	assert.Equal(t, 3, sink.Count(ratelimit.CommandRejected.Name()), "three were commands")
 }
 
 // A command with a key is for the limiter of that name only.
@@ -142,7 +142,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 			ratelimit.SignalApplied,
 			ratelimit.SignalBurstApplied,
 			ratelimit.CommandSet+":1", ratelimit.SignalApplied,
-			ratelimit.CommandBurst+":x", ratelimit.SignalRejected,
+			ratelimit.CommandBurst+":x", ratelimit.CommandRejected.Name(),
 			ratelimit.SignalLimited, ratelimit.SignalRecovered,
 		) {
 			switch s.Name {

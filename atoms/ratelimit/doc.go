@@ -47,7 +47,7 @@
 // A change adds no tokens. But if the rate was [Unlimited], the bucket is full after the
 // change. A rate of 0 pauses. PauseFor pauses for a time, for example the time in
 // a Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid,
-// the limiter raises [SignalRejected].
+// the limiter raises [CommandRejected].
 //
 // # Token bucket and GCRA
 //

@@ -15,8 +15,8 @@ import (
 // maxSpan is the longest span of time in nanoseconds, 146 years.
 const maxSpan = 1 << 62
 
-// InfDuration is the delay of a request that will never pass.
-const InfDuration = time.Duration(bucket.Never)
+// infinite is the delay of a request that will never pass.
+const infinite = time.Duration(bucket.Never)
 
 // An engine is the common part of a [Limiter], a [Group] and a [Keyed]: the shards, and the
 // functions that change all of them.
@@ -147,7 +147,7 @@ func (e *engine) tooLate(due, now, deadline int64) error {
 	if due < deadline {
 		return nil
 	}
-	err := &deadlineError{limiter: e.name, wait: InfDuration, left: time.Duration(deadline - now)}
+	err := &deadlineError{limiter: e.name, wait: infinite, left: time.Duration(deadline - now)}
 	if due != bucket.Never {
 		err.wait = time.Duration(due - now)
 	}
@@ -267,9 +267,6 @@ func (e *engine) reset(first, end int) {
 		}
 	})
 }
-
-// Name is [Options.Name].
-func (e *engine) Name() string { return e.name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (e *engine) Sink() *signals.Sink { return e.sink }

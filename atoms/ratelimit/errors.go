@@ -28,12 +28,12 @@ func (e *refusal) Unwrap() error { return e.is }
 // A deadlineError matches ErrTooLate.
 type deadlineError struct {
 	limiter string
-	wait    time.Duration // InfDuration: for ever
+	wait    time.Duration // infinite: for ever
 	left    time.Duration // until the deadline
 }
 
 func (e *deadlineError) Error() string {
-	if e.wait == InfDuration {
+	if e.wait == infinite {
 		return fmt.Sprintf("ratelimit: limiter %q: the wait would never end (is the limiter paused?), and the context has a deadline", e.limiter)
 	}
 	return fmt.Sprintf("ratelimit: limiter %q: a wait of %v would outlast the deadline, which is in %v", e.limiter, e.wait, e.left)

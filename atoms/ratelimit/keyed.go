@@ -135,7 +135,7 @@ func (k *Keyed[K]) Tokens(key K) float64 {
 
 // Delay is the time until Allow returns true for the key, if nothing changes and no other
 // request takes its tokens. A server can send it as Retry-After. If the rate is 0 or the
-// limiter is closed, it is [InfDuration].
+// limiter is closed, it is the longest [time.Duration].
 func (k *Keyed[K]) Delay(key K) time.Duration {
 	s, hash := k.shardOf(key)
 	now := s.lock()
@@ -146,7 +146,7 @@ func (k *Keyed[K]) Delay(key K) time.Duration {
 		due = q.dueNext([]int64{1}, now)
 	}
 	if s.closed || due == bucket.Never {
-		return InfDuration
+		return infinite
 	}
 	return time.Duration(max(0, due-now))
 }
@@ -199,9 +199,7 @@ func (k *Keyed[K]) Stats() (st KeyedStats) {
 		now := s.lock()
 		st.Counts = st.Counts.plus(s.read(now))
 		st.Keys += len(s.slots) - len(s.free)
-		st.Dropped += s.dropped
 		st.Forgotten += s.forgotten
-		st.Rate, st.Burst = s.meter.Rate(), int(s.meter.Burst())
 		s.mu.Unlock()
 	}
 	return st

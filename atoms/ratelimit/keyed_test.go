@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -95,7 +96,6 @@ func TestKeyedDropsFullKeys(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			s := k.Stats()
 			require.LessOrEqual(t, s.Keys, 25)
-			require.EqualValues(t, i+1, uint64(s.Keys)+s.Dropped)
 		}
 		assert.Zero(t, k.Stats().Forgotten)
 		assert.True(t, k.AllowN("zero", 0))
@@ -222,8 +222,6 @@ func TestKeyedWaitersAndChanges(t *testing.T) {
 		assert.EqualValues(t, 3+6, s.Allowed)
 		assert.EqualValues(t, 4, s.Denied)
 		assert.EqualValues(t, 3, s.Cancelled)
-		assert.Contains(t, s.String(), `"allowed":9,`)
-		assert.Equal(t, "Group", s.LogValue().Kind().String())
 	})
 }
 
@@ -231,7 +229,6 @@ func TestKeyedOptions(t *testing.T) {
 	_, err := ratelimit.NewKeyed[int](core.Rate{PerSecond: 1}, ratelimit.Options{Capacity: -1})
 	assert.ErrorContains(t, err, "ratelimit: Capacity must be at least 1")
 	k := newKeyed[any](t, core.Rate{PerSecond: 1}, ratelimit.Options{Name: "clients"})
-	assert.Equal(t, "clients", k.Name())
 	assert.Equal(t, 20, k.Burst())
 	assert.Error(t, k.SetRate(-1))
 	assert.Error(t, k.SetBurst(-1))
@@ -294,11 +291,11 @@ func TestKeyedDelay(t *testing.T) {
 		k.PauseFor(time.Hour)
 		assert.Equal(t, time.Hour, k.Delay("b"))
 		require.NoError(t, k.SetRate(0))
-		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+		assert.Equal(t, time.Duration(bucket.Never), k.Delay("a"))
 		require.NoError(t, k.SetRate(ratelimit.Unlimited))
 		assert.Equal(t, time.Hour, k.Delay("a"))
 		k.Close()
-		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+		assert.Equal(t, time.Duration(bucket.Never), k.Delay("a"))
 	})
 }
 
@@ -419,7 +416,6 @@ func TestGroupControl(t *testing.T) {
 		assert.False(t, g.Allow(1, 1))
 		time.Sleep(time.Minute)
 		assert.True(t, g.Allow(1, 1e6))
-		assert.Contains(t, g.Stats().String(), `"limits":[{"name":"requests"`)
 	})
 }
 

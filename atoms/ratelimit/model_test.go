@@ -525,11 +525,11 @@ func FuzzCommand(f *testing.F) {
 		defer l.Close()
 		sink.Raise(name)
 		rate, burst := l.Rate(), l.Burst()
-		if !(rate == 0 || rate >= MinRate && rate <= MaxRate) || burst < 1 || int64(burst) > bucket.MaxBurst {
+		if !(rate == 0 || rate >= bucket.MinRate && rate <= bucket.MaxRate) || burst < 1 || int64(burst) > bucket.MaxBurst {
 			t.Fatalf("%q: rate %g, burst %d", name, rate, burst)
 		}
-		applied, rejected := sink.Has(SignalApplied) || sink.Has(SignalBurstApplied), sink.Has(SignalRejected)
-		if name == SignalApplied || name == SignalBurstApplied || name == SignalRejected {
+		applied, rejected := sink.Has(SignalApplied) || sink.Has(SignalBurstApplied), sink.Has(CommandRejected.Name())
+		if name == SignalApplied || name == SignalBurstApplied || name == CommandRejected.Name() {
 			return
 		}
 		command, value := parseCommand(name)

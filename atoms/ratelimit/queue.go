@@ -71,7 +71,6 @@ func (q *queue) settle(now int64) {
 		q.from = at
 		r.grant(q.buckets, at)
 		q.shard.counts.Allowed++
-		q.shard.counts.Delayed++
 		if q.limited != nil {
 			q.limited.last = max(q.limited.last, at)
 		}

@@ -9,18 +9,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
-// Rates are in tokens per second, and may be fractions. A rate is between MinRate and MaxRate,
-// or it is 0, which pauses, or Unlimited, which lets all requests pass.
-const (
-	MinRate   = bucket.MinRate // one token per 32 years
-	MaxRate   = bucket.MaxRate // one token per nanosecond
-	Unlimited = bucket.Unlimited
-)
+// Unlimited is the rate that lets all requests pass. Rates are in tokens per second, and may be
+// fractions. A rate is between [bucket.MinRate], one token per 32 years, and [bucket.MaxRate], one
+// per nanosecond, or it is 0, which pauses, or Unlimited.
+const Unlimited = bucket.Unlimited
 
 // Every returns the rate of one token per d. Every(time.Minute) is one per minute, and
 // Every(time.Hour/50) is 50 per hour. If d is at most 52 days, tokens come exactly d apart. If
 // d is 0 or negative, the rate is [Unlimited]. If d is more than 31 years, the rate is below
-// [MinRate].
+// [bucket.MinRate].
 func Every(d time.Duration) float64 {
 	if d <= 0 {
 		return Unlimited
@@ -48,7 +45,7 @@ func Every(d time.Duration) float64 {
 // is true of Wait.
 type Limiter struct{ single }
 
-// New makes a limiter with a full bucket. It returns an error if the rate (see [MinRate] and
+// New makes a limiter with a full bucket. It returns an error if the rate (see [Unlimited] and
 // [core.Rate]) or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
 // subscribes to commands on the sink.
 func New(rate core.Rate, opts Options) (*Limiter, error) {
@@ -144,7 +141,7 @@ func (l *Limiter) Burst() int { return l.settings(0).Burst }
 //
 // With a rate of 0, no request passes, even if there are tokens, and waiters continue to wait.
 // With [Unlimited], all queued requests pass and take no tokens. When the rate changes from
-// Unlimited to another one, the bucket is full. If a rate is not valid (see [MinRate]),
+// Unlimited to another one, the bucket is full. If a rate is not valid (see [Unlimited]),
 // SetRate returns an error. After Close, it does nothing.
 func (l *Limiter) SetRate(rate float64) error { return l.setRate(0, rate) }
 

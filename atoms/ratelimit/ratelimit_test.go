@@ -15,6 +15,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -59,7 +60,6 @@ type served struct {
 
 func TestDefaults(t *testing.T) {
 	l := newLimiter(t, core.Rate{PerSecond: 1}, ratelimit.Options{})
-	assert.Equal(t, "ratelimit", l.Name())
 	assert.NotNil(t, l.Sink())
 	assert.Equal(t, ratelimit.LimitState{Name: "ratelimit", Tokens: 20, Rate: 1, Burst: 20}, l.Stats().Limits[0])
 }
@@ -148,7 +148,7 @@ func TestChangesKeepWaiters(t *testing.T) {
 			got := <-out
 			assert.Equal(t, served{i, at * time.Millisecond, nil}, got)
 		}
-		assert.Equal(t, ratelimit.Counts{Allowed: 1 + 4, Denied: 1, Delayed: 4}, l.Stats().Counts)
+		assert.Equal(t, ratelimit.Counts{Allowed: 1 + 4, Denied: 1}, l.Stats().Counts)
 	})
 }
 
@@ -236,7 +236,7 @@ func TestReservationCancelIsExact(t *testing.T) {
 		second.Cancel()
 		second.Cancel()
 		assert.False(t, second.OK())
-		assert.Equal(t, ratelimit.InfDuration, second.Delay())
+		assert.Equal(t, time.Duration(bucket.Never), second.Delay())
 		assert.Error(t, second.Wait(t.Context()))
 		assert.Equal(t, []time.Duration{2e9, 3e9}, []time.Duration{first.Delay(), third.Delay()}, "the request behind moves up")
 		time.Sleep(2 * time.Second)
@@ -340,7 +340,7 @@ func TestPause(t *testing.T) {
 		l := newLimiter(t, core.Rate{PerSecond: 0, Burst: 3}, ratelimit.Options{})
 		assert.False(t, l.Allow())
 		out := queue(t, l, 2, 2)
-		assert.Equal(t, ratelimit.InfDuration, l.Reserve().Delay())
+		assert.Equal(t, time.Duration(bucket.Never), l.Reserve().Delay())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		assert.ErrorContains(t, l.Wait(ctx), "paused")
@@ -361,7 +361,6 @@ func TestUnlimited(t *testing.T) {
 		assert.True(t, l.AllowN(1000))
 		assert.NoError(t, l.WaitN(t.Context(), 1000))
 		assert.Equal(t, 2.0, l.Tokens())
-		assert.Contains(t, l.Stats().String(), `"rate":1.7976931348623157e+308`)
 
 		require.NoError(t, l.SetRate(1))
 		drain(l)
@@ -493,7 +492,7 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	ctx := t.Context()
-	free := newLimiter(t, core.Rate{PerSecond: ratelimit.MaxRate, Burst: 100}, ratelimit.Options{})
+	free := newLimiter(t, core.Rate{PerSecond: bucket.MaxRate, Burst: 100}, ratelimit.Options{})
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.Allow() }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.AllowN(3) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.Wait(ctx) }))
@@ -502,7 +501,7 @@ func TestNoAllocations(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Allow() }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Wait(ctx) }))
 
-	spent := newLimiter(t, core.Rate{PerSecond: ratelimit.MinRate, Burst: 1}, ratelimit.Options{})
+	spent := newLimiter(t, core.Rate{PerSecond: bucket.MinRate, Burst: 1}, ratelimit.Options{})
 	drain(spent)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { spent.Allow() }))
 
@@ -546,7 +545,7 @@ func TestUptime(t *testing.T) {
 		if math.MaxInt < int64(1)<<40 {
 			t.Skip("there is no such burst")
 		}
-		for _, rate := range []float64{ratelimit.MaxRate, ratelimit.MinRate, 1} {
+		for _, rate := range []float64{bucket.MaxRate, bucket.MinRate, 1} {
 			l := newLimiter(t, core.Rate{PerSecond: rate, Burst: most}, ratelimit.Options{})
 			require.True(t, l.AllowN(most))
 			r := l.Reserve()
@@ -562,7 +561,7 @@ func TestUptime(t *testing.T) {
 			assert.False(t, l.AllowN(math.MaxInt))
 			assert.False(t, l.ReserveN(math.MaxInt).OK())
 		}
-		l := newLimiter(t, core.Rate{PerSecond: ratelimit.MaxRate, Burst: most}, ratelimit.Options{})
+		l := newLimiter(t, core.Rate{PerSecond: bucket.MaxRate, Burst: most}, ratelimit.Options{})
 		require.True(t, l.AllowN(most))
 		time.Sleep(century)
 		assert.EqualValues(t, most, l.Tokens())
@@ -573,7 +572,7 @@ func TestUptime(t *testing.T) {
 		assert.Equal(t, 1.0, l.Tokens())
 		l.PauseFor(math.MaxInt64)
 		assert.False(t, l.Allow())
-		assert.Equal(t, ratelimit.InfDuration > l.Reserve().Delay(), true)
+		assert.Equal(t, time.Duration(bucket.Never) > l.Reserve().Delay(), true)
 		l.PauseFor(math.MinInt64)
 		assert.False(t, l.Allow(), "the reservation has it")
 	})

@@ -28,7 +28,7 @@ func (r *Reservation) OK() bool {
 }
 
 // Delay is the time until the turn of the reservation, if nothing changes. It is 0 if the turn
-// has come. It is [InfDuration] if the rate is 0 or the reservation is not OK. The call takes
+// has come. It is the longest [time.Duration] if the rate is 0 or the reservation is not OK. The call takes
 // time in proportion to the number of requests ahead.
 func (r *Reservation) Delay() time.Duration {
 	q := r.queue
@@ -43,7 +43,7 @@ func (r *Reservation) Delay() time.Duration {
 			return time.Duration(due - now)
 		}
 	}
-	return InfDuration
+	return infinite
 }
 
 // Wait waits until the turn of the reservation. If ctx ends first, it cancels the reservation

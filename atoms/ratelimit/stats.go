@@ -1,11 +1,5 @@
 package ratelimit
 
-import (
-	"log/slog"
-
-	"github.com/ephemeralgo/ephemeral/core"
-)
-
 // Counts are the counters of all kinds of limiters. Each request is in one of four counters:
 //
 //	requests = Allowed + Denied + Queued + Cancelled
@@ -14,12 +8,10 @@ type Counts struct {
 	Denied    uint64 `json:"denied"`    // requests that were refused at once
 	Queued    int    `json:"queued"`    // requests in the queue, with reservations
 	Cancelled uint64 `json:"cancelled"` // requests that gave up, were ended by Close, or gave their tokens back
-
-	Delayed uint64 `json:"delayed"` // requests that waited in the queue for their tokens; some may have given them back later
 }
 
 func (c Counts) plus(d Counts) Counts {
-	return Counts{c.Allowed + d.Allowed, c.Denied + d.Denied, c.Queued + d.Queued, c.Cancelled + d.Cancelled, c.Delayed + d.Delayed}
+	return Counts{c.Allowed + d.Allowed, c.Denied + d.Denied, c.Queued + d.Queued, c.Cancelled + d.Cancelled}
 }
 
 // Stats are the counters and the state of a [Limiter] or of a [Group].
@@ -44,24 +36,9 @@ type LimitState struct {
 //	requests = Allowed + Denied + Queued + Cancelled
 type KeyedStats struct {
 	Counts
-	Keys      int     `json:"keys"`      // keys in memory
-	Dropped   uint64  `json:"dropped"`   // keys removed because their bucket was full
-	Forgotten uint64  `json:"forgotten"` // keys removed because there were too many
-	Rate      float64 `json:"rate"`      // tokens per second, or [Unlimited]
-	Burst     int     `json:"burst"`
+	Keys      int    `json:"keys"`      // keys in memory
+	Forgotten uint64 `json:"forgotten"` // keys removed because there were too many
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
-// LogValue groups the counters by their JSON names.
-func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s KeyedStats) String() string { return core.StatsString(s) }
 
 // state returns the state of a limit and of its bucket.
 func (b *tokenBucket) state(name string, now int64) LimitState {

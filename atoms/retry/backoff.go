@@ -8,8 +8,7 @@ import (
 
 // A Backoff returns the delay before the next attempt. Its parameter is the number of the
 // attempt that has failed, from 1. It is not called after the last attempt. A delay of 0
-// means that the next attempt starts at once. A negative delay means stop: the call gives up
-// with [ErrStopped]. A Backoff must be safe for concurrent use.
+// means that the next attempt starts at once. A negative delay means stop: the call gives up. A Backoff must be safe for concurrent use.
 type Backoff func(attempt int) time.Duration
 
 // Constant always waits for d. A negative d means stop.

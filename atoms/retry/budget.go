@@ -79,8 +79,8 @@ func NewBudget(opts BudgetOptions) (*Budget, error) {
 	return b, nil
 }
 
-// Tokens is the number of tokens in the bucket.
-func (b *Budget) Tokens() float64 {
+// tokens is the number of tokens in the bucket.
+func (b *Budget) tokens() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn()

@@ -70,7 +70,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 			on.raise(SignalBudgetExhausted, Event{n, 0, err})
 			return giveUp(n, ErrBudget, err)
 		}
-		if !r.wait(ctx, on, n, delay, err, wrapped && !r.opts.KeepSlot) {
+		if !r.wait(ctx, on, n, delay, err, wrapped) {
 			if r.opts.Budget != nil {
 				r.opts.Budget.refund()
 			}
@@ -104,10 +104,10 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 	guard.Do("RetryAfter", func() { delay, asked = askedDelay(err) }) // after a panic, nothing is asked for
 	switch {
 	case asked && delay > r.opts.MaxDelay:
-		return 0, ErrMaxDelay
+		return 0, errMaxDelay
 	case !asked:
 		if delay = r.opts.Backoff(n); delay < 0 {
-			return 0, ErrStopped
+			return 0, errStopped
 		}
 		delay = min(delay, r.opts.MaxDelay)
 		if r.opts.Jitter != nil {
@@ -116,7 +116,7 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 	}
 	delay = max(0, delay)
 	if r.opts.MaxElapsed > 0 && delay > r.opts.MaxElapsed-(time.Since(r.base)-begun) {
-		return 0, ErrMaxElapsed
+		return 0, errMaxElapsed
 	}
 	if end, ok := ctx.Deadline(); ok && delay > 0 && delay >= time.Until(end) {
 		return 0, ErrDeadline

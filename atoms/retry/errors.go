@@ -10,21 +10,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
-// The Cause of an [Error] says why a [Retrier] gave up. It is one of these errors or, if the
-// context of the call has ended, the cause of that context.
+// The Cause of an [Error] says why a [Retrier] gave up. It is one of these errors, an error that
+// names another option or, if the context of the call has ended, the cause of that context.
 var (
 	// ErrAttempts: there were as many attempts as [Options.Attempts] allows.
 	ErrAttempts = errors.New("retry: no attempts left")
-	// ErrMaxElapsed: the next attempt would start later than [Options.MaxElapsed]
+	// errMaxElapsed: the next attempt would start later than [Options.MaxElapsed]
 	// allows.
-	ErrMaxElapsed = errors.New("retry: no time left")
+	errMaxElapsed = errors.New("retry: no time left")
 	// ErrDeadline: the next attempt would start at or after the deadline of the context
 	// of the call. It matches [context.DeadlineExceeded].
 	ErrDeadline = fmt.Errorf("retry: the next attempt would be too late: %w", context.DeadlineExceeded)
-	// ErrMaxDelay: the error asks for a delay that is longer than [Options.MaxDelay].
-	ErrMaxDelay = errors.New("retry: the delay asked for is too long")
-	// ErrStopped: [Options.Backoff] returned a negative delay.
-	ErrStopped = errors.New("retry: stopped by the backoff")
+	// errMaxDelay: the error asks for a delay that is longer than [Options.MaxDelay].
+	errMaxDelay = errors.New("retry: the delay asked for is too long")
+	// errStopped: [Options.Backoff] returned a negative delay.
+	errStopped = errors.New("retry: stopped by the backoff")
 	// ErrBudget: [Options.Budget] is spent.
 	ErrBudget = errors.New("retry: the budget is spent")
 )

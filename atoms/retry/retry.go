@@ -3,7 +3,6 @@ package retry
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -58,9 +57,6 @@ type Options struct {
 	RetryIf func(error) bool
 	// Budget limits the retries of all Retriers that share it. nil means no such limit.
 	Budget *Budget
-	// KeepSlot lets operations of [Wrap] and [WrapResult] keep their slots while they wait
-	// for their next attempts. By default, they give them up: see [core.Operation.Suspend].
-	KeepSlot bool
 }
 
 // Signals of a [Retrier]. The payload is an [Event]. If the call is part of an operation,
@@ -74,8 +70,8 @@ const (
 	SignalStarted = "retry.started"
 	// SignalRecovered: a second or later attempt has succeeded.
 	SignalRecovered = "retry.recovered"
-	// SignalExhausted: a call gave up because of [ErrAttempts], [ErrMaxElapsed],
-	// [ErrDeadline], [ErrMaxDelay] or [ErrStopped].
+	// SignalExhausted: a call gave up because of Attempts, MaxElapsed, MaxDelay,
+	// the Backoff, or the deadline of the context.
 	SignalExhausted = "retry.exhausted"
 	// SignalBudgetExhausted: a call gave up because of [ErrBudget].
 	SignalBudgetExhausted = "retry.budget.exhausted"
@@ -122,12 +118,6 @@ type Stats struct {
 	Retries uint64 `json:"retries"` // attempts after the first attempts, summed over all calls
 	Waiting int    `json:"waiting"` // calls that wait for their next attempt
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
 
 func (o Options) resolved() Options {
 	o.Name = cmp.Or(o.Name, "retry")
@@ -203,8 +193,8 @@ func doValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 // items run: it does not count for the limits of its lane and class either. It keeps its key,
 // so that no item of its key overtakes it. Explain shows the error of the last attempt. It
 // gets a slot back before pending items of its lane, and after items of higher lanes that
-// can start. [core.Options.MaxSuspended] limits how many slots are given up at once. With
-// [Options.KeepSlot], operations keep their slots.
+// can start. [core.Options.MaxSuspended] limits how many slots are given up at once. Work that
+// calls [Retrier.Do] itself keeps its slot.
 //
 // Each further attempt charges the class and the key of the operation with one call (see
 // [core.Operation.Charge]), and does not wait for tokens: other items start later.
@@ -230,9 +220,6 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 		return doValue(ctx, r, func(ctx context.Context) (Out, error) { return work(ctx, in) }, true)
 	}
 }
-
-// Name is [Options.Name].
-func (r *Retrier) Name() string { return r.opts.Name }
 
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (r *Retrier) Sink() *signals.Sink { return r.opts.Sink }

@@ -58,7 +58,6 @@ func TestDefaults(t *testing.T) {
 		assert.EqualError(t, err, "retry: gave up after 3 attempts: failed on purpose")
 		assert.Equal(t, []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond}, s.at)
 		assert.Equal(t, []int{1, 2, 3}, s.numbers)
-		assert.Equal(t, "retry", r.Name())
 		assert.NotNil(t, r.Sink())
 		assert.Equal(t, retry.Stats{Failed: 1, Exhausted: 1, Retries: 2}, r.Stats())
 	})
@@ -313,7 +312,7 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 		}
 		assert.Equal(t, retry.Stats{Failed: 2, Cancelled: 2}, r.Stats())
 		assert.JSONEq(t, `{"succeeded":0,"recovered":0,"failed":2,"permanent":0,"exhausted":0,"overBudget":0,"cancelled":2,"panicked":0,`+
-			`"retries":0,"waiting":0}`, r.Stats().String())
+			`"retries":0,"waiting":0}`, core.StatsString(r.Stats()))
 	})
 }
 
@@ -610,15 +609,19 @@ func TestJitters(t *testing.T) {
 }
 
 // Fault avoided: items that back off stop all others. Here they give up their slots, up to MaxSuspended of them,
-// unless KeepSlot is set. An item counts once, however many attempts it has.
+// unless the work calls Do itself. An item counts once, however many attempts it has.
 func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 	for keep, want := range map[bool]core.Stats{
 		false: {Enqueued: 20, Pending: 15, Suspended: 5, Limit: 2},
 		true:  {Enqueued: 20, Pending: 18, Running: 2, Limit: 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Hour), KeepSlot: keep})
-			c := core.Must(core.NewCoordinator(retry.Wrap(r, coretest.Run), core.Options{MaxConcurrency: 2, MaxSuspended: 3}))
+			r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Hour)})
+			work := retry.Wrap(r, coretest.Run)
+			if keep {
+				work = func(ctx context.Context, body coretest.Body) error { return r.Do(ctx, body) }
+			}
+			c := core.Must(core.NewCoordinator(work, core.Options{MaxConcurrency: 2, MaxSuspended: 3}))
 			var id core.OperationID
 			for range 20 {
 				id = core.Must(c.Enqueue(t.Context(), func(context.Context) error { return errOnPurpose }))

@@ -57,7 +57,7 @@
 // the schedule is already due. Reasons are: the computer slept; the clock was set forward; the
 // hand-over of the last task took too long, or failed; with [Options.Store], no process ran.
 // [Options.Missed] says how many ticks are run then: the newest ones. If the newest tick is in
-// time, it is always run and counts as one of them. [SignalMissed] reports missed ticks.
+// time, it is always run and counts as one of them. [Missed] reports missed ticks.
 //
 // With [Options.Store], a schedule goes on with its next tick from now if its cron or time zone was changed, or
 // if it was paused when the last process ended. A time before the change or in the pause has no missed ticks.

@@ -299,7 +299,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) error {
 
 // Reset lets a schedule go on with its next tick from now, as if its last tick were now;
 // [Options.Store] is changed, too. Use it if the last tick is in the future because the clock was
-// wrong; see [SignalStalled]. Other processes that run the schedule have to call it, too, or to be
+// wrong; see [Stalled]. Other processes that run the schedule have to call it, too, or to be
 // restarted.
 func (s *Scheduler) Reset(ctx context.Context, name string) error {
 	s.mu.Lock()

@@ -258,11 +258,11 @@ func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 			first.Close()
 			time.Sleep(4*time.Hour + 30*time.Minute)
 			sink := signals.NewSink(signals.SinkOptions{})
-			raised := coretest.Watch(t, sink, SignalMissed)
+			raised := coretest.Watch(t, sink, Missed.Name())
 			second := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@hourly"))
 			assert.Equal(t, 1, second.Schedules()[0].Last.Hour())
 			assert.Equal(t, want, j.take())
-			m, _ := Missed.From(raised.Expect(SignalMissed)[0])
+			m, _ := Missed.From(raised.Expect(Missed.Name())[0])
 			assert.Equal(t, MissedTicks{"a", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), 4, len(want), "the first of them was noticed 3h30m0s late"}, m)
 			assert.Equal(t, uint64(4-len(want)), second.Stats().Missed)
 			time.Sleep(30 * time.Minute)
@@ -524,7 +524,7 @@ func TestARestartAfterAChangeOrAPause(t *testing.T) {
 		d := job("a", changed)
 		d.RunOnStartup = true
 		s := open(t, j, Options{Store: store, Missed: 100}, d)
-		missed := coretest.Watch(t, s.Sink(), SignalMissed)
+		missed := coretest.Watch(t, s.Sink(), Missed.Name())
 		assert.Equal(t, []string{"a 05:00:00"}, j.take(), "RunOnStartup runs the latest tick")
 		missed.ExpectExactly()
 		store.set(errOnPurpose, store.ticks)
@@ -616,7 +616,7 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 				return nil
 			}}
 			sink := signals.NewSink(signals.SinkOptions{})
-			raised := coretest.Watch(t, sink, SignalMissed)
+			raised := coretest.Watch(t, sink, Missed.Name())
 			store := new(memory)
 			s := open(t, j, Options{Store: store, Missed: missed, Sink: sink}, job("a", "@every_second"))
 			for half := range 6 {
@@ -637,7 +637,7 @@ func TestTheTargetIsAwayNowAndThen(t *testing.T) {
 			} else {
 				assert.NotZero(t, stats.Missed)
 			}
-			m, _ := Missed.From(raised.Expect(SignalMissed)[0])
+			m, _ := Missed.From(raised.Expect(Missed.Name())[0])
 			assert.Contains(t, m.Reason, "could not be handed over for ")
 			assert.Contains(t, m.Reason, errOnPurpose.Error())
 			assert.Equal(t, s.Schedules()[0].Last, store.ticks["a"])
@@ -704,9 +704,9 @@ func TestALastTickInTheFuture(t *testing.T) {
 		store, j, sink := new(memory), new(journal), signals.NewSink(signals.SinkOptions{})
 		future := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 		store.set(nil, map[string]time.Time{"a": future, "b": time.Now().Add(59 * time.Minute)})
-		raised := coretest.Watch(t, sink, SignalStalled)
+		raised := coretest.Watch(t, sink, Stalled.Name())
 		s := open(t, j, Options{Store: store, Sink: sink}, job("a", "@hourly"), job("b", "@hourly"))
-		stalled, _ := Stalled.From(raised.Expect(SignalStalled)[0])
+		stalled, _ := Stalled.From(raised.Expect(Stalled.Name())[0])
 		const why = "it waits for 2010-01-01T01:00:00Z, because its last tick is 87672h0m0s in the future; Reset lets it go on now"
 		assert.Equal(t, StalledSchedule{"a", future, future.Add(time.Hour), why}, stalled)
 		time.Sleep(30 * time.Minute)

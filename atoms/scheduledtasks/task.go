@@ -115,22 +115,19 @@ func Run(work core.Work[Task]) core.Work[Task] {
 // the last on its sink.
 const (
 	SignalFired   = "schedule.fired"   // a task was handed over
-	SignalMissed  = "schedule.missed"  // ticks were noticed too late: see MissedTicks.Reason
 	SignalSkipped = "schedule.skipped" // a tick was skipped: see [SkipOverlap]
 	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
-	// SignalStalled: the last tick of a schedule is more than an hour in the future, because the clock was
-	// wrong. The schedule waits for a later tick, until [Scheduler.Reset] is called.
-	SignalStalled = "schedule.stalled"
-
 	// SignalTaskFailed is raised by the operation of a task, in [Run], when the work fails.
 	SignalTaskFailed = "schedule.task.failed"
 )
 
-// Kinds of the signals.
+// Kinds of the signals, and two signals more, with the same key.
 var (
-	Missed   = signals.NewKind[MissedTicks](SignalMissed)
-	Tasks    = signals.NewFamily[Task]("schedule.fired,schedule.skipped")
-	Stalled  = signals.NewKind[StalledSchedule](SignalStalled)
+	Missed = signals.NewKind[MissedTicks]("schedule.missed") // ticks were noticed too late: see MissedTicks.Reason
+	Tasks  = signals.NewFamily[Task]("schedule.fired,schedule.skipped")
+	// Stalled: the last tick of a schedule is more than an hour in the future, because the clock was
+	// wrong. The schedule waits for a later tick, until [Scheduler.Reset] is called.
+	Stalled  = signals.NewKind[StalledSchedule]("schedule.stalled")
 	Failures = signals.NewFamily[Failure]("schedule.failed,schedule.task.failed")
 )
 

@@ -15,7 +15,7 @@
 // # Expiry
 //
 // A value expires when there was no access for the time Sliding, and in any case at the age
-// Absolute. An access is a call of Get or GetIfPresent; Peek and Contains are not accesses.
+// Absolute. An access is a call of Get or GetIfPresent; Peek is not.
 // Both times begin when the load has returned. Expiry is exact: without StaleOnError,
 // no caller gets an expired value. No goroutine searches for expired values. They are the
 // first to make room for other values; [Cache.Sweep] removes all of them. If StaleOnError is
@@ -48,8 +48,8 @@
 //
 //   - RefreshAfter loads a value again in the background while callers still get the old one.
 //   - StaleOnError returns an expired value when a load fails.
-//   - NegativeTTL remembers that a key has no value. The load says so with [ErrNotFound], or
-//     with an error that NotFound accepts.
+//   - NegativeTTL remembers that a key has no value. The load says so with an error that is or
+//     wraps [ErrNotFound].
 //
 // A load that finds no value for a key has not failed. Its answer replaces an older value.
 //

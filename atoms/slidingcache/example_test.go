@@ -104,7 +104,8 @@ func ExampleNewWithLife() {
 	fmt.Println(tokens.Refresh(ctx, "ada")) // it was revoked
 	fmt.Println(tokens.Peek("ada"))         // no access: does not change its life
 	fmt.Println(tokens.Remove("ada"))
-	fmt.Println(tokens.Contains("ada"))
+	_, there := tokens.Peek("ada")
+	fmt.Println(there)
 	// Output:
 	// token 1 of ada <nil>
 	// token 1 of ada <nil>

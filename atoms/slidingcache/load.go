@@ -92,7 +92,6 @@ func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) 
 				c.leave(f, err) // before the caller gets its slot back: f may have that slot
 			}
 		}()
-		c.raiseEvictions()
 		if shared {
 			c.sample(SignalShared, f.key)
 		}
@@ -133,5 +132,4 @@ func (c *Cache[K, V]) refresh(ctx context.Context, key K, due *details) {
 		}
 	}
 	s.mu.Unlock()
-	c.raiseEvictions()
 }

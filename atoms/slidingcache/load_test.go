@@ -71,7 +71,7 @@ func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 		assert.Equal(t, 2*time.Minute, time.Since(begun))
 		all.Wait()
 		synctest.Wait()
-		assert.False(t, c.Contains("a"))
+		assert.False(t, contains(c, "a"))
 		assert.Equal(t, uint64(1), c.Stats().Discarded)
 		raised.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		ended, cancel := context.WithCancelCause(t.Context())
@@ -100,9 +100,9 @@ func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 		}, options{MaxConcurrency: 1, StaleOnError: time.Hour, NegativeTTL: time.Hour})
 		raised := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanicked)
 		for key, expect := range map[string][]string{
-			"error":  {slidingcache.SignalLoading, slidingcache.SignalFailed},
-			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.SignalFailed},
-			"goexit": {slidingcache.SignalLoading, slidingcache.SignalFailed},
+			"error":  {slidingcache.SignalLoading, slidingcache.LoadFailed.Name()},
+			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.LoadFailed.Name()},
+			"goexit": {slidingcache.SignalLoading, slidingcache.LoadFailed.Name()},
 		} {
 			var all sync.WaitGroup
 			for range 3 {
@@ -327,9 +327,10 @@ func TestLoadsAreOperations(t *testing.T) {
 		assert.True(t, ok)
 		assert.Contains(t, why.String(), `the load of key "b" of "slidingcache"`)
 		all.Wait()
-		op, _ := c.Lookup(ids[0])
-		from, _ := core.Value[string](op, "from")
-		assert.Equal(t, "db", from)
+		for op := range c.Loads(core.OperationQuery{Key: "b"}) {
+			from, _ := core.Value[string](op, "from")
+			assert.Equal(t, "db", from)
+		}
 		assert.Len(t, ids, 2)
 	})
 }
@@ -443,7 +444,6 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 			for s := range c.Loads(core.OperationQuery{}) {
 				c.Explain(s.ID)
 			}
-			c.Sweep()
 		}
 		c = newCache(t, func(ctx context.Context, key string) (int, error) {
 			use()
@@ -456,10 +456,9 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 			}
 			return 1, nil
 		}, options{
-			RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Minute, SampleEvery: 1, RaiseEvictions: true, Capacity: 4, MaxConcurrency: 1,
+			RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Minute, SampleEvery: 1, Capacity: 4, MaxConcurrency: 1,
 			InvalidateOn: "changed",
 			KeyText:      func(key string) string { use(); return key },
-			NotFound:     func(err error) bool { use(); return err == errOnPurpose },
 			KeyOf:        func(s signals.Signal) (string, bool) { use(); return s.Key, s.Key != "" },
 		})
 		c.Sink().Subscribe("*", func(signals.Signal) { use() })
@@ -586,10 +585,10 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 // If a handler ends its goroutine, the load of that goroutine ends as by a panic, or the
 // wait of its caller ends. No caller hangs, and no load goes on without a caller.
 func TestHandlersThatEndTheirGoroutine(t *testing.T) {
-	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.SignalFailed, slidingcache.SignalCold} {
+	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.LoadFailed.Name()} {
 		synctest.Test(t, func(t *testing.T) {
 			s := source{takes: time.Second}
-			c := newCache(t, s.load, options{MaxConcurrency: 1, Capacity: 1, RaiseEvictions: true, SampleEvery: 1})
+			c := newCache(t, s.load, options{MaxConcurrency: 1, Capacity: 1, SampleEvery: 1})
 			c.Set("b", 1)
 			var once sync.Once
 			c.Sink().Subscribe(name, func(signals.Signal) { once.Do(runtime.Goexit) })

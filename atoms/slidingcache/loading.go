@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/flight"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // loading is a load that waits for its turn, runs, or has ended. It is an operation of the
@@ -113,7 +114,7 @@ func (c *Cache[K, V]) run(ctx context.Context, f *loading[K, V]) (none struct{},
 		switch {
 		case err == nil:
 			f.found = fresh
-		case c.opts.NotFound(err):
+		case guard.Is(err, ErrNotFound):
 			f.found = absent
 		}
 		returned = true
@@ -122,7 +123,6 @@ func (c *Cache[K, V]) run(ctx context.Context, f *loading[K, V]) (none struct{},
 		f.value, f.err = value, err
 		failed := f.found == nothing && ctx.Err() == nil // a cancellation is no failure
 		c.land(f)
-		c.raiseEvictions()
 		if p, _ := err.(*core.PanicError); !returned && p.Value != nil {
 			f.raise(core.SignalPanicked)
 		}

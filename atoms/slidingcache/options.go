@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -49,12 +48,9 @@ type Options[K comparable] struct {
 	// StaleOnError is how long after its expiry a value is still returned if a load fails; 0
 	// and negative mean not at all.
 	StaleOnError time.Duration
-	// NegativeTTL is how long the cache remembers that a key has no value; 0 and negative
+	// NegativeTTL is how long the cache remembers that a key has no value, see [ErrNotFound]; 0 and negative
 	// mean not at all. An access does not extend this time.
 	NegativeTTL time.Duration
-	// NotFound reports whether an error of a load means that the key has no value; nil
-	// accepts errors that wrap [ErrNotFound].
-	NotFound func(err error) bool
 
 	// InvalidateOn is a pattern of signals on Sink, see [signals.Match]; "" means none. Such a
 	// signal removes the key that KeyOf returns. If the signal has no key and KeyOf returns
@@ -71,12 +67,9 @@ type Options[K comparable] struct {
 	KeyText func(key K) string
 
 	// SampleEvery is the N in "raise every N-th of the signals of reads". These are
-	// [SignalHit], [SignalPeeked], [SignalMiss] and [SignalShared], counted together. 0 means
+	// [lru.SignalHit], [lru.SignalMiss] and [SignalShared], counted together. 0 means
 	// that none is raised. [Stats] counts all reads.
 	SampleEvery int
-	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired]. Each costs about
-	// as much as storing a value. [Stats] counts evictions in any case.
-	RaiseEvictions bool
 }
 
 // resolved returns the options with defaults in place of zeroes, and the durations as times, or
@@ -118,9 +111,6 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 		refuse("RefreshAfter is %v, but must be less than Absolute, which is %v", o.RefreshAfter, time.Duration(t.absolute))
 	}
 
-	if o.NotFound == nil {
-		o.NotFound = func(err error) bool { return guard.Is(err, ErrNotFound) }
-	}
 	textual := reflect.TypeFor[K]().Kind() == reflect.String
 	if o.InvalidateOn != "" {
 		own := func(name string) bool { return signals.Match(o.InvalidateOn, name) }

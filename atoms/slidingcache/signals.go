@@ -10,9 +10,6 @@ import (
 // Signals that a cache raises on its sink. The key of a signal is the text of the cache's
 // key, see [Options.KeyText]. The signals of a load are raised by its operation.
 const (
-	SignalHit    = lru.SignalHit  // Get found a value, or a remembered absence; sampled
-	SignalPeeked = "cache.peeked" // GetIfPresent found a value; sampled
-	SignalMiss   = lru.SignalMiss // Get or GetIfPresent found nothing; sampled
 	SignalShared = "cache.shared" // Get waits for a load that is under way; sampled
 
 	SignalLoading    = "cache.compute.started"   // a load begins
@@ -20,27 +17,19 @@ const (
 	SignalRefreshing = "cache.refresh.started"   // a load in the background begins
 	SignalRefreshed  = "cache.refresh.completed" // a load in the background has returned a value
 	SignalNotFound   = "cache.absent"            // a load found that the key has no value
-	SignalFailed     = "cache.failed"            // a load failed; see [LoadFailed]
 	SignalStale      = "cache.stale"             // Get returned an expired value because the load failed
 
-	SignalInvalidated = lru.SignalInvalidated // a value was removed by Remove or InvalidateOn
-	SignalCleared     = lru.SignalCleared     // everything was removed by Clear or InvalidateOn; has no key
-	SignalExpired     = "cache.evict.expired" // an expired record was removed; with [Options.RaiseEvictions]
-	SignalCold        = "cache.evict.cold"    // a record made room for another; with [Options.RaiseEvictions]
 )
 
 // signals lists them.
 var raised = []string{
-	SignalHit, SignalPeeked, SignalMiss, SignalShared,
-	SignalLoading, SignalLoaded, SignalRefreshing, SignalRefreshed, SignalNotFound, SignalFailed, SignalStale,
-	SignalInvalidated, SignalCleared, SignalExpired, SignalCold,
+	lru.SignalHit, lru.SignalMiss, SignalShared,
+	SignalLoading, SignalLoaded, SignalRefreshing, SignalRefreshed, SignalNotFound, LoadFailed.Name(), SignalStale,
+	lru.SignalInvalidated, lru.SignalCleared,
 }
 
-// LoadFailed is the kind of [SignalFailed]; the payload is the error.
-var LoadFailed = signals.NewKind[error](SignalFailed)
-
-// evicted are the signals of records that the store has removed by itself.
-var evicted = map[lru.Reason]string{lru.ReasonEvicted: SignalCold, lru.ReasonExpired: SignalExpired}
+// LoadFailed: a load failed; the payload is the error.
+var LoadFailed = signals.NewKind[error]("cache.failed")
 
 // maxText is how many bytes of a key's text are used.
 const maxText = 128
@@ -67,17 +56,3 @@ func (c *Cache[K, V]) sample(name string, key K) {
 
 // raise raises a signal of a load.
 func (f *loading[K, V]) raise(name string) { f.operation.RaiseKey(name, f.text) }
-
-// onRemoved is called by the store after it has removed a record. A lock is held.
-func (c *Cache[K, V]) onRemoved(key K, _ record[V], reason lru.Reason) {
-	if name := evicted[reason]; name != "" {
-		c.evictions.Add(func() { c.opts.Sink.RaiseKey(name, c.text(key)) })
-	}
-}
-
-// raiseEvictions raises the signals of removed records. No lock is held.
-func (c *Cache[K, V]) raiseEvictions() {
-	if c.opts.RaiseEvictions {
-		c.evictions.Run()
-	}
-}

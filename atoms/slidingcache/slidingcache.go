@@ -13,7 +13,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/lru"
-	"github.com/ephemeralgo/ephemeral/core/outbox"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -41,9 +40,8 @@ type Cache[K comparable, V any] struct {
 
 	_ cacheLine // the fields above do not change
 
-	evictions outbox.Outbox // signals of them
-	sampled   atomic.Uint64
-	adjust    struct{ hits, misses, absences atomic.Int64 } // corrections of the store's counters
+	sampled atomic.Uint64
+	adjust  struct{ hits, misses, absences atomic.Int64 } // corrections of the store's counters
 }
 
 type cacheLine [64]byte
@@ -92,11 +90,7 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 	c := &Cache[K, V]{opts: opts, times: t, base: time.Now(), loader: load, seed: maphash.MakeSeed()}
 	c.shards = make([]shard[K, V], 1<<min(bits.Len(uint(opts.Capacity/keysPerShard)), maxShardBits))
 	ttl, maxAge := t.forStore()
-	store := lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1}
-	if opts.RaiseEvictions {
-		store.OnRemoved = c.onRemoved
-	}
-	c.store = core.Must(lru.New(store)) // the options are valid
+	c.store = core.Must(lru.New(lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1})) // the options are valid
 	textOf := func(f *loading[K, V]) string { return f.text }
 	loads := core.Must(core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
@@ -163,13 +157,12 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 			c.recount(-1, 0, 1)
 		}
 		if v == fresh || v == absent {
-			c.sample(SignalHit, key)
+			c.sample(lru.SignalHit, key)
 			return r.value, r.err()
 		}
 		c.recount(-1, 1, 0)
 	}
-	c.sample(SignalMiss, key)
-	c.raiseEvictions()
+	c.sample(lru.SignalMiss, key)
 	return c.obtain(ctx, key, false)
 }
 
@@ -182,11 +175,10 @@ func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 		ok = false
 	}
 	if ok {
-		c.sample(SignalPeeked, key)
+		c.sample(lru.SignalHit, key)
 		return r.value, true
 	}
-	c.sample(SignalMiss, key)
-	c.raiseEvictions()
+	c.sample(lru.SignalMiss, key)
 	return value, false
 }
 
@@ -197,12 +189,6 @@ func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 		return r.value, true
 	}
 	return value, false
-}
-
-// Contains reports whether Peek would return a value.
-func (c *Cache[K, V]) Contains(key K) bool {
-	_, v := c.peek(key)
-	return v == fresh
 }
 
 // Set stores the value of key like a load that ends now. A load of the key that has begun
@@ -217,7 +203,6 @@ func (c *Cache[K, V]) Set(key K, value V) {
 	}
 	s.mu.Unlock()
 	c.drop(unwanted)
-	c.raiseEvictions()
 }
 
 // put stores a value with its life; see NewWithLife. The shard's lock is held.
@@ -247,9 +232,8 @@ func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	s.mu.Unlock()
 	c.drop(unwanted)
 	if ok {
-		c.opts.Sink.RaiseKey(SignalInvalidated, c.text(key))
+		c.opts.Sink.RaiseKey(lru.SignalInvalidated, c.text(key))
 	}
-	c.raiseEvictions()
 	return value, ok
 }
 
@@ -260,8 +244,7 @@ func (c *Cache[K, V]) Clear() {
 		c.drop(f)
 	}
 	c.store.Clear()
-	c.raiseEvictions()
-	c.opts.Sink.Raise(SignalCleared)
+	c.opts.Sink.Raise(lru.SignalCleared)
 }
 
 // forgetAll forgets all loads, and returns those for which no caller waits. If closing is
@@ -292,17 +275,6 @@ func (c *Cache[K, V]) invalidate(signal signals.Signal) {
 // that are remembered as absent (see [Options.NegativeTTL]), and expired keys until they are
 // removed.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
-
-// Sweep removes all expired values that are not kept for [Options.StaleOnError]. It frees the
-// memory of an idle cache. It is never necessary: expired values are not returned, and they
-// are the first to make room.
-func (c *Cache[K, V]) Sweep() {
-	c.store.Sweep()
-	c.raiseEvictions()
-}
-
-// Name returns [Options.Name], or the default.
-func (c *Cache[K, V]) Name() string { return c.opts.Name }
 
 // Sink returns the sink on which the cache raises its signals.
 func (c *Cache[K, V]) Sink() *signals.Sink { return c.opts.Sink }

@@ -18,6 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -68,11 +69,15 @@ func wantGet(t testing.TB, c *cache, key string, want int, says ...any) {
 // Its Get can be the work of a ResultCoordinator.
 var _ core.ResultWork[string, int] = new(cache).Get
 
+func contains[K comparable](c *slidingcache.Cache[K, int], key K) bool {
+	_, ok := c.Peek(key)
+	return ok
+}
+
 func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
 		c := newCache(t, s.load, options{})
-		assert.Equal(t, "slidingcache", c.Name())
 		assert.Equal(t, 1000, c.Stats().Capacity)
 		assert.Equal(t, 64, c.Stats().Loads.Limit)
 		assert.NotNil(t, c.Sink())
@@ -149,7 +154,7 @@ func TestKeysAreInTheKeyOfSignalsAndBounded(t *testing.T) {
 			c := core.Must(slidingcache.New(load, slidingcache.Options[any]{KeyText: as.keyText}))
 			facts := coretest.Watch(t, c.Sink(), "cache.*")
 			c.Get(t.Context(), as.key)
-			raised := facts.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed)
+			raised := facts.ExpectExactly(slidingcache.SignalLoading, slidingcache.LoadFailed.Name())
 			cause, ok := slidingcache.LoadFailed.From(raised[1])
 			assert.Equal(t, []any{as.text, as.text, errOnPurpose, true}, []any{raised[0].Key, raised[1].Key, cause, ok})
 			for op := range c.Loads(core.OperationQuery{}) {
@@ -165,36 +170,36 @@ func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
 		sink := signals.NewSink(signals.SinkOptions{})
-		c := newCache(t, s.load, options{Name: "users", Sink: sink, SampleEvery: 1, Capacity: 2, RaiseEvictions: true, Sliding: time.Minute})
+		c := newCache(t, s.load, options{Name: "users", Sink: sink, SampleEvery: 1, Capacity: 2, Sliding: time.Minute})
 		assert.Same(t, sink, c.Sink())
 		facts := coretest.Watch(t, sink, "cache.*")
 		wantGet(t, c, "a", 1)
-		raised := facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
+		raised := facts.ExpectExactly(lru.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalLoaded)
 		assert.Equal(t, "users", raised[2].Source)
 		assert.NotZero(t, raised[2].Operation)
 		assert.Equal(t, "a", raised[2].Key)
 		wantGet(t, c, "a", 1)
-		facts.ExpectExactly(slidingcache.SignalHit)
+		facts.ExpectExactly(lru.SignalHit)
 		c.GetIfPresent("a")
-		facts.ExpectExactly(slidingcache.SignalPeeked)
+		facts.ExpectExactly(lru.SignalHit)
 		c.GetIfPresent("b")
-		facts.ExpectExactly(slidingcache.SignalMiss)
+		facts.ExpectExactly(lru.SignalMiss)
 		c.Set("b", 1)
 		facts.None()
 		c.Set("c", 1)
-		facts.ExpectExactly(slidingcache.SignalCold)
+		facts.None()
 		assert.Equal(t, uint64(1), c.Stats().Evictions)
 		time.Sleep(time.Minute)
 		c.GetIfPresent("c")
-		facts.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalExpired)
+		facts.ExpectExactly(lru.SignalMiss)
 		c.Set("c", 1)
 		facts.Expect()
 		assert.True(t, removed(c.Remove("c")))
-		assert.Equal(t, "c", facts.Expect(slidingcache.SignalInvalidated)[0].Key)
+		assert.Equal(t, "c", facts.Expect(lru.SignalInvalidated)[0].Key)
 		assert.False(t, removed(c.Remove("c")))
 		facts.None()
 		c.Clear()
-		facts.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
+		facts.Expect(lru.SignalCleared) // the entries that have expired are not in it
 		facts.None()
 		assert.Equal(t, 2, sink.Count("cache.compute.*"), "can be sensed afterwards")
 	})
@@ -227,9 +232,9 @@ func TestInvalidateOn(t *testing.T) {
 		c.Set("2", 2)
 		facts := coretest.Watch(t, sink, "cache.*")
 		sink.RaiseKey("product.changed", "1")
-		facts.ExpectExactly(slidingcache.SignalInvalidated)
+		facts.ExpectExactly(lru.SignalInvalidated)
 		sink.RaiseKey("customer.changed", "2")
-		assert.Equal(t, []bool{false, true}, []bool{c.Contains("1"), c.Contains("2")})
+		assert.Equal(t, []bool{false, true}, []bool{contains(c, "1"), contains(c, "2")})
 		assert.Equal(t, uint64(1), c.Stats().Invalidations)
 		sink.Raise("prices.changed")
 		assert.Zero(t, c.Len(), "without a key it is about all keys")
@@ -469,7 +474,7 @@ func TestGetWaitsForARefresh(t *testing.T) {
 			}
 			assert.EqualValues(t, []uint64{1 + failed, 4, 1, failed}, []uint64{uint64(calls), s.Shared, s.Refreshes, s.RefreshFailures}, name)
 			assert.Zero(t, s.Loads.Running+s.Loads.Pending)
-			assert.Equal(t, run.err == nil, c.Contains("a"))
+			assert.Equal(t, run.err == nil, contains(c, "a"))
 		})
 	}
 }
@@ -549,7 +554,7 @@ func TestStaleOnError(t *testing.T) {
 		assert.False(t, ok, "only if a load has failed")
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		wantGet(t, c, "a", 1)
-		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed, slidingcache.SignalStale)[2].Key)
+		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.LoadFailed.Name(), slidingcache.SignalStale)[2].Key)
 		time.Sleep(time.Hour - 1)
 		wantGet(t, c, "a", 1, "this did not prolong it")
 		s.takes = 1
@@ -587,26 +592,17 @@ func TestStaleOnErrorIsNotForEverything(t *testing.T) {
 	}
 }
 
-// NotFound says which errors mean that there is no value. The absence is remembered, and
-// counts as a hit. The model says for how long. If NotFound panics, the load has failed.
+// An absence is remembered, and counts as a hit. The model says for how long.
 func TestNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source{fails: errOnPurpose}
-		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1, NotFound: func(err error) bool {
-			if err == context.Canceled {
-				panic("on purpose")
-			}
-			return err == errOnPurpose
-		}})
+		s := source{fails: fmt.Errorf("no row: %w", slidingcache.ErrNotFound)}
+		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1})
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		for range 2 {
 			_, err := c.Get(t.Context(), "a")
-			assert.Equal(t, errOnPurpose, err)
+			assert.Equal(t, s.fails, err)
 		}
-		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
-		s.fails = context.Canceled
-		_, err := c.Get(t.Context(), "c")
-		assert.ErrorAs(t, err, new(*core.PanicError))
+		signals.ExpectExactly(lru.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, lru.SignalHit)
 	})
 }
 
@@ -773,12 +769,11 @@ func TestAgainstModel(t *testing.T) {
 						c.Clear()
 						clear(m.entries)
 					case n == 41:
-						c.Sweep()
 					case n < 45:
 						value, ok := c.Peek(key)
 						e := m.peek(key)
 						require.Equal(t, e != nil && e.err == nil, ok, what)
-						require.Equal(t, ok, c.Contains(key), what)
+						require.Equal(t, ok, contains(c, key), what)
 						if ok {
 							require.Equal(t, e.value, value, what)
 						}

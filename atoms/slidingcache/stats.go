@@ -2,7 +2,6 @@ package slidingcache
 
 import (
 	"iter"
-	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -69,12 +68,6 @@ func (c *Cache[K, V]) Stats() Stats {
 	return s
 }
 
-// LogValue groups all counters.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
-
 // Loads walks the loads that q selects, as operations, in the order in which callers asked for
 // them. It shows loads that wait for their turn, run, wait for other loads, or ended not long
 // ago. Key is the text of the cache's key. Lane is "needed" if another load has asked for the
@@ -82,9 +75,6 @@ func (s Stats) String() string { return core.StatsString(s) }
 func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return c.loads.Operations(q)
 }
-
-// Lookup returns a load as an operation, or false if the cache does not show it any more.
-func (c *Cache[K, V]) Lookup(id core.OperationID) (core.Snapshot, bool) { return c.loads.Lookup(id) }
 
 // Explain says why a load waits: for its turn, or, after it has begun, for another load.
 func (c *Cache[K, V]) Explain(id core.OperationID) (core.Explanation, bool) {

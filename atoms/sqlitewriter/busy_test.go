@@ -310,7 +310,7 @@ func TestFailureOfTheLockFileIsSignalled(t *testing.T) {
 	w.BreakLock()
 	_, err := w.Exec(t.Context(), insert, "a")
 	assert.ErrorContains(t, err, "app.db.lock: use of closed file")
-	failure, _ := sqlitewriter.Failed.From(raised.ExpectExactly(sqlitewriter.SignalWriting, sqlitewriter.SignalFailed)[1])
+	failure, _ := sqlitewriter.Failed.From(raised.ExpectExactly(sqlitewriter.SignalWriting, sqlitewriter.Failed.Name())[1])
 	assert.Equal(t, err, failure)
 }
 

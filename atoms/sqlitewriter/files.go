@@ -27,7 +27,7 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, info, err := resolve(path, opts.Mode)
+	path, info, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 
 // resolve finds a file and its lock file, or makes them. It does not open a file that exists: to
 // close it again would release the locks that SQLite has on it.
-func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err error) {
+func resolve(path string) (_ string, info os.FileInfo, err error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
 		return "", nil, errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
 	}
 	if path, err = filepath.Abs(path); err == nil {
-		err = create(path, mode)
+		err = create(path, 0)
 	}
 	if err == nil {
 		path, err = filepath.EvalSymlinks(path)

@@ -15,14 +15,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// A new file has exactly the mode of the options. Without such a mode it has the default, less the
-// umask. The files beside a database have the mode of the database.
+// A new file has the mode 0644, less the umask. The files beside a database have its mode.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	for name, c := range map[string]struct {
-		is, given, want fs.FileMode
+		is, want fs.FileMode
 	}{
-		"default": {want: 0o640}, "private": {given: 0o600, want: 0o600}, "group": {given: 0o660, want: 0o660}, "there": {is: 0o606, given: 0o660, want: 0o606},
+		"new": {want: 0o640}, "private": {is: 0o600, want: 0o600}, "group": {is: 0o660, want: 0o660},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "app.db")
@@ -30,7 +29,7 @@ func TestModes(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, nil, c.is))
 				require.NoError(t, os.Chmod(path, c.is))
 			}
-			execute(t, openAt(t, path, sqlitewriter.Options{Mode: c.given}), "create table log(x)")
+			execute(t, openAt(t, path, sqlitewriter.Options{}), "create table log(x)")
 			for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 				info, err := os.Stat(path + suffix)
 				require.NoError(t, err)

@@ -3,7 +3,6 @@ package sqlitewriter
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"math"
 	"runtime"
 	"time"
@@ -35,11 +34,6 @@ type Options struct {
 	// those that came later. Open waits for the same time for a file that is not in WAL mode. The
 	// maximum is 24 days; a longer time means the same.
 	BusyTimeout time.Duration
-	// Mode has the permissions of a file that Open makes, whatever the umask is; 0 means 0644
-	// without the bits of the umask. It must have 0600, and must not have more than 0666. It does
-	// not change a file that exists. The -wal, -shm and lock files get the permissions of the file.
-	// Windows has no modes.
-	Mode fs.FileMode
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
 	// processors, but not less than 4; negative no limit.
@@ -74,9 +68,6 @@ func (o Options) resolved() (Options, error) {
 	o.InvalidateOn = cmp.Or(o.InvalidateOn, CommandInvalidate+":*")
 	if o.MaxQueued < 0 || o.Capacity < 0 {
 		return o, fmt.Errorf("sqlitewriter: Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
-	}
-	if o.Mode != 0 && (o.Mode|0o666 != 0o666 || o.Mode&0o600 != 0o600) {
-		return o, fmt.Errorf("sqlitewriter: Options.Mode must have 0600 and not more than 0666, not %#o", uint32(o.Mode))
 	}
 	return o, nil
 }

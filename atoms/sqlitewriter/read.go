@@ -38,7 +38,7 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	})
 	c, ok := got.(cached[V])
 	if err == nil && !ok {
-		err = fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
+		err = fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.opts.Name, key, ErrType, reflect.TypeFor[V]())
 	}
 	return c.value, err
 }

@@ -1,10 +1,8 @@
 package sqlitewriter
 
 import (
-	"log/slog"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -14,23 +12,8 @@ import (
 const (
 	// SignalWriting: writes wait, and the writer asks for the lock file.
 	SignalWriting = "write.start"
-	// SignalWritten: at least one write of a group is committed. See [Written].
-	SignalWritten = "write.done"
-	// SignalFailed: a write of a group failed. See [Failed]. If no transaction can begin, because of
-	// the lock file, [ErrBusy] or [ErrMoved], all writes that wait fail, and there is one signal. A write that was dropped before its
-	// transaction raises nothing.
-	SignalFailed = "write.error"
 	// SignalReopened: the writer's connection was broken, and is replaced.
 	SignalReopened = "write.reopened"
-
-	// Signals of the values that [Read] keeps. The key is the key of the value.
-	SignalHit         = lru.SignalHit         // the value was there
-	SignalHot         = lru.SignalHot         // the value was there, and was used for at least the fifth time
-	SignalMiss        = lru.SignalMiss        // the value was not there
-	SignalEvicted     = lru.SignalEvicted     // the value made room for another
-	SignalExpired     = lru.SignalExpired     // the value has expired
-	SignalInvalidated = lru.SignalInvalidated // a write, Invalidate or InvalidateOn has removed the value
-	SignalCleared     = lru.SignalCleared     // InvalidateOn has removed all values; has no key
 )
 
 // CommandInvalidate is the first part of a signal's name. The signal CommandInvalidate + ":" +
@@ -39,8 +22,12 @@ const CommandInvalidate = "cache.invalidate"
 
 // Kinds of the signals with a payload.
 var (
-	Written = signals.NewKind[Group](SignalWritten)
-	Failed  = signals.NewKind[error](SignalFailed)
+	// Written: at least one write of a group is committed.
+	Written = signals.NewKind[Group]("write.done")
+	// Failed: a write of a group failed. If no transaction can begin, because of the lock file,
+	// [ErrBusy] or [ErrMoved], all writes that wait fail, and there is one signal. A write that was
+	// dropped before its transaction raises nothing.
+	Failed = signals.NewKind[error]("write.error")
 )
 
 // A Group describes writes that shared a transaction. If one of them failed, each had its
@@ -60,15 +47,8 @@ type Stats struct {
 	Pending   int    `json:"pending"`   // writes that have not returned
 	Succeeded uint64 `json:"succeeded"` // writes that are committed
 	Failed    uint64 `json:"failed"`    // writes that have returned an error
-	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
 	Groups uint64    `json:"groups"` // committed transactions of the file, by all handles
 	Log    int64     `json:"log"`    // size of the file PATH-wal in bytes; see Checkpoint
 	Cache  lru.Stats `json:"cache"`  // the values that Read keeps, of all handles
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }

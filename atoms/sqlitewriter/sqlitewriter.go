@@ -12,7 +12,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
@@ -31,6 +30,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	stats   Stats
+	closed  bool // the handle takes no more writes
 	pending map[*write]struct{}
 }
 
@@ -67,7 +67,9 @@ type Statement struct {
 // Open opens the SQLite file at path, and creates it if it does not exist. If the file is open
 // in this process already, even by another path or a symbolic link, Open returns one more
 // handle of it; see [Options]. The path is not a connection string. Databases in memory are
-// refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it.
+// refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it, with the
+// permissions of the file. A new file has 0644 without the bits of the umask; for others, make an
+// empty file first.
 //
 // The first Open of a file waits while another process writes. If ctx ends first, Open returns
 // an error that wraps the cause of ctx. For other programs, see [Options.BusyTimeout].
@@ -78,12 +80,6 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	}
 	return &Writer{file: f, pending: make(map[*write]struct{})}, nil
 }
-
-// Name is [Options.Name], or its default.
-func (w *Writer) Name() string { return w.opts.Name }
-
-// Sink is [Options.Sink]; nil if there is none.
-func (w *Writer) Sink() *signals.Sink { return w.opts.Sink }
 
 // Path is the absolute path of the file, without symbolic links.
 func (w *Writer) Path() string { return w.path }
@@ -182,7 +178,7 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 	it.ctx, it.leave = context.WithCancelCause(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stats.Closed {
+	if w.closed {
 		return w.named(core.ErrClosed)
 	}
 	w.pending[it] = struct{}{}
@@ -193,7 +189,7 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 func (w *Writer) perform(ctx context.Context, it *write) error {
 	defer it.leave(nil)
 	if op := core.OperationFrom(ctx); op != nil {
-		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
+		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.opts.Name), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
 	if err == nil || guard.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
@@ -295,7 +291,7 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stats.Closed = w.stats.Closed || closed
+	w.closed = w.closed || closed
 	for it := range w.pending {
 		if cause == core.ErrClosed || cause != nil && it.state.Load() != begun {
 			it.leave(w.named(cause))

@@ -25,6 +25,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -285,7 +286,7 @@ func TestNoCallWaitsForItself(t *testing.T) {
 	}))
 	handled := 0
 	assert.Equal(t, 0, read(t, w))
-	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalInvalidated}, ",")
+	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.Written.Name(), lru.SignalInvalidated}, ",")
 	defer sink.Subscribe(names, func(signals.Signal) { handled++; calls(context.Background()) })()
 	_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
 	require.NoError(t, err)
@@ -533,7 +534,7 @@ func TestInvalidation(t *testing.T) {
 		invalidate()
 		assert.Equal(t, before+1, read(t, w), name)
 	}
-	raised.Expect(sqlitewriter.SignalHit)
+	raised.Expect(lru.SignalHit)
 }
 
 // A write invalidates its keys after the commit, even if its caller has gone.
@@ -590,7 +591,7 @@ func TestOptionsOfTheCache(t *testing.T) {
 			time.Sleep(time.Second / 10)
 		}
 		assert.Equal(t, 10, read(t, w), "the value has expired")
-		raised.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
+		raised.Expect(lru.SignalMiss, lru.SignalHit, lru.SignalHot, lru.SignalExpired, lru.SignalMiss)
 	})
 }
 
@@ -698,7 +699,6 @@ func TestInvalidOptions(t *testing.T) {
 	for text, opts := range map[string]sqlitewriter.Options{
 		"Options.MaxQueued": {MaxQueued: -1},
 		"Options.Capacity":  {Capacity: -1},
-		"Options.Mode":      {Mode: 0o400},
 	} {
 		path := filepath.Join(t.TempDir(), "x.db")
 		_, err := sqlitewriter.Open(t.Context(), path, opts)

@@ -70,12 +70,6 @@ func New[T any](c *core.Coordinator[T], opts Options) (*Evictor, error) {
 	return e, nil
 }
 
-// Name is the name of the coordinator.
-func (e *Evictor) Name() string { return e.of.Name() }
-
-// Sink is the sink of the coordinator.
-func (e *Evictor) Sink() *signals.Sink { return e.of.Sink() }
-
 // Close ends the subscription. Killed operations that are not finished are not evicted any more.
 // It may be called several times, and returns nil.
 func (e *Evictor) Close() error {

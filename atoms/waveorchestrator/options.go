@@ -61,14 +61,6 @@ type Options[Out any] struct {
 	// the goroutine of the execution and should be quick. If it panics, the execution ends,
 	// and Execute returns a [core.PanicError].
 	EarlyExit func(Out) bool
-
-	// MaxTracked is how many finished executions Operations shows, besides up to 200 failed ones;
-	// 0 means 200, negative that it shows none, not even failed ones. The same holds for the runs
-	// of workers in [Orchestrator.Runs].
-	MaxTracked int
-	// MaxAge is how long finished executions and runs are shown; 0 means 5 minutes, negative no
-	// limit.
-	MaxAge time.Duration
 }
 
 // resolved returns the options with defaults in place of zeroes. A negative limit becomes never or

@@ -66,7 +66,7 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
-		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink,
+		Sink: opts.Sink,
 	}
 	execute := func(ctx context.Context, ex *execution[In, Out]) (struct{}, error) { return struct{}{}, ex.run(ctx) }
 	o.executions = core.Must(core.NewResultCoordinator(execute, both))
@@ -139,8 +139,7 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	now, list := time.Now(), make([]WorkerStatus, len(o.members))
 	for i, m := range o.members {
 		list[i] = WorkerStatus{
-			Name: m.Name, Wave: m.Wave, Priority: m.Priority,
-			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now),
+			Name: m.Name, Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now),
 		}
 		if list[i].Breaker == breaker.Open {
 			list[i].Retry = now.Add(m.breaker.ClosesIn(now))

@@ -42,8 +42,6 @@ type Worker[In, Out any] struct {
 // WorkerStatus is the state of a worker, across executions.
 type WorkerStatus struct {
 	Name     string        `json:"name"`
-	Wave     int           `json:"wave"`
-	Priority int           `json:"priority"`
 	Breaker  breaker.State `json:"breaker"`
 	Failures int           `json:"failures"`       // in a row
 	Retry    time.Time     `json:"retry,omitzero"` // when a probe may run; zero unless Breaker is open

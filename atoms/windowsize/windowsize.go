@@ -64,7 +64,6 @@ type Event struct {
 	//ephemeral:raised
 	Command  string // the name of the command signal
 	From, To Window
-	Clamped  bool  // the bounds limited the change
 	Err      error // why the command was rejected; nil if it was applied
 }
 
@@ -136,12 +135,6 @@ func orDefault[N int | time.Duration](v, byDefault, none N) N {
 	return v
 }
 
-// Name is [Options.Name].
-func (r *Resizer) Name() string { return r.opts.Name }
-
-// Sink is the sink of [New].
-func (r *Resizer) Sink() *signals.Sink { return r.sink }
-
 // Close ends the subscription to commands. It waits for a command that is being carried out,
 // except inside a handler. It may be called several times, and returns nil.
 func (r *Resizer) Close() error {
@@ -163,54 +156,45 @@ func (r *Resizer) onCommand(s signals.Signal) {
 	changing.Lock()
 	now := r.sink.Stats()
 	e.From = Window{now.Capacity, now.MaxAge}
-	e.To, e.Clamped, e.Err = next(e.From, command, value)
+	e.To, e.Err = next(e.From, command, value)
 	if e.Err == nil {
 		r.sink.Resize(e.To.Capacity, e.To.MaxAge) // it calls no handlers
 	} else {
-		applied, e.To, e.Clamped = rejected, e.From, false
+		applied, e.To = rejected, e.From
 	}
 	changing.Unlock()
 	signals.NewKind[Event](applied).Raise(r.sink.Because(s), r.opts.Name, e)
 }
 
-// nextSize returns the window after a command for the number of signals, and whether the bounds
-// limited the change.
-func (r *Resizer) nextSize(w Window, command, value string) (Window, bool, error) {
+// nextSize returns the window after a command for the number of signals.
+func (r *Resizer) nextSize(w Window, command, value string) (Window, error) {
 	n, err := parseSize(value)
-	clamped := false
-	w.Capacity, clamped = within(command, w.Capacity, n, r.opts.MinCapacity, r.opts.MaxCapacity)
-	return w, clamped, err
+	w.Capacity = within(command, w.Capacity, n, r.opts.MinCapacity, r.opts.MaxCapacity)
+	return w, err
 }
 
 // nextTime is nextSize for the age.
-func (r *Resizer) nextTime(w Window, command, value string) (Window, bool, error) {
+func (r *Resizer) nextTime(w Window, command, value string) (Window, error) {
 	d, err := parseAge(value)
 	if err == nil && command != CommandTimeSet && w.MaxAge == 0 {
 		err = errNoLimit
 	}
-	clamped := false
-	w.MaxAge, clamped = within(command, w.MaxAge, d, r.opts.MinAge, r.opts.MaxAge)
-	return w, clamped, err
+	w.MaxAge = within(command, w.MaxAge, d, r.opts.MinAge, r.opts.MaxAge)
+	return w, err
 }
 
-// within returns the value after a command, within the bounds, and whether the bounds limited it.
-// If now is beyond a bound, an increase does not make it less, and a decrease does not make it
+// within returns the value after a command, within the bounds. If now is beyond a bound, an increase does not make it less, and a decrease does not make it
 // more. Neither now nor v is negative.
-func within[N int | time.Duration](command string, now, v, least, most N) (to N, clamped bool) {
-	want := v
+func within[N int | time.Duration](command string, now, v, least, most N) N {
 	switch {
 	case strings.HasSuffix(command, ".set"):
-		to = min(max(want, least), most)
+		return min(max(v, least), most)
 	case v == 0:
-		return now, false
+		return now
 	case strings.HasSuffix(command, ".decrease"):
-		want = now - v
-		to = min(max(min(want, most), least), now)
+		return min(max(min(now-v, most), least), now)
 	case v > most-now: // now + v could overflow
-		return max(most, now), true
-	default:
-		want = now + v
-		to = max(want, least)
+		return max(most, now)
 	}
-	return to, to != want
+	return max(now+v, least)
 }

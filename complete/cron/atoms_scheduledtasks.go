@@ -99,10 +99,6 @@ func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.
 // SchedulerSignalFired is [scheduledtasks.SignalFired]: a task was handed over
 const SchedulerSignalFired = scheduledtasks.SignalFired
 
-// SchedulerSignalMissed is [scheduledtasks.SignalMissed]: ticks were noticed too late:
-// see MissedTicks.Reason
-const SchedulerSignalMissed = scheduledtasks.SignalMissed
-
 // SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see
 // SkipOverlap
 const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
@@ -111,21 +107,19 @@ const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
 // or its tick was not marked
 const SchedulerSignalFailed = scheduledtasks.SignalFailed
 
-// SchedulerSignalStalled is [scheduledtasks.SignalStalled]: SignalStalled: the last
-// tick of a schedule is more than an hour in the future, because the clock was wrong.
-const SchedulerSignalStalled = scheduledtasks.SignalStalled
-
 // SchedulerSignalTaskFailed is [scheduledtasks.SignalTaskFailed]: SignalTaskFailed is
 // raised by the operation of a task, in Run, when the work fails.
 const SchedulerSignalTaskFailed = scheduledtasks.SignalTaskFailed
 
-// SchedulerMissed is [scheduledtasks.Missed].
+// SchedulerMissed is [scheduledtasks.Missed]: ticks were noticed too late: see
+// MissedTicks.Reason
 var SchedulerMissed = scheduledtasks.Missed
 
 // SchedulerTasks is [scheduledtasks.Tasks].
 var SchedulerTasks = scheduledtasks.Tasks
 
-// SchedulerStalled is [scheduledtasks.Stalled].
+// SchedulerStalled is [scheduledtasks.Stalled]: Stalled: the last tick of a schedule is
+// more than an hour in the future, because the clock was wrong.
 var SchedulerStalled = scheduledtasks.Stalled
 
 // SchedulerFailures is [scheduledtasks.Failures].

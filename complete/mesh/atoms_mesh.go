@@ -27,18 +27,12 @@ const MeshSignalDuplicate = mesh.SignalDuplicate
 // for Lease.
 const MeshSignalLost = mesh.SignalLost
 
-// MeshSignalMissed is [mesh.SignalMissed]: SignalMissed is raised when signals of a
-// node have not arrived, at most once for each beat.
-const MeshSignalMissed = mesh.SignalMissed
-
-// MeshSignalUnsent is [mesh.SignalUnsent]: SignalUnsent is raised when Stats.Unsent has
-// grown: signals of this node, or its beats, cannot be sent.
-const MeshSignalUnsent = mesh.SignalUnsent
-
-// MeshMissed is [mesh.Missed]: Missed is the kind of SignalMissed.
+// MeshMissed is [mesh.Missed]: Missed is raised when signals of a node have not
+// arrived, at most once for each beat.
 var MeshMissed = mesh.Missed
 
-// MeshUnsent is [mesh.Unsent]: Unsent is the kind of SignalUnsent.
+// MeshUnsent is [mesh.Unsent]: Unsent is raised when Stats.Unsent has grown: signals of
+// this node, or its beats, cannot be sent.
 var MeshUnsent = mesh.Unsent
 
 // Mesh is [mesh.Mesh]: A Mesh is this node.

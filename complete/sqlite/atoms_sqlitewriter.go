@@ -21,50 +21,19 @@ func WriterRead[V any](ctx context.Context, w *sqlitewriter.Writer, key string, 
 // the writer asks for the lock file.
 const WriterSignalWriting = sqlitewriter.SignalWriting
 
-// WriterSignalWritten is [sqlitewriter.SignalWritten]: SignalWritten: at least one
-// write of a group is committed.
-const WriterSignalWritten = sqlitewriter.SignalWritten
-
-// WriterSignalFailed is [sqlitewriter.SignalFailed]: SignalFailed: a write of a group
-// failed.
-const WriterSignalFailed = sqlitewriter.SignalFailed
-
 // WriterSignalReopened is [sqlitewriter.SignalReopened]: SignalReopened: the writer's
 // connection was broken, and is replaced.
 const WriterSignalReopened = sqlitewriter.SignalReopened
-
-// WriterSignalHit is [sqlitewriter.SignalHit]: Signals of the values that Read keeps.
-const WriterSignalHit = sqlitewriter.SignalHit
-
-// WriterSignalHot is [sqlitewriter.SignalHot]: the value was there, and was used for at
-// least the fifth time
-const WriterSignalHot = sqlitewriter.SignalHot
-
-// WriterSignalMiss is [sqlitewriter.SignalMiss]: the value was not there
-const WriterSignalMiss = sqlitewriter.SignalMiss
-
-// WriterSignalEvicted is [sqlitewriter.SignalEvicted]: the value made room for another
-const WriterSignalEvicted = sqlitewriter.SignalEvicted
-
-// WriterSignalExpired is [sqlitewriter.SignalExpired]: the value has expired
-const WriterSignalExpired = sqlitewriter.SignalExpired
-
-// WriterSignalInvalidated is [sqlitewriter.SignalInvalidated]: a write, Invalidate or
-// InvalidateOn has removed the value
-const WriterSignalInvalidated = sqlitewriter.SignalInvalidated
-
-// WriterSignalCleared is [sqlitewriter.SignalCleared]: InvalidateOn has removed all
-// values; has no key
-const WriterSignalCleared = sqlitewriter.SignalCleared
 
 // WriterCommandInvalidate is [sqlitewriter.CommandInvalidate]: CommandInvalidate is the
 // first part of a signal's name.
 const WriterCommandInvalidate = sqlitewriter.CommandInvalidate
 
-// WriterWritten is [sqlitewriter.Written].
+// WriterWritten is [sqlitewriter.Written]: Written: at least one write of a group is
+// committed.
 var WriterWritten = sqlitewriter.Written
 
-// WriterFailed is [sqlitewriter.Failed].
+// WriterFailed is [sqlitewriter.Failed]: Failed: a write of a group failed.
 var WriterFailed = sqlitewriter.Failed
 
 // WriterGroup is [sqlitewriter.Group]: A Group describes writes that shared a

@@ -42,21 +42,9 @@ func OpenWindow(ctx context.Context, writer *sqlitewriter.Writer, sink *signals.
 	return persistentwindow.Open(ctx, writer, sink, opts)
 }
 
-// WindowSignalInitialized is [persistentwindow.SignalInitialized]: the window is open
+// WindowSignalInitialized is [persistentwindow.SignalInitialized]: SignalInitialized:
+// the window is open.
 const WindowSignalInitialized = persistentwindow.SignalInitialized
-
-// WindowSignalLoaded is [persistentwindow.SignalLoaded]: see Loaded
-const WindowSignalLoaded = persistentwindow.SignalLoaded
-
-// WindowSignalFlushed is [persistentwindow.SignalFlushed]: see Flushed
-const WindowSignalFlushed = persistentwindow.SignalFlushed
-
-// WindowSignalFailed is [persistentwindow.SignalFailed]: a flush failed; see Failed
-const WindowSignalFailed = persistentwindow.SignalFailed
-
-// WindowSignalLost is [persistentwindow.SignalLost]: signals were dropped because too
-// many wait; see Lost
-const WindowSignalLost = persistentwindow.SignalLost
 
 // WindowLoaded is [persistentwindow.Loaded]: how many signals Open has restored
 var WindowLoaded = persistentwindow.Loaded
@@ -70,7 +58,7 @@ var WindowFlushed = persistentwindow.Flushed
 var WindowFailed = persistentwindow.Failed
 
 // WindowLost is [persistentwindow.Lost]: how many signals and retractions were dropped
-// since the previous flush
+// since the previous flush, because too many wait
 var WindowLost = persistentwindow.Lost
 
 // WindowStats is [persistentwindow.Stats]: Stats are the counters of a window.

@@ -106,14 +106,6 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(signals.Signal, P
 	return groups
 }
 
-// All yields the facts that are within the span when the loop starts, oldest first.
-func (a *Aggregator[P]) All() iter.Seq2[signals.Signal, P] {
-	return func(yield func(signals.Signal, P) bool) {
-		facts, _ := a.facts()
-		facts(yield)
-	}
-}
-
 // Stop forgets all facts and keeps no new ones. From then on, answers cover nothing. It may
 // be called many times.
 func (a *Aggregator[P]) Stop() {

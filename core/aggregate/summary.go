@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// A Summary has the count, sum, mean and limits of the numbers of some facts.
+// A Summary has the count, sum and mean of the numbers of some facts, and by Quantile the least
+// and the greatest.
 type Summary struct {
 	Count int     `json:"count"`
 	Sum   float64 `json:"sum"`
-	Mean  float64 `json:"mean"` // this field and the next two are 0 if Count is 0
-	Min   float64 `json:"min"`
-	Max   float64 `json:"max"`
+	Mean  float64 `json:"mean"` // 0 if Count is 0
 
 	Covered  time.Duration `json:"covered"`  // how far back the facts reach
 	Complete bool          `json:"complete"` // Covered is the whole span
@@ -46,7 +45,7 @@ func summarize(values []float64) Summary {
 		return Summary{}
 	}
 	slices.Sort(values)
-	s := Summary{Count: len(values), Min: values[0], Max: values[len(values)-1], values: values}
+	s := Summary{Count: len(values), values: values}
 	for _, v := range values {
 		s.Sum += v
 	}

@@ -86,9 +86,6 @@ func New[R any](names []string, opts Options) (*Tracker[R], error) {
 	return t, nil
 }
 
-// Name returns [Options.Name].
-func (t *Tracker[R]) Name() string { return t.opts.Name }
-
 // Sink is where outcomes are raised.
 func (t *Tracker[R]) Sink() *signals.Sink { return t.opts.Sink }
 

@@ -163,9 +163,6 @@ func TestZeroResultsAreResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracker.Complete("b", nil)
-	if got := tracker.Name(); got != "contributors" {
-		t.Errorf("got name %q, want %q", got, "contributors")
-	}
 	coretest.Check(t, tracker.Sink().Has(contributors.SignalCompleted), "got no signal on the tracker's own sink, want one")
 	s, err := tracker.Wait(t.Context(), 1)
 	if result, ok := s.Results["b"]; err != nil || !ok || result != nil || len(s.Results) != 1 {

@@ -2,7 +2,6 @@ package coretest
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,13 +24,13 @@ type Kill struct {
 	// Rounds is how often a child is killed; 0 means 3, or 100 if EPHEMERAL_LONG is set and
 	// the race detector is off.
 	Rounds int
-	// Within bounds the random time from the first item to the kill; 0 means 50 ms. For every
-	// fourth child the time counts from its start, so some are killed while they open their
-	// files.
-	Within time.Duration
 }
 
 const (
+	// killWithin bounds the random time from the first item to the kill. For every fourth child the
+	// time counts from its start, so some are killed while they open their files.
+	killWithin = 50 * time.Millisecond
+
 	killEnv   = "EPHEMERAL_KILL_CHILD" // round and directory
 	ackPrefix = "acknowledged:"
 )
@@ -52,7 +51,6 @@ func KillLoop(t *testing.T, k Kill) error {
 		k.Child(dir, round, func(item string) { fmt.Fprintln(os.Stdout, ackPrefix+item) })
 		select {} // the child has nothing left to do, and waits for its end
 	}
-	k.Within = cmp.Or(k.Within, 50*time.Millisecond)
 	if k.Rounds == 0 {
 		if k.Rounds = 3; os.Getenv("EPHEMERAL_LONG") != "" && !Race {
 			k.Rounds = 100
@@ -82,7 +80,7 @@ func (k Kill) run(t *testing.T, dir string, round int) (acked []string) {
 	if err != nil {
 		t.Fatal("coretest: ", err)
 	}
-	kill := func() { time.AfterFunc(rand.N(k.Within), func() { _ = child.Process.Kill() }) }
+	kill := func() { time.AfterFunc(rand.N(killWithin), func() { _ = child.Process.Kill() }) }
 	if round%4 == 3 {
 		kill()
 	}

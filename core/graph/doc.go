@@ -17,7 +17,7 @@
 //
 // When a node fails, nodes that do not depend on it still run. Nodes that depend on it,
 // directly or not, are skipped: they do not run, the [Report] names the failed node, and
-// [SignalSkipped] is raised for each. So the report of a run has a result for every node,
+// [Skips] is raised for each. So the report of a run has a result for every node,
 // and the error of Run joins all errors.
 //
 // The nodes run as operations of a [core.Coordinator] that lives as long as the run, so

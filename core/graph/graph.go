@@ -15,28 +15,24 @@ import (
 )
 
 // Signals of a run. They are raised on [core.Options.Sink], with the name of the node as
-// key. After each SignalStarted comes one of SignalCompleted, SignalFailed and
+// key. After each SignalStarted comes one of SignalCompleted, [Failures] and
 // SignalCancelled. The SignalStarted of dependents comes after that.
 const (
 	// SignalStarted is raised when the work of a node is about to start.
 	SignalStarted = "node.started"
 	// SignalCompleted is raised when a node has succeeded.
 	SignalCompleted = "node.completed"
-	// SignalFailed is raised when a node has failed; the payload is the error.
-	SignalFailed = "node.failed"
-	// SignalSkipped is raised for a node that does not run because one of its dependencies
-	// has failed; the payload is the name of the failed node.
-	SignalSkipped = "node.skipped"
 	// SignalCancelled is raised when a node has ended because the run was
 	// cancelled. It is not raised for nodes that had not started.
 	SignalCancelled = "node.cancelled"
 )
 
 var (
-	// Failures are the signals [SignalFailed], with the error.
-	Failures = signals.NewKind[error](SignalFailed)
-	// Skips are the signals [SignalSkipped], with the name of the failed node.
-	Skips = signals.NewKind[string](SignalSkipped)
+	// Failures are raised when a node has failed; the payload is the error.
+	Failures = signals.NewKind[error]("node.failed")
+	// Skips are raised for a node that does not run because one of its dependencies has failed;
+	// the payload is the name of the failed node.
+	Skips = signals.NewKind[string]("node.skipped")
 )
 
 // A Graph is a set of named nodes, each with an item and the names of its dependencies.

@@ -91,8 +91,8 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 			}
 			checkEqual(t, "has an error", n.Err != nil, n.Name == "b")
 		}
-		raised := facts.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
-			graph.SignalSkipped, graph.SignalSkipped, graph.SignalStarted, graph.SignalCompleted)
+		raised := facts.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.Failures.Name(),
+			graph.Skips.Name(), graph.Skips.Name(), graph.SignalStarted, graph.SignalCompleted)
 		var keys string
 		for _, s := range raised {
 			keys += s.Key
@@ -139,8 +139,8 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 		checkEqual(t, "started", count[graph.SignalStarted], 4)
 		checkEqual(t, "done", count[graph.SignalCompleted], 2)
 		checkEqual(t, "cancelled", count[graph.SignalCancelled], 1)
-		checkEqual(t, "failed", count[graph.SignalFailed], 1)
-		checkEqual(t, "skipped", count[graph.SignalSkipped], 1)
+		checkEqual(t, "failed", count[graph.Failures.Name()], 1)
+		checkEqual(t, "skipped", count[graph.Skips.Name()], 1)
 		facts.None()
 
 		for range 100 { // from the beginning
@@ -464,7 +464,7 @@ func TestRandomGraphs(t *testing.T) {
 				}
 			}
 			checkEqual(t, "an error", err != nil, failed)
-			checkEqual(t, "signals of skipped ones", sink.Count(graph.SignalSkipped), skipped)
+			checkEqual(t, "signals of skipped ones", sink.Count(graph.Skips.Name()), skipped)
 			checkEqual(t, "reported", len(r.Nodes), n)
 		})
 	}

@@ -6,8 +6,6 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // An LRU is a bounded cache. Entries leave when they have not been used for a while, or
@@ -70,12 +68,6 @@ func New[K comparable, V any](opts Options[K, V]) (*LRU[K, V], error) {
 	}
 	return c, nil
 }
-
-// Name is [Options.Name].
-func (c *LRU[K, V]) Name() string { return c.opts.Name }
-
-// Sink is where the cache raises its signals; nil if it raises none.
-func (c *LRU[K, V]) Sink() *signals.Sink { return c.opts.Sink }
 
 // Get returns the value of key, if there is one. It is an access: the entry expires after
 // its TTL, or HotTTL, from now.

@@ -206,8 +206,6 @@ func TestSignals(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
 		w := coretest.Watch(t, sink, "cache.*")
 		c := newCache(t, lru.Options[string, int]{Capacity: 2, HotAfter: 3, TTL: time.Minute, Sink: sink})
-		wantEqual(t, "sink", c.Sink(), sink)
-		wantEqual(t, "name", c.Name(), "lru")
 		expect := func(key string, names ...string) {
 			t.Helper()
 			for _, s := range w.ExpectExactly(names...) {
@@ -297,14 +295,6 @@ func TestCountersAreExact(t *testing.T) {
 		c.Sweep()
 		wantEqual(t, "hot when all have gone", c.Stats().Hot, 0)
 	})
-}
-
-func TestStatsAsText(t *testing.T) {
-	c := newCache(t, lru.Options[int, int]{Capacity: 3})
-	c.Get(1)
-	want := `{"size":0,"hot":0,"capacity":3,"hits":0,"misses":1,"loads":0,"loadFailures":0,"evictions":0,"expirations":0,"invalidations":0,"panics":0}`
-	wantEqual(t, "String", c.Stats().String(), want)
-	wantEqual(t, "LogValue", len(c.Stats().LogValue().Group()), 11)
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {

@@ -1,11 +1,5 @@
 package lru
 
-import (
-	"log/slog"
-
-	"github.com/ephemeralgo/ephemeral/core"
-)
-
 // Stats are the counters of a cache.
 //
 //	calls of Get and GetOrLoad = Hits + Misses
@@ -29,9 +23,3 @@ type Stats struct {
 	Invalidations uint64 `json:"invalidations"` // entries removed by Remove and Clear
 	Panics        uint64 `json:"panics"`        // of OnRemoved
 }
-
-// LogValue groups all counters.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }

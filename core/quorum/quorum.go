@@ -44,14 +44,12 @@ func (o Options) resolved() (Options, error) {
 	return o, check.NotNegative("quorum: Options.Timeout", o.Timeout)
 }
 
-// A Result is how a wait ended. Without an error, one of Reached, Cancelled and
-// TimedOut is true.
+// A Result is how a wait ended. Without an error, Reached or TimedOut is true, or By has a name.
 type Result struct {
-	Reached   bool
-	Cancelled bool // because of By
-	TimedOut  bool
+	Reached  bool
+	TimedOut bool
 
-	By    signals.Signal   // the signal matching [Options.CancelOn], if Cancelled
+	By    signals.Signal   // the signal matching [Options.CancelOn] that has ended the wait; without a name if none has
 	Votes []signals.Signal // the newest vote of each voter, in the order of Seq
 }
 
@@ -103,7 +101,7 @@ func Wait(ctx context.Context, sink *signals.Sink, pattern string, required int,
 	case <-ctx.Done():
 	}
 	result := p.end(Result{})
-	if result.Reached || result.Cancelled { // just before
+	if result.Reached || result.By.Name != "" { // just before
 		return result, nil
 	}
 	return result, context.Cause(ctx)
@@ -125,7 +123,7 @@ type poll struct {
 func (p *poll) count(s signals.Signal) {
 	if signals.Match(p.opts.CancelOn, s.Name) {
 		if p.opts.Key == "" || s.Key == "" || s.Key == p.opts.Key {
-			p.end(Result{Cancelled: true, By: s})
+			p.end(Result{By: s})
 		}
 		return
 	}

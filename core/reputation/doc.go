@@ -15,5 +15,5 @@
 // are kept as well as the best. All scores decay at the same rate, so their order does
 // not change with time. An update costs O(log n).
 //
-// Changes are signals: [SignalUpdated] and [SignalInvalidated].
+// Changes are signals: [Updates] and [Invalidations].
 package reputation

@@ -13,19 +13,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-const (
-	// SignalUpdated is raised by [Scores.Update], with the key of the score.
-	SignalUpdated = "reputation.updated"
-	// SignalInvalidated is raised by [Scores.Invalidate], with the key of the
-	// score, whether there was one or not.
-	SignalInvalidated = "reputation.invalidated"
-)
-
 var (
-	// Updates are the signals [SignalUpdated], with the new score.
-	Updates = signals.NewKind[float64](SignalUpdated)
-	// Invalidations are the signals [SignalInvalidated], with the former score.
-	Invalidations = signals.NewKind[float64](SignalInvalidated)
+	// Updates are raised by [Scores.Update], with the key of the score and the new score.
+	Updates = signals.NewKind[float64]("reputation.updated")
+	// Invalidations are raised by [Scores.Invalidate], with the key of the score and the former
+	// score, whether there was one or not.
+	Invalidations = signals.NewKind[float64]("reputation.invalidated")
 )
 
 // Options configure [Scores]. HalfLife is required.
@@ -78,13 +71,7 @@ func New[K ~string](opts Options) (*Scores[K], error) {
 	}, nil
 }
 
-// Name returns [Options.Name].
-func (s *Scores[K]) Name() string { return s.opts.Name }
-
-// Sink is where changes are raised, or nil.
-func (s *Scores[K]) Sink() *signals.Sink { return s.opts.Sink }
-
-// Update adds delta to the present score of key, raises [SignalUpdated], and returns
+// Update adds delta to the present score of key, raises [Updates], and returns
 // the new score. Signals of concurrent updates of a key may come in either order. A
 // delta that is infinite or NaN changes nothing and raises no
 // signal. A score is at most the largest float64.
@@ -110,7 +97,7 @@ func (s *Scores[K]) Score(key K) float64 {
 	return s.book.score(key, s.now())
 }
 
-// Invalidate forgets the score of key and raises [SignalInvalidated]. It reports
+// Invalidate forgets the score of key and raises [Invalidations]. It reports
 // whether there was one.
 func (s *Scores[K]) Invalidate(key K) bool {
 	s.mu.Lock()

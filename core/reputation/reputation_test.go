@@ -194,9 +194,6 @@ func TestOptions(t *testing.T) {
 	if got := count(many); got != 1024 {
 		t.Errorf("got %d scores, want the default capacity, 1024", got)
 	}
-	if s := newScores(t, reputation.Options{}); s.Name() != "reputation" || s.Sink() != nil {
-		t.Errorf("got name %q and sink %v, want the default and none", s.Name(), s.Sink())
-	}
 	for want, opts := range map[string]reputation.Options{
 		"Options.HalfLife is 0s":    {},
 		"Options.HalfLife is -1ns":  {HalfLife: -1},

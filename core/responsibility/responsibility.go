@@ -128,12 +128,6 @@ func New(c Pinner, sink *signals.Sink, opts Options) (*Keeper, error) {
 	return k, nil
 }
 
-// Name returns [Options.Name].
-func (k *Keeper) Name() string { return k.opts.Name }
-
-// Sink is where the Keeper raises its signals, and acknowledgements are raised.
-func (k *Keeper) Sink() *signals.Sink { return k.sink }
-
 // Keep pins an operation until the promise is acknowledged, raises [SignalKept] and
 // then the announcement, and reports true. Signals from the call on acknowledge, so the
 // promise may have ended when Keep returns.

@@ -3,13 +3,11 @@ package signals
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-	"github.com/ephemeralgo/ephemeral/core/internal/logtext"
 	"github.com/ephemeralgo/ephemeral/core/internal/spin"
 )
 
@@ -215,12 +213,6 @@ type SinkStats struct {
 	Handlers int           `json:"handlers"` // of signals and of retractions
 	Monitors int           `json:"monitors"`
 }
-
-// LogValue groups the counters by their JSON names.
-func (s SinkStats) LogValue() slog.Value { return logtext.StatsValue(s) }
-
-// String is the JSON form.
-func (s SinkStats) String() string { return logtext.StatsString(s) }
 
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {

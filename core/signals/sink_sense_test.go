@@ -88,7 +88,7 @@ func TestRetract(t *testing.T) {
 		s.SubscribeRetracted("a.*", func(r signals.Retraction) {
 			coretest.Check(t, !s.Has(r.Signal.Name), "the handler is called before %q is gone", r.Signal.Name)
 			told = append(told, fmt.Sprintf("%s %s by %q after %v: %v",
-				r.Signal.Name, r.Signal.Key, r.Pattern, r.Time.Sub(begin), r.Signal.Payload()))
+				r.Signal.Name, r.Signal.Key, r.Pattern, time.Since(begin), r.Signal.Payload()))
 		})
 		s.RaiseKey("a.x", "1")
 		s.Raise("b")

@@ -2,7 +2,6 @@ package signals
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/frames"
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
@@ -18,7 +17,6 @@ var blockedFunction = frames.Prefix() + "(*Sink).tellBlocked"
 // raised it, or by its release.
 type Retraction struct {
 	Signal Signal
-	Time   time.Time // when it was taken back
 	//ephemeral:none
 	Pattern string // the pattern that retracted it; "" if it was retracted by its name or by its release
 }
@@ -88,6 +86,6 @@ func (s *Sink) tell(hooks []*hook.Hook[Retraction], signal Signal, by string, pa
 		hook.Calm(hooks)
 		s.mu.Unlock()
 	}
-	r := Retraction{Signal: signal, Time: s.names.clock.Wall(s.names.clock.Now()), Pattern: by}
+	r := Retraction{Signal: signal, Pattern: by}
 	hook.Deliver(hooks, false, &r, panics)
 }

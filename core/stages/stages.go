@@ -95,9 +95,6 @@ type Result[T any] struct {
 	Err error
 }
 
-// Name returns [core.Options.Name].
-func (p *Pipeline[T]) Name() string { return p.opts.Name }
-
 // Sink is where the signals of runs are raised, and where stages wait for theirs.
 func (p *Pipeline[T]) Sink() *signals.Sink { return p.opts.Sink }
 

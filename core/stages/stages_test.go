@@ -301,7 +301,6 @@ func TestSinkOfItsOwn(t *testing.T) {
 	_, err := p.Run(t.Context(), []int{1})
 	checkError(t, err, nil)
 	checkEqual(t, "completed", p.Sink().Count(stages.SignalComplete), 1)
-	checkEqual(t, "name", p.Name(), "stages")
 }
 
 func TestOptions(t *testing.T) {

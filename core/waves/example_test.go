@@ -48,7 +48,7 @@ func Example() {
 // What failed, and why, is in the payload.
 func ExampleEvent() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	sink.Subscribe(waves.SignalFailed, func(s signals.Signal) {
+	sink.Subscribe(waves.Failed.Name(), func(s signals.Signal) {
 		event := s.Payload().(waves.Event)
 		fmt.Println(event.Stage, "of", s.Key+":", event.Err)
 	})

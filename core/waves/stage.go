@@ -32,7 +32,7 @@ type Stage struct {
 	//
 	//ephemeral:raises
 	OnComplete string
-	// OnFailure is raised after the work, before [SignalFailed], if the work failed.
+	// OnFailure is raised after the work, before [Failed], if the work failed.
 	//
 	//ephemeral:raises
 	OnFailure string

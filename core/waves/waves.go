@@ -15,19 +15,13 @@ import (
 
 // The signals of an executor, beside [earlyexit.SignalExited]. Their key is the key of the
 // trigger. The payload is an [Event].
-const (
-	// SignalFailed is raised when the work of a stage has failed: it returned an error,
-	// exceeded a time limit, or panicked.
-	SignalFailed = "stage.failed"
-	// SignalCancelled is raised when a run that had started was cancelled, for example by
-	// the early exit or by Close.
-	SignalCancelled = "stage.cancelled"
-)
-
-// The kinds of the signals with a payload.
 var (
-	Failed    = signals.NewKind[Event](SignalFailed)
-	Cancelled = signals.NewKind[Event](SignalCancelled)
+	// Failed is raised when the work of a stage has failed: it returned an error, exceeded a time
+	// limit, or panicked.
+	Failed = signals.NewKind[Event]("stage.failed")
+	// Cancelled is raised when a run that had started was cancelled, for example by the early
+	// exit or by Close.
+	Cancelled = signals.NewKind[Event]("stage.cancelled")
 )
 
 // ValueStage is the name of the value, see [core.Value], by which the operations of an

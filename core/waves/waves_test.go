@@ -128,7 +128,7 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 		facts := coretest.Watch(t, e.Sink(), "s.*,f.*,p.*,stage.*")
 		e.Sink().RaiseKey("go", "k")
 		drain(t, e, core.Stats{Enqueued: 5, Succeeded: 1, Failed: 4})
-		failed := waves.SignalFailed
+		failed := waves.Failed.Name()
 		raised := facts.ExpectExactly("s.start", "s.done", "s.vote", "f.start", "f.failed", failed, "p.failed", failed, failed, failed)
 		for i, s := range raised {
 			check(t, "key and path", s.Key+" "+strings.Join(s.Path(), ">"), "k go>"+s.Name)
@@ -203,7 +203,7 @@ func TestEarlyExit(t *testing.T) {
 		synctest.Wait()
 		e.Sink().Raise("go") // starts nothing any more
 		drain(t, e, core.Stats{Enqueued: 6, Cancelled: 6, Rejected: e.Stats().Rejected})
-		any := earlyexit.SignalExited + ", " + waves.SignalCancelled // the work that hangs may be the first to see the exit
+		any := earlyexit.SignalExited + ", " + waves.Cancelled.Name() // the work that hangs may be the first to see the exit
 		raised := facts.ExpectExactly(any, any, any)
 		verdict, _ := e.Exited()
 		at := slices.IndexFunc(raised, func(s signals.Signal) bool { return s.Name == earlyexit.SignalExited })

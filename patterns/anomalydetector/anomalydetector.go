@@ -111,12 +111,6 @@ func New(on signals.Sensor, opts Options) (*Detector, error) {
 	return d, nil
 }
 
-// Name is Options.Name.
-func (d *Detector) Name() string { return d.opts.Name }
-
-// Sink is the sink on which the signal is held.
-func (d *Detector) Sink() *signals.Sink { return d.sink }
-
 // Anomalous reports whether there are too many signals. It costs an atomic load.
 func (d *Detector) Anomalous() bool { return d.anomalous.Load() }
 

@@ -8,7 +8,7 @@
 //
 // Each signal is one step. It does not matter how long the signal stays on the sink. After a
 // higher limit, more items start immediately. A lower limit cancels nothing: it takes effect
-// when running items end. For each change, [SignalIncreased] or [SignalDecreased] is raised.
+// when running items end. For each change, [Increased] or [Decreased] is raised.
 //
 // If your own code decides, you do not need this package: call SetMaxConcurrency of a
 // [core.Coordinator].

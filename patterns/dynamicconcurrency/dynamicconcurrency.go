@@ -10,17 +10,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// Signals of changes of the limit. They are raised on the sink. Their key is the name of the
-// coordinator, and their cause is the signal that changed the limit.
-const (
-	SignalIncreased = "limit.increased"
-	SignalDecreased = "limit.decreased"
-)
-
-// The kinds of these signals. The payload is the new limit.
+// Signals of changes of the limit, with the new limit as payload. They are raised on the sink.
+// Their key is the name of the coordinator, and their cause is the signal that changed the limit.
 var (
-	Increased = signals.NewKind[int](SignalIncreased)
-	Decreased = signals.NewKind[int](SignalDecreased)
+	Increased = signals.NewKind[int]("limit.increased")
+	Decreased = signals.NewKind[int]("limit.decreased")
 )
 
 // Scale has the lowest and the highest limit, and the signals that change the limit. The zero

@@ -45,7 +45,7 @@ type system struct {
 	core.Control
 	opts      Options
 	unhealthy atomic.Uint32                // priorities, as bits
-	trials    [Priorities + 1]atomic.Int64 // when the next item is routed to an unhealthy priority; Unix nanoseconds
+	trials    [priorities + 1]atomic.Int64 // when the next item is routed to an unhealthy priority; Unix nanoseconds
 	measuring atomic.Bool                  // an interval has begun
 	measured  Metrics                      // counts until the end of the last interval; only adapt uses them
 
@@ -166,7 +166,7 @@ func (s *system) metrics(span time.Duration) Metrics {
 	defer s.mu.Unlock()
 	m := s.monitors[span]
 	if m == nil {
-		for _, pattern := range []string{SignalPlaced, SignalCompleted, SignalFailed, failoverRequested + ":*"} {
+		for _, pattern := range []string{SignalPlaced, SignalCompleted, Failed.Name(), failoverRequested + ":*"} {
 			monitor := s.Monitor(pattern, span)
 			s.OnClosed(monitor.Stop)
 			m = append(m, monitor)

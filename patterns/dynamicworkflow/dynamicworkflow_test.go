@@ -48,8 +48,6 @@ func TestRoutes(t *testing.T) {
 	type counts = map[string]int
 	one := func(int) string { return "one" }
 	many := func(i int) string { return fmt.Sprint("widget-", i) }
-	region := func(_ context.Context, entity string) string { return entity[:2] }
-	lists := map[string][]int{"eu": {2, 3}, "": {1, 3}}
 	for name, c := range map[string]struct {
 		route     dynamicworkflow.Route
 		of        func(int) string
@@ -65,12 +63,6 @@ func TestRoutes(t *testing.T) {
 		"weighted, without 1":  {dynamicworkflow.Weighted(60, 30, 10), one, []int{1}, counts{"2": 90, "3": 10}},
 		"weighted, without 2":  {dynamicworkflow.Weighted(60, 40), one, []int{2}, counts{"1": 100}},
 		"no weights":           {dynamicworkflow.Weighted(), one, nil, counts{}},
-		"sticky":               {dynamicworkflow.Sticky(50, 50), one, nil, counts{"2": 100}},
-		"sticky, many":         {dynamicworkflow.Sticky(50, 50), many, nil, counts{"1": 49, "2": 51}},
-		"sticky, without 2":    {dynamicworkflow.Sticky(50, 50), one, []int{2}, counts{"1": 100}},
-		"region":               {dynamicworkflow.Regional(region, lists), func(int) string { return "eu-7" }, nil, counts{"2": 100}},
-		"region, without 2":    {dynamicworkflow.Regional(region, lists), func(int) string { return "eu-7" }, []int{2}, counts{"3": 100}},
-		"another region":       {dynamicworkflow.Regional(region, lists), func(int) string { return "us-7" }, nil, counts{"1": 100}},
 		"no entity":            {nil, func(int) string { return "" }, nil, counts{}},
 		"a route of your own":  {func(context.Context, string, func(int) bool) int { return 7 }, one, nil, counts{"7": 100}},
 	} {

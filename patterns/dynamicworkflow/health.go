@@ -18,7 +18,7 @@ func (s *system) marked(priority int) (healthy bool) { return s.unhealthy.Load()
 
 // healthy reports whether an item is routed to the priority.
 func (s *system) healthy(priority int) bool {
-	if priority < 1 || priority > Priorities {
+	if priority < 1 || priority > priorities {
 		return false
 	}
 	if s.marked(priority) {
@@ -32,7 +32,7 @@ func (s *system) healthy(priority int) bool {
 func (s *system) observe(signal signals.Signal) {
 	name, which, _ := strings.Cut(signal.Name, ":")
 	priority, _ := strconv.Atoi(strings.TrimPrefix(which, "pri"))
-	if which == pri(priority) && priority > 0 && priority <= Priorities { // rejects pri01 and pri+1
+	if which == pri(priority) && priority > 0 && priority <= priorities { // rejects pri01 and pri+1
 		s.do(func() { s.mark(priority, name == workHealthy, s.Sink().Because(signal)) })
 	}
 }

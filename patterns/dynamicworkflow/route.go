@@ -2,15 +2,13 @@ package dynamicworkflow
 
 import (
 	"context"
-	"hash/crc32"
-	"slices"
 	"sync/atomic"
 )
 
-// Priorities is the largest priority. Priorities are 1 (the first choice) to 31.
-const Priorities = 31
+// priorities is the largest priority.
+const priorities = 31
 
-// Route returns the priority with which the work of an item starts; 0 means that no route is
+// Route returns the priority with which the work of an item starts, from 1, the first choice, to 31; 0 means that no route is
 // held. The context is the context of the item. Healthy reports whether an item may be routed
 // to a priority: for an unhealthy one, it returns true once every 5 s. A Route must be safe for
 // concurrent use. The Routes of this package choose only priorities for which healthy returns
@@ -29,28 +27,6 @@ func Best(priorities int) Route {
 func Weighted(weights ...int) Route {
 	var items atomic.Uint64
 	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime, so that each round visits each share once, in mixed order
-}
-
-// Sticky divides entities by weights, with a hash: an entity always has the same priority, in
-// every process, while that priority is healthy. In other respects it is like Weighted. Use it
-// for A/B tests.
-func Sticky(weights ...int) Route {
-	return shared(weights, func(entity string) uint64 { return uint64(crc32.ChecksumIEEE([]byte(entity))) })
-}
-
-// Regional chooses the first healthy priority in the list of the region. Lists are, for
-// example, {"eu": {1, 3}, "us": {2, 3}, "": {3}}. The list of "" is for all other regions.
-func Regional(region func(ctx context.Context, entity string) string, lists map[string][]int) Route {
-	return func(ctx context.Context, entity string, healthy func(int) bool) int {
-		list, ok := lists[region(ctx, entity)]
-		if !ok {
-			list = lists[""]
-		}
-		if i := slices.IndexFunc(list, healthy); i >= 0 {
-			return list[i]
-		}
-		return 0
-	}
 }
 
 // shared chooses the priority in whose share the place is. If that priority is unhealthy,

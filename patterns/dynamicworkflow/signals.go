@@ -16,11 +16,11 @@ const (
 	//ephemeral:raises route.priority.*
 	SignalPlaced    = "order.placed"    // its work begins
 	SignalCompleted = "order.completed" // its work returned nil
-	SignalFailed    = "order.failed"    // its work returned an error or panicked, and was not cancelled
 )
 
-// Failed is the kind of [SignalFailed]. The payload is the error of the work.
-var Failed = signals.NewKind[error](SignalFailed)
+// Failed is the third of them: the work returned an error or panicked, and was not cancelled. The
+// payload is the error.
+var Failed = signals.NewKind[error]("order.failed")
 
 // Decisions. The name of such a signal is one of these constants, a colon, and the decision.
 // The payload is a [Decision]. The item's operation raises SignalAssigned. The others are
@@ -49,9 +49,6 @@ type Decision struct {
 	Reason   string // SignalIncreased, SignalDecreased: the reason, such as "high failure rate: 12.5%"
 }
 
-// SignalMeasured is raised on the sink at the end of an interval, before the decision. The
-// key is the name of the workflow.
-const SignalMeasured = "workflow.measured"
-
-// Measured is the kind of [SignalMeasured].
-var Measured = signals.NewKind[Metrics](SignalMeasured)
+// Measured is raised on the sink at the end of an interval, before the decision. The key is the
+// name of the workflow.
+var Measured = signals.NewKind[Metrics]("workflow.measured")

@@ -29,7 +29,6 @@ var Failed = signals.NewKind[error]("flight.failed")
 type Recording struct {
 	Trace  string `json:"trace"`  // for go tool trace
 	Report string `json:"report"` // JSON, a [Report]
-	Bytes  int64  `json:"bytes"`  // of the trace
 	//ephemeral:raised
 	Cause string `json:"cause"` // the name of the signal that caused it
 }
@@ -61,15 +60,14 @@ type Options struct {
 	Keep int
 	// Pause is how long no further recording is made after one has begun. 0 means one minute, negative none.
 	Pause time.Duration
-	// MinAge is how much time a trace covers at least, if MaxBytes allow it. 0 means 10 seconds.
-	MinAge time.Duration
 	// MaxBytes is about how large a trace is at most, in memory and on disk. 0 means 16 MiB.
+	// A trace covers 10 seconds at least, if MaxBytes allow it.
 	MaxBytes uint64
 }
 
 func (o Options) resolved(sink *signals.Sink) (Options, error) {
 	o.Name, o.Keep, o.Pause = cmp.Or(o.Name, "flightrecorder"), cmp.Or(o.Keep, 10), cmp.Or(o.Pause, time.Minute)
-	o.MinAge, o.MaxBytes = cmp.Or(o.MinAge, 10*time.Second), cmp.Or(o.MaxBytes, 16<<20)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 16<<20)
 	_, err := os.ReadDir(o.Dir)
 	switch {
 	case sink == nil:
@@ -80,8 +78,8 @@ func (o Options) resolved(sink *signals.Sink) (Options, error) {
 		return o, fmt.Errorf("flightrecorder: Options.On is %q, but must not match the signals of recorders, flight.*", o.On)
 	case err != nil:
 		return o, fmt.Errorf("flightrecorder: Options.Dir must be a directory: %w", err)
-	case o.Keep < 0 || o.MinAge < 0:
-		return o, fmt.Errorf("flightrecorder: Options.Keep is %d and MinAge is %v, but both must be more than 0", o.Keep, o.MinAge)
+	case o.Keep < 0:
+		return o, fmt.Errorf("flightrecorder: Options.Keep is %d, but must be more than 0", o.Keep)
 	}
 	return o, nil
 }
@@ -108,7 +106,7 @@ func New(sink *signals.Sink, opts Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{opts: opts, sink: sink}
-	r.flight = trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: opts.MinAge, MaxBytes: opts.MaxBytes})
+	r.flight = trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: 10 * time.Second, MaxBytes: opts.MaxBytes})
 	r.c = core.Must(core.NewCoordinator(r.work, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxQueued: 1}))
 	if err := r.flight.Start(); err != nil {
 		return nil, fmt.Errorf("flightrecorder: %w", err)
@@ -121,9 +119,6 @@ func New(sink *signals.Sink, opts Options) (*Recorder, error) {
 	}))
 	return r, nil
 }
-
-// Name is Options.Name.
-func (r *Recorder) Name() string { return r.opts.Name }
 
 // Flush waits until the recordings of all signals that were raised before are written. If ctx ends first, it returns the
 // cause of ctx.
@@ -143,9 +138,6 @@ func (r *Recorder) stop() {
 		r.flight.Stop()
 	}
 }
-
-// Sink is the sink whose signals cause recordings, and on which [Recorded] and [Failed] are raised.
-func (r *Recorder) Sink() *signals.Sink { return r.sink }
 
 // work makes a recording. If Close did not wait for it, work ends the tracing.
 func (r *Recorder) work(ctx context.Context, cause signals.Signal) error {
@@ -176,7 +168,7 @@ func (r *Recorder) record(cause signals.Signal) (got Recording, err error) {
 	if err != nil {
 		return got, err
 	}
-	got.Bytes, err = r.flight.WriteTo(file)
+	_, err = r.flight.WriteTo(file)
 	if err = errors.Join(err, file.Close(), bad, os.WriteFile(got.Report, report, 0o600)); err != nil {
 		os.Remove(got.Trace)
 		os.Remove(got.Report)

@@ -58,7 +58,6 @@ func TestRecording(t *testing.T) {
 	data, err := os.ReadFile(got.Trace)
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(string(data), "go 1."))
-	assert.EqualValues(t, len(data), got.Bytes)
 	data, err = os.ReadFile(got.Report)
 	require.NoError(t, err)
 	var report flightrecorder.Report
@@ -166,12 +165,11 @@ func TestMistakes(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for want, opts := range map[string]flightrecorder.Options{
-		"Options.On is empty":             {Dir: dir},
-		"must not match":                  {On: "flight.*", Dir: dir},
-		"Dir must be a directory: open":   {On: "alarm", Dir: filepath.Join(dir, "none")},
-		"Options.Dir must be a dir":       {On: "alarm", Dir: file},
-		"Keep is -1 and MinAge is 10s":    {On: "alarm", Dir: dir, Keep: -1},
-		"Keep is 10 and MinAge is -1ns, ": {On: "alarm", Dir: dir, MinAge: -1},
+		"Options.On is empty":           {Dir: dir},
+		"must not match":                {On: "flight.*", Dir: dir},
+		"Dir must be a directory: open": {On: "alarm", Dir: filepath.Join(dir, "none")},
+		"Options.Dir must be a dir":     {On: "alarm", Dir: file},
+		"Keep is -1":                    {On: "alarm", Dir: dir, Keep: -1},
 	} {
 		_, err := flightrecorder.New(sink, opts)
 		assert.ErrorContains(t, err, want)

@@ -38,7 +38,7 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 		}
 		why := j.final(ctx, n, err)
 		if err != nil && why == "" {
-			run.fail(ctx, Retry, SignalRetry, strconv.Itoa(n), Failure{run, n, err, ""})
+			run.fail(ctx, Retry, retried, strconv.Itoa(n), Failure{run, n, err, ""})
 			if core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("retry %d of job %q", n, j.Name), j.pause(n)) == nil {
 				continue
 			}
@@ -48,9 +48,6 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 		cancelled := err != nil && ctx.Err() != nil
 		if !cancelled || guard.Is(context.Cause(ctx), core.ErrTimeout) {
 			r.end(ctx, run, n, err, why)
-		}
-		if j.SwallowErrors && !cancelled {
-			return nil
 		}
 		return err
 	}
@@ -137,7 +134,7 @@ func (r *Runner) end(ctx context.Context, run Run, n int, err error, why string)
 		return
 	}
 	run.emit(ctx, j.EmitOnFailure)
-	run.fail(ctx, Failed, SignalFailed, typeName(err), Failure{run, n, err, why})
+	run.fail(ctx, Failed, failed, typeName(err), Failure{run, n, err, why})
 }
 
 // pause returns a function that waits between attempt n, which has failed, and the next one.

@@ -233,7 +233,7 @@ func TestNamesOfErrors(t *testing.T) {
 				}
 				return err
 			}
-		}, jobs.Options{MaxRetries: 1, SwallowErrors: err == nil, RetryIf: func(error) bool { return false }}), func(s *scene) {
+		}, jobs.Options{MaxRetries: 1, RetryIf: func(error) bool { return false }}), func(s *scene) {
 			facts := coretest.Watch(s.t, s.sink, "job.failed:*")
 			s.raise("go", "")
 			synctest.Wait()
@@ -241,7 +241,7 @@ func TestNamesOfErrors(t *testing.T) {
 			require.True(t, ok)
 			assert.Equal(t, 1, f.Attempt)
 			assert.Equal(t, "go", f.Run.Job)
-			assert.EqualValues(t, 1, s.Stats().Failed, "a panic is not swallowed")
+			assert.EqualValues(t, 1, s.Stats().Failed)
 			if err != nil {
 				assert.Equal(t, err, f.Err)
 			}
@@ -305,7 +305,7 @@ func TestCancelledRuns(t *testing.T) {
 	}{
 		"cancelled": {0, []string{"job.retry:go:1"}}, "timeout": {time.Hour, []string{"job.retry:go:1", "job.failed:go:errors.errorString"}},
 	} {
-		stage(t, core.Options{Timeout: c.limit}, one("go", takes(0, errDown, errDown), jobs.Options{MaxRetries: 1, RetryDelay: 24 * time.Hour, SwallowErrors: true}), func(s *scene) {
+		stage(t, core.Options{Timeout: c.limit}, one("go", takes(0, errDown, errDown), jobs.Options{MaxRetries: 1, RetryDelay: 24 * time.Hour}), func(s *scene) {
 			facts := coretest.Watch(s.t, s.sink, "job.*")
 			s.raise("go", "")
 			synctest.Wait()

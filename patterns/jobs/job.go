@@ -88,10 +88,6 @@ type Options struct {
 	//
 	//ephemeral:raises
 	EmitOnStart, EmitOnComplete, EmitOnFailure string
-	// SwallowErrors makes a run count as succeeded even if its last attempt fails. The run still
-	// raises the signals of a failure. After a panic, or if it was cancelled, the run does not
-	// count as succeeded.
-	SwallowErrors bool
 }
 
 // SignalKey is a Key function. It returns the key of the signal.

@@ -128,7 +128,7 @@ func (j *job) hear(s signals.Signal) {
 }
 
 func (r *Runner) reject(run Run, err error) {
-	Rejected.Named(SignalRejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err, Reason: "the run was not accepted"})
+	Rejected.Named(rejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err, Reason: "the run was not accepted"})
 }
 
 // Complete ends the intake: signals start no more runs. Accepted runs go on, including those

@@ -172,11 +172,6 @@ func TestOptions(t *testing.T) {
 			synctest.Wait()
 			assert.EqualValues(t, 1, s.Stats().Failed)
 		}, []string{"job.failed:go:errors.errorString"}},
-		"swallowed errors": {one("go", takes(0, fails...), jobs.Options{SwallowErrors: true, EmitOnComplete: "done"}), func(s *scene) {
-			s.raise("go", "k")
-			synctest.Wait()
-			assert.EqualValues(t, 1, s.Stats().Succeeded)
-		}, []string{"job.failed:go:errors.errorString"}},
 		"retries of some errors": {one("go", takes(0, errDown, fs.ErrNotExist), jobs.Options{MaxRetries: 5, RetryIf: func(err error) bool { return errors.Is(err, errDown) }}),
 			func(s *scene) { s.raise("go", "k"); time.Sleep(time.Minute) }, []string{"job.retry:go:1", "job.failed:go:errors.errorString"}},
 		"timeout of an attempt": {one("go", takes(2*second), jobs.Options{Timeout: second, MaxRetries: 1}), func(s *scene) { s.raise("go", "k"); time.Sleep(time.Minute) },

@@ -12,7 +12,7 @@ import (
 // Mermaid draws jobs as a Mermaid flowchart: the signals that start them, and which jobs start
 // others. An arrow means that a name of EmitOnStart, EmitOnComplete or EmitOnFailure starts the
 // other job. A dotted arrow means that a signal of this package starts it, such as
-// [SignalFailed]. Signals that handlers raise are not known. The same jobs give the same text.
+// [Failed]. Signals that handlers raise are not known. The same jobs give the same text.
 func Mermaid(jobs ...Job) string {
 	var nodes, edges strings.Builder
 	var triggers []string
@@ -32,7 +32,7 @@ func Mermaid(jobs ...Job) string {
 					fmt.Fprintf(&edges, "    j%d -->|\"%s\"| j%d\n", from, escape(name), to)
 				}
 			}
-			for _, about := range []string{SignalRetry, SignalFailed, SignalRejected} {
+			for _, about := range []string{retried, failed, rejected} {
 				if from != to && f.hears(about+":"+j.name()) {
 					fmt.Fprintf(&edges, "    j%d -.->|\"%s\"| j%d\n", from, about, to)
 				}

@@ -139,7 +139,7 @@ func compareWithModel(t *testing.T, seed uint64, raised int) (refused int) {
 	var all []jobs.Job
 	for i := range 20 {
 		s := spec{name: fmt.Sprint("job", i), lane: lanes[random.IntN(3)].Name, keys: random.IntN(4), retries: random.IntN(3)}
-		opts := jobs.Options{Name: s.name, Lane: s.lane, Priority: i, MaxConcurrency: random.IntN(5) - 1, MaxRetries: s.retries, SwallowErrors: random.IntN(2) == 0}
+		opts := jobs.Options{Name: s.name, Lane: s.lane, Priority: i, MaxConcurrency: random.IntN(5) - 1, MaxRetries: s.retries}
 		for range random.IntN(3) {
 			s.await = append(s.await, fmt.Sprint("ready", len(s.await)+random.IntN(2)*2))
 		}

@@ -13,29 +13,30 @@ import (
 // Signals of a [Runner]. NAME is the name of the job. The payload is a [Failure]. The key is the
 // key of the trigger, and the trigger is the cause. None of these signals starts the job that it is
 // about.
-const (
-	// SignalRetry is raised as SignalRetry:NAME:N by the operation of the run: attempt N has
-	// failed, and there will be another one.
+var (
+	// Retry is raised as job.retry:NAME:N by the operation of the run: attempt N has failed, and
+	// there will be another one.
 	//
 	//ephemeral:raises job.retry:*
-	SignalRetry = "job.retry"
-	// SignalFailed is raised as SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed; Failure.Reason says why
-	// there is no other attempt. TYPE is the type of the error, such as fs.PathError, or timeout.
+	Retry = signals.NewFamily[Failure]("job.retry:*")
+	// Failed is raised as job.failed:NAME:TYPE by the operation of the run: the last attempt has
+	// failed; Failure.Reason says why there is no other attempt. TYPE is the type of the error, such
+	// as fs.PathError, or timeout.
 	//
 	//ephemeral:raises job.failed:*
-	SignalFailed = "job.failed"
-	// SignalRejected is raised as SignalRejected:NAME on the sink: a run was not accepted, for
-	// example because the queue is full. See Failure.Err.
+	Failed = signals.NewFamily[Failure]("job.failed:*")
+	// Rejected is raised as job.rejected:NAME on the sink: a run was not accepted, for example
+	// because the queue is full. See Failure.Err.
 	//
 	//ephemeral:raises job.rejected:*
-	SignalRejected = "job.rejected"
+	Rejected = signals.NewFamily[Failure]("job.rejected:*")
 )
 
-// The families of these signals, for subscriptions and for [OnKind].
-var (
-	Retry    = signals.NewFamily[Failure](SignalRetry + ":*")
-	Failed   = signals.NewFamily[Failure](SignalFailed + ":*")
-	Rejected = signals.NewFamily[Failure](SignalRejected + ":*")
+// What the names of these families begin with.
+const (
+	retried  = "job.retry"
+	failed   = "job.failed"
+	rejected = "job.rejected"
 )
 
 // A Failure describes an attempt that failed, or a run that was rejected.
@@ -44,7 +45,7 @@ type Failure struct {
 	Attempt int   // the number of the attempt, from 1; 0 if there was none
 	Err     error // the error of the attempt, or why the run was rejected
 	// Reason says in words why there is no other attempt, or that the run was rejected. In
-	// SignalRetry it is "".
+	// [Retry] it is "".
 	Reason string
 }
 

@@ -50,11 +50,8 @@ type Record struct {
 	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They live as
 	// long as the signal. They are not copied: do not change a value that a pointer refers to.
 	Attrs []slog.Attr
-	PC    uintptr // program counter of the log call; 0 if it is not known
+	PC    uintptr // program counter of the log call, for slog.Record{PC: r.PC}.Source(); 0 if it is not known
 }
-
-// Source is the line of code with the log call, or nil.
-func (r Record) Source() *slog.Source { return slog.Record{PC: r.PC}.Source() }
 
 // errorType calls only methods of types of the standard library: others might panic or block.
 func errorType(err error) string {

@@ -17,9 +17,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
-func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
+func openKilled(dir string) (*sqlitewriter.Writer, *signals.Sink, *persistentwindow.Window) {
 	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
-	return w, core.Must(persistentwindow.Open(context.Background(), w, signals.NewSink(signals.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
+	sink := signals.NewSink(signals.SinkOptions{Capacity: 1 << 20, MaxAge: -1})
+	return w, sink, core.Must(persistentwindow.Open(context.Background(), w, sink,
 		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3, MaxQueued: 1 << 20}))
 }
 
@@ -36,10 +37,10 @@ func TestKillFindsEarlyAcknowledgement(t *testing.T) {
 
 func raiseAndFlush(early bool) func(string, int, func(string)) {
 	return func(dir string, round int, ack func(string)) {
-		_, window := openKilled(dir)
+		_, sink, window := openKilled(dir)
 		for n := 0; ; n++ {
 			item := fmt.Sprintf("%d.%d", round, n)
-			window.Sink().RaiseKey("n", item)
+			sink.RaiseKey("n", item)
 			if early {
 				ack(item)
 			} else if n%7 == 6 {
@@ -53,11 +54,11 @@ func raiseAndFlush(early bool) func(string, int, func(string)) {
 }
 
 func checkFlushed(dir string, acked []string) error {
-	w, window := openKilled(dir)
+	w, sink, window := openKilled(dir)
 	defer w.Close()
 	defer window.Close()
 	there, last, want := map[string]bool{}, -1, 0
-	for s := range window.Sink().Sense(signals.Query{Pattern: "n"}) {
+	for s := range sink.Sense(signals.Query{Pattern: "n"}) {
 		var round, n int
 		core.Must(fmt.Sscanf(s.Key, "%d.%d", &round, &n))
 		if round > last {

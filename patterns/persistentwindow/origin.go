@@ -31,9 +31,9 @@ func OriginOf(s signals.Signal) (o Origin, ok bool) {
 	return o, err == nil
 }
 
-// String is the Source of a restored signal, "boot:1f3a:17:42:orders": boot, Seq, operation
+// text is the Source of a restored signal, "boot:1f3a:17:42:orders": boot, Seq, operation
 // and source.
-func (o Origin) String() string {
+func (o Origin) text() string {
 	return fmt.Sprintf("boot:%x:%d:%d:%s", o.Boot, o.Seq, uint64(o.Operation), o.Source)
 }
 

@@ -34,6 +34,7 @@ type Window struct {
 	timer  *time.Timer              // timer of the next flush; it runs while statements wait
 	stats  Stats
 	lost   int // number of statements dropped since the last flush
+	closed bool
 }
 
 // Open opens a window of sink in the file of writer. If the table does not exist, Open creates it.
@@ -75,12 +76,6 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *signals.Sink, 
 func (w *Window) named(err error) error {
 	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
 }
-
-// Name returns [Options.Name], or the default.
-func (w *Window) Name() string { return w.opts.Name }
-
-// Sink returns the sink whose signals are stored.
-func (w *Window) Sink() *signals.Sink { return w.sink }
 
 // Stats returns the counters.
 func (w *Window) Stats() Stats {
@@ -125,7 +120,7 @@ func (w *Window) retract(r signals.Retraction) {
 
 // add puts a statement into the queue. The lock is held.
 func (w *Window) add(s sqlitewriter.Statement) {
-	if w.stats.Closed {
+	if w.closed {
 		return
 	}
 	w.stats.Noted++
@@ -168,7 +163,7 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	if err != nil {
 		w.stats.Failed++
 		w.queue = append(noted[written:], w.queue...)
-		if !w.stats.Closed {
+		if !w.closed {
 			w.timer.Reset(w.opts.FlushInterval)
 		}
 	}
@@ -190,7 +185,7 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 // returns [core.ErrWouldDeadlock]. After Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
-	case w.Stats().Closed:
+	case w.isClosed():
 		return w.named(core.ErrClosed)
 	case w.inside(ctx):
 		return w.named(core.ErrWouldDeadlock)
@@ -211,7 +206,7 @@ func (w *Window) inside(ctx context.Context) bool {
 // flush, call Close outside of the handler. Close does not close the writer.
 func (w *Window) Close() error {
 	w.mu.Lock()
-	w.stats.Closed = true
+	w.closed = true
 	w.timer.Stop()
 	w.mu.Unlock()
 	for _, cancel := range w.cancel {
@@ -222,4 +217,10 @@ func (w *Window) Close() error {
 		return err
 	}
 	return w.runs.Do(context.Background(), struct{}{})
+}
+
+func (w *Window) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }

@@ -151,7 +151,7 @@ func TestOwnSignalsAreNotStored(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, []string{"a"}, stored(t, w))
-		require.True(t, sink.Has(persistentwindow.SignalFlushed) && sink.Has(sqlitewriter.SignalWritten))
+		require.True(t, sink.Has(persistentwindow.Flushed.Name()) && sink.Has(sqlitewriter.Written.Name()))
 		groups := w.Stats().Groups
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -190,7 +190,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 		require.Equal(t, []string{"b 5", "b 24"}, []string{rows[10], rows[29]}, "the oldest are dropped")
 		require.Equal(t, 5, lost)
 		require.EqualValues(t, 5, window.Stats().Lost)
-		require.NotContains(t, rows, persistentwindow.SignalLost)
+		require.NotContains(t, rows, persistentwindow.Lost.Name())
 	})
 }
 
@@ -305,7 +305,7 @@ func TestRestoredOperationsAreForeign(t *testing.T) {
 		require.Zero(t, s.Operation)
 		o, ok := persistentwindow.OriginOf(s)
 		require.True(t, ok)
-		require.Equal(t, s.Source, o.String())
+		require.Equal(t, s.Source, fmt.Sprintf("boot:%x:%d:%d:%s", o.Boot, o.Seq, uint64(o.Operation), o.Source))
 		origins = append(origins, o)
 	}
 	boot := origins[0].Boot
@@ -404,7 +404,7 @@ func TestClose(t *testing.T) {
 		all.Wait()
 		require.Equal(t, []string{"a"}, stored(t, w))
 
-		for i, during := range []string{"b", persistentwindow.SignalFlushed, sqlitewriter.SignalWriting, sqlitewriter.SignalWritten} {
+		for i, during := range []string{"b", persistentwindow.Flushed.Name(), sqlitewriter.SignalWriting, sqlitewriter.Written.Name()} {
 			name := fmt.Sprint("round", i)
 			window := open(t, w, sink, Options{Pattern: name + ",b"})
 			var once sync.Once

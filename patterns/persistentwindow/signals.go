@@ -1,36 +1,29 @@
 package persistentwindow
 
 import (
-	"log/slog"
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// Signals that a window raises on its sink. The key is [Options.Name]. They are never stored.
-const (
-	SignalInitialized = "window.initialized" // the window is open
-	SignalLoaded      = "window.load.done"   // see [Loaded]
-	SignalFlushed     = "window.flush.done"  // see [Flushed]
-	SignalFailed      = "window.flush.error" // a flush failed; see [Failed]
-	SignalLost        = "window.lost"        // signals were dropped because too many wait; see [Lost]
-)
+// SignalInitialized: the window is open. A window raises it and the next four on its sink, with
+// [Options.Name] as key. They are never stored.
+const SignalInitialized = "window.initialized"
 
-// Kinds of the signals with a payload.
+// Signals with a payload.
 var (
-	Loaded  = signals.NewKind[int](SignalLoaded)   // how many signals Open has restored
-	Flushed = signals.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
-	Failed  = signals.NewKind[error](SignalFailed) // the error of a flush; signals that are not written wait for the next one
-	Lost    = signals.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the previous flush
+	Loaded  = signals.NewKind[int]("window.load.done")     // how many signals Open has restored
+	Flushed = signals.NewKind[int]("window.flush.done")    // how many signals and retractions are on the disk now
+	Failed  = signals.NewKind[error]("window.flush.error") // the error of a flush; signals that are not written wait for the next one
+	Lost    = signals.NewKind[int]("window.lost")          // how many signals and retractions were dropped since the previous flush, because too many wait
 )
 
 // ownSignals are the signals of windows and of sqlitewriter. If they were stored, each flush would
 // cause another one.
 var ownSignals = []string{
-	SignalInitialized, SignalLoaded, SignalFlushed, SignalFailed, SignalLost,
-	sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalFailed, sqlitewriter.SignalReopened,
+	SignalInitialized, Loaded.Name(), Flushed.Name(), Failed.Name(), Lost.Name(),
+	sqlitewriter.SignalWriting, sqlitewriter.Written.Name(), sqlitewriter.Failed.Name(), sqlitewriter.SignalReopened,
 }
 
 func isStorable(s signals.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
@@ -50,11 +43,4 @@ type Stats struct {
 	Restored int    `json:"restored"` // signals restored by Open
 	Skipped  uint64 `json:"skipped"`  // signals left out because of SampleRate
 	Failed   uint64 `json:"failed"`   // flushes that did not write everything
-	Closed   bool   `json:"closed"`
 }
-
-// LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
-
-// String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }

@@ -68,7 +68,7 @@ func (w *Window) load(ctx context.Context) (raised []signals.Signal, err error) 
 		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &path, &kind, &payload); err != nil {
 			return nil, err
 		}
-		if _, known := w.life.restored.Load(o.String()); known || !signals.Match(w.opts.Pattern, name) {
+		if _, known := w.life.restored.Load(o.text()); known || !signals.Match(w.opts.Pattern, name) {
 			continue
 		}
 		var causes []string
@@ -82,7 +82,7 @@ func (w *Window) load(ctx context.Context) (raised []signals.Signal, err error) 
 		if i < 0 || !w.opts.Kinds[i].raise(on, key, payload) {
 			on.RaiseKey(name, key)
 		}
-		made.Name, made.Time, made.Source = name, time.Unix(0, at), o.String()
+		made.Name, made.Time, made.Source = name, time.Unix(0, at), o.text()
 		raised = append(raised, made)
 	}
 	slices.Reverse(raised)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
@@ -38,9 +37,6 @@ type Options struct {
 	// High items wait; 0 means 32. It ends when only Low items wait; 0 means a quarter of
 	// High, negative means none. At most 2 x High items can wait.
 	High, Low int
-	// FailureSpan: after a failure of the second stage, there is pressure for this time. 0 or
-	// negative means that failures cause no pressure.
-	FailureSpan time.Duration
 	// MaxQueued is how many items may wait for the first stage. With more, Enqueue waits and
 	// TryEnqueue returns [core.ErrFull]. 0 means 1024, negative no queue.
 	MaxQueued int
@@ -118,9 +114,6 @@ func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
 	}
 }
 
-// Name is Options.Name.
-func (f *Fanout[In, Mid]) Name() string { return f.opts.Name }
-
 // Sink is the sink on which the operations of both stages raise their signals.
 func (f *Fanout[In, Mid]) Sink() *signals.Sink { return f.opts.Sink }
 
@@ -153,9 +146,8 @@ type throttle struct {
 	effects outbox.Outbox
 
 	// Used by one effect at a time.
-	pressures int // number of reasons for pressure: backlog, failures
-	ended     bool
-	release   func()
+	ended   bool
+	release func()
 }
 
 func (t *throttle) watch(opts Options, first, second core.Control) {
@@ -163,16 +155,9 @@ func (t *throttle) watch(opts Options, first, second core.Control) {
 		t.effects.Add(func() { t.press(over, opts, first) })
 		t.effects.Run()
 	}
-	stops := []func(){second.OnPending(opts.High, opts.Low, press)}
-	if opts.FailureSpan > 0 {
-		failures := second.Monitor(SignalSecondFailed, opts.FailureSpan)
-		failures.OnCount(1, 0, press)
-		stops = append(stops, failures.Stop)
-	}
+	stop := second.OnPending(opts.High, opts.Low, press)
 	second.OnClosed(func() {
-		for _, stop := range stops {
-			stop()
-		}
+		stop()
 		t.effects.Add(func() {
 			t.ended = true
 			if t.release != nil {
@@ -184,13 +169,8 @@ func (t *throttle) watch(opts Options, first, second core.Control) {
 }
 
 func (t *throttle) press(over bool, opts Options, first core.Control) {
-	if over {
-		t.pressures++
-	} else {
-		t.pressures--
-	}
 	switch throttled := t.release != nil; {
-	case t.ended || throttled == (t.pressures > 0):
+	case t.ended || throttled == over:
 	case throttled:
 		first.SetMaxConcurrency(opts.Concurrency)
 		t.release()

@@ -115,33 +115,23 @@ func TestWithoutBacklogPressure(t *testing.T) {
 	})
 }
 
-func TestFailuresAreSaidAndCountAsPressureIfAsked(t *testing.T) {
+func TestFailuresAreSaid(t *testing.T) {
 	fails := func(_ context.Context, item int) error {
 		if item == 2 {
 			panic(item)
 		}
 		return errors.New("full disk")
 	}
-	for span, limit := range map[time.Duration]int{0: 8, time.Minute: 1} {
-		fanout(t, reactivefanout.Options{FailureSpan: span}, fails, func(t *testing.T, f *reactivefanout.Fanout[int, int]) {
-			for _, item := range []int{-1, 1, 2} {
-				core.Must(f.Enqueue(t.Context(), item))
-			}
-			require.NoError(t, f.Flush(t.Context()))
-			require.Equal(t, 1, f.First().Count(reactivefanout.SignalFirstFailed))
-			require.Equal(t, 2, f.Second().Count(reactivefanout.SignalSecondFailed))
-			require.EqualValues(t, 1, f.First().Stats().Failed)
-			require.Equal(t, limit, f.First().Stats().Limit)
-			time.Sleep(span)
-			require.Equal(t, limit, f.First().Stats().Limit)
-			time.Sleep(time.Nanosecond)
-			synctest.Wait()
-			require.Equal(t, 8, f.First().Stats().Limit)
-			core.Must(f.Enqueue(t.Context(), 1))
-			require.NoError(t, f.Flush(t.Context()))
-			require.NoError(t, f.Close(), "under pressure")
-		})
-	}
+	fanout(t, reactivefanout.Options{}, fails, func(t *testing.T, f *reactivefanout.Fanout[int, int]) {
+		for _, item := range []int{-1, 1, 2} {
+			core.Must(f.Enqueue(t.Context(), item))
+		}
+		require.NoError(t, f.Flush(t.Context()))
+		require.Equal(t, 1, f.First().Count(reactivefanout.SignalFirstFailed))
+		require.Equal(t, 2, f.Second().Count(reactivefanout.SignalSecondFailed))
+		require.EqualValues(t, 1, f.First().Stats().Failed)
+		require.Equal(t, 8, f.First().Stats().Limit, "failures are no pressure")
+	})
 }
 
 func TestErrors(t *testing.T) {

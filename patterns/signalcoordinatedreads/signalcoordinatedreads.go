@@ -14,18 +14,16 @@ import (
 const (
 	// SignalInProgress is held on the sink while an update runs. Meanwhile, no reader starts.
 	SignalInProgress = "update.in-progress"
-	// SignalDone is raised on the sink when an update has ended, after SignalInProgress was
-	// released.
-	SignalDone = "update.done"
 	// SignalWaiting is raised on the sink when the first reader begins to wait during an
 	// update. After that, it is raised again only when no reader was pending meanwhile.
 	SignalWaiting = "read.waiting"
 )
 
-// Done is the kind of [SignalDone].
-var Done = signals.NewKind[Ended](SignalDone)
+// Done is raised on the sink when an update has ended, after [SignalInProgress] was released. The
+// key is the name of the coordinator of the readers.
+var Done = signals.NewKind[Ended]("update.done")
 
-// Ended is the payload of [SignalDone].
+// Ended is the payload of [Done].
 type Ended struct {
 	Err error // error of the update; nil if it succeeded
 }

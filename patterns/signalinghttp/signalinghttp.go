@@ -27,7 +27,6 @@ const (
 	SignalHeaders   = "stage.headers"
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
-	SignalFailed    = "stage.request.failed" // the request has failed
 	SignalCancelled = "stage.request.cancelled"
 	//ephemeral:raises progress:*
 	SignalProgress = progress.SignalProgress // followed by a colon and the percentage; see [Progress]
@@ -35,8 +34,8 @@ const (
 	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
-// Failed is the kind of [SignalFailed]. The payload is the error of the request.
-var Failed = signals.NewKind[error](SignalFailed)
+// Failed: the request has failed. The payload is its error.
+var Failed = signals.NewKind[error]("stage.request.failed")
 
 // Progress is the family of [SignalProgress]. The payload counts the bytes of the body that
 // were read.
@@ -50,13 +49,12 @@ var errNoURL = errors.New("signalinghttp: a request needs a URL")
 // A StatusError says that a server answered with a status other than 2xx.
 type StatusError struct {
 	StatusCode int
-	Method     string
-	URL        string // without query and password
 	Header     http.Header
+	request    string // the method and the URL, without query and password
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("signalinghttp: %s %s: status %d %s", e.Method, e.URL, e.StatusCode, http.StatusText(e.StatusCode))
+	return fmt.Sprintf("signalinghttp: %s: status %d %s", e.request, e.StatusCode, http.StatusText(e.StatusCode))
 }
 
 // RetryAfter is the time to wait in the header Retry-After of the response; 0 if there is none.
@@ -105,7 +103,7 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 	defer resp.Body.Close()
 	x.headers(resp)
 	if resp.StatusCode/100 != 2 {
-		return 0, &StatusError{StatusCode: resp.StatusCode, Method: req.Method, URL: x.url, Header: resp.Header}
+		return 0, &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, request: req.Method + " " + x.url}
 	}
 	if x.limit >= 0 && resp.ContentLength > x.limit {
 		return 0, ErrTooLarge
@@ -116,7 +114,7 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 
 // A Transport is an [http.RoundTripper] that raises signals for each request. If a body is
 // closed before its end, the request counts as cancelled. If the status is 400 or more, the
-// Transport raises [SignalError] and [SignalFailed] as soon as it arrives, and returns the
+// Transport raises [SignalError] and [Failed] as soon as it arrives, and returns the
 // response as it is.
 //
 // It is safe for concurrent use and needs no closing.

@@ -10,16 +10,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// SignalFailed is raised when the function returns an error. Its key is the name of the signal
+// Failed is raised when the function returns an error. Its key is the name of the signal
 // for which the function was called. That signal is also its cause. So two watchers that watch
 // each other's failures cannot start an endless loop: a failure that another failure caused
 // is not recorded, unless [signals.Propagation] permits cycles.
-const SignalFailed = "watcher.failed"
+var Failed = signals.NewKind[Failure]("watcher.failed")
 
-// Failed is the kind of SignalFailed.
-var Failed = signals.NewKind[Failure](SignalFailed)
-
-// Failure is the payload of SignalFailed: a call that returned an error.
+// Failure is the payload of [Failed]: a call that returned an error.
 type Failure struct {
 	Signal signals.Signal
 	Err    error

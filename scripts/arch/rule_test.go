@@ -59,9 +59,6 @@ func (q *Queue) Enqueue(item int) (id core.OperationID, err error) { return 0, n
 // Stats are counters: Begun = Ended + Running.
 type Stats struct{ Begun, Ended, Running int }
 
-func (Stats) LogValue() string { return "" }
-func (Stats) String() string { return "" }
-
 func (q *Queue) Stats() Stats { return Stats{} }
 `
 
@@ -268,11 +265,11 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"options", "not resolved", replace("atoms/retry/queue.go", "resolved", "validate"), "retry.Options has no method resolved"},
 		{"options", "other name", replace("atoms/retry/queue.go", "MaxQueued", "MaxPending"), "queue.go:18: retry.Options.MaxPending has a name of its own\n\tdo: call it MaxQueued"},
 
-		{"stats", "no String", replace("atoms/retry/queue.go", ") String()", ") Text()"), "retry.Stats lacks LogValue or String"},
 		{"stats", "no law", replace("atoms/retry/queue.go", "Begun = Ended + Running", "some"), "retry.Stats does not state its law"},
 
 		{"signal names", "upper case", replace("atoms/retry/queue.go", "retry.failed", "Retry.failed"), "Retry.failed is not in lower case"},
 		{"signal names", "present", replace("atoms/retry/queue.go", "retry.failed", "retry.fail"), "retry.fail does not end in a past tense"},
+		{"signal names", "a kind", add("atoms/retry/x.go", "package retry\n\nvar Lost = NewKind[int](\"retry.lose\")\n"), "retry.lose does not end in a past tense"},
 		{"signal names", "not in the README", replace("atoms/retry/README.md", ".stale", ".lost"), "retry.item.stale is not in the README"},
 
 		{"one name", "two constants", add("core/x.go", "package core\n\nconst SignalLost = \"retry.failed\"\n"), "retry.failed is a name of "},

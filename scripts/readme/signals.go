@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
@@ -26,21 +27,32 @@ type row struct {
 }
 
 // signals returns the table of the signals whose names have a level in [logging.LevelOf], from
-// the exported constants of all modules. A comment says when each is raised.
+// the exported constants and kinds of all modules. A comment says when each is raised.
 func signals(tree *repo.Tree) (string, error) {
 	var rows []row
 	for _, m := range tree.Modules {
 		for _, p := range m.Packages {
 			for _, d := range p.Decls {
-				if !strings.HasPrefix(d.Name, "Signal") || d.Tok != token.CONST || d.File.Test() {
+				spec, ok := d.Node.(*ast.ValueSpec)
+				if !ok || !policy.Shown(p.Dir) || !ast.IsExported(d.Name) || d.File.Test() || len(spec.Values) != len(spec.Names) {
 					continue
 				}
-				spec := d.Node.(*ast.ValueSpec)
-				lit, ok := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })].(*ast.BasicLit)
-				if !ok { // a constant of another package, which has its own row
+				x := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })]
+				if call, isCall := x.(*ast.CallExpr); isCall && len(call.Args) == 1 {
+					if index, isKind := call.Fun.(*ast.IndexExpr); isKind && slices.Contains([]string{"NewKind", "NewFamily"}, repo.TypeName(index.X)) {
+						x = call.Args[0]
+					}
+				} else if d.Tok != token.CONST || !strings.HasPrefix(d.Name, "Signal") {
 					continue
 				}
-				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				lit, ok := x.(*ast.BasicLit)
+				if !ok { // a constant, here or in another package, which has its own row
+					continue
+				}
+				name, _ := strconv.Unquote(lit.Value)                                       // the parser has checked it
+				if name = strings.TrimSuffix(name, ":*"); strings.ContainsAny(name, "*,") { // a family, whose names are constants
+					continue
+				}
 				if level, known := logging.LevelOf(name); known {
 					if d.Doc == nil {
 						return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", p.Dir, name)

@@ -66,7 +66,7 @@ func TestMaxPayload(t *testing.T) {
 			assert.Equal(t, []int{300, 2000}, []int{two.sink.Count("a.held"), two.sink.Count("a.fact")})
 			s := one.Stats()
 			assert.Equal(t, []uint64{2000, 2, 300}, []uint64{s.Sent, s.Unsent, uint64(s.Held)})
-			one.present(t, mesh.SignalUnsent)
+			one.present(t, mesh.Unsent.Name())
 
 			late := join(t, dial(t, url), options("late")) // gets the list
 			late.present(t, "a.held")
@@ -96,7 +96,7 @@ func TestMaxPayloadChanges(t *testing.T) {
 	stop()
 	_, stop = plain(t, &server.Options{Port: port, MaxPayload: 4 << 10})
 	two.gone(t, "a.large")
-	one.present(t, mesh.SignalUnsent)
+	one.present(t, mesh.Unsent.Name())
 	two.present(t, "a.small")
 	assert.Equal(t, 1, one.Stats().Held)
 	stop()
@@ -169,7 +169,7 @@ func TestServerGone(t *testing.T) {
 	conn.Close()
 	before := one.Stats()
 	one.sink.Raise("a.fact")
-	one.present(t, mesh.SignalUnsent)
+	one.present(t, mesh.Unsent.Name())
 	assert.Equal(t, before.Sent, one.Stats().Sent)
 	assert.NoError(t, one.Close())
 	_, err = mesh.Join(t.Context(), conn, signals.NewSink(signals.SinkOptions{}), opts)

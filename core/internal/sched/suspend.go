@@ -81,3 +81,22 @@ func (b *Board) run(l *lane, c *class, more int) {
 		b.parked.classes = 0
 	}
 }
+
+// Slots says how many items may run at once, whatever their lanes and classes are.
+type Slots struct {
+	Limit        int
+	MaxSuspended int  // how many suspended items may give up their slots
+	Lent         int  // how many of the suspended items count against MaxSuspended
+	Running      List // have a slot
+	Paused       bool
+	Closing      bool
+}
+
+// Full reports whether there is no slot for items that have not started.
+func (s *Slots) Full() bool { return s.Running.Len()+max(0, s.Lent-s.MaxSuspended) >= s.Limit }
+
+// Free reports whether there is a slot for a suspended item that wants one back.
+func (s *Slots) Free() bool { return s.Running.Len() < s.Limit }
+
+// Stopped reports whether no item may start.
+func (s *Slots) Stopped() bool { return s.Full() || s.Paused || s.Closing }

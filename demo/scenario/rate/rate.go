@@ -61,7 +61,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 			level, rate = "middle", 15
 		}
 		if math.Abs(rate-limiter.Rate()) > 0.5 {
-			s.Sink.RaiseKey(fmt.Sprintf("%s:%g", ratelimit.CommandSet, rate), limiter.Name())
+			s.Sink.RaiseKey(fmt.Sprintf("%s:%g", ratelimit.CommandSet, rate), "api")
 			if limiter.Rate() != rate {
 				return fmt.Errorf("rate: the limiter has %g/s and not %g/s", limiter.Rate(), rate)
 			}

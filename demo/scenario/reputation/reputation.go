@@ -80,7 +80,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return fmt.Errorf("reputation: the attacker was %s, and is %s", first[attacker], last[attacker])
 	}
 	s.Takeaway("%s was %s and is %s: %d updates, and then only time",
-		profiles[attacker].address, first[attacker], last[attacker], s.Sink.Count(reputation.SignalUpdated))
+		profiles[attacker].address, first[attacker], last[attacker], s.Sink.Count(reputation.Updates.Name()))
 	return nil
 }
 

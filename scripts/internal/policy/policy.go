@@ -34,7 +34,7 @@ var CoreImports = map[string][]string{
 	"core/bucket":             nil,
 	"core/durations":          nil,
 	"core/internal/history":   {"core/durations"},
-	"core/internal/sched":     {"core/internal/meters"},
+	"core/internal/sched":     {"core/internal/fifo", "core/internal/meters", "core/internal/spin"},
 	"core/internal/window":    {"core/internal/sched"},
 	"core/internal/meters":    {"core/bucket"},
 	"core/internal/hook":      {"core/guard", "core/internal/frames", "core/internal/glob", "core/internal/lists"},
