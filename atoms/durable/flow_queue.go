@@ -135,9 +135,9 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 
 // waits says what a parked flow waits for.
 func (p Parked) waits(now time.Time) string {
-	until := p.Until.Format("Monday 15:04")
+	until := p.Until.UTC().Format("Monday 15:04 UTC")
 	if p.Until.Sub(now) > 6*24*time.Hour {
-		until = p.Until.Format("2006-01-02 15:04")
+		until = p.Until.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	if p.Pattern == "" {
 		return fmt.Sprintf("sleeps since %v, until %s", round(now.Sub(p.Since)), until)

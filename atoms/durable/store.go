@@ -99,7 +99,7 @@ var (
 //   - Cancel of an item that is Blocked, Ready, Retry or Running changes Undo and Reason only, and returns the state of the item.
 //   - An end with EndDone is OutcomeFenced. One with EndDead, EndHalted or EndCancelled makes Undo the state, and Reason the Err. One with
 //     EndHalfUndone makes it Halted, and it is still undone after Again or Cancel.
-//   - Again of an item that is Dead or Cancelled deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
+//   - Again of an item without a step that is still to be undone deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
 //
 // # Locks
 //

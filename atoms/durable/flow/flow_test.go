@@ -214,7 +214,7 @@ func TestHalfUndone(t *testing.T) {
 						return err
 					}
 					return durable.Permanent(errors.New("out of stock"))
-				}, durable.Options{MaxAttempts: 1, Backoff: time.Second})
+				}, durable.Options{MaxAttempts: 1, Backoff: time.Second, Poll: time.Minute, Lease: time.Hour})
 				id := w.enqueue(q, "")
 				w.settle(time.Hour)
 				x := w.explain(q, id)
@@ -228,7 +228,7 @@ func TestHalfUndone(t *testing.T) {
 				broken.Store(false)
 				n, err := q.AgainAll(w.Context(), durable.Query{Dead: true})
 				w.equal("again", []any{n.Changed, err}, []any{1, nil})
-				w.settle(time.Second)
+				w.settle(time.Minute)
 				w.equal("log", w.happened(), "[undo b undo a 1 true]")
 				x = w.explain(q, id)
 				w.equal("dead", []any{x.Item.State, x.Item.Err}, []any{durable.Dead, "out of stock"})
@@ -310,11 +310,11 @@ func TestAwait(t *testing.T) {
 			w.note("%s %v", said.Name, errors.Join(said.Decode(&by)))
 			w.note("%s", by)
 			return nil
-		}, durable.Options{MaxConcurrency: 1})
+		}, durable.Options{MaxConcurrency: 1, Poll: time.Minute, Lease: time.Hour})
 		id, late := w.enqueue(q, "a"), w.enqueue(q, "b")
 		w.settle(3 * time.Hour)
 		x := w.explain(q, id)
-		w.equal("why", x.String(), "waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00; done: nothing")
+		w.equal("why", x.String(), "waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00 UTC; done: nothing")
 		w.equal("nothing is held", []any{x.Item.Attempts, len(x.Attempts), q.Here().Stats().Running}, []any{0, 0, 0})
 		w.ok(q.Signal(w.Context(), "a", "approval.given", "ada"))
 		w.settle(time.Second)
@@ -421,7 +421,7 @@ func TestEach(t *testing.T) {
 		w.settle(100 * time.Millisecond)
 		fails = false
 		w.settle(time.Minute)
-		w.equal("not again what was done", strings.Count(w.happened(), "x"), 2) // x, and the result
+		w.equal("not again what was done", strings.Count(w.happened(), "x"), 3) // x, and xx in the result
 		elements[1] = "other"
 		w.settle(2 * time.Hour)
 		x := w.explain(q, id)
@@ -490,7 +490,7 @@ func TestVersions(t *testing.T) {
 		q, stop = program(1)
 		said := 0
 		q.Sink().Subscribe(durable.SignalUnserved, func(signals.Signal) { said++ })
-		w.settle(time.Hour + time.Second)
+		w.settle(time.Hour + 5*time.Second)
 		x := w.explain(q, third)
 		if x.Item.Attempts != 0 || said == 0 || !strings.Contains(x.String(), "has begun with version 2, and this process, ") || w.happened() != "[old new v2]" {
 			w.Error(x, said)
