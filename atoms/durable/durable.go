@@ -234,7 +234,7 @@ func (q *Queue[T]) enqueue(ctx context.Context, items []T, opts []ItemOptions) (
 			return nil, err
 		}
 	}
-	if s, ok := q.store.(interface{ Inside(context.Context) bool }); ok && s.Inside(ctx) {
+	if inside(ctx, q.store) {
 		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
 	i.in[0].NoWait = len(i.in) == 1

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
@@ -307,6 +308,9 @@ func (f *Flow) wrote(steps []Step) {
 func (f *Flow) record(ctx context.Context, steps []Step) error {
 	if len(steps) == 0 {
 		return nil
+	}
+	if inside(ctx, f.of.store) {
+		return fmt.Errorf("durable: queue %q: record steps of item %d, inside a transaction that this would wait for: %w", f.of.queue, f.run.item.ID, core.ErrWouldDeadlock)
 	}
 	r := &recording{Record: f.toRecord(steps)}
 	err := f.of.records.Do(ctx, r)

@@ -32,7 +32,7 @@ func (q *Queue[T]) send(ctx context.Context, key string, id ItemID, name string,
 	if err != nil {
 		return err
 	}
-	if inside, ok := q.store.(interface{ Inside(context.Context) bool }); ok && inside.Inside(ctx) {
+	if inside(ctx, q.store) {
 		return q.fail("signal, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
 	done, err := q.store.Signal(ctx, q.opts.Name, []Signal{s})
@@ -40,6 +40,12 @@ func (q *Queue[T]) send(ctx context.Context, key string, id ItemID, name string,
 		q.wake(true)
 	}
 	return q.fail(fmt.Sprintf("send the signal %.80q", name), err)
+}
+
+// inside reports whether the caller is in a transaction that all other transactions of the store wait for.
+func inside(ctx context.Context, store Store) bool {
+	s, ok := store.(interface{ Inside(context.Context) bool })
+	return ok && s.Inside(ctx)
 }
 
 // PrepareSignal returns the signal for a key, or for an item, as [Queue.Signal] would store it, for engines.
