@@ -132,7 +132,7 @@ func TestSignalOfATransaction(t *testing.T) {
 	all, err := s.Signals(t.Context(), "q", "ada", 0, 10)
 	require.NoError(t, err)
 	assert.Len(t, all, 1)
-	exec(t, s, "insert into {s}.durable_signal (seq, item, at, queue, key, name, unique_id) select nextval('{s}.durable_signal_seq'), 0, now(), 'q', 'ada', 'n', '' from generate_series(2, $1)", durable.MaxSignals)
+	exec(t, s, "insert into {s}.durable_signal (seq, item, at, checked, queue, key, name, unique_id) select nextval('{s}.durable_signal_seq'), 0, now(), now(), 'q', 'ada', 'n', '' from generate_series(2, $1)", durable.MaxSignals)
 	require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 		require.ErrorIs(t, Signal(t.Context(), tx, q, "ada", "go", nil), core.ErrFull)
 		return Signal(t.Context(), tx, q, "bob", "go", nil) // it goes on

@@ -129,7 +129,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		more = false
-		const flowed = "(select * from gone where flow > 0)"
+		const flowed, signalled = "(select * from gone where flow > 0)", "(select * from gone where exists (select from {s}.durable_signal where queue = $1 and item > 0 offset 0))"
 		p.do(inOrder)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
@@ -147,7 +147,8 @@ gone as (delete from {s}.durable_item where id = any(array(select id from old)) 
 attempts as (`+beside("attempt", "gone")+`),
 results as (`+beside("result", "gone")+`),
 flows as (`+beside("flow", flowed)+`),
-steps as (`+beside("step", flowed)+`)
+steps as (`+beside("step", flowed)+`),
+signals as (`+beside("signal", signalled)+`)
 select pg_catalog.count(*) from gone`, queue, states, ages, max)
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
@@ -160,22 +161,21 @@ with gone as (
 		select ctid from {s}.durable_unique where queue = $1 and until <= (select pg_catalog.clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
 ) select pg_catalog.count(*) from gone`, queue, max)
-		p.rows(func(rows pgx.Rows) error {
-			more = true
-			return nil
-		}, `
-with gone as (
-	delete from {s}.durable_signal where ctid = any(array(
-		(select s.ctid from {s}.durable_signal as s where s.queue = $1 and s.item > 0 and not exists (select from {s}.durable_item as i where i.id = s.item offset 0) limit $3)
-		union all (
-			select s.ctid from (select pg_catalog.clock_timestamp() - $2::bigint * interval '1 microsecond' as before offset 0) as c cross join lateral (
-				select s.ctid from {s}.durable_signal as s where s.queue = $1 and s.item = 0 and s.at <= c.before and $4 and not exists `+head("s.key")+`
-					and not exists (select from {s}.durable_item as i where i.queue = $1 and i.key = s.key and i.key <> '' and i.state in (32, 64, 128) and i.state >= 32 and i.ended > c.before offset 0)
-				order by s.at limit $3
-			) as s
-		)
-	)) returning 1
-) select from gone having pg_catalog.count(*) >= $3`, queue, micros(keep.Signals), 2*durable.MaxSignals, keep.Signals >= 0)
+		if keep.Signals >= 0 { // those that are still needed are looked at again later, or there could be more and more of them
+			p.rows(func(pgx.Rows) error { more = true; return nil }, `
+with clock as materialized (select pg_catalog.clock_timestamp() as now),
+old as materialized (
+	select s.place, exists `+head("s.key")+` or exists (select from {s}.durable_item as i where i.queue = $1 and i.key = s.key and i.key <> '' and i.state in (32, 64, 128) and i.state >= 32
+		and i.ended > (select now from clock) - $2::bigint * interval '1 microsecond' offset 0) as needed
+	from (
+		select ctid as place, key from {s}.durable_signal
+		where queue = $1 and item = 0 and checked <= (select now from clock) - $2::bigint * interval '1 microsecond' order by checked limit $3 for update skip locked
+	) as s
+),
+later as (update {s}.durable_signal set checked = (select now from clock) - $2::bigint * interval '0.75 microseconds' where ctid = any(array(select place from old where needed))),
+gone as (delete from {s}.durable_signal where ctid = any(array(select place from old where not needed)) returning 1)
+select from gone having pg_catalog.count(*) >= $3`, queue, micros(keep.Signals), 2*durable.MaxSignals)
+		}
 	})
 	return pruned, more && err == nil, err
 }

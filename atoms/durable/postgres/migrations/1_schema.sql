@@ -120,6 +120,7 @@ create table {s}.durable_signal (
 	item      bigint      not null,           -- 0: for the key
 	taken     bigint      not null default 0, -- the item whose flow took it
 	at        timestamptz not null,
+	checked   timestamptz not null,           -- when Prune found last that it is needed, and longer ago; at first, when it came
 	queue     text        collate "C" not null,
 	key       text        collate "C" not null,
 	name      text        collate "C" not null,
@@ -129,7 +130,7 @@ create table {s}.durable_signal (
 );
 create unique index durable_signal_unique on {s}.durable_signal (queue, item, key, unique_id) where unique_id <> '';
 -- What Prune deletes.
-create index durable_signal_old on {s}.durable_signal (queue, at) where item = 0;
+create index durable_signal_old on {s}.durable_signal (queue, checked) where item = 0;
 
 -- The item that has a unique id, until the id is free again.
 create table {s}.durable_unique (
@@ -303,7 +304,7 @@ as $$
 begin
 	insert into {s}.durable_flow (queue, item, version, class)
 	select p_queue, i.id, f.version, pg_catalog.split_part(i.lane, pg_catalog.chr(1), 2)
-	from pg_catalog.jsonb_to_recordset(p_flows) as f (place int, id bigint, version int, steps jsonb) join {s}.durable_item as i on i.id = f.id
+	from pg_catalog.jsonb_to_recordset(p_flows) as f (place int, id bigint, version int, steps jsonb) cross join lateral (select * from {s}.durable_item as i where i.id = f.id offset 0) as i
 	where f.place = any(p_places) and f.steps <> '[]' and i.flow + 0 = 0 on conflict do nothing;
 	with s as materialized (
 		select distinct on (f.id, s.name) f.id, s.* from pg_catalog.jsonb_to_recordset(p_flows) as f (place int, id bigint, steps jsonb)
@@ -319,7 +320,7 @@ begin
 	)
 	update {s}.durable_item as i set flow = greatest(i.flow, 1), attempts = case when o.known then least(i.attempts, 1) else i.attempts end
 	from (select s.id, pg_catalog.bool_or(s.state > 1) as known from s group by s.id) as o
-	where i.id = o.id and (i.flow + 0 = 0 or o.known and i.attempts > 1);
+	where i.id = o.id and i.id = any(array(select s.id from s)) and (i.flow + 0 = 0 or o.known and i.attempts > 1);
 end $$;
 
 -- Writes steps of claims, in order of ids, and returns the places of those that are current: see durable.Store.
@@ -332,7 +333,7 @@ declare
 begin
 	perform from {s}.durable_item as i where i.id = any(array(select r.id from pg_catalog.jsonb_to_recordset(p_records) as r (id bigint))) order by i.id for no key update;
 	select pg_catalog.array_agg(r.place) into v_mine from pg_catalog.jsonb_to_recordset(p_records) as r (place int, id bigint, token bigint)
-	join {s}.durable_item as i on i.id = r.id where i.queue || '' = p_queue and i.token = r.token and i.state + 0 = 4;
+	cross join lateral (select * from {s}.durable_item as i where i.id = r.id offset 0) as i where i.queue = p_queue and i.token = r.token and i.state = 4;
 	perform {s}.durable_steps_1(p_queue, pg_catalog.clock_timestamp(), p_records, v_mine);
 	return v_mine;
 end $$;
@@ -461,9 +462,9 @@ begin
 	perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from (
 		select key from pg_catalog.unnest(p_keys) as key union all select i.key from {s}.durable_item as i where i.id = any(p_items) and i.queue || '' = p_queue
 	) as k where key <> '' order by h) as hashes;
-	-- Items without keys, and those that wait: a claim changes these without the lock of the key.
+	-- Items without keys, and those that a claim or Prune changes without the lock of the key.
 	perform from {s}.durable_item as i where i.id = any(array(
-		select o.id from {s}.durable_item as o where o.id = any(p_items) and o.queue || '' = p_queue and (o.key = '' or o.state + 0 = 2 and o.flow > 0)
+		select o.id from {s}.durable_item as o where o.id = any(p_items) and o.queue || '' = p_queue and (o.key = '' or o.state + 0 = 2 and o.flow > 0 or o.state + 0 > 16)
 		union all select h.id from (select distinct key from pg_catalog.unnest(p_keys) as key where key <> '') as k
 		cross join lateral (select o.id, o.state, o.flow from {s}.durable_item as o where o.queue = p_queue and o.key = k.key and o.key <> '' and o.state in (2, 4, 8, 16) offset 0) as h where h.state = 2 and h.flow > 0
 	)) order by i.id for no key update;
@@ -483,10 +484,10 @@ begin
 				select i.id, f.step into v_taker, v_step from (
 					select o.id, o.state, o.flow from {s}.durable_item as o where v_item <> 0 and o.id = v_item
 					union all select o.id, o.state, o.flow from {s}.durable_item as o where v_item = 0 and o.queue = p_queue and o.key = v_key and o.key <> '' and o.state in (2, 4, 8, 16)
-				) as i join {s}.durable_flow as f on f.queue = p_queue and f.item = i.id
-				where i.state = 2 and i.flow > 0 and f.pattern <> '' and f.until > v_now and p_names[n] like any(pg_catalog.string_to_array(f.likes, ','));
+				) as i cross join lateral (select * from {s}.durable_flow as f where f.queue = p_queue and f.item = i.id and i.state = 2 and i.flow > 0 offset 0) as f
+				where f.pattern <> '' and f.until > v_now and p_names[n] like any(pg_catalog.string_to_array(f.likes, ','));
 				v_seq := pg_catalog.nextval('{s}.durable_signal_seq');
-				insert into {s}.durable_signal (seq, item, taken, at, queue, key, name, unique_id, data) values (v_seq, v_item, coalesce(v_taker, 0), v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
+				insert into {s}.durable_signal (seq, item, taken, at, checked, queue, key, name, unique_id, data) values (v_seq, v_item, coalesce(v_taker, 0), v_now, v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
 				if v_taker is not null then
 					perform {s}.durable_answer_1(p_queue, v_now, v_taker, v_step, p_names[n], p_datas[n]);
 					update {s}.durable_item as i set run_at = v_now where i.id = v_taker;
