@@ -635,3 +635,44 @@ func TestOutsideOfABody(t *testing.T) {
 		t.Error(flow.Version(ctx))
 	}
 }
+
+// A result that cannot be decoded, because its type has changed or its method panics, is a permanent error that names the step. The effect does not run again.
+func TestChangedResult(t *testing.T) {
+	in(t, func(w *world) {
+		program := func(second func(ctx context.Context) error) (*durable.Queue[string], func()) {
+			return w.process(func(ctx context.Context, _ string) error {
+				if err := second(ctx); err != nil {
+					return err
+				}
+				return flow.Sleep(ctx, "nap", time.Minute)
+			}, durable.Options{})
+		}
+		q, stop := program(func(ctx context.Context) error {
+			_, err := w.plain(ctx, "charge")
+			return err
+		})
+		ids := []durable.ItemID{w.enqueue(q, "a"), w.enqueue(q, "b")}
+		w.settle(time.Second)
+		stop()
+		n := 0
+		q, _ = program(func(ctx context.Context) error {
+			if n++; n == 1 {
+				_, err := flow.Do(ctx, flow.Step[[]string]{Name: "charge", Do: func(context.Context) ([]string, error) { w.note("again"); return nil, nil }})
+				return err
+			}
+			_, err := flow.Do(ctx, flow.Step[explosive]{Name: "charge", Do: func(context.Context) (explosive, error) { w.note("again"); return explosive{}, nil }})
+			return err
+		})
+		w.settle(2 * time.Minute)
+		for _, id := range ids {
+			if x := w.explain(q, id); x.Item.State != durable.Dead || !strings.Contains(x.Item.Err, `what is kept of step "charge" cannot be decoded as `) {
+				w.Error(x)
+			}
+		}
+		w.equal("log", w.happened(), "[charge charge]")
+	})
+}
+
+type explosive struct{}
+
+func (*explosive) UnmarshalJSON([]byte) error { panic("no") }
