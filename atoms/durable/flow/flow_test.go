@@ -223,7 +223,7 @@ func TestHalfUndone(t *testing.T) {
 					w.Error(x.Item.Err)
 				}
 				w.equal("log", w.happened(), "[a c undo c 1 true]")
-				w.settle(1000 * time.Hour)
+				w.settle(100 * time.Hour)
 				w.equal("kept", w.state(q, id), durable.Halted)
 				broken.Store(false)
 				n, err := q.AgainAll(w.Context(), durable.Query{Dead: true})
@@ -319,7 +319,7 @@ func TestAwait(t *testing.T) {
 		w.ok(q.Signal(w.Context(), "a", "approval.given", "ada"))
 		w.settle(time.Second)
 		w.equal("state", w.state(q, id), durable.Done)
-		w.settle(100 * time.Hour)
+		w.settle(46 * time.Hour)
 		w.equal("log", w.happened(), `[durable: the flow is parked, and its body begins again later durable: the flow is parked, and its body begins again later approval.given <nil> ada durable: step "approval": durable: no signal came before the deadline]`)
 		w.equal("late", w.state(q, late), durable.Done)
 	})
@@ -474,7 +474,7 @@ func TestVersions(t *testing.T) {
 				}
 				w.note("v%d", flow.Version(ctx))
 				return flow.Sleep(ctx, "nap", time.Hour)
-			}, durable.Options{Version: version})
+			}, durable.Options{Version: version, Poll: time.Second})
 		}
 		q, stop := program(1)
 		first := w.enqueue(q, "a")
@@ -505,7 +505,7 @@ func TestVersions(t *testing.T) {
 // The steps with a class share its rate over all processes. A retry takes a token again, and the steps after it run without the class.
 func TestClasses(t *testing.T) {
 	in(t, func(w *world) {
-		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond}
+		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond, Poll: 100 * time.Millisecond}
 		began := time.Now()
 		charges := map[string]int{}
 		work := func(ctx context.Context, item string) error {
