@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
@@ -32,6 +33,7 @@ require (
 replace (
 	github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow => ../atoms/durable/flow
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry

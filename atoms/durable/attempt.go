@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/guard"
@@ -28,7 +29,7 @@ type Attempt struct {
 	Err     string    `json:"err,omitempty"` // or the reason of a [Snooze], cut to [MaxAttemptError] characters
 }
 
-var kindNames = []string{"running", "done", "retry", "dead", "halted", "snoozed", "given back", "cancelled", "lost"}
+var kindNames = []string{"running", "done", "retry", "dead", "halted", "snoozed", "given back", "cancelled", "lost", "parked", "half undone"}
 
 // String is the kind in lower case.
 func (k EndKind) String() string { return kindNames[min(int(k), len(kindNames)-1)] }
@@ -42,19 +43,23 @@ var stateKind = map[State]EndKind{Done: EndDone, Retry: EndRetry, Dead: EndDead,
 // failed are the states after a failed attempt.
 const failed = Retry | Dead | Halted
 
-var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
+var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled, EndParked: Ready, EndHalfUndone: Halted}
 
-// Apply changes Attempts, Losses and Err of an item as the end of its claim says, for engines that decide in Go. It returns
-// the State that follows, and the [Attempt] that is to be kept; kind 0: none.
-func (e End) Apply(i *Item) (state State, kind EndKind, text string) {
+// Apply changes Attempts, Losses, Flow and Err of an item as the end of its claim says, for engines that decide in Go. If Item.Flow is
+// not 0, j has Undo, Reason, and Steps with at least one that is to be undone, if there are any. It returns
+// the State that follows, and the [Attempt] that is to be kept; kind 0: none. If Flow is 2 now, and was not, RunAt is now, and
+// Undo and Reason of j have changed.
+func (e End) Apply(i *Item, j *Journal) (state State, kind EndKind, text string) {
 	state = stateAfter[e.Kind]
 	if e.Kind != EndGivenBack {
 		i.Losses = 0
 	}
-	if state == Halted && i.Key == "" {
+	if state == Halted && i.Key == "" && e.Kind != EndHalfUndone {
 		state = Dead
 	}
 	switch {
+	case i.Flow == 2 && state&(Dead|Halted|Cancelled) != 0 && e.Kind != EndHalfUndone: // a Cancel may have changed it meanwhile
+		state, i.Err = j.Undo, j.Reason
 	case i.Cancel != "" && state&(Waiting|Dead|Halted) != 0:
 		state, i.Err = Cancelled, i.Cancel
 	case state == Ready:
@@ -68,7 +73,18 @@ func (e End) Apply(i *Item) (state State, kind EndKind, text string) {
 	if state == Done {
 		return state, 0, ""
 	}
-	return state, stateKind[state], i.Err
+	if kind = stateKind[state]; e.Kind == EndHalfUndone {
+		kind = e.Kind
+	}
+	if i.Flow == 1 && state != Retry && j.undoes() {
+		i.Flow, i.Attempts, i.Cancel, j.Undo, j.Reason, state = 2, 0, "", state, i.Err, Ready
+	}
+	return state, kind, i.Err
+}
+
+// undoes reports whether there is a step to be undone.
+func (j *Journal) undoes() bool {
+	return slices.ContainsFunc(j.Steps, func(s Step) bool { return s.Compensates && s.State != StepUndone })
 }
 
 const lostClaim = "the lease of the node was lost"

@@ -71,12 +71,14 @@ type run struct {
 	result    atomic.Pointer[[]byte]
 	maxResult int
 	text      func() string // of Options.Show; nil: none
-	state     atomic.Int32  // pending, begun, or withdrawn before its body has started
+	flows     *flows
+	state     atomic.Int32 // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID
 	cause  error  // why the run must be cancelled
-	reason string // reason reason of a Cancel by a user
+	reason string // of a Cancel by a user
+	flow   *Flow  // nil: none yet
 }
 
 const (
@@ -107,14 +109,20 @@ func (r *run) know(here core.Control, op core.OperationID, reason string, cause 
 	}
 }
 
-// last returns the item, with the reason of a Cancel no signal has deferred the queue since
-// the claim.
+// last returns the item, with the reason of a Cancel since the claim, and the attempts since the last step of a flow.
 func (r *run) last() Item {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := r.item
 	if r.reason != "" {
 		i.Cancel = r.reason
+	}
+	if r.flow != nil {
+		r.flow.mu.Lock()
+		defer r.flow.mu.Unlock()
+		if r.flow.progress {
+			i.Attempts = min(i.Attempts, 1)
+		}
 	}
 	return i
 }

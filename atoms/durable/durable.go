@@ -37,6 +37,7 @@ type queue[T any] struct {
 	waker   Waker // or nil
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
+	flows   *flows
 	fenced  atomic.Uint64
 	awaited atomic.Int64 // until when others are told about ends, in Unix nanoseconds
 	metrics metrics
@@ -58,6 +59,7 @@ type queue[T any] struct {
 type task[T any] struct {
 	*run
 	value T
+	wrong error // why it could not be decoded, though it is to be undone
 }
 
 type insertion struct {
@@ -101,13 +103,14 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 			return errNotStarted
 		}
 		defer q.bodies.note(time.Now())
-		return timed(ctx, cmp.Or(t.item.Timeout, opts.Timeout), func(ctx context.Context) error { return work(ctx, t.value) })
+		return q.attempt(ctx, t, func(ctx context.Context) error { return work(ctx, t.value) })
 	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Sink: opts.Sink,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, OnDone: q.done})
 	if err != nil {
 		return nil, err
 	}
 	q.inserts = core.Must(groupcommit.New(q.insert, groupcommit.Options{Name: opts.Name, MaxBatch: MaxBatch}))
+	q.flows = newFlows(store, opts, q.policy, q.knows)
 	return &Queue[T]{queue: q}, nil
 }
 
@@ -231,7 +234,7 @@ func (q *Queue[T]) enqueue(ctx context.Context, items []T, opts []ItemOptions) (
 			return nil, err
 		}
 	}
-	if s, ok := q.store.(interface{ Inside(context.Context) bool }); ok && s.Inside(ctx) {
+	if inside(ctx, q.store) {
 		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
 	i.in[0].NoWait = len(i.in) == 1
@@ -452,6 +455,16 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	if i := x.Item; i.State == Running || i.State == Done {
 		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
 	}
+	if err == nil && x.Item.Flow > 0 {
+		if j, unread := q.history(ctx, id, false); unread == nil {
+			x.Flow = &j
+		}
+	}
+	if err == nil && x.Head != nil && x.Head.Flow > 0 {
+		if j, unread := q.history(ctx, x.Head.ID, false); unread == nil {
+			x.headWaits = j.Wait
+		}
+	}
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 
@@ -495,6 +508,7 @@ func (q *Queue[T]) Close() error {
 	defer cancel()
 	q.inserts.Drain(ctx)
 	q.inserts.Close()
+	defer q.flows.records.Close()
 	if !q.here.Inside(context.Background()) {
 		<-ended
 	}

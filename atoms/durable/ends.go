@@ -27,7 +27,13 @@ var errBusy = errors.New("durable: another transaction has the lock of its key")
 
 // atOnce says that the item can be claimed again at once.
 func (x *ending) atOnce(e Ended) bool {
-	return x.end.After <= 0 && (x.end.Kind == EndSnoozed || x.end.Kind == EndRetry) && e.State == stateAfter[x.end.Kind]
+	switch x.end.Kind {
+	case EndSnoozed, EndRetry:
+		return x.end.After <= 0 && e.State == stateAfter[x.end.Kind]
+	case EndParked: // a signal may be there
+		return e.State == Ready && (x.end.Park.Step == "" || x.end.Park.Pattern != "" || x.end.Park.For <= 0)
+	}
+	return x.end.Kind != EndGivenBack && e.State == Ready // it is to be undone
 }
 
 // freed says that something can be claimed since the end, of which the store tells nothing: the next item of
@@ -46,8 +52,12 @@ func (q *queue[T]) done(o core.Snapshot) {
 	if givenBack(r, o) {
 		e = End{Kind: EndGivenBack}
 	}
+	e, strays := r.hasFlow().end(e)
 	if e.Kind == EndDone {
 		e.Result = r.returned()
+	}
+	if len(strays) > 0 {
+		FlowStray.Raise(q.opts.Sink, q.opts.Name, Stray{r.item.ID, r.item.Key, strays})
 	}
 }
 
@@ -70,7 +80,8 @@ var kindOf = map[State]signals.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetrie
 func (q *queue[T]) tell(r *run, e End, out Ended) {
 	i := r.item
 	i.Data, i.State = nil, out.State
-	if e.Kind == EndSnoozed && out.State == Ready {
+	back := out.State == Ready && (e.Kind == EndSnoozed || e.Kind == EndParked)
+	if back {
 		i.Note = e.Err
 	} else {
 		i.Err = cmp.Or(e.Err, i.Err)
@@ -82,8 +93,10 @@ func (q *queue[T]) tell(r *run, e End, out Ended) {
 		i.Failing = time.Now()
 	}
 	kind := kindOf[i.State]
-	if i.State == Ready && e.Kind == EndSnoozed {
+	if back {
 		kind = ItemSnoozed
+	} else if i.State == Ready && e.Kind != EndGivenBack { // it is to be undone
+		kind = ItemRetried
 	}
 	if i.State == 0 {
 		q.fenced.Add(1)

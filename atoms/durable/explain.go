@@ -74,7 +74,18 @@ func (x Explanation) LogValue() slog.Value {
 
 // String says in one line why the item waits, where it runs, or how it ended.
 func (x Explanation) String() string {
+	text := x.why()
+	if x.Flow == nil || x.Flow.Undo != 0 && x.Item.State&Finished != 0 {
+		return text
+	}
+	return text + "; " + x.Flow.steps()
+}
+
+func (x Explanation) why() string {
 	i := x.Item
+	if x.Flow != nil && x.Flow.Wait != nil {
+		return x.Flow.Wait.waits(x.Time)
+	}
 	if i.State == Blocked && x.Head != nil {
 		return fmt.Sprintf("behind %s of key %s; the first %s", count(x.Ahead), i.Key, x.about(*x.Head))
 	}
@@ -107,6 +118,9 @@ func (x Explanation) attempt(i Item) string {
 
 // about says where an item runs or how it ended.
 func (x Explanation) about(i Item) string {
+	if x.headWaits != nil && i.ID != x.Item.ID {
+		return x.headWaits.waits(x.Time)
+	}
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	switch wait := round(i.RunAt.Sub(x.Time)); {
 	case i.State == Running:

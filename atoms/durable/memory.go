@@ -23,6 +23,7 @@ type memory struct {
 	id     ItemID
 	token  int64
 	node   NodeID
+	seq    int64
 }
 
 type memQueue struct {
@@ -31,6 +32,7 @@ type memQueue struct {
 	unique map[string]memUnique
 	class  map[string]*memClass
 	paused bool
+	kept   []*Signal // sorted by Seq
 }
 
 type memItem struct {
@@ -38,6 +40,7 @@ type memItem struct {
 	on       *memNode // while Running
 	attempts []Attempt
 	result   []byte
+	flow     memFlow
 }
 
 type memNode struct {
@@ -168,7 +171,7 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 func (q *memQueue) stands(in Insert, now time.Time) (Inserted, bool) {
 	if u := q.unique[in.Unique]; u.until.After(now) {
 		old := q.find(u.id)
-		waits := old != nil && old.State&Waiting != 0
+		waits := old != nil && old.State&Waiting != 0 && old.Flow == 0
 		switch {
 		case in.Replace && waits && old.Key == in.Key:
 			if old.State == Retry {
@@ -306,7 +309,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 				i.Losses, i.Token, ended = max(0, i.Losses-1), 0, Ended{Outcome: OutcomeAlready, State: Ready}
 			} else if i != nil && i.Token == e.Token && i.State != Running {
 				ended = Ended{Outcome: OutcomeAlready, State: i.State}
-			} else if i != nil && i.Token == e.Token {
+			} else if i != nil && i.Token == e.Token && (e.Kind != EndDone || i.Flow < 2) {
 				next[at] = q.endClaim(i, e, now)
 				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next[at] != nil}
 			}
@@ -370,8 +373,19 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 }
 
 func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
-	state, kind, text := e.Apply(&i.Item)
-	if state&Waiting != 0 && e.Kind != EndGivenBack {
+	if e.Kind != EndDone {
+		i.record(e.Steps, e.Version, now)
+	}
+	undone, attempt := i.Flow == 2, i.Attempts
+	state, kind, text := e.Apply(&i.Item, &i.flow.Journal)
+	switch {
+	case i.Flow == 2 && !undone:
+		i.RunAt = now
+	case state == Ready && e.Kind == EndParked:
+		i.State = Ready
+		i.begin(e.Version)
+		q.park(i, e.Park, attempt, now)
+	case state&Waiting != 0 && e.Kind != EndGivenBack:
 		i.RunAt = now.Add(e.After)
 	}
 	if state&failed != 0 && i.Failing.IsZero() {
@@ -396,10 +410,16 @@ func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, from St
 			i := q.find(id)
 			switch {
 			case i == nil || i.State&from == 0:
+			case i.Flow == 2 && i.State&(Waiting|Running) != 0: // it is being undone
+				i.flow.Undo, i.flow.Reason, states[n] = Cancelled, reason, i.State
 			case i.State == Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
+			case i.State&(Waiting|Halted|Dead) != 0 && i.flow.undoes():
+				i.Flow, i.flow.Undo, i.flow.Reason, i.flow.Wait = 2, Cancelled, reason, nil
+				q.again(i, now)
+				states[n] = i.State
 			case i.State&(Waiting|Halted|Dead) != 0:
-				i.Err, states[n] = reason, Cancelled
+				i.Err, i.flow.Wait, states[n] = reason, nil, Cancelled
 				q.leave(i, Cancelled, now)
 			}
 		}
@@ -411,8 +431,10 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended, i.Failing = 0, 0, 0, 0, now, "", "", time.Time{}, time.Time{}
-				q.enter(i)
+				if i.Flow == 2 && !i.flow.undoes() { // it is undone
+					i.Class, i.Flow, i.flow = i.journal(now).Class, 0, memFlow{}
+				}
+				q.again(i, now)
 				changed = append(changed, id)
 			}
 		}
@@ -494,6 +516,7 @@ func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (
 			}
 			return gone
 		})
+		q.pruneSignals(keep.Signals, now)
 		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
 		return pruned, nil
 	})

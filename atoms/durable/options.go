@@ -86,11 +86,17 @@ type Options struct {
 	DeferOn string
 
 	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
-	// and 30 days for Dead; negative means for ever. See [Queue.Prune].
+	// and 30 days for Dead, and 24 hours for Signals; negative means for ever. See [Queue.Prune].
 	Keep Keep
 	// MaxResult is how long the JSON of [Return] may be, in bytes; 0 means 64 kB (65,536), and MaxData is the
-	// maximum.
+	// maximum. It is also the maximum for each step of a flow: see [Flow].
 	MaxResult int
+	// MaxSteps and MaxFlow are how many steps a flow may have, and how many bytes all their results; 0 means 1,000 and 4 MB
+	// (4,194,304). A step above that is a permanent error.
+	MaxSteps, MaxFlow int
+	// Version is the version of the bodies of flows in this program: see [Flow.Version]. Flows that a higher version has begun are given
+	// back by this process, with [SignalUnserved].
+	Version int
 	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
 	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded, or whose
 	// Decode panics, is dead.
@@ -136,6 +142,9 @@ func (o Options) resolved() (Options, error) {
 	count("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
 	count("MaxCluster", &o.MaxCluster, 0)
 	count("MaxResult", &o.MaxResult, 64<<10)
+	count("MaxSteps", &o.MaxSteps, 1000)
+	count("MaxFlow", &o.MaxFlow, 4<<20)
+	count("Version", &o.Version, 0)
 	if o.MaxResult > MaxData {
 		errs = append(errs, fmt.Errorf("durable: Options.MaxResult is %d, more than %d", o.MaxResult, MaxData))
 	}
@@ -148,6 +157,7 @@ func (o Options) resolved() (Options, error) {
 	o.Keep.Done = cmp.Or(o.Keep.Done, 24*time.Hour)
 	o.Keep.Dead = cmp.Or(o.Keep.Dead, 30*24*time.Hour)
 	o.Keep.Cancelled = cmp.Or(o.Keep.Cancelled, 24*time.Hour)
+	o.Keep.Signals = cmp.Or(o.Keep.Signals, 24*time.Hour)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, 25)
 	o.Lanes = slices.Clone(o.Lanes)
 	for n, l := range o.Lanes {

@@ -330,7 +330,7 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	carried := i.open().Carried
-	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult}}
+	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult, flows: p.flows}}
 	p.metrics.claimed.Add(1)
 	p.metrics.claims.add(i.Started.Sub(i.RunAt))
 	p.share.add(alone)
@@ -343,8 +343,10 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	}
 	var err error
 	end, refused := p.policy.refuse(i)
-	if !refused {
-		if t.value, err = p.decode(i); err != nil {
+	if refused = refused && i.Flow < 2; !refused {
+		if t.value, err = p.decode(i); err != nil && i.Flow == 2 {
+			t.wrong = err
+		} else if err != nil {
 			end, refused = p.policy.dead(guard.Text(err)), true
 		} else if p.opts.Show != nil {
 			t.text = func() string { return p.text(t.value) }

@@ -32,6 +32,10 @@ const (
 	// one item is refused. Its payload is the
 	// first error; see [StoreLost].
 	SignalStoreLost = "durable.store.lost"
+	// SignalUnserved: this process has given back a flow that a program with a higher Options.Version has begun. The Note of the item says so.
+	SignalUnserved = "flow.unserved"
+	// SignalStray: a flow has ended well, and its body has not asked for steps that are kept, for example because they have other names now.
+	SignalStray = "flow.stray"
 )
 
 // Kinds of the signals with a payload.
@@ -46,5 +50,14 @@ var (
 	LeaseLost     = signals.NewKind[error](SignalLeaseLost)
 	NodeLost      = signals.NewKind[Lost](SignalNodeLost)
 	StoreLost     = signals.NewKind[error](SignalStoreLost)
+	FlowUnserved  = signals.NewKind[Item](SignalUnserved)
+	FlowStray     = signals.NewKind[Stray](SignalStray)
 	LaneUnserved  = signals.NewKind[string](SignalLaneUnserved) // the name of the lane
 )
+
+// Stray is the payload of [SignalStray].
+type Stray struct {
+	Item  ItemID   `json:"item"`
+	Key   string   `json:"key,omitempty"`
+	Steps []string `json:"steps"` // their names
+}

@@ -68,6 +68,7 @@ var (
 //	             | given   |         ^
 //	             | back,   +-> Retry-+   (Cancel ends what waits or is dead)
 //	             | snoozed,     |
+//	             | parked,      |
 //	             | expired      +-> Running
 //
 // An item with a key is the head of its key while it is Ready, Running, Retry or Halted. At
@@ -80,6 +81,25 @@ var (
 // key with the smallest (Rank, ID) becomes Ready, with RunAt = the later of its RunAt and now.
 // Every call that inserts for a key, or lets its head leave, first takes the lock of the key
 // and reads after that. Otherwise an Insert could miss the promotion.
+//
+// # Flows
+//
+// An item has a flow once a step of it is written: Item.Flow is 1. See [Journal].
+//
+// An end with [EndParked] writes its Steps and makes the item Ready, with Attempts one less. Without Park.Step, its class is Park.Class and RunAt
+// is now. With one, its class is "", and: if the step is not there, it becomes StepBegun, with Until = now + Park.For; if it is not StepBegun,
+// RunAt is as it was. Else RunAt = Until and the item waits ([Parked]), unless there is a signal for its key or its ID that no flow has taken, whose Time is
+// not before Enqueued of the item, and whose name Park.Pattern matches ([signals.Match]): it takes the first of them, so the step is StepDone, with the
+// name and the Data, and RunAt = now. A pattern "" matches none. Journal.Class keeps the class that the item had before the first park.
+//
+// An item is undone if an end would make it Dead, Halted or Cancelled, or if a Cancel meets it while it is Blocked, Ready, Retry, Halted or Dead, and it has a step that Compensates and is not
+// StepUndone. It becomes Ready in place of that, with RunAt = now, Attempts 0, Item.Flow 2, no Cancel, and Journal.Undo and Reason say what it would have become; Cancel
+// changes the rest as Again does, so that it may also be Blocked. The end adds its [Attempt]. While Item.Flow is 2:
+//
+//   - Cancel of an item that is Blocked, Ready, Retry or Running changes Undo and Reason only, and returns the state of the item.
+//   - An end with EndDone is OutcomeFenced. One with EndDead, EndHalted or EndCancelled makes Undo the state, and Reason the Err. One with
+//     EndHalfUndone makes it Halted, and it is still undone after Again or Cancel.
+//   - Again of an item without a step that is still to be undone deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
 //
 // # Locks
 //
@@ -128,7 +148,7 @@ type Store interface {
 	// With Replace, an earlier item that is Blocked, Ready or Retry gets what the new one says: Data, Lane, Class, Rank, RunAt and Extra.
 	// It keeps its ID and Enqueued; Attempts, Losses and Token are 0, Err is "", and Failing zero. Retry becomes Ready. It is a Duplicate,
 	// and the UniqueFor begins now. If its key is another one, nothing changes: OtherKey. An earlier item that is Running, Halted or
-	// Finished, or is pruned, is left alone; the new item is added, and its id is that of the new item. With SkipIfAlive, an item that
+	// Finished, has a flow, or is pruned, is left alone; the new item is added, and its id is that of the new item. With SkipIfAlive, an item that
 	// would be added is not, if its key has a head, also an earlier item of this call.
 	Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error)
 
@@ -270,8 +290,27 @@ type Store interface {
 
 	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
 	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
-	// whether there may be more of items or ids to delete. Halted items have not ended.
+	// whether there may be more of items or ids to delete. Halted items have not ended. It deletes signals, too: see [Keep].
 	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
+
+	// Record writes steps of flows, those of several claims in one transaction, and reports for each record whether
+	// its claim is the current one. For others it writes nothing. A step with the name of an earlier one replaces it. The first record
+	// of an item sets the Version and Item.Flow. After a step that is not StepBegun, Attempts is at most 1. The caller has checked the limits.
+	Record(ctx context.Context, queue string, records []Record) (current []bool, err error)
+
+	// Journal returns what is known of the flow of an item, or false if the queue has no such item. Without data, it reads no Data of steps.
+	Journal(ctx context.Context, queue string, id ItemID, data bool) (Journal, bool, error)
+
+	// Signal adds signals for keys and items, all or none, in their order. It takes the lock of the key; for an item, that of its
+	// key, or of its row if it has none. A signal whose key or item has one with the same UniqueID is a Duplicate. If the key or item
+	// has [MaxSignals], the error is [core.ErrFull], and for an unknown item [ErrUnknown].
+	//
+	// If the head of the key, or the item, is [Parked] and its Pattern matches, the flow takes the signal: its step becomes
+	// StepDone, the wait is over, and RunAt = now.
+	Signal(ctx context.Context, queue string, all []Signal) ([]Signalled, error)
+
+	// Signals returns at most limit signals for a key with a higher Seq, in order.
+	Signals(ctx context.Context, queue, key string, after int64, limit int) ([]Signal, error)
 }
 
 // An ItemID identifies an item in a store. IDs are positive and rise.
@@ -347,6 +386,7 @@ type Item struct {
 	Text     string    `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
 	Data     []byte    `json:"-"`
 
+	Flow        uint8             `json:"flow,omitempty"`        // 1: it has a [Journal]; 2: and is undone. Both claims and reads have it
 	Extra       string            `json:"-"`                     // what Insert said; engines keep it, and do not read it
 	MaxAttempts int               `json:"maxAttempts,omitempty"` // these are in Extra; set by the [Queue]
 	Timeout     time.Duration     `json:"timeout,omitempty"`
@@ -425,6 +465,9 @@ type End struct {
 	HandOver bool          // claim the key's next item
 	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
+	Steps    []Step        // of a flow, written with the end as [Store].Record does, but not with EndDone; Attempts is 1 then, before the end counts
+	Version  int           // of the flow, if these are the first
+	Park     Park          // EndParked
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
@@ -433,14 +476,16 @@ type End struct {
 type EndKind uint8
 
 const (
-	EndDone      EndKind = iota + 1 // Done
-	EndRetry                        // Retry, RunAt = now + After
-	EndDead                         // Dead
-	EndHalted                       // Halted; Dead if it has no key
-	EndSnoozed                      // Ready, RunAt = now + After, Attempts one less
-	EndGivenBack                    // Ready, RunAt as it was, Attempts one less
-	EndCancelled                    // Cancelled
-	EndLost                         // of an [Attempt] only: its lease was lost
+	EndDone       EndKind = iota + 1 // Done
+	EndRetry                         // Retry, RunAt = now + After
+	EndDead                          // Dead
+	EndHalted                        // Halted; Dead if it has no key
+	EndSnoozed                       // Ready, RunAt = now + After, Attempts one less
+	EndGivenBack                     // Ready, RunAt as it was, Attempts one less
+	EndCancelled                     // Cancelled
+	EndLost                          // of an [Attempt] only: its lease was lost
+	EndParked                        // Ready, Attempts one less: see [Park]
+	EndHalfUndone                    // Halted, also without a key
 )
 
 // Ended is the result of an [End].
@@ -480,6 +525,10 @@ type Query struct {
 // Keep says how long items are kept after their end; negative: for ever.
 type Keep struct {
 	Done, Dead, Cancelled time.Duration
+
+	// Signals is for those of a key, after they came. They are kept longer while the key has an item that has not ended, or
+	// one that ended less than this time ago. Those of an item are kept with it.
+	Signals time.Duration
 }
 
 // Stats count the items of a queue in all processes. They are read at one moment, at which
@@ -528,10 +577,13 @@ type Explanation struct {
 	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes whose lease has not ended, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
 	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]
+	Flow        *Journal    `json:"flow,omitempty"`    // without results; nil: it has no flow; set by the [Queue]
 	// Attempts are the last [MaxAttempts] claims, the oldest first, that were snoozed or lost, or after
 	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
 	// that ended well.
 	Attempts []Attempt `json:"attempts,omitempty"`
+
+	headWaits *Parked // what the flow of Head waits for
 }
 
 // Serving is a node that serves a queue.

@@ -225,7 +225,24 @@ func finish(ctx context.Context, span trace.Span, op *core.Operation, err error,
 		if !cancelled {
 			span.SetStatus(codes.Error, message)
 		}
-		span.AddEvent("exception", trace.WithAttributes(attr("exception.type", fmt.Sprintf("%T", err)), attribute.String("exception.message", message)))
+		exception(span, err, message)
+	}
+}
+
+func exception(span trace.Span, err error, message string) {
+	span.AddEvent("exception", trace.WithAttributes(attr("exception.type", fmt.Sprintf("%T", err)), attribute.String("exception.message", message)))
+}
+
+// StartStep starts a span for a step of a flow (atoms/durable/flow), with its name and the number of the attempt. End ends it, with the error of the step. A durable queue
+// whose Carrier is the Telemetry calls it for each step that runs.
+func (t *Telemetry) StartStep(ctx context.Context, name string, attempt int) (with context.Context, end func(err error)) {
+	with, span := t.tracer.Start(ctx, text(name), trace.WithAttributes(attribute.Int("ephemeral.attempt", attempt)))
+	return with, func(err error) {
+		if message := text(guard.Text(err)); err != nil && guard.Failed(err) {
+			span.SetStatus(codes.Error, message)
+			exception(span, err, message)
+		}
+		span.End()
 	}
 }
 

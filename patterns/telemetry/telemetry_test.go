@@ -452,3 +452,18 @@ func TestSpansOverProcesses(t *testing.T) {
 	assert.Equal(t, request.SpanContext().TraceID(), span.SpanContext.TraceID())
 	assert.Equal(t, []string{"7", "2", "acme"}, []string{attributes["ephemeral.item"], attributes["ephemeral.attempt"], attributes["ephemeral.metadata.tenant"]})
 }
+
+// A step of a flow has a span below that of the body, with its error.
+func TestStartStep(t *testing.T) {
+	f := setUp(t, telemetry.Options{})
+	ctx, body := f.tracer.Start(t.Context(), "body")
+	for name, err := range map[string]error{"charge": nil, "refund": errors.New("no"), "nap": noFailure{}} {
+		in, end := f.StartStep(ctx, name, 2)
+		assert.True(t, trace.SpanContextFromContext(in).IsValid())
+		end(err)
+		span, attributes := f.span(t, name)
+		assert.Equal(t, body.SpanContext().SpanID(), span.Parent.SpanID())
+		assert.Equal(t, "2", attributes["ephemeral.attempt"])
+		assert.Equal(t, name == "refund", span.Status.Code == codes.Error)
+	}
+}

@@ -19,14 +19,14 @@ import (
 // answers. It translates IDs and tokens of the store to IDs and tokens of Memory. It
 // compares times only if they do not depend on the speed of the store.
 func (s *suite) random() {
-	seeds := uint64(2)
+	seeds := uint64(3)
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		seeds = 10
 	}
 	for seed := range seeds {
 		s.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			d := &differ{suite: &suite{T: t, ctx: s.ctx, a: s.a, b: s.b, queue: fmt.Sprint(s.queue, " ", seed)}, rand: rand.New(rand.NewPCG(seed, seed)),
-				often: [][]int{{0, 3, 9, 11, 11}, {0, 3, 13}}[seed%2], model: durable.Memory(), ids: map[durable.ItemID]durable.ItemID{}, tokens: map[int64]int64{}}
+				often: [][]int{{0, 3, 9, 11, 11}, {0, 3, 13}, {0, 3, 9, 15, 16, 16}}[seed%3], model: durable.Memory(), ids: map[durable.ItemID]durable.ItemID{}, tokens: map[int64]int64{}, seqs: map[int64]int64{}}
 			for range 150 {
 				d.step()
 			}
@@ -42,6 +42,7 @@ type differ struct {
 	ids    map[durable.ItemID]durable.ItemID // key: of the store; value: of Memory
 	back   []durable.ItemID                  // IDs of the store; the place plus 1 is the ID of Memory
 	tokens map[int64]int64                   // key: of the store; value: of Memory
+	seqs   map[int64]int64                   // of signals: key: of the store; value: of Memory
 	nodes  [][2]durable.Node                 // the node of the store, and the node of Memory
 	ends   [][2]durable.End                  // of all claims so far
 	calls  []string
@@ -128,7 +129,7 @@ func (d *differ) step() {
 	}
 	which := d.rand.IntN(len(d.nodes))
 	node := d.nodes[which]
-	switch pick(d, d.rand.IntN(15), pick(d, d.often...)) {
+	switch pick(d, d.rand.IntN(17), pick(d, d.often...)) {
 	case 0, 1, 2:
 		var in []durable.Insert
 		for range 1 + d.rand.IntN(4) {
@@ -187,7 +188,7 @@ func (d *differ) step() {
 		paused := d.rand.IntN(2) == 0
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
-		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}
+		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long), Signals: pick(d, -1, 0, long)}
 		got, _, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		want, _, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
@@ -202,6 +203,10 @@ func (d *differ) step() {
 			d.nodes = slices.Delete(d.nodes, which, which+1)
 			d.same("leave "+node[0].Name, nil, d.b.Leave(d.ctx, node[0]), nil, d.model.Leave(d.ctx, node[1]))
 		}
+	case 15:
+		d.record()
+	case 16:
+		d.signal()
 	}
 	d.look(node)
 }
@@ -222,10 +227,17 @@ func (d *differ) turn(node [2]durable.Node) {
 		if slices.ContainsFunc(ours, func(o durable.End) bool { return o.ID == e[0].ID }) {
 			continue
 		}
-		kinds := []durable.EndKind{durable.EndDone, durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndDead, durable.EndHalted, durable.EndSnoozed, durable.EndGivenBack, durable.EndCancelled}
+		kinds := []durable.EndKind{durable.EndDone, durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndDead, durable.EndHalted, durable.EndSnoozed, durable.EndGivenBack, durable.EndCancelled, durable.EndParked, durable.EndParked, durable.EndHalfUndone}
+		steps, version, park := d.steps(2), d.rand.IntN(3), durable.Park{Pattern: pick(d, "x", "x*, y", "y", ""), For: pick(d, 0, long, long)}
+		if park.Seq = 5 + d.rand.IntN(2); d.rand.IntN(3) == 0 {
+			park = durable.Park{Class: pick(d, "", "one", "two")}
+		} else {
+			park.Step = fmt.Sprint("wait ", park.Seq)
+		}
 		kind, after, over := pick(d, kinds...), pick(d, 0, 0, 0, long), d.rand.IntN(2) == 0
 		for side, to := range []*[]durable.End{&ours, &theirs} {
 			e[side].Kind, e[side].After, e[side].HandOver, e[side].Err = kind, after, over, "100% wrong"
+			e[side].Steps, e[side].Version, e[side].Park = steps, version, park
 			if e[side].Result = nil; over {
 				e[side].Result = fmt.Append(nil, after)
 			}
@@ -285,11 +297,18 @@ func (d *differ) look(node [2]durable.Node) {
 	}
 	d.same("stats", stats, err, wantStats, wantErr)
 	d.same("depths", sum(must[[]durable.Depth](d.suite)(d.a.Depths(d.ctx, d.queue))), nil, sum(must[[]durable.Depth](d.suite)(d.model.Depths(d.ctx, d.queue))), nil)
+	key, limit := pick(d, "a", "b", "c"), 1+d.rand.IntN(9)
+	kept, err := d.b.Signals(d.ctx, d.queue, key, 0, limit)
+	wantKept, wantErr := d.model.Signals(d.ctx, d.queue, key, 0, limit)
+	d.same("signals of "+key, d.signals(kept, true), err, d.signals(wantKept, false), wantErr)
 	if ours, theirs := d.some(); len(ours) > 0 {
 		x, ok, err := d.a.Explain(d.ctx, d.queue, ours[0])
 		model, wantOK, wantErr := d.model.Explain(d.ctx, d.queue, theirs[0])
 		r, found, err1 := d.b.Result(d.ctx, d.queue, ours[0])
 		wantResult, wantFound, err2 := d.model.Result(d.ctx, d.queue, theirs[0])
+		j, hasJournal, err3 := d.b.Journal(d.ctx, d.queue, ours[0], true)
+		wantJournal, wantHas, err4 := d.model.Journal(d.ctx, d.queue, theirs[0], true)
+		d.same(fmt.Sprint("journal of ", theirs[0]), []any{d.journal(j), hasJournal}, err3, []any{d.journal(wantJournal), wantHas}, err4)
 		d.same(fmt.Sprint("result of ", theirs[0]), []any{r, found}, err1, []any{wantResult, wantFound}, err2)
 		d.same(fmt.Sprint("explain ", theirs[0]), []any{d.explanation(x, true), ok}, err, []any{d.explanation(model, false), wantOK}, wantErr)
 	}
@@ -314,4 +333,98 @@ func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanati
 	}
 	slices.SortFunc(x.Nodes, func(a, b durable.Serving) int { return cmp.Compare(a.Node.Name, b.Node.Name) })
 	return x
+}
+
+// steps are up to most random steps.
+func (d *differ) steps(most int) (steps []durable.Step) {
+	for seq := range 1 + d.rand.IntN(most+1) {
+		if seq > 0 {
+			step := step(fmt.Sprint(pick(d, "a", "b", "c", "d"), seq), seq, pick(d, durable.StepBegun, durable.StepDone, durable.StepDone, durable.StepUndone), pick(d, "", "1"))
+			step.Compensates = d.rand.IntN(3) == 0
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// record writes steps of some claims, perhaps old ones.
+func (d *differ) record() {
+	var ours, theirs []durable.Record
+	for range min(len(d.ends), 1+d.rand.IntN(3)) {
+		e := d.ends[len(d.ends)-1-d.rand.IntN(min(len(d.ends), 8))]
+		if slices.ContainsFunc(ours, func(r durable.Record) bool { return r.ID == e[0].ID }) {
+			continue
+		}
+		r := durable.Record{Version: d.rand.IntN(3), Steps: d.steps(3)}
+		for side, to := range []*[]durable.Record{&ours, &theirs} {
+			r.ID, r.Token = e[side].ID, e[side].Token
+			*to = append(*to, r)
+		}
+	}
+	got, err := d.b.Record(d.ctx, d.queue, ours)
+	want, wantErr := d.model.Record(d.ctx, d.queue, theirs)
+	d.same(fmt.Sprintf("record %+v", theirs), got, err, want, wantErr)
+}
+
+// signal sends signals to keys and items.
+func (d *differ) signal() {
+	var ours, theirs []durable.Signal
+	for range 1 + d.rand.IntN(3) {
+		one := durable.Signal{Key: pick(d, "a", "b", "c"), Name: pick(d, "x", "y", "xx", "z"), Data: []byte(pick(d, "{}", "[1]")), UniqueID: pick(d, "", "", "1", "2")}
+		ids, models := d.some()
+		for side, to := range []*[]durable.Signal{&ours, &theirs} {
+			if len(ids) > 0 && len(ids) < 3 {
+				one.Key, one.Item = "", [][]durable.ItemID{ids, models}[side][0]
+			}
+			*to = append(*to, one)
+		}
+	}
+	got, err := d.b.Signal(d.ctx, d.queue, ours)
+	want, wantErr := d.model.Signal(d.ctx, d.queue, theirs)
+	for n := range min(len(got), len(want)) {
+		if !want[n].Duplicate {
+			d.seqs[got[n].Seq] = want[n].Seq
+		}
+		got[n].Seq = d.seqs[got[n].Seq]
+	}
+	d.same(fmt.Sprintf("signal %+v", theirs), got, err, want, wantErr)
+}
+
+// signals takes away what may differ.
+func (d *differ) signals(all []durable.Signal, ours bool) []durable.Signal {
+	for n := range all {
+		all[n].Time = time.Unix(1, 0)
+		if ours {
+			all[n].Seq, all[n].Taken = d.seqs[all[n].Seq], d.id(all[n].Taken)
+		}
+	}
+	return all
+}
+
+// journal takes away what may differ.
+func (d *differ) journal(j durable.Journal) durable.Journal {
+	about := func(t *time.Time) {
+		switch {
+		case t.After(time.Now().Add(long / 2)):
+			*t = time.Unix(2, 0)
+		case !t.IsZero():
+			*t = time.Unix(1, 0)
+		}
+	}
+	about(&j.Time)
+	for n := range j.Steps {
+		about(&j.Steps[n].At)
+		about(&j.Steps[n].Until)
+		if len(j.Steps[n].Data) == 0 {
+			j.Steps[n].Data = nil
+		}
+	}
+	if len(j.Steps) == 0 {
+		j.Steps = nil
+	}
+	if j.Wait != nil {
+		about(&j.Wait.Since)
+		about(&j.Wait.Until)
+	}
+	return j
 }

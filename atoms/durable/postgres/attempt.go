@@ -52,7 +52,7 @@ mine as materialized (
 		case when i.cancel <> '' and t.state = 128 and e.kind <> 7 then i.cancel else e.err end as err
 	from t join unnest(%s::bigint[], %s::smallint[], %s::text[]) with ordinality as e (id, kind, err, place) using (place)
 	cross join lateral (select * from {s}.durable_item where id = e.id offset 0) as i
-	where t.kind = 1 and t.outcome = 1 and t.state <> 32 and (t.state <> 2 or e.kind = 5)
+	where t.kind = 1 and t.outcome = 1 and t.flow = 0 and t.state <> 32 and (t.state <> 2 or e.kind = 5)
 ),
 gone as (%s),
 attempts as (

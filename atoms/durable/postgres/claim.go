@@ -239,7 +239,11 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 		t.Ends = nil
 	}
 	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
-	kept := keeping(ends, func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) })
+	add := func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) }
+	kept, flows := keeping(ends, add), ""
+	if text := flowsOf(ends); text != "" {
+		flows = ", " + add(text) + "::jsonb"
+	}
 	p.rows(func(rows pgx.Rows) error {
 		var kind, place int
 		var outcome durable.Outcome
@@ -264,7 +268,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
+	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"+flows+"))"+kept+`
 select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
 }
 

@@ -201,3 +201,152 @@ func TestBeatsDoNotWait(t *testing.T) {
 		return len(beaten.Lost) == 1 && len(free) == 1 && len(claim(t, s, other, 2)) == 1 // bob's at once, ada's at the next beat
 	})
 }
+
+// flowing claims an item of a key for a node, and writes a step of it.
+func flowing(t *testing.T, s *Store, n durable.Node, key string) durable.Item {
+	insert(t, s, key)
+	i := claim(t, s, n, 1)[0]
+	require.True(t, record(t, s, i, "first"))
+	return i
+}
+
+func record(t *testing.T, s *Store, i durable.Item, name string) bool {
+	current, err := s.Record(t.Context(), "q", []durable.Record{recordOf(i, name)})
+	require.NoError(t, err)
+	return current[0]
+}
+
+func recordOf(i durable.Item, name string) durable.Record {
+	return durable.Record{ID: i.ID, Token: i.Token, Steps: []durable.Step{{Name: name, Seq: 1, State: durable.StepDone, Compensates: true, Data: []byte("1")}}}
+}
+
+func parks(i durable.Item) []durable.End {
+	ends := end(i, durable.EndParked)
+	ends[0].Park = durable.Park{Step: "wait", Seq: 2, Pattern: "go", For: time.Hour}
+	return ends
+}
+
+func journal(t *testing.T, s *Store, id durable.ItemID) (durable.Journal, string) {
+	j, ok, err := s.Journal(t.Context(), "q", id, true)
+	require.NoError(t, err)
+	require.True(t, ok)
+	names := ""
+	for _, step := range j.Steps {
+		names += step.Name + " "
+	}
+	return j, names
+}
+
+func signal(t *testing.T, s *Store, key string) durable.Signalled {
+	done, err := s.Signal(t.Context(), "q", []durable.Signal{{Key: key, Name: "go"}})
+	require.NoError(t, err)
+	return done[0]
+}
+
+// A process that was thought dead writes a step of an item that another one runs by now.
+func TestTokenOfTheRecord(t *testing.T) {
+	fence(t, "i.token = r.token", "true", func(t *testing.T, s *Store) bool {
+		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
+		mine := flowing(t, s, late, "ada")
+		expire(t, s, late)
+		_, err := s.Beat(t.Context(), other, "")
+		require.NoError(t, err)
+		theirs := claim(t, s, other, 1)[0]
+		current := record(t, s, mine, "late")
+		_, names := journal(t, s, theirs.ID)
+		return !current && names == "first "
+	})
+}
+
+// A process loses its item while it writes a step. Without the lock of the item, the next process may read the steps before, and run that step again.
+func TestLockOfTheRecord(t *testing.T) {
+	fence(t, "as r (id bigint))) order by i.id for no key update", "as r (id bigint)))", func(t *testing.T, s *Store) bool {
+		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
+		mine := flowing(t, s, late, "ada")
+		expire(t, s, late)
+		names, claimed := "", 0
+		var current []bool
+		meanwhile(t, s, func(p *pipeline) { p.record("q", []durable.Record{recordOf(mine, "second")}, &current) }, func() {
+			_, err := s.Beat(context.Background(), other, "")
+			require.NoError(t, err)
+			claimed = len(claim(t, s, other, 1))
+			_, names = journal(t, s, mine.ID)
+		})
+		require.Equal(t, []bool{true}, current)
+		return claimed == 0 || names == "first second "
+	})
+}
+
+// A process that was thought dead parks an item, or ends it, so that it is to be undone, while another one runs it.
+func TestTokenOfFlowEnds(t *testing.T) {
+	fence(t, "where current = token and state = 4 and kind > 1", "where kind > 1", func(t *testing.T, s *Store) bool {
+		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
+		mine := flowing(t, s, late, "ada")
+		expire(t, s, late)
+		_, err := s.Beat(t.Context(), other, "")
+		require.NoError(t, err)
+		theirs := claim(t, s, other, 1)[0]
+		for _, ends := range [][]durable.End{parks(mine), end(mine, durable.EndDead), end(mine, durable.EndHalfUndone)} {
+			if endAll(t, s, late, ends)[0].Outcome != durable.OutcomeFenced {
+				return false
+			}
+		}
+		j, names := journal(t, s, mine.ID)
+		return j.Undo == 0 && names == "first " && endAll(t, s, other, end(theirs, durable.EndDone))[0].Outcome == durable.OutcomeEnded
+	})
+}
+
+// A signal comes while a flow parks. Without the lock of the key neither sees the other, and the flow waits for ever.
+func TestSignalMeetsPark(t *testing.T) {
+	fence(t, "from pg_catalog.unnest(p_keys) as key union all select i.key", "from pg_catalog.unnest('{}'::text[]) as key union all select i.key", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 0)
+		mine := flowing(t, s, n, "ada")
+		woken := false
+		meanwhile(t, s, func(p *pipeline) {
+			p.turn(n, parks(mine), durable.Want{}, false, new(durable.Turned), new(bool))
+		}, func() { woken = signal(t, s, "ada").Woken })
+		return woken && len(claim(t, s, n, 1)) == 1
+	})
+}
+
+// A flow parks while a transaction that has sent a signal is open: its end waits, and then takes the signal.
+func TestParkMeetsSignal(t *testing.T) {
+	s := open(t)
+	n := node(t, s, time.Hour, 0)
+	for _, key := range []string{"ada", ""} {
+		mine := flowing(t, s, n, key)
+		to := []durable.Signal{{Key: key, Name: "go"}}
+		if key == "" {
+			to[0].Item = mine.ID
+		}
+		var done []durable.Signalled
+		var wrong error
+		meanwhile(t, s, func(p *pipeline) { p.signal("q", to, &done, &wrong) }, func() {
+			assert.Equal(t, durable.OutcomeBusy, endAll(t, s, n, parks(mine))[0].Outcome)
+		})
+		require.NoError(t, wrong)
+		assert.Equal(t, durable.Ended{Outcome: durable.OutcomeEnded, State: durable.Ready}, endAll(t, s, n, parks(mine))[0])
+		j, _ := journal(t, s, mine.ID)
+		assert.Nil(t, j.Wait)
+		assert.Equal(t, "go", j.Steps[1].Signal)
+		again := claim(t, s, n, 1)
+		require.Len(t, again, 1)
+		endAll(t, s, n, end(again[0], durable.EndDone))
+	}
+}
+
+// A signal comes when the deadline has passed, and when the flow is claimed at that moment: the flow is late, and the signal is not taken.
+func TestSignalMeetsDeadline(t *testing.T) {
+	fence(t, "f.until > v_now", "true", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 0)
+		ends := parks(flowing(t, s, n, "ada"))
+		ends[0].Park.For = 0
+		endAll(t, s, n, ends)
+		before := signal(t, s, "ada").Woken
+		var turned durable.Turned
+		meanwhile(t, s, func(p *pipeline) { p.turn(n, nil, durable.Want{Max: 1}, false, &turned, new(bool)) }, func() { before = signal(t, s, "ada").Woken || before })
+		require.Len(t, turned.Items, 1)
+		j, _ := journal(t, s, turned.Items[0].ID)
+		return !before && j.Steps[1].State == durable.StepBegun && !j.Steps[1].Until.After(j.Time)
+	})
+}

@@ -14,30 +14,54 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 	err = s.transact(ctx, changes, func(p *pipeline) {
 		states = make([]durable.State, len(ids))
 		p.lockItems(queue, ids)
-		p.rows(func(rows pgx.Rows) error {
+		read := func(rows pgx.Rows) error {
 			var id durable.ItemID
 			var state durable.State
 			err := rows.Scan(&id, &state)
 			for i := range ids {
 				if ids[i] == id {
 					states[i] = state
-					if state != durable.Running { // it is cancelled already, by an earlier entry of ids
+					if state == durable.Cancelled { // it is cancelled already, by an earlier entry of ids
 						break
 					}
 				}
 			}
 			return err
-		}, `
-update {s}.durable_item set
+		}
+		p.rows(read, `
+update {s}.durable_item as i set
 	state = case state when 4 then 4 else 128 end,
 	ended = case when state <> 4 then pg_catalog.clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
-where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 returning id, state`, queue, numbers(ids), reason, int16(from))
+where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 and not (`+undoes+`) returning id, state`, queue, numbers(ids), reason, int16(from))
 		p.promote(queue, ids)
+		p.rows(read, `
+with undone as (
+	update {s}.durable_item as i set flow = 2,
+		state = case when old.goes or i.state = 1 then i.state when i.state <> 64 or i.key = '' or old.turn = 1 and not exists `+head("i.key")+` then 2 else 1 end,
+		attempts = case when old.goes then i.attempts else 0 end, token = case when old.goes then i.token else 0 end,
+		run_at = case when old.goes then i.run_at else (select pg_catalog.clock_timestamp()) end,
+		ended = null, failing = case when old.goes then i.failing end
+	from (
+		select id, flow = 2 and state <> 16 and state <> 64 as goes, pg_catalog.row_number() over (partition by key, state = 64 order by id) as turn from {s}.durable_item as i
+		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 and `+undoes+`
+	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.state, old.goes
+),
+flows as (
+	update {s}.durable_flow as f set undo = 128, reason = $3, `+noWait+` from undone as u where f.queue = $1 and f.item = u.id
+),
+losses as (`+beside("loss", "(select * from undone where not goes)")+`)
+select id, state from undone`, queue, numbers(ids), reason, int16(from))
 	})
 	return states, err
 }
+
+// undoes is the condition that Cancel of an item i undoes its flow, or that it is being undone.
+const undoes = `i.flow + 0 > 0 and (i.flow + 0 = 2 and i.state + 0 in (1, 2, 4, 8) or i.state + 0 <> 4 and exists (select from {s}.durable_step as s where s.queue = $1 and s.item = i.id and s.compensates and s.state < 3 offset 0))`
+
+// noWait ends the wait of a flow.
+const noWait = "step = '', pattern = '', likes = '', since = null, until = null"
 
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
@@ -69,14 +93,19 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 		}, `
 with again as (
 	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null, failing = null,
+		flow = case when old.own is null then i.flow else 0 end, lane = case when old.own is null then i.lane else {s}.durable_place_1(i.lane, old.own) end,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (
-		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
+		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn,
+			case when flow = 2 and not exists (select from {s}.durable_step as s where s.queue = $1 and s.item = o.id and s.compensates and s.state < 3) then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
-	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id
+	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.flow, old.own
 ),
-losses as (`+beside("loss", "again")+`)
+losses as (`+beside("loss", "again")+`),
+flows as (update {s}.durable_flow as f set `+noWait+` from again as a where f.queue = $1 and f.item = a.id and a.flow > 0),
+steps as (`+beside("step", "(select * from again where own is not null)")+`),
+undone as (`+beside("flow", "(select * from again where own is not null)")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
@@ -100,6 +129,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		more = false
+		const flowed, signalled = "(select * from gone where flow > 0)", "(select * from gone where exists (select from {s}.durable_signal where queue = $1 and item > 0 offset 0))"
 		p.do(inOrder)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
@@ -113,9 +143,12 @@ old as (
 		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
-gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id),
+gone as (delete from {s}.durable_item where id = any(array(select id from old)) returning id, flow),
 attempts as (`+beside("attempt", "gone")+`),
-results as (`+beside("result", "gone")+`)
+results as (`+beside("result", "gone")+`),
+flows as (`+beside("flow", flowed)+`),
+steps as (`+beside("step", flowed)+`),
+signals as (`+beside("signal", signalled)+`)
 select pg_catalog.count(*) from gone`, queue, states, ages, max)
 		p.rows(func(rows pgx.Rows) error {
 			var ids int
@@ -128,6 +161,21 @@ with gone as (
 		select ctid from {s}.durable_unique where queue = $1 and until <= (select pg_catalog.clock_timestamp()) order by until limit $2 for update skip locked))
 	returning 1
 ) select pg_catalog.count(*) from gone`, queue, max)
+		if keep.Signals >= 0 { // those that are still needed are looked at again later, or there could be more and more of them
+			p.rows(func(pgx.Rows) error { more = true; return nil }, `
+with clock as materialized (select pg_catalog.clock_timestamp() as now),
+old as materialized (
+	select s.place, exists `+head("s.key")+` or exists (select from {s}.durable_item as i where i.queue = $1 and i.key = s.key and i.key <> '' and i.state in (32, 64, 128) and i.state >= 32
+		and i.ended > (select now from clock) - $2::bigint * interval '1 microsecond' offset 0) as needed
+	from (
+		select ctid as place, key from {s}.durable_signal
+		where queue = $1 and item = 0 and checked <= (select now from clock) - $2::bigint * interval '1 microsecond' order by checked limit $3 for update skip locked
+	) as s
+),
+later as (update {s}.durable_signal set checked = (select now from clock) - $2::bigint * interval '0.75 microseconds' where ctid = any(array(select place from old where needed))),
+gone as (delete from {s}.durable_signal where ctid = any(array(select place from old where not needed)) returning 1)
+select from gone having pg_catalog.count(*) >= $3`, queue, micros(keep.Signals), 2*durable.MaxSignals)
+		}
 	})
 	return pruned, more && err == nil, err
 }

@@ -22,7 +22,7 @@ func TestPlans(t *testing.T) {
 		many, states = 10_000, append(states, durable.Ready, durable.Retry, durable.Halted, durable.Done, durable.Cancelled)
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 1 }) // so that it counts what the calls have read
-	const tables = "{s}.durable_item, {s}.durable_attempt, {s}.durable_result, {s}.durable_unique, {s}.durable_loss, {s}.durable_node"
+	const tables = "{s}.durable_item, {s}.durable_attempt, {s}.durable_result, {s}.durable_unique, {s}.durable_loss, {s}.durable_node, {s}.durable_flow, {s}.durable_step, {s}.durable_signal"
 	read := func() (rows int) {
 		exec(t, s, "select pg_stat_force_next_flush()")
 		require.NoError(t, s.pool.QueryRow(t.Context(), `select (select sum(seq_tup_read) from pg_stat_user_tables where schemaname = $1)
@@ -39,6 +39,12 @@ func TestPlans(t *testing.T) {
 		}
 		exec(t, s, `insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, started, ended, node, node_name, token, data)
 			select nextval('{s}.durable_item_id'), $1, `+key+`, '', 0, $2::int, '', now(), now(), now(), case when $2 >= 16 then now() - n * interval '1 us' end, case when $2 = 4 then $3::bigint end, 'n', 1, '1' from generate_series(1, $4) as n`, queue, int(state), node, many)
+		exec(t, s, "update {s}.durable_item set flow = 1 where queue = $1 and state = $2 and id % 2 = 0", queue, int(state)) // each second one has a flow
+		exec(t, s, "insert into {s}.durable_flow (queue, item, version, class) select $1, id, 1, '' from {s}.durable_item where queue = $1 and state = $2 and flow = 1", queue, int(state))
+		exec(t, s, `insert into {s}.durable_step (queue, item, name, seq, state, compensates, attempt, took, at, signal, data)
+			select $1, id, 'step ' || n, n, 2, id % 4 = 0, 1, 1, now(), '', '1' from {s}.durable_item, generate_series(1, 2) as n where queue = $1 and state = $2 and flow = 1`, queue, int(state))
+		exec(t, s, `insert into {s}.durable_signal (seq, item, at, checked, queue, key, name, unique_id, data)
+			select nextval('{s}.durable_signal_seq'), case when id % 4 = 0 then id else 0 end, now(), now(), $1, case when id % 4 = 0 then '' else key end, 'go', id, '1' from {s}.durable_item where queue = $1 and state = $2`, queue, int(state))
 		exec(t, s, "insert into {s}.durable_attempt select $1, id, 0, 2, 'n', now(), now(), 'e' from {s}.durable_item where queue = $1 and state = $2", queue, int(state))
 		exec(t, s, "insert into {s}.durable_loss select $1, id, 1, 1 from {s}.durable_item where queue = $1 and state = 4", queue)
 		exec(t, s, "insert into {s}.durable_result select $1, id, '1' from {s}.durable_item where queue = $1 and state = $2", queue, int(state))
@@ -72,6 +78,26 @@ func TestPlans(t *testing.T) {
 		cost("Insert", err)
 		_, err = s.Turn(t.Context(), n, ends, durable.Want{Max: 5, Aged: time.Second})
 		cost("Turn", err)
+		if state == durable.Running {
+			for n := range ends {
+				ends[n].Token++ // of an old claim
+				ends[n].Kind, ends[n].Park = durable.EndParked, durable.Park{Step: "wait", Pattern: "go", For: time.Hour}
+			}
+			_, err = s.Turn(t.Context(), n, ends, durable.Want{})
+			cost("Turn of flows", err)
+			var records []durable.Record
+			for _, i := range page.Items {
+				records = append(records, durable.Record{ID: i.ID, Token: i.Token, Steps: []durable.Step{{Name: "new", Seq: 3, State: durable.StepDone}}})
+			}
+			_, err = s.Record(t.Context(), queue, records)
+			cost("Record", err)
+		}
+		_, _, err = s.Journal(t.Context(), queue, ids[len(ids)-1], true)
+		cost("Journal", err)
+		_, err = s.Signal(t.Context(), queue, []durable.Signal{{Key: cmp.Or(key, "none"), Name: "go", UniqueID: "u"}, {Item: ids[len(ids)-1], Name: "go"}}[:min(2, len(ids))])
+		cost("Signal", err)
+		_, err = s.Signals(t.Context(), queue, cmp.Or(key, "none"), 0, 10)
+		cost("Signals", err)
 		if queue == "small" || state != durable.Running {
 			_, err = s.Beat(t.Context(), n, "")
 			cost("Beat", err)
@@ -95,7 +121,7 @@ func TestPlans(t *testing.T) {
 		cost("Cancel", err)
 		_, err = s.Again(t.Context(), queue, ids, ^durable.State(0))
 		cost("Again", err)
-		_, _, err = s.Prune(t.Context(), queue, durable.Keep{}, 20)
+		_, _, err = s.Prune(t.Context(), queue, durable.Keep{Signals: time.Hour}, 20)
 		cost("Prune", err)
 		if queue == "small" {
 			require.NoError(t, s.Leave(t.Context(), n))

@@ -263,16 +263,13 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			i.Losses, i.Token = max(0, i.Losses-1), 0
 			t.save(i)
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
-		case i == nil || i.Token != e.Token:
+		case i == nil || i.Token != e.Token || i.Flow == 2 && i.State == durable.Running && e.Kind == durable.EndDone:
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeFenced})
 		case i.State != durable.Running:
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
-			state, kind, text := e.Apply(&i.Item)
-			if i.State = state; state&durable.Waiting != 0 && e.Kind != durable.EndGivenBack {
-				i.runAt = t.in(e.After)
-			}
-			if state == durable.Done && e.Result != nil {
+			state, kind, text := t.apply(i, e)
+			if i.State = state; state == durable.Done && e.Result != nil {
 				t.do("insert or replace into durable_result (item, data) values (?, ?)", i.ID, e.Result)
 			}
 			if kind != 0 {

@@ -24,9 +24,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Note}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Flow, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra,
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra, flow,
 	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
@@ -170,7 +170,7 @@ func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
 		if done.Duplicate = !in.Replace; done.Duplicate {
 			return done
 		}
-		if old := t.find(done.ID)[done.ID]; old != nil && old.State&durable.Waiting != 0 {
+		if old := t.find(done.ID)[done.ID]; old != nil && old.State&durable.Waiting != 0 && old.Flow == 0 {
 			if done.Duplicate, done.OtherKey = true, old.Key != in.Key; !done.OtherKey {
 				t.freed = true
 				t.do(`update durable_item set state = iif(state = 8, 2, state), attempts = 0, losses = 0, token = 0, err = '', failing = 0,

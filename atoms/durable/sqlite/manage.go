@@ -17,6 +17,8 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 		for n, id := range ids {
 			switch i := t.find(id)[id]; {
 			case i == nil || i.State&from == 0:
+			case i.Flow > 0 && t.cancelFlow(i, reason):
+				states[n] = i.State
 			case i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
@@ -34,17 +36,25 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := t.find(id)[id]; i != nil && i.State&from&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
-				state := durable.Ready
-				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
-					state = durable.Blocked
+				if i.Flow == 2 && len(t.toUndo(i)) == 0 {
+					t.forget(i)
 				}
-				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, i.failing, t.freed = state, 0, 0, 0, t.now, "", 0, 0, true
-				t.save(i)
+				t.again(i)
 				changed = append(changed, id)
 			}
 		}
 		return changed
 	})
+}
+
+// again lets an item that does not run wait as if it were new.
+func (t *moment) again(i *item) {
+	state := durable.Ready
+	if i.State == durable.Blocked || i.State&durable.Finished != 0 && t.first(isHead, t.queue, i.Key) != nil {
+		state = durable.Blocked
+	}
+	i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, i.failing, t.freed = state, 0, 0, 0, t.now, "", 0, 0, true
+	t.save(i)
 }
 
 // run runs one statement.
@@ -63,15 +73,16 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
 		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
 			if age >= 0 {
-				gone := rows(t, func(id *int64) list { return list{id} }, `delete from durable_item where id in (
-	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
+				gone, flows := t.pruneItems(`delete from durable_item where id in (
+	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id, flow > 0`, queue, state, t.in(-age), most-pruned)
 				t.do("delete from durable_attempt where item in (select value from json_each(?)) returning item", encode(gone))
 				t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
+				t.pruneFlows(gone, flows)
 				pruned += len(gone)
 			}
 		}
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
-		more = max(pruned, ids) == most
+		more = max(pruned, ids, t.pruneSignals(keep.Signals, most)) >= most
 		return pruned
 	})
 	return pruned, more && err == nil, err

@@ -71,3 +71,33 @@ func within(ctx context.Context, tx *sqlitewriter.Tx, store durable.Store, queue
 	}
 	return nil
 }
+
+// Signal sends a signal to the flow of a key in the transaction of the caller: see [durable.Queue.Signal]. The transaction, the queue and
+// errors are as in [Enqueue].
+func Signal[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
+	s, err := q.PrepareSignal(key, 0, name, payload, uniqueID...)
+	if err != nil {
+		return err
+	}
+	return within(ctx, tx, q.Store(), q.Name(), func(t *moment) { t.signal(s) })
+}
+
+// Step is a step of a flow whose effect is in the file of the queue: fn and the record of the step are one transaction of w, so both
+// happen once or not at all. Ctx is the context of the item's body. If fn returns an error, all is rolled back, and Step returns the error. If the
+// process has lost the item, it returns [durable.ErrLeaseLost].
+func Step(ctx context.Context, w *sqlitewriter.Writer, name string, fn func(tx *sqlitewriter.Tx) error) error {
+	claim := durable.ClaimFrom(ctx)
+	return durable.FlowFrom(ctx).Within(ctx, name, func(ctx context.Context, record func() durable.Record) error {
+		return w.Tx(ctx, func(inner context.Context, tx *sqlitewriter.Tx) error {
+			if err := fn(tx); err != nil {
+				return err
+			}
+			current := false
+			err := within(inner, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) { current = t.recordAt(record()) })
+			if err == nil && !current {
+				err = durable.ErrLeaseLost
+			}
+			return err
+		})
+	})
+}

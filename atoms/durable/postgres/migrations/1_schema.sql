@@ -17,6 +17,7 @@ create table {s}.durable_item (
 	lane      text        collate "C" not null, -- of an item of a class: chr(1) || class || chr(1) || lane, so that each class has a part of the indexes of its own
 	rank      int         not null,             -- the place of the lane; 0 is the highest
 	state     smallint    not null,
+	flow      smallint    not null default 0,   -- 1: it has a row in durable_flow; 2: and is undone
 	attempts  int         not null default 0,
 	token     bigint      not null default 0,   -- of the current or last claim
 	unique_id text        not null,             -- '': none
@@ -80,6 +81,56 @@ create table {s}.durable_result (
 	data  bytea  not null,
 	primary key (queue, item)
 );
+
+-- Flows: what is known of items whose bodies have steps, beside them. See durable.Journal.
+create table {s}.durable_flow (
+	item    bigint      not null,
+	since   timestamptz,                               -- of the wait
+	until   timestamptz,
+	version int         not null,                      -- with which it began
+	undo    smallint    not null default 0,            -- what the item becomes when its steps are undone; 0: they are not
+	queue   text        collate "C" not null,
+	class   text        collate "C" not null,          -- of the item, as it was enqueued
+	reason  text        not null default '',
+	step    text        collate "C" not null default '', -- that waits; '': none
+	pattern text        not null default '',           -- of signals that end the wait
+	likes   text        collate "C" not null default '', -- the same as patterns of LIKE, with commas between them
+	primary key (queue, item)
+);
+create table {s}.durable_step (
+	item        bigint      not null,
+	took        bigint      not null, -- microseconds
+	at          timestamptz not null,
+	until       timestamptz,
+	seq         int         not null,
+	attempt     int         not null,
+	state       smallint    not null, -- durable.StepState
+	compensates boolean     not null,
+	queue       text        collate "C" not null,
+	name        text        collate "C" not null,
+	signal      text        not null,
+	data        bytea,
+	primary key (queue, item, name)
+);
+
+-- Signals for flows: for a key, or for one item.
+create sequence {s}.durable_signal_seq cache 1;
+create table {s}.durable_signal (
+	seq       bigint      not null,
+	item      bigint      not null,           -- 0: for the key
+	taken     bigint      not null default 0, -- the item whose flow took it
+	at        timestamptz not null,
+	checked   timestamptz not null,           -- when Prune found last that it is needed, and longer ago; at first, when it came
+	queue     text        collate "C" not null,
+	key       text        collate "C" not null,
+	name      text        collate "C" not null,
+	unique_id text        collate "C" not null, -- '': none
+	data      bytea,
+	primary key (queue, item, key, seq)
+);
+create unique index durable_signal_unique on {s}.durable_signal (queue, item, key, unique_id) where unique_id <> '';
+-- What Prune deletes.
+create index durable_signal_old on {s}.durable_signal (queue, checked) where item = 0;
 
 -- The item that has a unique id, until the id is free again.
 create table {s}.durable_unique (
@@ -211,12 +262,12 @@ begin
 		if item is not null and p_replaces[n] then
 			update {s}.durable_item as i set state = case when i.state = 8 then 2 else i.state end, attempts = 0, token = 0, err = '', failing = null,
 				lane = p_lanes[n], rank = p_ranks[n], run_at = v_run, data = p_datas[n], extra = nullif(p_extras[n], '')
-			where i.id = item and i.queue || '' = p_queue and i.key = v_key and i.state + 0 in (1, 2, 8);
+			where i.id = item and i.queue || '' = p_queue and i.key = v_key and i.state + 0 in (1, 2, 8) and i.flow + 0 = 0;
 			if found then
 				delete from {s}.durable_loss as l where l.queue = p_queue and l.item = durable_insert_1.item;
 				update {s}.durable_unique as u set until = v_now + p_fors[n] * interval '1 microsecond' where u.queue = p_queue and u.unique_id = v_unique;
 			else
-				other_key := exists (select from {s}.durable_item as i where i.id = item and i.queue || '' = p_queue and i.key <> v_key and i.state + 0 in (1, 2, 8));
+				other_key := exists (select from {s}.durable_item as i where i.id = item and i.queue || '' = p_queue and i.key <> v_key and i.state + 0 in (1, 2, 8) and i.flow + 0 = 0);
 				if not other_key then
 					item := null;
 				end if;
@@ -241,6 +292,215 @@ begin
 	end loop;
 end $$;
 
+-- The place of an item: see durable.Insert.Place.
+create function {s}.durable_place_1(p_lane text, p_class text) returns text
+language sql immutable as $$ select case when p_class <> '' then pg_catalog.chr(1) || p_class || pg_catalog.chr(1) else '' end || pg_catalog.split_part(p_lane, pg_catalog.chr(1), -1) $$;
+
+-- Writes steps of flows, of those at places. The caller has locked the items, and has checked their tokens.
+create function {s}.durable_steps_1(p_queue text, p_now timestamptz, p_flows jsonb, p_places int[]) returns void language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+	insert into {s}.durable_flow (queue, item, version, class)
+	select p_queue, i.id, f.version, pg_catalog.split_part(i.lane, pg_catalog.chr(1), 2)
+	from pg_catalog.jsonb_to_recordset(p_flows) as f (place int, id bigint, version int, steps jsonb) cross join lateral (select * from {s}.durable_item as i where i.id = f.id offset 0) as i
+	where f.place = any(p_places) and f.steps <> '[]' and i.flow + 0 = 0 on conflict do nothing;
+	with s as materialized (
+		select distinct on (f.id, s.name) f.id, s.* from pg_catalog.jsonb_to_recordset(p_flows) as f (place int, id bigint, steps jsonb)
+		cross join lateral rows from (pg_catalog.jsonb_to_recordset(f.steps)
+			as (name text, seq int, state smallint, compensates boolean, attempt int, took bigint, until bigint, signal text, data text)) with ordinality as s (name, seq, state, compensates, attempt, took, until, signal, data, n)
+		where f.place = any(p_places) order by f.id, s.name, f.place desc, s.n desc
+	),
+	written as (
+		insert into {s}.durable_step (queue, item, name, seq, state, compensates, attempt, took, at, until, signal, data)
+		select p_queue, s.id, s.name, s.seq, s.state, s.compensates, s.attempt, s.took, p_now, timestamptz 'epoch' + s.until * interval '1 microsecond', s.signal, pg_catalog.decode(s.data, 'base64') from s
+		on conflict (queue, item, name) do update set seq = excluded.seq, state = excluded.state, compensates = excluded.compensates, attempt = excluded.attempt,
+			took = excluded.took, at = excluded.at, until = excluded.until, signal = excluded.signal, data = excluded.data
+	)
+	update {s}.durable_item as i set flow = greatest(i.flow, 1), attempts = case when o.known then least(i.attempts, 1) else i.attempts end
+	from (select s.id, pg_catalog.bool_or(s.state > 1) as known from s group by s.id) as o
+	where i.id = o.id and i.id = any(array(select s.id from s)) and (i.flow + 0 = 0 or o.known and i.attempts > 1);
+end $$;
+
+-- Writes steps of claims, in order of ids, and returns the places of those that are current: see durable.Store.
+create function {s}.durable_record_1(p_queue text, p_records jsonb) returns int[] language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+	v_mine int[];
+begin
+	perform from {s}.durable_item as i where i.id = any(array(select r.id from pg_catalog.jsonb_to_recordset(p_records) as r (id bigint))) order by i.id for no key update;
+	select pg_catalog.array_agg(r.place) into v_mine from pg_catalog.jsonb_to_recordset(p_records) as r (place int, id bigint, token bigint)
+	cross join lateral (select * from {s}.durable_item as i where i.id = r.id offset 0) as i where i.queue = p_queue and i.token = r.token and i.state = 4;
+	perform {s}.durable_steps_1(p_queue, pg_catalog.clock_timestamp(), p_records, v_mine);
+	return v_mine;
+end $$;
+
+-- Lets an item wait: what EndParked does. Its run_at and lane are then those that are returned.
+create function {s}.durable_park_1(p_queue text, p_now timestamptz, i {s}.durable_item, p_attempt int, p_flow jsonb, out run_at timestamptz, out lane text) language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+	p record;
+	s {s}.durable_step;
+	v_signal {s}.durable_signal;
+begin
+	select * into p from pg_catalog.jsonb_to_record(p_flow) as p (version int, step text, seq int, pattern text, likes text, during bigint, class text);
+	run_at := p_now; lane := {s}.durable_place_1(i.lane, p.class);
+	insert into {s}.durable_flow (queue, item, version, class) values (p_queue, i.id, p.version, pg_catalog.split_part(i.lane, pg_catalog.chr(1), 2)) on conflict do nothing;
+	if p.step = '' then
+		return;
+	end if;
+	insert into {s}.durable_step (queue, item, name, seq, state, compensates, attempt, took, at, until, signal)
+	values (p_queue, i.id, p.step, p.seq, 1, false, p_attempt, 0, p_now, p_now + p.during * interval '1 microsecond', '') on conflict do nothing;
+	select * into s from {s}.durable_step as d where d.queue = p_queue and d.item = i.id and d.name = p.step;
+	if s.state <> 1 then
+		run_at := i.run_at;
+		return;
+	end if;
+	if p.pattern <> '' then
+		select o.* into v_signal from (values (0::bigint, i.key), (i.id, '')) as t (item, key) cross join lateral (
+			select * from {s}.durable_signal as o where o.queue = p_queue and o.item = t.item and o.key = t.key and o.taken = 0 and o.at >= i.enqueued and o.name like any(pg_catalog.string_to_array(p.likes, ','))
+			order by o.seq limit 1
+		) as o order by o.seq limit 1;
+	end if;
+	if v_signal.seq is not null then
+		perform {s}.durable_answer_1(p_queue, p_now, i.id, p.step, v_signal.name, v_signal.data);
+		update {s}.durable_signal as o set taken = i.id where o.queue = p_queue and o.item = v_signal.item and o.key = v_signal.key and o.seq = v_signal.seq;
+	else
+		run_at := coalesce(s.until, p_now);
+		update {s}.durable_flow as f set step = p.step, pattern = p.pattern, likes = p.likes, since = s.at, until = run_at where f.queue = p_queue and f.item = i.id;
+	end if;
+end $$;
+
+-- Ends the wait of a flow with a signal.
+create function {s}.durable_answer_1(p_queue text, p_now timestamptz, p_item bigint, p_step text, p_name text, p_data bytea) returns void language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+as $$
+begin
+	update {s}.durable_step as s set state = 2, signal = p_name, data = p_data, at = p_now where s.queue = p_queue and s.item = p_item and s.name = p_step;
+	update {s}.durable_flow as f set step = '', pattern = '', likes = '', since = null, until = null where f.queue = p_queue and f.item = p_item;
+end $$;
+
+-- Ends the claims of items with flows, all but those that are done, in order of places. Their rows are locked, and their tokens are checked. Each object
+-- in p_flows has the place of an end, its steps, and a wait. See durable.End.Apply.
+create function {s}.durable_flow_ends_1(p_queue text, p_now timestamptz, p_places int[], p_ids bigint[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_flows jsonb)
+returns table (place int, state smallint, key text, lane text) language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+	i {s}.durable_item;
+	v_kind int; v_attempt int; v_note text;
+begin
+	if p_flows is not null then
+		perform {s}.durable_steps_1(p_queue, p_now, p_flows, p_places);
+	end if;
+	foreach place in array p_places loop
+		select * into i from {s}.durable_item as o where o.id = p_ids[place];
+		v_kind := p_kinds[place]; v_attempt := null;
+		state := (array[32, 8, 64, 16, 2, 2, 128, 2, 2, 16])[v_kind];
+		if state = 16 and i.key = '' and v_kind <> 10 then
+			state := 64;
+		end if;
+		if i.flow = 2 and state in (16, 64, 128) and v_kind <> 10 then -- a Cancel may have changed it meanwhile
+			select f.undo, f.reason into state, i.err from {s}.durable_flow as f where f.queue = p_queue and f.item = i.id;
+		elsif i.cancel <> '' and state <> 128 then
+			state := 128; i.err := i.cancel;
+		elsif state = 2 then
+			if v_kind = 9 then
+				select d.run_at, d.lane into i.run_at, i.lane from {s}.durable_park_1(p_queue, p_now, i, i.attempts, (
+					select f.o from pg_catalog.jsonb_array_elements(p_flows) as f (o) where (f.o ->> 'place')::int = durable_flow_ends_1.place)) as d;
+				i.flow := greatest(i.flow, 1);
+			elsif v_kind = 5 then
+				v_attempt := 5; v_note := p_errs[place]; i.run_at := p_now + p_afters[place] * interval '1 microsecond';
+			end if;
+			i.attempts := i.attempts - 1;
+		else
+			i.err := p_errs[place];
+		end if;
+		if state <> 2 then
+			v_attempt := case when v_kind = 10 then 10 when state = 8 then 2 when state = 64 then 3 when state = 16 then 4 else 7 end;
+			v_note := i.err;
+			if state = 8 then
+				i.run_at := p_now + p_afters[place] * interval '1 microsecond';
+			elsif i.flow = 1 and exists (select from {s}.durable_step as s where s.queue = p_queue and s.item = i.id and s.compensates and s.state < 3) then
+				update {s}.durable_flow as f set undo = durable_flow_ends_1.state, reason = i.err where f.queue = p_queue and f.item = i.id;
+				i.flow := 2; i.attempts := 0; i.cancel := ''; i.run_at := p_now; state := 2;
+			end if;
+		end if;
+		if v_attempt is not null then
+			delete from {s}.durable_attempt as a where a.queue = p_queue and a.item = i.id and a.token in (
+				select o.token from {s}.durable_attempt as o where o.queue = p_queue and o.item = i.id order by o.token desc offset 9);
+			insert into {s}.durable_attempt (queue, item, token, kind, node_name, started, ended, err)
+			values (p_queue, i.id, i.token, v_attempt, i.node_name, i.started, p_now, pg_catalog.left(v_note, 1000));
+		end if;
+		update {s}.durable_item as o set state = durable_flow_ends_1.state, flow = i.flow, attempts = i.attempts, lane = i.lane, run_at = i.run_at, err = i.err, cancel = i.cancel, node = null,
+			ended = case when durable_flow_ends_1.state >= 16 then p_now end,
+			failing = case when durable_flow_ends_1.state in (8, 16, 64) then coalesce(i.failing, p_now) else i.failing end
+		where o.id = i.id;
+		key := i.key; lane := i.lane;
+		return next;
+	end loop;
+end $$;
+
+-- Adds signals, or returns one row with what is wrong with one of them, and adds none: see durable.Store.
+create function {s}.durable_signal_1(p_queue text, p_most int, p_keys text[], p_items bigint[], p_names text[], p_datas bytea[], p_uniques text[])
+returns table (wrong text, seq bigint, duplicate boolean, woken boolean) language plpgsql
+set jit = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+	v_now timestamptz;
+	v_item bigint; v_key text; v_step text; v_wrong text; v_detail text;
+	v_seq bigint; v_old boolean; v_taker bigint;
+begin
+	perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from (
+		select key from pg_catalog.unnest(p_keys) as key union all select i.key from {s}.durable_item as i where i.id = any(p_items) and i.queue || '' = p_queue
+	) as k where key <> '' order by h) as hashes;
+	-- Items without keys, and those that a claim or Prune changes without the lock of the key.
+	perform from {s}.durable_item as i where i.id = any(array(
+		select o.id from {s}.durable_item as o where o.id = any(p_items) and o.queue || '' = p_queue and (o.key = '' or o.state + 0 = 2 and o.flow > 0 or o.state + 0 > 16)
+		union all select h.id from (select distinct key from pg_catalog.unnest(p_keys) as key where key <> '') as k
+		cross join lateral (select o.id, o.state, o.flow from {s}.durable_item as o where o.queue = p_queue and o.key = k.key and o.key <> '' and o.state in (2, 4, 8, 16) offset 0) as h where h.state = 2 and h.flow > 0
+	)) order by i.id for no key update;
+	v_now := pg_catalog.clock_timestamp();
+	begin
+		for n in 1 .. pg_catalog.cardinality(p_names) loop
+			v_item := p_items[n]; v_key := p_keys[n]; v_taker := null;
+			if v_item <> 0 and not exists (select from {s}.durable_item as i where i.id = v_item and i.queue || '' = p_queue) then
+				raise exception using errcode = 'EPHEM', message = 'unknown', detail = n;
+			end if;
+			v_seq := (select s.seq from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key and s.unique_id <> '' and s.unique_id = p_uniques[n]);
+			v_old := v_seq is not null;
+			if not v_old then
+				if p_most <= (select pg_catalog.count(*) from (select from {s}.durable_signal as s where s.queue = p_queue and s.item = v_item and s.key = v_key limit p_most) as s) then
+					raise exception using errcode = 'EPHEM', message = 'full', detail = n;
+				end if;
+				select i.id, f.step into v_taker, v_step from (
+					select o.id, o.state, o.flow from {s}.durable_item as o where v_item <> 0 and o.id = v_item
+					union all select o.id, o.state, o.flow from {s}.durable_item as o where v_item = 0 and o.queue = p_queue and o.key = v_key and o.key <> '' and o.state in (2, 4, 8, 16)
+				) as i cross join lateral (select * from {s}.durable_flow as f where f.queue = p_queue and f.item = i.id and i.state = 2 and i.flow > 0 offset 0) as f
+				where f.pattern <> '' and f.until > v_now and p_names[n] like any(pg_catalog.string_to_array(f.likes, ','));
+				v_seq := pg_catalog.nextval('{s}.durable_signal_seq');
+				insert into {s}.durable_signal (seq, item, taken, at, checked, queue, key, name, unique_id, data) values (v_seq, v_item, coalesce(v_taker, 0), v_now, v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
+				if v_taker is not null then
+					perform {s}.durable_answer_1(p_queue, v_now, v_taker, v_step, p_names[n], p_datas[n]);
+					update {s}.durable_item as i set run_at = v_now where i.id = v_taker;
+				end if;
+			end if;
+			return query select '', v_seq, v_old, v_taker is not null;
+		end loop;
+	exception when sqlstate 'EPHEM' then
+		get stacked diagnostics v_wrong = message_text, v_detail = pg_exception_detail;
+		return query select v_wrong, v_detail::bigint, false, false;
+	end;
+end $$;
+
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
 --   0: the node is not alive
 --   1: the outcome of the end at place, and its state
@@ -251,10 +511,11 @@ end $$;
 create function {s}.durable_turn_1(
 	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
 	p_alone boolean, p_classes boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
-	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
+	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[],
+	p_flows jsonb default null -- what ends say of flows: see durable_flow_ends_1
 ) returns table (
 	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
-	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, failing timestamptz, losses int, extra text, data bytea
+	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, failing timestamptz, losses int, extra text, data bytea, flow smallint
 ) language plpgsql
 set jit = off set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -275,6 +536,8 @@ declare
 	v_taken bigint[] := '{}';
 	v_more bigint[];
 	v_back bigint[];
+	v_flows int[] := case when p_flows is null then '{}' else array(select f.place from pg_catalog.jsonb_to_recordset(p_flows) as f (place int)) end;
+	v_flowing int[];                                        -- ends of items with flows
 	v_losses boolean := exists (select from {s}.durable_loss as l where l.queue = p_queue);
 	v_counted boolean := false; v_classed boolean := false; v_late boolean;
 	v_id bigint; v_at timestamptz;
@@ -319,7 +582,7 @@ begin
 	if p_most > 0 or true = any(p_hands) then
 		select * into v_node from {s}.durable_node as n where n.id = p_node and n.expires > pg_catalog.clock_timestamp() for key share;
 		if v_node.id is null and p_most > 0 then
-			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea;
+			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint;
 		end if;
 		if exists (select from {s}.durable_queue as q where q.queue = p_queue and q.paused) then
 			v_node.id := null;
@@ -329,7 +592,7 @@ begin
 
 	if v_ends > 0 then
 		with mine as materialized (
-			select e.*, i.token as current, i.state, i.cancel
+			select e.*, i.token as current, i.state, i.cancel, i.flow
 			from unnest(p_ids, p_tokens, p_keys, p_kinds, p_afters, p_errs, p_hands) with ordinality as e (id, token, key, kind, after, err, hand, place)
 			join {s}.durable_item as i on i.id = e.id
 			where i.queue || '' = p_queue and (v_busy is null or e.key = '' or not pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || e.key, 1) = any(v_busy))
@@ -347,11 +610,17 @@ begin
 			from (
 				select id, place, hand, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
 				from mine, lateral (select cancel <> '' and kind in (2, 3, 4, 5, 6) as cancelled) as x
-				where current = token and state = 4
+				where current = token and state = 4 and (flow = 0 and kind < 9 and place <> all(v_flows) or kind = 1 and flow < 2)
 			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
 		)
-		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand) into v_places, v_states, v_keys, v_lanes, v_hands from changed;
-		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
+		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand),
+			(select pg_catalog.array_agg(place) from mine where current = token and state = 4 and kind > 1 and (flow > 0 or kind > 8 or place = any(v_flows)))
+		into v_places, v_states, v_keys, v_lanes, v_hands, v_flowing from changed;
+		if v_flowing is not null then
+			select v_places || pg_catalog.array_agg(f.place), v_states || pg_catalog.array_agg(f.state), v_keys || pg_catalog.array_agg(f.key), v_lanes || pg_catalog.array_agg(f.lane), v_hands || pg_catalog.array_agg(p_hands[f.place])
+			into v_places, v_states, v_keys, v_lanes, v_hands from {s}.durable_flow_ends_1(p_queue, v_now, v_flowing, p_ids, p_kinds, p_afters, p_errs, p_flows) as f;
+		end if;
+		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, coalesce(c.place = any(v_flowing), false)::int::smallint
 		from unnest(v_places, v_states) as c (place, state);
 		if v_losses then -- an ordinary end resets it
 			delete from {s}.durable_loss as l using unnest(p_ids, p_kinds) with ordinality as e (id, kind, place)
@@ -373,9 +642,9 @@ begin
 				)
 				select pg_catalog.array_agg(id) into v_back from back;
 			end if;
-			return query select 1, e.place::int, case when e.id = any(v_back) then 2 when i.token is distinct from e.token then 3 when i.state <> 4 then 2 else 4 end,
-				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
-			from unnest(p_ids, p_tokens) with ordinality as e (id, token, place)
+			return query select 1, e.place::int, case when e.id = any(v_back) then 2 when i.token is distinct from e.token then 3 when i.state <> 4 then 2 when i.flow = 2 and e.kind = 1 then 3 else 4 end,
+				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint
+			from unnest(p_ids, p_tokens, p_kinds) with ordinality as e (id, token, kind, place)
 			left join {s}.durable_item as i on i.id = e.id and i.queue || '' = p_queue
 			where v_places is null or not e.place = any(v_places);
 		end if;
@@ -419,7 +688,7 @@ begin
 				node_name = case when n.take then v_node.name else i.node_name end
 			from unnest(v_heads, v_of, v_take) as n (id, place, take) where i.id = n.id
 			returning 2, n.place, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-				i.node_name, v_node.expires, i.cancel, i.err, i.failing, 0, i.extra, case when n.take then i.data end;
+				i.node_name, v_node.expires, i.cancel, i.err, i.failing, 0, i.extra, case when n.take then i.data end, i.flow;
 			v_most := v_most - pg_catalog.cardinality(pg_catalog.array_positions(v_take, true));
 		end if;
 	end if;
@@ -563,7 +832,7 @@ begin
 			state = 4, token = pg_catalog.nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
 		from pg_catalog.unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
 		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-			i.node_name, v_node.expires, i.cancel, i.err, i.failing, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.extra, i.data;
+			i.node_name, v_node.expires, i.cancel, i.err, i.failing, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.extra, i.data, i.flow;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back
 		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
@@ -573,7 +842,7 @@ begin
 		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or c.mark > u.come);
 	end if;
 	if v_counted and v_classed and v_waits then
-		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
+		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint
 		from (
 			select c.name, case when r.full then 0 else pg_catalog.ceil((1 - t.tokens) / c.rate * 1000000) end as next,
 				case when r.full then 0 else pg_catalog.ceil((greatest(1, c.burst / 2) - t.tokens) / c.rate * 1000000) end as half

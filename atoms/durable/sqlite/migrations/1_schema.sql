@@ -21,6 +21,7 @@ create table durable_item (
 	cancel    text    not null default '', -- the reason of a Cancel while running
 	err       text    not null default '', -- of the last failed attempt, or why it was cancelled
 	failing   integer not null default 0,  -- the end of the first failed attempt
+	flow      integer not null default 0,  -- 1: it has a row in durable_flow; 2: and is undone
 	data      blob    not null,
 	extra     text    not null default ''  -- of few items; see durable.Insert
 ) strict;
@@ -60,6 +61,52 @@ create table durable_result (
 	item integer primary key,
 	data blob not null
 ) strict;
+
+-- Flows: see durable.Journal. Prune deletes them with the item, and so their steps.
+create table durable_flow (
+	item    integer primary key,
+	version integer not null,
+	class   text    not null,            -- of the item, as it was enqueued
+	undo    integer not null default 0,
+	reason  text    not null default '',
+	step    text    not null default '', -- that waits; '': none
+	pattern text    not null default '', -- of signals; '': it sleeps
+	since   integer not null default 0,
+	until   integer not null default 0
+) strict;
+
+create table durable_step (
+	item        integer not null,
+	name        text    not null,
+	seq         integer not null,
+	state       integer not null, -- durable.StepState
+	compensates integer not null,
+	attempt     integer not null,
+	took        integer not null, -- nanoseconds
+	at          integer not null,
+	until       integer not null,
+	signal      text    not null,
+	data        blob,             -- the last column: lists do not read it
+	primary key (item, name)
+) strict, without rowid;
+
+-- Signals for flows: for those of a key, or for one item.
+create table durable_signal (
+	seq       integer primary key autoincrement,
+	queue     text    not null,
+	key       text    not null,
+	item      integer not null,            -- 0: for the key
+	name      text    not null,
+	at        integer not null,
+	looked    integer not null,            -- when Prune last found that it must be kept; at first, at
+	unique_id text    not null,            -- '': none
+	taken     integer not null default 0,  -- by the flow of this item
+	data      blob
+) strict;
+create index durable_signal_key on durable_signal (queue, key, seq) where item = 0;
+create index durable_signal_item on durable_signal (item, seq) where item <> 0;
+create unique index durable_signal_unique on durable_signal (queue, key, item, unique_id) where unique_id <> '';
+create index durable_signal_looked on durable_signal (queue, looked) where item = 0;
 
 -- The item that has a unique id, until the id is free again.
 create table durable_unique (
