@@ -59,6 +59,8 @@ func (q *queue[T]) done(o core.Snapshot) {
 	if len(strays) > 0 {
 		FlowStray.Raise(q.opts.Sink, q.opts.Name, Stray{r.item.ID, r.item.Key, strays})
 	}
+	owed := r.owed()
+	e.Calls, e.Cost = owed[0], owed[1]
 }
 
 // finish lets the pump record the end of a claim. If the store cannot be reached, or refuses the

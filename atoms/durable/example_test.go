@@ -399,10 +399,10 @@ func ExampleQueue_Pause() {
 	defer orders.Close()
 	go orders.Run(ctx)
 
-	fmt.Println(orders.Pause(ctx))
+	fmt.Println(orders.Pause(ctx, durable.Pause{For: time.Hour, Reason: "the disk is full"}))
 	id := core.Must(orders.Enqueue(ctx, Order{"ada", "4711"}))
 	fmt.Println(orders.Cancel(ctx, id, "customer left"))
-	fmt.Println(orders.Resume(ctx))
+	fmt.Println(orders.Resume(ctx, durable.Pause{}))
 	// Output:
 	// <nil>
 	// true <nil>

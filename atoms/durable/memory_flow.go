@@ -106,6 +106,9 @@ func (q *memQueue) take(i *memItem, sent *Signal, now time.Time) bool {
 func (q *memQueue) again(i *memItem, now time.Time) {
 	i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended, i.Failing = 0, 0, 0, 0, now, "", "", time.Time{}, time.Time{}
 	q.enter(i)
+	if i.Key != "" {
+		q.space(i, now)
+	}
 }
 
 func (m *memory) Record(ctx context.Context, queue string, records []Record) ([]bool, error) {

@@ -41,7 +41,7 @@ with undone as (
 	update {s}.durable_item as i set flow = 2,
 		state = case when old.goes or i.state = 1 then i.state when i.state <> 64 or i.key = '' or old.turn = 1 and not exists `+head("i.key")+` then 2 else 1 end,
 		attempts = case when old.goes then i.attempts else 0 end, token = case when old.goes then i.token else 0 end,
-		run_at = case when old.goes then i.run_at else (select pg_catalog.clock_timestamp()) end,
+		run_at = case when old.goes then i.run_at else `+spaced("(select pg_catalog.clock_timestamp())")+` end,
 		ended = null, failing = case when old.goes then i.failing end
 	from (
 		select id, flow = 2 and state <> 16 and state <> 64 as goes, pg_catalog.row_number() over (partition by key, state = 64 order by id) as turn from {s}.durable_item as i
@@ -66,7 +66,7 @@ const noWait = "step = '', pattern = '', likes = '', since = null, until = null"
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select pg_catalog.clock_timestamp())) where i.id = any(array(select next.id from (
+update {s}.durable_item as i set state = 2, run_at = `+spaced("greatest(i.run_at, (select pg_catalog.clock_timestamp()))")+` where i.id = any(array(select next.id from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
@@ -92,7 +92,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null, failing = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = `+spaced("(select pg_catalog.clock_timestamp())")+`, cancel = '', ended = null, failing = null,
 		flow = case when old.own is null then i.flow else 0 end, lane = case when old.own is null then i.lane else {s}.durable_place_1(i.lane, old.own) end,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
@@ -111,13 +111,6 @@ select id from again order by id`, queue, numbers(ids), int16(from))
 	return changed, err
 }
 
-// Pause is as in [durable.Store].
-func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
-	return s.transact(ctx, changes, func(p *pipeline) {
-		p.do("insert into {s}.durable_queue (queue, paused) values ($1, $2) on conflict (queue) do update set paused = excluded.paused", queue, paused)
-	})
-}
-
 // Prune is as in [durable.Store].
 func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, more bool, err error) {
 	var states []int16
@@ -131,6 +124,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 		more = false
 		const flowed, signalled = "(select * from gone where flow > 0)", "(select * from gone where exists (select from {s}.durable_signal where queue = $1 and item > 0 offset 0))"
 		p.do(inOrder)
+		p.prunePauses(queue)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
 			more = more || pruned == max
