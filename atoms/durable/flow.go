@@ -444,6 +444,8 @@ func (f *Flow) Within(ctx context.Context, name string, transact func(ctx contex
 
 // Await returns a step with a signal whose name matches the pattern, or parks the flow until there is one, for at most d since its first
 // call; then the error is [ErrLate]. A pattern "" matches none, and there is no error: it sleeps for d.
+//
+//ephemeral:none
 func (f *Flow) Await(name, pattern string, d time.Duration) (s Step, err error) {
 	if f == nil {
 		return s, errNoFlow
