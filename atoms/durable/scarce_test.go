@@ -53,6 +53,7 @@ func TestCostRate(t *testing.T) {
 		}, durable.Options{MaxConcurrency: 9, Poll: 100 * time.Millisecond, Classes: []durable.Class{{Name: "gpt", CostRate: core.Rate{PerSecond: 10, Burst: 100}}}})
 		gpt := q.Class("gpt")
 		s.enqueue(gpt.Cost(50), "above")
+		synctest.Wait()                           // it has charged
 		id := s.enqueue(gpt.Cost(50), "below")[0] // 20 are left
 		assert.Equal(t, int64(80), s.stats(q).Classes[0].Cost.Used)
 		assert.Contains(t, s.explain(q, id), "class gpt has its next token in")
