@@ -14,6 +14,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
@@ -146,6 +147,7 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
 	github.com/ephemeralgo/ephemeral/atoms/data/sqlite => ../atoms/data/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow => ../atoms/durable/flow
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo

@@ -196,6 +196,11 @@ const ReasonTrial = core.ReasonTrial
 // MaxSuspended is reached: Ahead, Limit
 const ReasonSuspended = core.ReasonSuspended
 
+// ReasonShadow is [core.ReasonShadow]: it runs, but would still wait if a shadow were
+// in force: Class, or "" for Options.Shadow, and Expires: when it would start at the
+// earliest; see Limits
+const ReasonShadow = core.ReasonShadow
+
 // ReasonResuming is [core.ReasonResuming]: it was suspended and needs a slot to go on;
 // other reasons say why there is no slot
 const ReasonResuming = core.ReasonResuming
@@ -264,6 +269,11 @@ const SignalThrottled = core.SignalThrottled
 // SignalFree is [core.SignalFree].
 const SignalFree = core.SignalFree
 
+// SignalWouldThrottle is [core.SignalWouldThrottle]: SignalWouldThrottle is raised on
+// the sink, with the name of the class as key, when items begin to wait in a shadow,
+// and when none does any more: see Limits.
+const SignalWouldThrottle = core.SignalWouldThrottle
+
 // Stuck is [core.Stuck]: Stuck is the kind of SignalStuck.
 var Stuck = core.Stuck
 
@@ -272,7 +282,7 @@ var Stuck = core.Stuck
 type StuckOperation = core.StuckOperation
 
 // ClassChange is [core.ClassChange]: A ClassChange says when and why a class is
-// throttled, or free again.
+// throttled, or free again, or would be.
 type ClassChange = core.ClassChange
 
 // Throttled is [core.Throttled].
@@ -280,6 +290,9 @@ var Throttled = core.Throttled
 
 // Free is [core.Free].
 var Free = core.Free
+
+// WouldThrottle is [core.WouldThrottle].
+var WouldThrottle = core.WouldThrottle
 
 // Map is [core.Map]: Map runs work for every item of seq, a bounded number at once, and
 // yields the results in the order of the items, each with its error.
@@ -401,6 +414,14 @@ func NewKeyedResultCoordinator[T, R any, K ~string](key func(T) K, work core.Res
 
 // Future is [core.Future]: A Future gives the result of an operation when it is there.
 type Future[R any] = core.Future[R]
+
+// Limits is [core.Limits]: Limits are what a shadow has: a limit and rates that only
+// count, to see what they would do before they are in force.
+type Limits = core.Limits
+
+// ShadowStats is [core.ShadowStats]: ShadowStats are the counters of a shadow since it
+// was set; without a shadow they are zero.
+type ShadowStats = core.ShadowStats
 
 // Shutdown is [core.Shutdown]: Shutdown ends the parts of a program.
 func Shutdown(ctx context.Context, parts ...core.Lifecycle) error {

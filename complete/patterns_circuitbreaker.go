@@ -16,6 +16,10 @@ const BreakerSignalOpen = circuitbreaker.SignalOpen
 // while the breaker is half-open: it allows trials.
 const BreakerSignalHalfOpen = circuitbreaker.SignalHalfOpen
 
+// BreakerSignalWouldOpen is [circuitbreaker.SignalWouldOpen]: SignalWouldOpen is held
+// by a breaker with Options.Shadow while it would be open or half-open.
+const BreakerSignalWouldOpen = circuitbreaker.SignalWouldOpen
+
 // BreakerSignalOpened is [circuitbreaker.SignalOpened]: SignalOpened is raised when the
 // breaker opens.
 const BreakerSignalOpened = circuitbreaker.SignalOpened

@@ -56,6 +56,10 @@ type Class struct {
 	//ephemeral:pattern
 	TrialOn string
 	Trials  int
+
+	// Shadow is stricter limits that only count: they say what would happen if they were in force. See [Limits].
+	// Nil means none.
+	Shadow *Limits
 }
 
 // ClassStats are counters of one class; see [Stats]. Items without a class are not
@@ -70,6 +74,8 @@ type ClassStats struct {
 	Calls RateStats `json:"calls,omitzero"` // of Class.Rate
 	Cost  RateStats `json:"cost,omitzero"`  // of Class.CostRate
 	Next  time.Time `json:"next,omitzero"`  // when the next item of the class has its tokens; zero: no item waits for tokens
+
+	Shadow ShadowStats `json:"shadow,omitzero"` // of Class.Shadow
 }
 
 // RateStats are the counters of one rate of a class. Without that rate they are zero.
@@ -98,7 +104,7 @@ func rateOf(r Rate, what string) (Rate, error) {
 
 // resolved returns the class with defaults, or an error. It does not check the name and the limit.
 func (c Class) resolved(what string, maxDefer time.Duration) (Class, error) {
-	var err, costErr, deferErr, trialErr error
+	var err, costErr, deferErr, trialErr, shadowErr error
 	c.Rate, err = rateOf(c.Rate, what+": Rate")
 	c.CostRate, costErr = rateOf(c.CostRate, what+": CostRate")
 	if c.MaxDefer != 0 && c.DeferOn == "" {
@@ -111,10 +117,11 @@ func (c Class) resolved(what string, maxDefer time.Duration) (Class, error) {
 		trialErr = fmt.Errorf("core: %s: Trials is %d, but there is no TrialOn", what, c.Trials)
 	}
 	c.MaxDefer, c.Trials = cmp.Or(c.MaxDefer, maxDefer), max(1, c.Trials)
-	return c, errors.Join(err, costErr, deferErr, trialErr)
+	c.Shadow, shadowErr = c.Shadow.stricter(what, Limits{c.Limit, c.Rate, c.CostRate})
+	return c, errors.Join(err, costErr, deferErr, trialErr, shadowErr)
 }
 
-// changed returns c with the limit and the rates of to. Each other field of to must be zero or
+// changed returns c with the limit, the rates and the shadow of to. Each other field of to must be zero or
 // equal the field of c. Otherwise changed returns an error.
 func (c Class) changed(to Class) (Class, error) {
 	what := fmt.Sprintf("SetClass of %q", c.Name)
@@ -124,9 +131,9 @@ func (c Class) changed(to Class) (Class, error) {
 		CancelOn: cmp.Or(to.CancelOn, c.CancelOn), DeferOn: cmp.Or(to.DeferOn, c.DeferOn), MaxDefer: cmp.Or(to.MaxDefer, c.MaxDefer),
 		TrialOn: cmp.Or(to.TrialOn, c.TrialOn), Trials: cmp.Or(to.Trials, c.Trials),
 	}
-	var errs [4]error
+	var errs [5]error
 	if same != rest {
-		errs[0] = fmt.Errorf("core: %s: only Limit, Rate and CostRate can change", what)
+		errs[0] = fmt.Errorf("core: %s: only Limit, Rate, CostRate and Shadow can change", what)
 	}
 	if to.Limit < 0 {
 		errs[1] = fmt.Errorf("core: %s: limit is %d, but must not be negative", what, to.Limit)
@@ -134,6 +141,7 @@ func (c Class) changed(to Class) (Class, error) {
 	rest.Limit = to.Limit
 	rest.Rate, errs[2] = rateOf(to.Rate, what+": Rate")
 	rest.CostRate, errs[3] = rateOf(to.CostRate, what+": CostRate")
+	rest.Shadow, errs[4] = to.Shadow.stricter(what, Limits{rest.Limit, rest.Rate, rest.CostRate})
 	return rest, errors.Join(errs[:]...)
 }
 

@@ -113,7 +113,7 @@ func TestSetClass(t *testing.T) {
 		checkEqual(t, "rate", c.Stats().Classes[0].Calls, core.RateStats{})
 		checkError(t, "unknown", c.SetClass(core.Class{Name: "Api"}), core.ErrUnknownClass)
 		for want, class := range map[string]core.Class{
-			"only Limit, Rate and CostRate can change": {DeferOn: "up"},
+			"only Limit, Rate, CostRate and Shadow can change": {DeferOn: "up"},
 			"limit is -1":            {Limit: -1},
 			"rate is NaN":            {Rate: core.Rate{PerSecond: math.NaN()}},
 			"but there is no rate":   {Rate: core.Rate{Burst: 1}},

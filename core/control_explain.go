@@ -61,6 +61,8 @@ func (x *explainer) explain(o *Operation) {
 	} else if d := o.rare.Load(); status == StatusSuspended && d.ready != nil {
 		x.add(o, Reason{Kind: ReasonResuming}, nil)
 		x.slots(o)
+	} else if status == StatusRunning {
+		x.shadows(o, now)
 	}
 	b := e.stuck.bodies[o.owner.ID]
 	e.mu.Unlock()
@@ -145,6 +147,22 @@ func (x *explainer) rates(o *Operation, now int64) {
 	}
 	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
 		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}, nil)
+	}
+}
+
+// shadows adds which shadows would keep o waiting. mu of its engine is held.
+func (x *explainer) shadows(o *Operation, now int64) {
+	e := o.engine
+	for i, class := range []uint8{o.sched.Class, 0} {
+		at := e.scheduler.ShadowDue(&o.sched, now)[i]
+		if at == 0 {
+			continue
+		}
+		r := Reason{Kind: ReasonShadow, Class: e.classes[class].Name}
+		if at > now {
+			r.Expires = e.clock.Wall(at)
+		}
+		x.add(o, r, nil)
 	}
 }
 

@@ -26,6 +26,7 @@ func (e *engine) classStats() (stats []ClassStats) {
 		stats = append(stats, ClassStats{
 			Name: c.Name, Pending: pending, Running: bound.Running, Limit: bound.Limit,
 			Calls: RateStats(rates[0]), Cost: RateStats(rates[1]), Next: e.clock.Wall(e.scheduler.NextTokens(class, now)),
+			Shadow: e.shadowStats(class, e.classes[class].Shadow, now),
 		})
 	}
 	return stats
@@ -117,6 +118,7 @@ func (c Control) Stats() Stats {
 		Forced:         e.forced,
 		SignalsDropped: e.scope.Engine().Dropped(),
 		Panics:         e.scope.Engine().Panics().Load(),
+		Shadow:         e.shadowStats(0, e.classes[0].Shadow, e.clock.Now()),
 		Paused:         e.slots.Paused,
 		Closed:         e.intake.closed,
 		Lanes:          e.laneStats(),

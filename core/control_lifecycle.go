@@ -102,10 +102,10 @@ func (c Control) SetMaxConcurrency(n int) error {
 	return nil
 }
 
-// SetClass changes Limit, Rate and CostRate of the class with that name, to the values in class; 0
-// means none, as in [Options.Classes]. The other fields of class must be zero or unchanged. After a
+// SetClass changes Limit, Rate, CostRate and Shadow of the class with that name, to the values in class; 0
+// and nil mean none, as in [Options.Classes]. The other fields of class must be zero or unchanged. After a
 // change, a bucket has as many tokens as before, but not more than the new burst. A new rate starts
-// with a full bucket. Running operations go on. If SetClass returns an error, it has changed
+// with a full bucket. A shadow with the same limits goes on; another one begins to count from zero. Running operations go on. If SetClass returns an error, it has changed
 // nothing. If there is no such class, the error matches [ErrUnknownClass].
 func (c Control) SetClass(class Class) error {
 	e := c.made()
@@ -121,6 +121,9 @@ func (c Control) SetClass(class Class) error {
 		return err
 	}
 	b, now := &e.scheduler, e.clock.Now()
+	if !changed.Shadow.same(e.classes[i].Shadow) {
+		e.setShadow(uint8(i), changed.Shadow)
+	}
 	e.classes[i].Class = changed
 	if b.SetClass(uint8(i), changed.limits(), now) {
 		e.tellClass(uint8(i))

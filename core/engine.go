@@ -94,6 +94,7 @@ type engine struct {
 	sweeper      clock.Alarm // evicts operations that are too old
 	stuck        stuckWatch
 	stuckAlarm   clock.Alarm // looks for bodies that are stuck
+	shadowAlarm  clock.Alarm // says whether items wait in shadows
 	scope        signals.Scope
 	tabulated    bool          // the scope counts names
 	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
@@ -140,7 +141,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if len(lanes) == 0 {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	classes := append(make([]Class, 1), opts.Classes...)
+	classes := append([]Class{{Shadow: opts.Shadow}}, opts.Classes...)
 	e.scheduler = sched.New(boardOf(&opts, lanes, classes, keyed), e.clock.Now())
 	e.intake.init(lanes, classes)
 	work := e.work
@@ -157,12 +158,15 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.lanes = append(e.lanes, laneState{l, r})
 		e.partRuled = e.partRuled || !r.empty()
 	}
-	for _, c := range classes {
+	for i, c := range classes {
 		r := e.newRule(c.CancelOn, c.DeferOn, c.MaxDefer)
 		trial := e.gate(c.TrialOn, false)
 		e.classes = append(e.classes, classState{c, r, trial})
 		e.partRuled = e.partRuled || !r.empty()
 		e.tries = e.tries || trial != nil
+		if c.Shadow != nil {
+			e.setShadow(uint8(i), c.Shadow)
+		}
 	}
 	e.ruled = e.partRuled || !e.rules.empty()
 	e.resumeOn, e.deferring.engine = e.gate(opts.ResumeOn, true), e

@@ -186,6 +186,7 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 func (e *engine) finalize(now int64) {
 	e.alarm.Stop()
 	e.stuckAlarm.Stop()
+	e.shadowAlarm.Stop()
 	e.sweeper.Stop()
 	e.finalized = true
 	for item := e.window.Any(); item != nil; item = e.window.Any() {

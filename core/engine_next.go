@@ -89,8 +89,8 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			o.sched.Flags |= forced
 			e.forced++
 		}
-		if e.scheduler.Start(&o.sched, now) {
-			e.tellClass(o.sched.Class)
+		if news := e.scheduler.Start(&o.sched, now); news != 0 {
+			e.tellNews(o.sched.Class, news)
 		}
 		e.leaveQueue(o)
 		return o, false
@@ -123,6 +123,16 @@ func (e *engine) askBoard(now int64, barred *sched.Bars) *Operation {
 		}
 	}
 	return operationOf(item)
+}
+
+// tellNews makes signals say what the start of an item of that class has changed. mu is held.
+func (e *engine) tellNews(class uint8, news sched.News) {
+	if news&sched.Freed != 0 {
+		e.tellClass(class)
+	}
+	if news&sched.WouldWait != 0 {
+		e.tellShadows()
+	}
 }
 
 // tellClass makes a signal say whether a class is throttled. mu is held.

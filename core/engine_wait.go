@@ -93,7 +93,7 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	if d.giving == 1 {
 		if o.status() == StatusRunning {
 			e.slots.Running.Remove(&o.sched)
-			e.scheduler.Suspend(&o.sched)
+			e.scheduler.Suspend(&o.sched, e.shadowTime(o))
 			o.setStatus(StatusSuspended)
 		} else { // it is resuming: the goroutine that waits for the slot goes on without a slot
 			e.unsuspend(o)
@@ -159,7 +159,7 @@ func (e *engine) endWait(w *bodyWait) {
 
 // regain gives an operation its slot back. Aged is what the scheduler has said. mu is held.
 func (e *engine) regain(o *Operation, aged bool) {
-	e.scheduler.Resume(&o.sched, aged)
+	e.scheduler.Resume(&o.sched, aged, e.shadowTime(o))
 	e.unsuspend(o)
 	e.slots.Running.Push(&o.sched)
 	o.setStatus(StatusRunning)

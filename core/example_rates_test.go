@@ -46,3 +46,31 @@ func ExampleClass() {
 }
 
 func used(s core.RateStats) string { return fmt.Sprintf("%d of %.0f a second", s.Used, s.PerSecond) }
+
+// What would a rate do to the payments of today? The shadow counts, and every payment still starts at once.
+func ExampleLimits() {
+	pay := func(context.Context, int) error { return nil }
+	planned := core.Rate{PerSecond: 0.1, Burst: 10}
+	payments := core.Must(core.NewCoordinator(pay, core.Options{
+		Classes: []core.Class{{Name: "stripe", Shadow: &core.Limits{Rate: planned}}},
+	}))
+	core.WouldThrottle.Subscribe(payments.Sink(), func(_ signals.Signal, change core.ClassChange) {
+		fmt.Println(change.Class, "would wait:", change.Waiting > 0)
+	})
+	ctx := context.Background()
+	for payment := range 12 {
+		if err := payments.Class("stripe").Do(ctx, payment); err != nil {
+			panic(err)
+		}
+	}
+	var s core.ShadowStats = payments.Stats().Classes[0].Shadow
+	fmt.Printf("%d of %d would have waited\n", s.Waited, s.Started)
+
+	// It is acceptable: now the rate is in force, and the shadow is gone.
+	fmt.Println(payments.SetClass(core.Class{Name: "stripe", Rate: planned}))
+	// Output:
+	// stripe would wait: true
+	// 2 of 12 would have waited
+	// stripe would wait: false
+	// <nil>
+}

@@ -12,7 +12,8 @@ import (
 
 // An Explanation says why an operation waits. It has every reason. If a reason is another
 // operation that waits itself, the reasons of that one follow. A pending operation waits
-// to run. A running or suspended operation may wait in its body for other operations.
+// to run. A running or suspended operation may wait in its body for other operations. A reason of the
+// kind [ReasonShadow] only says that a running operation would still wait.
 type Explanation struct {
 	Operation OperationID `json:"operation"`
 	Status    Status      `json:"status"`
@@ -62,7 +63,9 @@ const (
 	ReasonTrial ReasonKind = "trial" // fewer items of its class may run because of TrialOn: Class, Limit, Signal, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
-	ReasonResuming  ReasonKind = "resuming"  // it was suspended and needs a slot to go on; other reasons say why there is no slot
+	ReasonShadow    ReasonKind = "shadow"    // it runs, but would still wait if a shadow were in force: Class, or "" for Options.Shadow, and Expires: when it would start at the earliest; see [Limits]
+
+	ReasonResuming ReasonKind = "resuming" // it was suspended and needs a slot to go on; other reasons say why there is no slot
 )
 
 // String is the explanation in one line, the reasons separated by semicolons.
@@ -154,6 +157,8 @@ func (r Reason) text(now time.Time) string {
 		return of + " lacks tokens"
 	case ReasonTrial:
 		return fmt.Sprintf("at most %d of class %q run at once because of %s", r.Limit, r.Class, r.signalText()) + span(", which ends in %v", r.Expires)
+	case ReasonShadow:
+		return "with the shadow of " + r.ofClass() + " it would still wait" + span(" for %v", r.Expires)
 	case ReasonPriority:
 		return goFirst(r.Ahead, fmt.Sprintf("of lanes above %q", r.Lane))
 	case ReasonOrder:
@@ -180,6 +185,14 @@ func (r Reason) text(now time.Time) string {
 		return fmt.Sprintf("its body waits for %s%s%s", r.What, span(", for %v", r.Since), span(", for %v more at most", r.Expires))
 	}
 	return string(r.Kind)
+}
+
+// ofClass names the class, or all operations.
+func (r Reason) ofClass() string {
+	if r.Class == "" {
+		return "all operations"
+	}
+	return fmt.Sprintf("class %q", r.Class)
 }
 
 func goFirst(n int, which string) string {

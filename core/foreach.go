@@ -85,8 +85,8 @@ type run[T any] struct {
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {
-	if len(opts.Lanes)+len(opts.Classes) > 0 {
-		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for ForEach and Map")
+	if len(opts.Lanes)+len(opts.Classes) > 0 || opts.Shadow != nil {
+		return nil, errors.New("core: Options.Lanes, Classes and Shadow are for coordinators, not for ForEach and Map")
 	}
 	opts.MaxQueued = cmp.Or(opts.MaxQueued, opts.MaxConcurrency, runtime.GOMAXPROCS(0))
 	opts.StopOnError = false // is the group's

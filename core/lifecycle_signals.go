@@ -33,6 +33,10 @@ const (
 	// is a [ClassChange].
 	SignalThrottled = "class.throttled"
 	SignalFree      = "class.free"
+	// SignalWouldThrottle is raised on the sink, with the name of the class as key, when items begin to wait in a
+	// shadow, and when none does any more: see [Limits]. It is raised at changes only, and at most once a second for
+	// each shadow. The payload is a [ClassChange].
+	SignalWouldThrottle = "class.would_throttle"
 )
 
 // Stuck is the kind of [SignalStuck].
@@ -45,16 +49,21 @@ type StuckOperation struct {
 	Stack  string    `json:"stack"`  // the stack of the goroutine that runs the body, at most 64 kB
 }
 
-// A ClassChange says when and why a class is throttled, or free again. It is the payload of
-// [Throttled] and [Free].
+// A ClassChange says when and why a class is throttled, or free again, or would be. It is the payload of
+// [Throttled], [Free] and [WouldThrottle].
 type ClassChange struct {
 	Coordinator string    `json:"coordinator"`
-	Class       string    `json:"class"`
+	Class       string    `json:"class"`         // "": WouldThrottle is for Options.Shadow
 	Next        time.Time `json:"next,omitzero"` // for Throttled: when the next tokens are there
+
+	Waiting int `json:"waiting,omitzero"` // for WouldThrottle: how many items would wait now; 0: none any more
 }
 
-// Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
+// Throttled is the kind of [SignalThrottled], Free is the kind of [SignalFree], and WouldThrottle is the kind of
+// [SignalWouldThrottle].
 var (
 	Throttled = signals.NewKind[ClassChange](SignalThrottled)
 	Free      = signals.NewKind[ClassChange](SignalFree)
+
+	WouldThrottle = signals.NewKind[ClassChange](SignalWouldThrottle)
 )

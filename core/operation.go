@@ -237,7 +237,7 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
-	e.scheduler.Charge(&o.sched, meters.Tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
+	e.scheduler.Charge(&o.sched, o.status() == StatusSuspended, meters.Tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
 	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier
 	}

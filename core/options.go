@@ -98,6 +98,11 @@ type Options struct {
 	// it is an error.
 	Ageing time.Duration
 
+	// Shadow is a stricter limit, and rates, for all operations that only count: they say what would happen if they
+	// were in force. See [Limits], and [Control.SetShadow] for changes. Nil means none. ForEach and Map do not accept
+	// it.
+	Shadow *Limits
+
 	// MaxTracked is how many finished operations the window shows, besides
 	// running, failed and pinned ones; 0 means 200, negative none. It is also how many
 	// operations may be pinned.
@@ -218,6 +223,9 @@ func (o Options) resolved() (Options, error) {
 		resolved, err := c.resolved(fmt.Sprintf("class %d of Options.Classes", i+1), o.MaxDefer)
 		*c, errs = resolved, append(errs, err)
 	}
+	var errShadow error
+	o.Shadow, errShadow = o.Shadow.stricter("Options", Limits{Limit: o.MaxConcurrency})
+	errs = append(errs, errShadow)
 	if o.ResumeOn != "" && !defers {
 		errs = append(errs, fmt.Errorf("core: Options.ResumeOn is %q, but there is no DeferOn to resume from", o.ResumeOn))
 	}

@@ -239,6 +239,7 @@ var pairsOptions = []pairsOption{
 		p.opts.Classes = []core.Class{{Name: "heavy", Limit: pairsPick(p, 1, 2), Depth: pairsPick(p, 0, 0, -1, 2)}, {Name: "light"}}
 		return p.opts.Classes
 	}},
+	{"Shadow", func(p *pairsProgram) any { p.opts.Shadow = &core.Limits{Limit: 1}; return 1 }},
 	{"keys", func(p *pairsProgram) any {
 		p.keyed = true
 		p.opts.MaxPerKey = pairsPick(p, 0, 0, 2)

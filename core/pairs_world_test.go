@@ -493,6 +493,18 @@ func init() {
 			w.locked(func() { w.surplus, w.limit = max(w.surplus, w.limit), 1+c.target })
 			w.SetMaxConcurrency(1 + c.target)
 		}},
+		{"SetShadow", func(w *pairsWorld, _ context.Context, c *pairsCall) {
+			shadows := []*core.Limits{nil, {Limit: 1}, {Rate: core.AtMost(1, time.Millisecond)}, {CostRate: core.PerMinute(1), Rate: core.PerMinute(1)}}
+			if w.opts.Classes == nil || c.lane == 0 {
+				w.Control.SetShadow(shadows[c.target])
+				return
+			}
+			class := w.opts.Classes[c.lane]
+			class.Shadow = shadows[c.target]
+			if err := w.SetClass(class); err != nil {
+				w.fatalf("SetClass: %v", err)
+			}
+		}},
 		{"Raise", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			if o := core.OperationFrom(ctx); o != nil {
 				o.Raise(c.name)
@@ -550,6 +562,7 @@ func (w *pairsWorld) look() {
 	v := pairsView{pairsWorld: w, s: s, alive: slices.Collect(w.Operations(core.OperationQuery{Status: core.StatusAlive}))}
 	v.books()
 	v.limits()
+	v.shadows()
 	v.pending()
 	v.suspended()
 	v.rooms()
@@ -625,6 +638,24 @@ func (v *pairsView) limits() {
 	}
 	if v.counts["all"] > v.s.Running {
 		v.faultf("%d bodies run, but Stats says %d", v.counts["all"], v.s.Running)
+	}
+}
+
+// shadows checks what must hold for shadows, and that Explain knows which operations would wait.
+func (v *pairsView) shadows() {
+	all := []core.ShadowStats{v.s.Shadow}
+	for _, c := range v.s.Classes {
+		all = append(all, c.Shadow)
+	}
+	for _, s := range all {
+		if s.Waited+s.Refused > s.Started || uint64(s.Waiting) > s.Waited || s.Waited > 0 && s.Longest < 0 {
+			v.faultf("shadow: %+v", s)
+		}
+	}
+	for _, o := range v.alive {
+		if o.Status == core.StatusRunning {
+			v.Explain(o.ID)
+		}
 	}
 }
 

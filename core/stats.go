@@ -34,6 +34,8 @@ type Stats struct {
 	SignalsDropped uint64 `json:"signalsDropped"` // signals beyond the 1,000 that one operation shows
 	Panics         uint64 `json:"panics"`         // panics of callbacks, not of bodies
 
+	Shadow ShadowStats `json:"shadow,omitzero"` // of Options.Shadow
+
 	Paused bool `json:"paused"`
 	Closed bool `json:"closed"` // takes no more items
 
@@ -48,8 +50,8 @@ func (s Stats) LogValue() slog.Value { return StatsValue(s) }
 func (s Stats) String() string { return StatsString(s) }
 
 // StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
-// group of its exported fields under their JSON names. It leaves out slices, maps, and
-// fields whose JSON name is "-". Fields of an embedded struct are part of the group.
+// group of its exported fields under their JSON names. It leaves out slices, maps,
+// fields whose JSON name is "-", and fields that are zero and have omitzero. Fields of an embedded struct are part of the group.
 func StatsValue(stats any) slog.Value {
 	return logtext.StatsValue(stats)
 }

@@ -107,6 +107,11 @@
 // [Queue.DiscardAll] and [Queue.MoveAll] change all items that match, in small batches. The Stats of
 // [Queue.Inspect] are for metrics.
 //
+// # Work of several steps
+//
+// With package flow (atoms/durable/flow), a body has steps that run once, are undone when the item is dead or cancelled, and wait for
+// signals of [Queue.Signal] or for days, as a row in the store. [Queue.History] has the steps of an item.
+//
 // # Shutting down
 //
 // When the context of Run ends or [Queue.Stop] is called, the process claims no more items,
@@ -121,5 +126,5 @@
 //   - Stopping a body that ignores its context.
 //   - Accepting items while the database is away: Enqueue returns an error.
 //   - Order across keys, several items of a key at once, classes over several queues.
-//   - Workflows and replay.
+//   - Replay of a history: package flow keeps the results of steps.
 package durable

@@ -60,6 +60,7 @@ type Flow struct {
 	progress bool  // a step was done, or undone
 	decided  *End
 	replay   bool
+	shown    context.CancelCauseFunc // ends the context of the body; nil unless it is undone
 }
 
 // flows is what the flows of a queue share.
@@ -233,6 +234,7 @@ func (f *Flow) begin(c Call, at uintptr) (s Step, write []Step, answer bool, err
 	}
 	if s.State != 0 && c.Undo != nil {
 		f.undos[c.Name] = c.Undo
+		f.allSeen()
 	}
 	class := cmp.Or(c.Class, f.journal.Class)
 	switch {
@@ -272,6 +274,13 @@ func (f *Flow) begin(c Call, at uintptr) (s Step, write []Step, answer bool, err
 		}
 	}
 	return s, write, false, nil
+}
+
+// allSeen ends the context of a body that only shows its Compensates, once it has shown them all.
+func (f *Flow) allSeen() {
+	if f.shown != nil && !slices.ContainsFunc(f.journal.Steps, func(s Step) bool { return s.Compensates && s.State != StepUndone && f.undos[s.Name] == nil }) {
+		f.shown(ErrUndoing)
+	}
 }
 
 // exit ends a step. A step that is done is written later, unless it is written already.
@@ -360,7 +369,7 @@ func (f *Flow) Do(ctx context.Context, c Call) (data []byte, err error) {
 	if err = f.fits(c.Name, len(s.Data)); err != nil {
 		return nil, err
 	}
-	s.State, s.Took, done = StepDone, time.Since(began), true
+	s.State, s.Took, s.Attempt, done = StepDone, time.Since(began), f.run.item.Attempts, true
 	return s.Data, nil
 }
 
@@ -435,6 +444,8 @@ func (f *Flow) Within(ctx context.Context, name string, transact func(ctx contex
 
 // Await returns a step with a signal whose name matches the pattern, or parks the flow until there is one, for at most d since its first
 // call; then the error is [ErrLate]. A pattern "" matches none, and there is no error: it sleeps for d.
+//
+//ephemeral:none
 func (f *Flow) Await(name, pattern string, d time.Duration) (s Step, err error) {
 	if f == nil {
 		return s, errNoFlow
@@ -523,7 +534,13 @@ func (f *Flow) undo(ctx context.Context, body func(ctx context.Context) error, l
 		err = errors.New("durable: its process was lost with it")
 	}
 	if err == nil {
-		if panicked := guard.Do("the body", func() { err = body(ctx) }); panicked != nil {
+		of, shown := context.WithCancelCause(ctx)
+		defer shown(nil)
+		f.mu.Lock()
+		f.shown = shown
+		f.allSeen()
+		f.mu.Unlock()
+		if panicked := guard.Do("the body", func() { err = body(of) }); panicked != nil {
 			err = panicked
 		}
 	}

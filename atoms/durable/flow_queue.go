@@ -18,11 +18,15 @@ import (
 // next one that waits; flows take signals that came since their items were enqueued, each once. Payload is kept as JSON, at most Options.MaxResult
 // long. With a uniqueID, a key gets a signal once, for as long as it is kept. If [MaxSignals] are kept for the key, the error is
 // [core.ErrFull]: see [Keep] for how long they are. The queue need not run in this process.
+//
+//ephemeral:none
 func (q *Queue[T]) Signal(ctx context.Context, key, name string, payload any, uniqueID ...string) error {
 	return q.send(ctx, key, 0, name, payload, uniqueID)
 }
 
 // SignalItem is [Queue.Signal] for the flow of one item, also if it has no key. An item that the queue has not is [ErrUnknown].
+//
+//ephemeral:none
 func (q *Queue[T]) SignalItem(ctx context.Context, id ItemID, name string, payload any, uniqueID ...string) error {
 	return q.send(ctx, "", id, name, payload, uniqueID)
 }
@@ -49,6 +53,8 @@ func inside(ctx context.Context, store Store) bool {
 }
 
 // PrepareSignal returns the signal for a key, or for an item, as [Queue.Signal] would store it, for engines.
+//
+//ephemeral:none
 func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any, uniqueID ...string) (Signal, error) {
 	s := Signal{Key: key, Item: id, Name: name, UniqueID: strings.Join(uniqueID, " ")}
 	var err error
@@ -71,6 +77,8 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 
 // Signals walks the signals that are kept for a key, taken or not, in the order of their commits: those whose Seq is higher than after. So they are a
 // stream of events, with after as its cursor. It ends after the first error.
+//
+//ephemeral:none
 func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Seq2[Signal, error] {
 	return func(yield func(Signal, error) bool) {
 		const page = 100
@@ -135,9 +143,9 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 
 // waits says what a parked flow waits for.
 func (p Parked) waits(now time.Time) string {
-	until := p.Until.Format("Monday 15:04")
+	until := p.Until.UTC().Format("Monday 15:04 UTC")
 	if p.Until.Sub(now) > 6*24*time.Hour {
-		until = p.Until.Format("2006-01-02 15:04")
+		until = p.Until.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	if p.Pattern == "" {
 		return fmt.Sprintf("sleeps since %v, until %s", round(now.Sub(p.Since)), until)

@@ -431,7 +431,7 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
-				if i.Flow == 2 && i.State != Halted { // it is undone
+				if i.Flow == 2 && !i.flow.undoes() { // it is undone
 					i.Class, i.Flow, i.flow = i.journal(now).Class, 0, memFlow{}
 				}
 				q.again(i, now)

@@ -9,8 +9,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
-// A pump makes turns, one at a time: it takes all waiting ends and all free slots, calls the
-// store, starts the claimed items, and then reports the ends.
+// A pump makes turns: it takes all waiting ends and all free slots, calls the store, starts the claimed items, and
+// then reports the ends.
+//
+// If the store allows it, a second turn begins while one is under way, if enough ends wait. Both commit in any order, and
+// their answers come in any order, so two turns of a process are like the turns of two processes:
+//
+//   - Fences: an end is in one turn only, and the store compares its token under the lock of its row.
+//   - Order of a key: the end of an item and the promotion of the next one are one transaction, under the lock of the key. So
+//     the next item is claimed only after that commit, by whichever turn.
+//   - Ahead: a turn takes no slot that the other one may fill. Ends that are not yet recorded free slots only for their own turn.
+//   - Limits: of the queue and of lanes, none is at work beside another, for they wait for each other. Turns in which classes count
+//     wait for each other in the store. If a class had no room, an end of the other turn may have made some: the next turn looks again.
+//   - News: only the last turn that was begun says that there is nothing to claim, and only if nothing came since.
+//   - Lost answers: a turn counts as over when those before it are over. So no beat gives back what the answer of a turn brings.
 type pump[T any] struct {
 	*loop[T]
 	quit    chan struct{} // is closed when all bodies have ended
@@ -18,6 +30,10 @@ type pump[T any] struct {
 	gaveUp  error         // names the items of these ends; known when run has returned
 	more    bool          // there may be items to claim
 	dry     bool          // there was none to claim ahead, since the last end or wake-up
+	news    int           // counts what may have changed that, and turns that claim
+	work    []*turn
+	came    chan *turn // turns with their answers
+	most    int        // turns at work at once
 	turns   mean
 	noAhead atomic.Int64  // the time until which nothing is claimed ahead, in nanoseconds after the share began
 	entry   entry         // what the turn may claim
@@ -31,10 +47,35 @@ type pump[T any] struct {
 	classes classes
 }
 
+// manyEnds is how many ends are worth a second turn: so many take as long in the store as a commit.
+const manyEnds = 50
+
+// A turn is one call of the store.
+type turn struct {
+	s      *session
+	some   []*ending
+	want   Want
+	number int64
+	news   int
+	beside bool // another turn was at work meanwhile
+	by     *line
+	exits  bool // it may claim
+	began  time.Time
+	Turned
+	err error
+}
+
 func (p *pump[T]) run() {
 	defer p.line.reach(p.opts, nil)
 	defer p.refused.reach(p.opts, nil)
 	for {
+		for len(p.work) > 0 && !p.another() {
+			select {
+			case t := <-p.came:
+				p.end(t)
+			case <-p.ended:
+			}
+		}
 		quit, over := p.quit, false
 		select {
 		case <-quit: // all ends are there to be taken
@@ -43,13 +84,14 @@ func (p *pump[T]) run() {
 		}
 		select {
 		case <-p.wakes:
-			p.more, p.dry = true, false
+			p.woken()
 		default:
 		}
 		var tokens <-chan time.Time
 		if next := p.classes.next; !next.IsZero() {
 			if tokens = time.After(time.Until(next)); !time.Now().Before(next) {
-				p.more, p.classes.next = true, time.Time{}
+				p.woken()
+				p.classes.next = time.Time{}
 			}
 		}
 		now := time.Now()
@@ -59,12 +101,14 @@ func (p *pump[T]) run() {
 		want := p.want(s, some)
 		turns := len(some) > 0 || want.Max > 0 && !stopped
 		if turns {
-			p.turn(s, some, want)
+			p.begin(s, some, want)
+			continue
 		}
 		if p.entry != barred {
 			p.share.exit(p.queue)
 		}
-		if turns {
+		if len(p.work) > 0 {
+			p.end(<-p.came)
 			continue
 		}
 		if len(p.again) == 0 && want.Max == 0 {
@@ -89,13 +133,29 @@ func (p *pump[T]) run() {
 		}
 		select {
 		case <-p.wakes:
-			p.more, p.dry = true, false
+			p.woken()
 		case <-p.ended:
 		case <-tokens:
 		case <-retry:
 		case <-quit:
 		}
 	}
+}
+
+// woken notes that there may be something to claim.
+func (p *pump[T]) woken() {
+	p.news++
+	p.more, p.dry = true, false
+}
+
+// another says whether one more turn may begin beside those at work. It is worth its commit only with many ends.
+func (p *pump[T]) another() bool {
+	if len(p.work) >= p.most || p.wait > 0 || p.work[0].s.limited {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ends) >= manyEnds
 }
 
 // want says how much can be claimed.
@@ -121,6 +181,9 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 	}
 	p.mu.Unlock()
 	room += p.here.Stats().Suspended
+	for _, t := range p.work {
+		room -= max(0, t.want.Max-len(t.some))
+	}
 	want.Max = max(0, min(MaxBatch, room+p.mayClaimAhead(s)))
 	want.Ahead = min(want.Max, want.Max-room)
 	want.Ahead = max(0, want.Ahead)
@@ -130,10 +193,16 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 	return want
 }
 
-// turn makes one call of the store.
-func (p *pump[T]) turn(s *session, some []*ending, want Want) {
-	p.begunTurns.Add(1)
-	defer p.overTurns.Add(1)
+// begin begins a turn.
+func (p *pump[T]) begin(s *session, some []*ending, want Want) {
+	t := &turn{s: s, some: some, want: want, number: p.begunTurns.Add(1), by: &p.line, exits: p.entry != barred, began: time.Now()}
+	for _, other := range p.work {
+		t.beside, other.beside = true, true
+	}
+	if p.work = append(p.work, t); want.Max > 0 {
+		p.news++
+	}
+	t.news = p.news
 	ends, most := make([]End, len(some)), maxRow
 	if p.more || want.Max > 0 { // others may wait
 		most = shortRow
@@ -145,15 +214,35 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		}
 		ends[n] = x.end
 	}
-	var t Turned
-	began, by := time.Now(), &p.line
 	if len(some) > 0 && some[0].refused > 0 {
-		by = &p.refused
+		t.by = &p.refused
 	}
-	err := p.call(by, s, func(ctx context.Context) (err error) {
-		t, err = p.store.Turn(ctx, s.claimer(), ends, want)
-		return err
-	}, p.opts.Lease/4)
+	node := s.claimer()
+	call := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), p.opts.Lease/4)
+		defer cancel()
+		t.Turned, t.err = p.store.Turn(ctx, node, ends, want)
+	}
+	if p.most <= 1 {
+		call()
+		p.end(t)
+		return
+	}
+	go func() { call(); p.came <- t }()
+}
+
+// end takes the answer of a turn.
+func (p *pump[T]) end(t *turn) {
+	s, some, want, by, err := t.s, t.some, t.want, t.by, p.answered(t.by, t.s, t.err)
+	if t.exits {
+		defer p.share.exit(p.queue)
+	}
+	p.work = slices.DeleteFunc(p.work, func(x *turn) bool { return x == t })
+	over := p.begunTurns.Load()
+	for _, x := range p.work {
+		over = min(over, x.number-1)
+	}
+	defer p.overTurns.Store(over)
 	if err != nil && !guard.Is(err, ErrLeaseLost) {
 		if want.Max > 0 { // there may be claims that nobody knows
 			p.doubt.Store(true)
@@ -171,7 +260,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	if err == nil {
 		p.wait = 0
-		p.turns.note(began)
+		p.turns.note(t.began)
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
 		if len(t.Waits) == 0 {
@@ -188,8 +277,11 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 				count++
 			}
 		}
-		p.dry = count == 0 && want.Max == want.Ahead
-		if p.more = count >= want.Max-want.Ahead; !p.more { // perhaps none was ahead
+		p.dry = count == 0 && want.Max == want.Ahead && t.news == p.news
+		if count >= want.Max-want.Ahead { // perhaps none was ahead
+			p.more = true
+		} else if t.news == p.news {
+			p.more = t.beside && len(t.Waits) > 0
 			p.await(t.Waits, count)
 		}
 		if p.low += len(t.Items); want.Aged > 0 && len(t.Items) > 0 {

@@ -38,8 +38,13 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	defer close(q.stopped)
 	defer q.here.OnClosed(stop)()
-	if s, ok := q.store.(interface{ Connect() (release func()) }); ok {
-		defer s.Connect()()
+	turns := 1
+	if s, ok := q.store.(interface {
+		Connect() (turns int, release func())
+	}); ok {
+		var release func()
+		turns, release = s.Connect()
+		defer release()
 	}
 	wake := func() { q.wake(false) }
 	if q.waker != nil {
@@ -54,7 +59,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	l := &loop[T]{queue: q.queue, running: ctx, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.opts, nil)
 	defer l.prunes.Wait()
-	p := &pump[T]{loop: l, more: true, quit: make(chan struct{})}
+	p := &pump[T]{loop: l, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

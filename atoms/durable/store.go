@@ -99,7 +99,7 @@ var (
 //   - Cancel of an item that is Blocked, Ready, Retry or Running changes Undo and Reason only, and returns the state of the item.
 //   - An end with EndDone is OutcomeFenced. One with EndDead, EndHalted or EndCancelled makes Undo the state, and Reason the Err. One with
 //     EndHalfUndone makes it Halted, and it is still undone after Again or Cancel.
-//   - Again of an item that is Dead or Cancelled deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
+//   - Again of an item without a step that is still to be undone deletes the steps and the journal. Item.Flow is 0, and the class is Journal.Class.
 //
 // # Locks
 //
@@ -128,8 +128,9 @@ var (
 //     transaction. Without it, each queue of a process sends its own.
 //   - Ahead(slots int) int, a method: how many items a node with this number of slots may claim ahead.
 //     Without it, none.
-//   - Connect() (release func()), a method, if the store has connections of its own for queues that
-//     run. [Queue.Run] calls it before all other calls, and release after them.
+//   - Connect() (turns int, release func()), a method, if the store has connections of its own for queues that
+//     run. [Queue.Run] calls it before all other calls, and release after them. Turns is how many turns of the queue may be
+//     under way at once. Without it, one. If the queue or a lane has a limit, its turns are one after the other.
 //   - Inside(ctx) bool, a method, if a transaction of a caller makes all other transactions
 //     wait. It reports whether the caller is in such a transaction. Then Enqueue returns
 //     [core.ErrWouldDeadlock] at once.
@@ -581,6 +582,8 @@ type Explanation struct {
 	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
 	// that ended well.
 	Attempts []Attempt `json:"attempts,omitempty"`
+
+	headWaits *Parked // what the flow of Head waits for
 }
 
 // Serving is a node that serves a queue.

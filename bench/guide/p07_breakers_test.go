@@ -179,3 +179,25 @@ func Example_queueFull() {
 	// no room for 3
 	// no room for 4
 }
+
+func Example_shadow() {
+	pay := func(ctx context.Context, order int) error { return nil }
+	planned := core.Rate{PerSecond: 0.1, Burst: 10}
+	payments := core.Must(core.NewCoordinator(pay, core.Options{
+		Classes: []core.Class{{Name: "stripe", Shadow: &core.Limits{Rate: planned}}},
+	}))
+	defer payments.Close()
+
+	ctx := context.Background()
+	for order := range 15 {
+		if err := payments.Class("stripe").Do(ctx, order); err != nil { // none waits
+			fmt.Println(err)
+		}
+	}
+	s := payments.Stats().Classes[0].Shadow
+	fmt.Println(s.Waited, "of", s.Started, "would have waited,", s.Refused, "would have been refused")
+	fmt.Println(payments.SetClass(core.Class{Name: "stripe", Rate: planned})) // now it is in force
+	// Output:
+	// 5 of 15 would have waited, 0 would have been refused
+	// <nil>
+}

@@ -2,6 +2,7 @@ package guide_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/flow"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/sqlite"
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
@@ -84,4 +86,42 @@ func Example_durable() {
 		panic(err)
 	}
 	// Output: ship order-1 attempt 1
+}
+
+func Example_flow() {
+	ctx := context.Background()
+	store := durable.Memory() // for tests; a program opens the store of sqlite or postgres
+	ship := func(ctx context.Context, o Order) error {
+		shelf, err := flow.Do(ctx, flow.Step[string]{Name: "reserve", Do: func(context.Context) (string, error) {
+			fmt.Println("reserve")
+			return "shelf 7", nil
+		}})
+		if err != nil {
+			return err // tried again later; "reserve" does not run again
+		}
+		_, err = flow.Do(ctx, flow.Step[int]{Name: "charge", Do: func(context.Context) (int, error) {
+			fmt.Println("charge")
+			return 4711, nil
+		}, Compensate: func(_ context.Context, receipt int, known bool) error { // not known: perhaps it was charged
+			fmt.Println("refund", receipt, known)
+			return nil
+		}})
+		if err != nil {
+			return err
+		}
+		return durable.Permanent(errors.New(shelf + " is empty"))
+	}
+	orders := core.Must(durable.New(store, func(o Order) string { return o.ID }, ship, durable.Options{Name: "orders"}))
+	defer orders.Close()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go orders.Run(running)
+
+	id := core.Must(orders.Enqueue(ctx, Order{ID: "order-1"}))
+	fmt.Println(orders.WaitAll(ctx, id))
+	// Output:
+	// reserve
+	// charge
+	// refund 4711 true
+	// durable: item 1 is dead: shelf 7 is empty
 }

@@ -31,6 +31,9 @@ type Options struct {
 	// has passed since the newest of them began are lost, and others may begin. If
 	// OpenFor is negative, lost trials are not replaced.
 	Trials int
+	// Shadow: the breaker counts and changes its state as others do, but it allows every call, so that you see what it
+	// would do. The results of calls that it would not have allowed do not count.
+	Shadow bool
 }
 
 // resolved returns the options with defaults in place of zeroes, and 0 in place of none.
@@ -106,7 +109,8 @@ func New(opts Options) (*Breaker, error) {
 	return &Breaker{opts: opts, state: Closed, round: 1, oldest: 1}, nil
 }
 
-// Allow reports whether a call may be made now. If so, it returns a permit.
+// Allow reports whether a call may be made now. If so, it returns a permit: with Shadow, the zero Permit for a call that
+// would not be allowed.
 func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 	b.become(b.State(now))
 	full := b.trying >= b.opts.Trials
@@ -114,7 +118,7 @@ func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 	case b.state == Closed:
 		return Permit{b.round}, true
 	case b.state == Open || full && (b.opts.OpenFor == 0 || now.Before(b.until)):
-		return Permit{}, false
+		return Permit{}, b.opts.Shadow
 	case full:
 		b.round++
 		b.trying = 0

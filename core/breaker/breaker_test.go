@@ -285,3 +285,37 @@ func TestAllocs(t *testing.T) {
 	})
 	check(t, "allocations", n, 0.0)
 }
+
+// A shadow has the states of a breaker in force, and allows every call.
+func TestShadow(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		opts := breaker.Options{Threshold: 1 + random.IntN(3), OpenFor: time.Second, Trials: random.IntN(3)}
+		inForce := made(t, opts)
+		opts.Shadow = true
+		shadow := made(t, opts)
+		type call struct {
+			inForce, shadow breaker.Permit
+			allowed         bool
+		}
+		var calls []call
+		now := 0.0
+		for range 100 {
+			now += random.ExpFloat64() / 4
+			check(t, "state", shadow.State(at(now)), inForce.State(at(now)))
+			if len(calls) < 4 {
+				p, ok := inForce.Allow(at(now))
+				calls = append(calls, call{p, allow(t, shadow, now, true), ok})
+				continue
+			}
+			i, r := random.IntN(len(calls)), breaker.Result(random.IntN(3))
+			c := calls[i]
+			calls = append(calls[:i], calls[i+1:]...)
+			check(t, "has a permit", c.shadow != breaker.Permit{}, c.allowed)
+			shadow.Done(c.shadow, at(now), r)
+			if c.allowed {
+				inForce.Done(c.inForce, at(now), r)
+			}
+		}
+	}
+}

@@ -26,6 +26,11 @@ const (
 	//
 	//ephemeral:raises circuit.half_open.{Options.Name|breaker}
 	SignalHalfOpen = "circuit.half_open"
+	// SignalWouldOpen is held by a breaker with [Options.Shadow] while it would be open or half-open. It is the only
+	// signal that such a breaker holds or raises, besides Failure.
+	//
+	//ephemeral:raises circuit.would_open.{Options.Name|breaker}
+	SignalWouldOpen = "circuit.would_open"
 	// SignalOpened is raised when the breaker opens. The payload is a [Change].
 	//
 	//ephemeral:raises breaker.opened.{Options.Name|breaker}
@@ -101,6 +106,10 @@ type Options struct {
 	// durable.Snooze, counts neither as success nor as failure. A panic is a failure.
 	// CountIf must be safe for concurrent use.
 	CountIf func(error) bool
+	// Shadow: the breaker counts and changes its state as others do, but it allows every call, and holds
+	// [SignalWouldOpen] instead of the other signals. So you see what it would do. State and Failures say how it would
+	// be. A failed call that it would have refused neither counts nor raises Failure.
+	Shadow bool
 }
 
 func (o Options) resolved(on signals.Sensor) (Options, error) {
@@ -113,7 +122,7 @@ func (o Options) resolved(on signals.Sensor) (Options, error) {
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
 	case strings.TrimSpace(o.Failure) != o.Failure:
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not have blanks around it", o.Failure)
-	case slices.ContainsFunc([]string{SignalOpen, SignalHalfOpen, SignalOpened, SignalClosed}, func(own string) bool { return signals.Match(o.Failure, own+"."+o.Name) }):
+	case slices.ContainsFunc([]string{SignalOpen, SignalHalfOpen, SignalWouldOpen, SignalOpened, SignalClosed}, func(own string) bool { return signals.Match(o.Failure, own+"."+o.Name) }):
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match a signal of the breaker", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
@@ -156,7 +165,7 @@ func New(on signals.Sensor, opts Options) (*Breaker, error) {
 		b.failure = failed + opts.Name
 		opts.Failure += ", " + b.failure
 	}
-	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Trials: opts.HalfOpen}
+	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Trials: opts.HalfOpen, Shadow: opts.Shadow}
 	if b.shared, err = newShared(b.changed, rule); err != nil {
 		return nil, fmt.Errorf("circuitbreaker: %w", err)
 	}
@@ -169,6 +178,10 @@ func New(on signals.Sensor, opts Options) (*Breaker, error) {
 func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
 	before, end, held := b.state, b.release, lease
 	signal, change := SignalOpened, Change{Reason: why}
+	whileOpen, whileHalfOpen := SignalOpen, SignalHalfOpen
+	if b.opts.Shadow {
+		whileOpen, whileHalfOpen = SignalWouldOpen, SignalWouldOpen
+	}
 	b.state, b.release = state, func() {}
 	switch state {
 	case breaker.Open:
@@ -178,16 +191,16 @@ func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) 
 		if b.opts.HalfOpen > 0 {
 			held = 0 // with a lease, the signal could end before SignalHalfOpen is held
 		}
-		release, timer := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", held), time.AfterFunc(lease, func() { b.State() }) // timer reports the end of the lease; it does nothing without a lease
+		release, timer := b.sink.Hold(whileOpen+"."+b.opts.Name, "", held), time.AfterFunc(lease, func() { b.State() }) // timer reports the end of the lease; it does nothing without a lease
 		b.release = func() { timer.Stop(); release() }
 	case breaker.HalfOpen:
-		b.release = b.sink.Hold(SignalHalfOpen+"."+b.opts.Name, "", 0)
+		b.release = b.sink.Hold(whileHalfOpen+"."+b.opts.Name, "", 0)
 	case breaker.Closed:
 		if signal, change.OpenFor = SignalClosed, time.Since(b.opened); b.opts.HalfOpen > 0 {
 			b.failures.Reset()
 		}
 	}
-	if end(); state != before && state != breaker.HalfOpen {
+	if end(); state != before && state != breaker.HalfOpen && !b.opts.Shadow {
 		Changes.Named(signal+"."+b.opts.Name).Raise(b.sink, b.opts.Name, change)
 	}
 }
@@ -219,7 +232,7 @@ func (b *Breaker) ClosesIn() time.Duration {
 // Check returns an [OpenError] if the breaker is open, otherwise nil. It starts no trial.
 // While the breaker is closed, it costs an atomic load.
 func (b *Breaker) Check() error {
-	if b.Open() {
+	if b.Open() && !b.opts.Shadow {
 		return b.refusal()
 	}
 	return nil

@@ -397,3 +397,49 @@ func TestAnOutcomeThatIsNoFailure(t *testing.T) {
 		assert.False(t, b.Open())
 	})
 }
+
+// A breaker that is a shadow is open, half-open and closed at the same times as one in force. It allows every call, and
+// holds one signal.
+func TestShadow(t *testing.T) {
+	for _, opts := range []circuitbreaker.Options{
+		{Threshold: 2, Window: 10 * time.Second}, {Threshold: 2, Window: 10 * time.Second, HalfOpen: 2}, {Rate: 0.5, MinCalls: 4, Window: 10 * time.Second, HalfOpen: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sink, states := signals.NewSink(signals.SinkOptions{}), map[breaker.State]int{}
+			opts.Name = "real"
+			inForce := core.Must(circuitbreaker.New(sink, opts))
+			defer inForce.Close()
+			opts.Name, opts.Shadow = "shadow", true
+			shadow := core.Must(circuitbreaker.New(sink, opts))
+			defer shadow.Close()
+			work := func(_ context.Context, err error) error { return err }
+			calls := 0
+			real, tried := circuitbreaker.Wrap(inForce, work), circuitbreaker.Wrap(shadow, func(ctx context.Context, err error) error { calls++; return err })
+			for i := range 400 {
+				time.Sleep(time.Second)
+				synctest.Wait()
+				state := inForce.State()
+				states[state]++
+				assert.Equal(t, state, shadow.State())
+				assert.Equal(t, inForce.Failures(), shadow.Failures())
+				assert.Equal(t, state != breaker.Closed, sink.Has("circuit.would_open.shadow"))
+				assert.NoError(t, shadow.Check())
+				var err error
+				if i/20%2 == 0 && i%3 > 0 {
+					err = errDown
+				}
+				real(t.Context(), err)
+				assert.Equal(t, err, tried(t.Context(), err))
+				done, err := shadow.Allow()
+				require.NoError(t, err)
+				done(context.Canceled) // says nothing, as for a trial that was cancelled
+				if done, err := inForce.Allow(); err == nil {
+					done(context.Canceled)
+				}
+			}
+			assert.Equal(t, 400, calls)
+			assert.Equal(t, 2+min(1, opts.HalfOpen), len(states), "states: %v", states)
+			assert.False(t, sink.Has("circuit.open.shadow, circuit.half_open.shadow, breaker.opened.shadow, breaker.closed.shadow"))
+		})
+	}
+}

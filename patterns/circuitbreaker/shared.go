@@ -16,6 +16,7 @@ import (
 type shared struct {
 	trials   int // 0: the breaker closes by itself, without trials
 	rated    bool
+	shadow   bool                                                      // all calls are allowed
 	onChange func(s breaker.State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
 	base     time.Time
 	present  atomic.Pointer[period]
@@ -34,7 +35,8 @@ type period struct {
 	permit breaker.Permit // permit of calls while the breaker is closed
 }
 
-// A call is a call that was allowed. Give it to end, once.
+// A call is a call that was allowed. Give it to end, once. The zero call was allowed only because the breaker is a
+// shadow: its end counts nothing.
 type call struct {
 	in     *period
 	permit breaker.Permit
@@ -44,11 +46,13 @@ type call struct {
 // of the state it calls onChange. The arguments are the state, how long the breaker stays
 // open, and a text for people that says why the state has changed.
 func newShared(onChange func(s breaker.State, closesIn time.Duration, why string), opts breaker.Options) (*shared, error) {
+	shadow := opts.Shadow
+	opts.Shadow = false
 	rule, err := breaker.New(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{trials: max(0, opts.Trials), rated: opts.Rate > 0, onChange: onChange, base: time.Now(), rule: rule}
+	s := &shared{trials: max(0, opts.Trials), rated: opts.Rate > 0, shadow: shadow, onChange: onChange, base: time.Now(), rule: rule}
 	permit, _ := rule.Allow(s.base)
 	s.present.Store(&period{state: breaker.Closed, permit: permit})
 	return s, nil
@@ -56,6 +60,13 @@ func newShared(onChange func(s breaker.State, closesIn time.Duration, why string
 
 // begin begins a call if one is allowed.
 func (s *shared) begin() (c call, ok bool) {
+	if c, ok = s.beginAllowed(); !ok && s.shadow {
+		return call{}, true
+	}
+	return c, ok
+}
+
+func (s *shared) beginAllowed() (c call, ok bool) {
 	p := s.present.Load()
 	if p.state == breaker.Open {
 		s.state() // the open period may have ended
@@ -79,6 +90,9 @@ func (s *shared) begin() (c call, ok bool) {
 // end ends a call, and reports whether it is a failure that counts. With trials, the failure
 // of a call that began before the last change of the state does not count.
 func (s *shared) end(c call, r breaker.Result) (counts bool) {
+	if c.in == nil {
+		return false
+	}
 	if r != breaker.Success || c.in.state != breaker.Closed {
 		why := "enough trials have succeeded"
 		switch {

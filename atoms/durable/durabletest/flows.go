@@ -388,8 +388,19 @@ func (s *suite) undoing() {
 	s.equal("cancel after the end", s.left(two.ID), durable.State(0))
 	s.end(n, back, durable.Ready, again[4])
 
-	id := s.add("d")[0] // without a step to be undone: from the failed step
-	i = s.claims(n, 2, "w", "d")[1]
+	id := s.add("halts")[0] // undone, then halted: anew
+	i = s.claims(n, 2, "w", "halts")[1]
+	s.equal("recorded", s.record(i, begun), true)
+	s.end(n, durable.End{Kind: durable.EndHalted, Err: "halted"}, durable.Ready, i)
+	i = s.claims(n, 1, "halts")[0]
+	s.equal("recorded", s.record(i, undone), true)
+	s.end(n, durable.End{Kind: durable.EndHalted}, durable.Halted, i)
+	s.equal("again", s.retried(id), 1)
+	s.steps(id, "")
+	s.end(n, done, durable.Done, s.claims(n, 1, "halts")...)
+
+	id = s.add("d")[0] // without a step to be undone: from the failed step
+	i = s.claims(n, 1, "d")[0]
 	s.equal("recorded", s.record(i, step("s", 1, durable.StepDone, "1")), true)
 	s.end(n, dead, durable.Dead, i)
 	s.equal("again", s.retried(id), 1)

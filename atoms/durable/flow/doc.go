@@ -24,7 +24,7 @@
 // # Undoing
 //
 // If the item would be dead, halted or cancelled, and a step with a Compensate has begun, the flow is undone first: also after Queue.Cancel, in each state. The body runs again. Steps that were
-// done answer, all others return [ErrUndoing]. Then the Compensates that were seen run backwards, each until it succeeds or has failed 8 times. If one fails for good, was not
+// done answer, all others return [ErrUndoing]; when all Compensates were seen, its context ends. Then the Compensates that were seen run backwards, each until it succeeds or has failed 8 times. If one fails for good, was not
 // seen because the body has changed, or its result cannot be decoded, the flow is half undone: the item is Halted, also without a key, and its Err names the
 // steps. Queue.Again goes on with undoing. After a flow was undone, Again begins without steps. A flow without Compensates goes on
 // from the failed step. A lost lease undoes nothing, and a flow that is done is never undone.

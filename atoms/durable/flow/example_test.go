@@ -73,7 +73,7 @@ func ship(ctx context.Context, o Order) error {
 func Example() {
 	bubble(func() {
 		ctx, stop := context.WithCancel(context.Background())
-		orders, err := durable.New(durable.Memory(), orderID, ship, durable.Options{Name: "orders", Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 10}}}})
+		orders, err := durable.New(durable.Memory(), orderID, ship, durable.Options{Name: "orders", Poll: time.Minute, Lease: time.Hour, Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 10}}}})
 		if err != nil {
 			panic(err)
 		}
@@ -107,7 +107,7 @@ func Example() {
 	// Output:
 	// reserve
 	// charge
-	// waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00; done: reserve, charge <nil>
+	// waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00 UTC; done: reserve, charge <nil>
 	// send a survey about shelf 7 4711 [label of a label of b]
 	// 2 <nil>
 	// reserve
@@ -130,7 +130,7 @@ func ExampleAwait_fromSink() {
 				stop()
 			}
 			return err
-		}, durable.Options{})
+		}, durable.Options{Name: "orders"})
 		if err != nil {
 			panic(err)
 		}

@@ -121,6 +121,8 @@ func (s Said) Decode(to any) error { return decode(s.Name, s.Payload, to) }
 // Await returns the first signal whose name matches pattern ([signals.Match]) and that was sent to the key of the item, or to the item, since it was enqueued:
 // see [durable.Queue.Signal]. Each signal is taken once. If there is none, the flow is parked: the error is [ErrParked], and the body begins again when there is
 // one, or d after the first call; then the error is [ErrLate]. A parked flow is a row in the store. It keeps its key: later items of the key wait.
+//
+//ephemeral:none
 func Await(ctx context.Context, name, pattern string, d time.Duration) (Said, error) {
 	if pattern == "" {
 		return Said{}, durable.Permanent(fmt.Errorf("flow: step %.80q: Await needs a pattern of signals", name))

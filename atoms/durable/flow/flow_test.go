@@ -214,7 +214,7 @@ func TestHalfUndone(t *testing.T) {
 						return err
 					}
 					return durable.Permanent(errors.New("out of stock"))
-				}, durable.Options{MaxAttempts: 1, Backoff: time.Second})
+				}, durable.Options{MaxAttempts: 1, Backoff: time.Second, Poll: time.Minute, Lease: time.Hour})
 				id := w.enqueue(q, "")
 				w.settle(time.Hour)
 				x := w.explain(q, id)
@@ -223,12 +223,12 @@ func TestHalfUndone(t *testing.T) {
 					w.Error(x.Item.Err)
 				}
 				w.equal("log", w.happened(), "[a c undo c 1 true]")
-				w.settle(1000 * time.Hour)
+				w.settle(100 * time.Hour)
 				w.equal("kept", w.state(q, id), durable.Halted)
 				broken.Store(false)
 				n, err := q.AgainAll(w.Context(), durable.Query{Dead: true})
 				w.equal("again", []any{n.Changed, err}, []any{1, nil})
-				w.settle(time.Second)
+				w.settle(time.Minute)
 				w.equal("log", w.happened(), "[undo b undo a 1 true]")
 				x = w.explain(q, id)
 				w.equal("dead", []any{x.Item.State, x.Item.Err}, []any{durable.Dead, "out of stock"})
@@ -310,16 +310,16 @@ func TestAwait(t *testing.T) {
 			w.note("%s %v", said.Name, errors.Join(said.Decode(&by)))
 			w.note("%s", by)
 			return nil
-		}, durable.Options{MaxConcurrency: 1})
+		}, durable.Options{MaxConcurrency: 1, Poll: time.Minute, Lease: time.Hour})
 		id, late := w.enqueue(q, "a"), w.enqueue(q, "b")
 		w.settle(3 * time.Hour)
 		x := w.explain(q, id)
-		w.equal("why", x.String(), "waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00; done: nothing")
+		w.equal("why", x.String(), "waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00 UTC; done: nothing")
 		w.equal("nothing is held", []any{x.Item.Attempts, len(x.Attempts), q.Here().Stats().Running}, []any{0, 0, 0})
 		w.ok(q.Signal(w.Context(), "a", "approval.given", "ada"))
 		w.settle(time.Second)
 		w.equal("state", w.state(q, id), durable.Done)
-		w.settle(100 * time.Hour)
+		w.settle(46 * time.Hour)
 		w.equal("log", w.happened(), `[durable: the flow is parked, and its body begins again later durable: the flow is parked, and its body begins again later approval.given <nil> ada durable: step "approval": durable: no signal came before the deadline]`)
 		w.equal("late", w.state(q, late), durable.Done)
 	})
@@ -421,7 +421,7 @@ func TestEach(t *testing.T) {
 		w.settle(100 * time.Millisecond)
 		fails = false
 		w.settle(time.Minute)
-		w.equal("not again what was done", strings.Count(w.happened(), "x"), 2) // x, and the result
+		w.equal("not again what was done", strings.Count(w.happened(), "x"), 3) // x, and xx in the result
 		elements[1] = "other"
 		w.settle(2 * time.Hour)
 		x := w.explain(q, id)
@@ -474,7 +474,7 @@ func TestVersions(t *testing.T) {
 				}
 				w.note("v%d", flow.Version(ctx))
 				return flow.Sleep(ctx, "nap", time.Hour)
-			}, durable.Options{Version: version})
+			}, durable.Options{Version: version, Poll: time.Second})
 		}
 		q, stop := program(1)
 		first := w.enqueue(q, "a")
@@ -490,7 +490,7 @@ func TestVersions(t *testing.T) {
 		q, stop = program(1)
 		said := 0
 		q.Sink().Subscribe(durable.SignalUnserved, func(signals.Signal) { said++ })
-		w.settle(time.Hour + time.Second)
+		w.settle(time.Hour + 5*time.Second)
 		x := w.explain(q, third)
 		if x.Item.Attempts != 0 || said == 0 || !strings.Contains(x.String(), "has begun with version 2, and this process, ") || w.happened() != "[old new v2]" {
 			w.Error(x, said)
@@ -505,7 +505,7 @@ func TestVersions(t *testing.T) {
 // The steps with a class share its rate over all processes. A retry takes a token again, and the steps after it run without the class.
 func TestClasses(t *testing.T) {
 	in(t, func(w *world) {
-		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond}
+		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond, Poll: 100 * time.Millisecond}
 		began := time.Now()
 		charges := map[string]int{}
 		work := func(ctx context.Context, item string) error {
@@ -635,3 +635,44 @@ func TestOutsideOfABody(t *testing.T) {
 		t.Error(flow.Version(ctx))
 	}
 }
+
+// A result that cannot be decoded, because its type has changed or its method panics, is a permanent error that names the step. The effect does not run again.
+func TestChangedResult(t *testing.T) {
+	in(t, func(w *world) {
+		program := func(second func(ctx context.Context) error) (*durable.Queue[string], func()) {
+			return w.process(func(ctx context.Context, _ string) error {
+				if err := second(ctx); err != nil {
+					return err
+				}
+				return flow.Sleep(ctx, "nap", time.Minute)
+			}, durable.Options{})
+		}
+		q, stop := program(func(ctx context.Context) error {
+			_, err := w.plain(ctx, "charge")
+			return err
+		})
+		ids := []durable.ItemID{w.enqueue(q, "a"), w.enqueue(q, "b")}
+		w.settle(time.Second)
+		stop()
+		n := 0
+		q, _ = program(func(ctx context.Context) error {
+			if n++; n == 1 {
+				_, err := flow.Do(ctx, flow.Step[[]string]{Name: "charge", Do: func(context.Context) ([]string, error) { w.note("again"); return nil, nil }})
+				return err
+			}
+			_, err := flow.Do(ctx, flow.Step[explosive]{Name: "charge", Do: func(context.Context) (explosive, error) { w.note("again"); return explosive{}, nil }})
+			return err
+		})
+		w.settle(2 * time.Minute)
+		for _, id := range ids {
+			if x := w.explain(q, id); x.Item.State != durable.Dead || !strings.Contains(x.Item.Err, `what is kept of step "charge" cannot be decoded as `) {
+				w.Error(x)
+			}
+		}
+		w.equal("log", w.happened(), "[charge charge]")
+	})
+}
+
+type explosive struct{}
+
+func (*explosive) UnmarshalJSON([]byte) error { panic("no") }

@@ -152,6 +152,8 @@ from {s}.durable_item as i left join {s}.durable_flow as f on f.queue = $1 and f
 }
 
 // Signal is as in [durable.Store].
+//
+//ephemeral:none
 func (s *Store) Signal(ctx context.Context, queue string, all []durable.Signal) (done []durable.Signalled, err error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -195,6 +197,8 @@ func (p *pipeline) signal(queue string, all []durable.Signal, done *[]durable.Si
 }
 
 // Signals is as in [durable.Store].
+//
+//ephemeral:none
 func (s *Store) Signals(ctx context.Context, queue, key string, after int64, limit int) (all []durable.Signal, err error) {
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		all = nil
@@ -237,6 +241,8 @@ func Step(ctx context.Context, pool *pgxpool.Pool, name string, fn func(tx pgx.T
 // transaction. If it ends the wait of a flow, processes find that at their next poll, or at once if the caller calls
 // Store.Wake(q.Name()) after the commit. Until the transaction ends, the key is locked: a flow of the key cannot park or end meanwhile.
 // If [durable.MaxSignals] are kept for the key, the error is [core.ErrFull], and the transaction can go on.
+//
+//ephemeral:none
 func Signal[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
 	s, ok := q.Store().(*Store)
 	if !ok {

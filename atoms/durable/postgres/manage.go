@@ -98,7 +98,7 @@ with again as (
 		then 2 else 1 end
 	from (
 		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn,
-			case when flow = 2 and state <> 16 then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
+			case when flow = 2 and not exists (select from {s}.durable_step as s where s.queue = $1 and s.item = o.id and s.compensates and s.state < 3) then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.flow, old.own
 ),

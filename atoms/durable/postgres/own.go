@@ -22,15 +22,18 @@ type own struct {
 	end          func()        // stops the goroutine that builds indexes, and waits for it
 }
 
-// Connect opens connections of the store for a queue that runs: one for turns, two for
+// maxTurns is how many turns are under way at once: while one commits, the other one is at work.
+const maxTurns = 2
+
+// Connect opens connections of the store for a queue that runs: two for turns, two for
 // heartbeats and other calls, and without PollOnly one to listen. They have the configuration
 // of the pool, and are closed when the last queue has called the function that Connect
-// returns. [durable.Queue.Run] calls it.
-func (s *Store) Connect() (release func()) {
+// returns, and it also returns how many turns may be under way at once. [durable.Queue.Run] calls it.
+func (s *Store) Connect() (turns int, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.own.queues++; s.own.queues == 1 {
-		s.own.turns, s.own.beats = s.poolOf(1), s.poolOf(2)
+		s.own.turns, s.own.beats = s.poolOf(maxTurns), s.poolOf(2)
 		ctx, cancel := context.WithCancel(context.Background())
 		var builds sync.WaitGroup
 		if !s.opts.SkipMigrations {
@@ -38,7 +41,7 @@ func (s *Store) Connect() (release func()) {
 		}
 		s.own.end = func() { cancel(); builds.Wait() }
 	}
-	return sync.OnceFunc(func() {
+	return maxTurns, sync.OnceFunc(func() {
 		s.mu.Lock()
 		s.own.queues--
 		last := s.own

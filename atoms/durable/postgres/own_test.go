@@ -61,7 +61,8 @@ func TestBodiesHoldAllConnections(t *testing.T) {
 // After the last queue, the store has no connections.
 func TestOwnConnections(t *testing.T) {
 	s := open(t)
-	first, second := s.Connect(), s.Connect()
+	_, first := s.Connect()
+	_, second := s.Connect()
 	turns, beats := s.forTurns(), s.forBeats()
 	require.NotSame(t, s.pool, turns)
 	first()
@@ -105,7 +106,7 @@ func TestIndexIsBuiltBesideTheWork(t *testing.T) {
 
 	s, err := openWith(t.Context(), connect(t), Options{Schema: schema}, newer)
 	require.NoError(t, err)
-	release := s.Connect()
+	_, release := s.Connect()
 	untilBlocked(t, s, tx, nil)
 	_, err = openWith(t.Context(), connect(t), Options{Schema: schema}, newer) // waits for no lock that the build holds
 	require.NoError(t, err)
@@ -120,7 +121,8 @@ func TestIndexIsBuiltBesideTheWork(t *testing.T) {
 	release() // the program ends in the middle
 	require.NoError(t, tx.Rollback(t.Context()))
 
-	defer s.Connect()()
+	_, release = s.Connect()
+	defer release()
 	const all = "select to_regclass('{s}.durable_item_again') is null and count(*) = $1 from {s}.durable_migration"
 	for done := false; !done || !built(); {
 		require.NoError(t, pool.QueryRow(t.Context(), s.sql(all), len(newer(schema))).Scan(&done))

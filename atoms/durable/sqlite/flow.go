@@ -234,6 +234,8 @@ func (t *moment) dropFlows(ids []int64) {
 }
 
 // Signal is as in [durable.Store].
+//
+//ephemeral:none
 func (s *Store) Signal(ctx context.Context, queue string, all []durable.Signal) ([]durable.Signalled, error) {
 	return change(ctx, s, queue, func(t *moment) (done []durable.Signalled) {
 		for _, s := range all {
@@ -285,6 +287,8 @@ func (t *moment) wakeFlow(s durable.Signal) bool {
 }
 
 // Signals is as in [durable.Store].
+//
+//ephemeral:none
 func (s *Store) Signals(ctx context.Context, queue, key string, after int64, limit int) ([]durable.Signal, error) {
 	return look(ctx, s, queue, func(t *moment) []durable.Signal { return t.signals(key, after, limit) })
 }

@@ -36,7 +36,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := t.find(id)[id]; i != nil && i.State&from&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
-				if i.Flow == 2 && i.State != durable.Halted {
+				if i.Flow == 2 && len(t.toUndo(i)) == 0 {
 					t.forget(i)
 				}
 				t.again(i)

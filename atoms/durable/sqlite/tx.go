@@ -74,6 +74,8 @@ func within(ctx context.Context, tx *sqlitewriter.Tx, store durable.Store, queue
 
 // Signal sends a signal to the flow of a key in the transaction of the caller: see [durable.Queue.Signal]. The transaction, the queue and
 // errors are as in [Enqueue].
+//
+//ephemeral:none
 func Signal[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
 	s, err := q.PrepareSignal(key, 0, name, payload, uniqueID...)
 	if err != nil {

@@ -43,14 +43,18 @@ func StatsString(stats any) string {
 	return string(text)
 }
 
+func leftOut(value reflect.Value, how string) bool {
+	return value.Kind() == reflect.Slice || value.Kind() == reflect.Map || how == "omitzero" && value.IsZero()
+}
+
 func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
 	for field, value := range v.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, how, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Anonymous && value.Kind() == reflect.Struct:
 			fields = statsFields(fields, value)
 			continue
-		case !field.IsExported() || name == "-" || value.Kind() == reflect.Slice || value.Kind() == reflect.Map:
+		case !field.IsExported() || name == "-" || leftOut(value, how):
 			continue
 		case name == "":
 			name = field.Name

@@ -263,9 +263,8 @@ func (b *Board) Earliest(item *Item, sameClass bool) *Item {
 }
 
 // Start removes an item from those that have not started, and takes its tokens. Call it right after
-// Next or Earliest, with the item that it returned. It reports whether the class of the item is no
-// longer throttled.
-func (b *Board) Start(item *Item, now int64) (freed bool) {
+// Next or Earliest, with the item that it returned.
+func (b *Board) Start(item *Item, now int64) (news News) {
 	b.advance(now)
 	if b.aged {
 		b.sinceAge = 0
@@ -273,13 +272,16 @@ func (b *Board) Start(item *Item, now int64) (freed bool) {
 		b.sinceAge++
 	}
 	l, c := b.count(item, -1)
-	if c.rates != nil || b.rated != nil {
-		freed = b.take(item, c, now)
+	if (c.rates != nil || b.rated != nil) && b.take(item, c, now) {
+		news = Freed
 	}
 	b.run(l, c, 1)
 	l.leave(item)
+	if c.shadows != nil && c.shadows.start(item, now) {
+		news |= WouldWait
+	}
 	if item.turn == nil {
-		return freed
+		return news
 	}
 	k := item.turn.key
 	k.pending--
@@ -290,14 +292,22 @@ func (b *Board) Start(item *Item, now int64) (freed bool) {
 			l.take(item.turn) // the key's next turn comes after the turns of others
 		}
 		b.advance(now)
-		return freed
+		return news
 	}
 	for i := range k.turns {
 		b.lanes[i].put(&k.turns[i])
 	}
 	b.advance(now)
-	return freed
+	return news
 }
+
+// News are what a start changes for others than the item.
+type News uint8
+
+const (
+	Freed     News = 1 << iota // the class of the item is no longer throttled
+	WouldWait                  // items begin to wait in a shadow
+)
 
 // Remove takes out an item that has not started.
 func (b *Board) Remove(item *Item, now int64) {
@@ -349,7 +359,7 @@ func (b *Board) count(item *Item, more int) (*lane, *class) {
 // its slots back, the caller has called Unwant.
 func (b *Board) Finish(item *Item, suspended bool, now int64) {
 	if !suspended {
-		b.Suspend(item)
+		b.Suspend(item, now)
 	}
 	if item.turn == nil {
 		return

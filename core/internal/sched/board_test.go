@@ -216,11 +216,14 @@ func (d *boardDriver) step() {
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
 			o, n := alive[r.IntN(len(alive))], meters.Tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
 			d.logf("charge %s %v", described(o), n)
-			d.b.Charge(&o.Item, n, d.now)
+			d.b.Charge(&o.Item, o.suspended, n, d.now)
 			m.Charge(o, n, d.now)
 		}
 	case n < 76:
-		if class := r.IntN(len(m.Classes)); class > 0 {
+		class := r.IntN(len(m.Classes))
+		if r.IntN(2) == 0 {
+			d.setShadow(uint8(class), Shadow{Limits{r.IntN(4), d.someRate(2), d.someRate(2)}, r.IntN(10)})
+		} else if class > 0 {
 			c := Limits{m.Classes[class], d.someRate(2), d.someRate(2)}
 			d.logf("set class %d to %+v", class, c)
 			d.b.SetClass(uint8(class), c, d.now)
@@ -235,7 +238,7 @@ func (d *boardDriver) step() {
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
-			d.b.Suspend(&o.Item)
+			d.b.Suspend(&o.Item, d.now)
 			o.suspended = true
 			m.Suspend(o)
 		}
@@ -287,7 +290,7 @@ func (d *boardDriver) goOn() {
 	}
 	d.logf("%s goes on, aged %t", described(o), aged)
 	d.b.Unwant(&o.Item)
-	d.b.Resume(&o.Item, aged)
+	d.b.Resume(&o.Item, aged, d.now)
 	o.suspended = false
 	d.model.Resume(o, aged)
 }
@@ -367,6 +370,63 @@ func (d *boardDriver) compare() {
 		}
 	}
 	d.compareKeys()
+	d.checkShadows()
+}
+
+// setShadow sets or removes a shadow. Nothing else depends on shadows.
+func (d *boardDriver) setShadow(class uint8, to Shadow) {
+	d.logf("set shadow of class %d to %+v", class, to)
+	var running List
+	for _, o := range d.model.Running {
+		running.Push(&o.Item)
+	}
+	d.b.SetShadow(class, to, &running, d.now)
+	for running.Len() > 0 {
+		running.Remove(running.First())
+	}
+}
+
+// checkShadows checks that each record of a shadow is of an item that waits there or runs, and that each slot is taken by
+// an item that runs, or is free at a known time.
+func (d *boardDriver) checkShadows() {
+	for class := range d.b.classes {
+		s, i := d.b.shadowOf(uint8(class)), 0
+		if s == nil {
+			continue
+		}
+		s.advance(d.now)
+		if class == 0 {
+			i = 1
+		}
+		used, busy := 0, len(s.ends)
+		for p := s.first; p != 0; p = s.records[p].next {
+			used++
+		}
+		if used != s.use.Waiting || used > s.Room {
+			d.fatalf("shadow of class %d: %d wait, want %d and at most %d", class, used, s.use.Waiting, s.Room)
+		}
+		for _, o := range d.model.Running {
+			if class != 0 && int(o.Class) != class {
+				continue
+			}
+			switch p := o.ticket(i); {
+			case p == 0:
+				busy++
+			case p == outside || s.records[p].lag < 0:
+			default:
+				busy++
+				used++
+			}
+		}
+		if used != s.used || s.Limit > 0 && busy != s.busy {
+			d.fatalf("shadow of class %d has %d records and %d slots taken, want %d and %d", class, s.used, s.busy, used, busy)
+		}
+		for _, o := range d.model.Running {
+			if due := d.b.ShadowDue(&o.Item, d.now)[i]; (class == 0 || int(o.Class) == class) && due != 0 && due < d.now {
+				d.fatalf("%s would start at %d", described(o), due)
+			}
+		}
+	}
 }
 
 // waitingToo are the pending operations, and the operations that wait for room.

@@ -6,9 +6,10 @@ import "github.com/ephemeralgo/ephemeral/core/internal/meters"
 // their tokens.
 type class struct {
 	Bound
-	rates *classRates // nil: none
-	asked *Item       // an item of the class that has its tokens at due; nil: none is known
-	due   int64
+	rates   *classRates // nil: none
+	shadows *shadows    // nil: none
+	asked   *Item       // an item of the class that has its tokens at due; nil: none is known
+	due     int64
 }
 
 // Limits are what limits the items of a class in all lanes.
@@ -117,10 +118,13 @@ func (b *Board) take(item *Item, c *class, now int64) (freed bool) {
 
 // Charge takes tokens of the class and the key of an item that has started. Negative numbers give
 // tokens back.
-func (b *Board) Charge(item *Item, n meters.Tokens, now int64) {
+func (b *Board) Charge(item *Item, suspended bool, n meters.Tokens, now int64) {
 	b.advance(now)
 	defer b.advance(now)
 	c := &b.classes[item.Class]
+	if c.shadows != nil {
+		c.shadows.charge(item, suspended, n, now)
+	}
 	if r := c.rates; r != nil {
 		r.Charge(&r.Buckets, n, now)
 		r.used[0] += n[0]

@@ -12,7 +12,7 @@ import (
 type Item struct {
 	next, prev *Item // neighbours in the list it is in
 	Enqueued   int64
-	Value      int64  // until the start, its cost in tokens; see also [Board.Want]; the window keeps the time of the end here
+	Value      int64  // until the start, its cost in tokens; then its tickets, if its class has shadows; see also [Board.Want]; the window keeps the time of the end here
 	turn       *turn  // with a key, while it is pending, running or suspended: see Push
 	number     uint32 // with lanes, keys or classes: its place in the order of its lane
 	State      uint8  // for the owner, and for the window

@@ -2,13 +2,21 @@ package sched
 
 // Suspend frees the slots of a running item in its lane and class. It keeps the slot in its key,
 // so that the order within the key holds.
-func (b *Board) Suspend(item *Item) { b.occupy(item, -1) }
+func (b *Board) Suspend(item *Item, now int64) {
+	if both := b.classes[item.Class].shadows; both != nil {
+		both.end(item, now)
+	}
+	b.occupy(item, -1)
+}
 
 // Resume gives a suspended item its slots back. Aged is what Back has said, if it has returned the
 // item.
-func (b *Board) Resume(item *Item, aged bool) {
+func (b *Board) Resume(item *Item, aged bool, now int64) {
 	if aged {
 		b.sinceAge = 0
+	}
+	if both := b.classes[item.Class].shadows; both != nil {
+		both.again(item, now)
 	}
 	b.occupy(item, 1)
 }

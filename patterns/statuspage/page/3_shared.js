@@ -58,6 +58,7 @@ function waits(cell, reasons) {
   sync(cell, list, (r) => `${r.i} ${Boolean(r.to)}`,
     (r) => el("div", { class: "reason" }, el(r.to ? "a" : "span"), " ", el("span", { class: "dim" }), " ", el("span", { class: "dim" })),
     (node, r) => {
+      attr(node, "data-kind", r.kind);
       const [what, since, until] = node.children;
       if (r.to) attr(what, "href", r.to);
       text(what, r.text);

@@ -14,6 +14,7 @@ function coordinatorCard(first) {
     outcomes: el("dl", { class: "outcomes" }),
     lanes: table("Lanes", "small", (l) => l.name, laneColumns("Lane", (l) => address("operations", { coordinator: first.id, lane: l.name }))),
     classes: table("Classes", "small", (l) => l.name, classColumns),
+    shadows: table("Shadows", "small shadow", (s) => s.of, shadowColumns),
     gates: table("Gates", "small gates", (g) => [g.kind, g.lane, g.class, g.pattern].join("\n"), gateColumns(first)),
     limit: null,
   };
@@ -22,7 +23,7 @@ function coordinatorCard(first) {
     el("div", { class: "head" }, part.name, part.badges, part.buttons), part.error,
     part.load.node, part.numbers,
     el("figure", {}, part.chart, part.rate),
-    part.outcomes, part.lanes.node, part.classes.node, part.gates.node, part.limit.node);
+    part.outcomes, part.lanes.node, part.classes.node, part.shadows.node, part.gates.node, part.limit.node);
   node.card = part;
   return node;
 }
@@ -38,6 +39,17 @@ const rateText = (r, of) => r && joined([`${count(r.perSecond)}${of}/s`, r.debt 
 const classColumns = [
   ...laneColumns("Class"),
   plain("Rates", "rates", (c) => joined([rateText(c.calls, ""), rateText(c.cost, " cost"), isSet(c.next) && `token in ${span(Date.parse(c.next) - now())}`], ", ") || "–"),
+];
+
+// A shadow is limits that only count.
+const shadowsOf = (c) => [c, ...(c.classes ?? [])].filter((s) => s.shadow).map((s) => ({ ...s.shadow, of: s === c ? "all" : s.name }));
+const shadowColumns = [
+  rowHead("Shadow of", "name", (cell, s) => text(cell, s.of)),
+  plain("Limits", "rates", (s) => joined([s.limits.limit && many(s.limits.limit, "slot"), s.limits.rate && `${count(s.limits.rate.PerSecond)}/s`, s.limits.costRate && `${count(s.limits.costRate.PerSecond)} cost/s`], ", ")),
+  plain("Would wait now", "num", (s) => count(s.waiting)),
+  plain("In all", "num", (s) => `${count(s.waited)} of ${count(s.started)}`),
+  plain("Longest", "num", (s) => span(s.longest / 1e6)),
+  plain("Would be refused", "num", (s) => count(s.refused)),
 ];
 
 const gateWords = { refused: "refuses", deferred: "defers", trial: "limits" };
@@ -106,8 +118,9 @@ function updateCard(node, c) {
   ended.forEach((s) => attr(p.outcomes.nodes.get(s), "class", c[s] ? "some " + s : ""));
   p.lanes.set(c.lanes);
   p.classes.set(c.classes);
+  p.shadows.set(shadowsOf(c));
   p.gates.set(c.gates);
-  for (const t of [p.lanes, p.classes, p.gates]) t.node.hidden = t.node.firstChild.hidden;
+  for (const t of [p.lanes, p.classes, p.shadows, p.gates]) t.node.hidden = t.node.firstChild.hidden;
   p.limit.set(c);
 }
 

@@ -5,5 +5,5 @@ package policy
 // also see the errors of the test only.
 var (
 	Guarded   = []string{"core", "atoms", "patterns"}
-	Unguarded = []string{"core/guard", "core/coretest", "atoms/data/datatest", "atoms/durable/durabletest"}
+	Unguarded = []string{"core/guard", "core/coretest", "atoms/data/datatest", "atoms/durable/durabletest", "atoms/durable/flow/flowtest"}
 )

@@ -226,7 +226,7 @@ func Published(t *repo.Tree) []*repo.Module {
 // modules can import it, and it is not for tests.
 func Shown(dir string) bool {
 	base, _, _ := strings.Cut(dir, "/")
-	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest", "atoms/durable/durabletest"}, dir) && !Internal(dir)
+	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest", "atoms/durable/durabletest", "atoms/durable/flow/flowtest"}, dir) && !Internal(dir)
 }
 
 // Internal reports whether only packages of the same module can import the package in dir.
