@@ -460,6 +460,11 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 			x.Flow = &j
 		}
 	}
+	if err == nil && x.Head != nil && x.Head.Flow > 0 {
+		if j, unread := q.history(ctx, x.Head.ID, false); unread == nil {
+			x.headWaits = j.Wait
+		}
+	}
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 

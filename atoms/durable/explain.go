@@ -118,6 +118,9 @@ func (x Explanation) attempt(i Item) string {
 
 // about says where an item runs or how it ended.
 func (x Explanation) about(i Item) string {
+	if x.headWaits != nil && i.ID != x.Item.ID {
+		return x.headWaits.waits(x.Time)
+	}
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	switch wait := round(i.RunAt.Sub(x.Time)); {
 	case i.State == Running:

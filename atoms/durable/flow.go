@@ -369,7 +369,7 @@ func (f *Flow) Do(ctx context.Context, c Call) (data []byte, err error) {
 	if err = f.fits(c.Name, len(s.Data)); err != nil {
 		return nil, err
 	}
-	s.State, s.Took, done = StepDone, time.Since(began), true
+	s.State, s.Took, s.Attempt, done = StepDone, time.Since(began), f.run.item.Attempts, true
 	return s.Data, nil
 }
 

@@ -582,6 +582,8 @@ type Explanation struct {
 	// which the item was to be tried again, was dead or cancelled. A [Queue] adds the current one, and one
 	// that ended well.
 	Attempts []Attempt `json:"attempts,omitempty"`
+
+	headWaits *Parked // what the flow of Head waits for
 }
 
 // Serving is a node that serves a queue.

@@ -19,6 +19,7 @@ var mainTypes = map[string]string{
 	"atoms/data/file":                 "FileStore",
 	"atoms/data/postgres":             "Store",
 	"atoms/data/sqlite":               "Store",
+	"atoms/durable/flow":              "Flow",
 	"atoms/durable/postgres":          "QueueStore",
 	"atoms/durable/sqlite":            "QueueStore",
 	"atoms/mesh":                      "Mesh",

@@ -223,7 +223,7 @@ func TestHalfUndone(t *testing.T) {
 					w.Error(x.Item.Err)
 				}
 				w.equal("log", w.happened(), "[a c undo c 1 true]")
-				w.settle(1000 * time.Hour)
+				w.settle(100 * time.Hour)
 				w.equal("kept", w.state(q, id), durable.Halted)
 				broken.Store(false)
 				n, err := q.AgainAll(w.Context(), durable.Query{Dead: true})
@@ -319,7 +319,7 @@ func TestAwait(t *testing.T) {
 		w.ok(q.Signal(w.Context(), "a", "approval.given", "ada"))
 		w.settle(time.Second)
 		w.equal("state", w.state(q, id), durable.Done)
-		w.settle(100 * time.Hour)
+		w.settle(46 * time.Hour)
 		w.equal("log", w.happened(), `[durable: the flow is parked, and its body begins again later durable: the flow is parked, and its body begins again later approval.given <nil> ada durable: step "approval": durable: no signal came before the deadline]`)
 		w.equal("late", w.state(q, late), durable.Done)
 	})
@@ -474,7 +474,7 @@ func TestVersions(t *testing.T) {
 				}
 				w.note("v%d", flow.Version(ctx))
 				return flow.Sleep(ctx, "nap", time.Hour)
-			}, durable.Options{Version: version})
+			}, durable.Options{Version: version, Poll: time.Second})
 		}
 		q, stop := program(1)
 		first := w.enqueue(q, "a")
@@ -505,7 +505,7 @@ func TestVersions(t *testing.T) {
 // The steps with a class share its rate over all processes. A retry takes a token again, and the steps after it run without the class.
 func TestClasses(t *testing.T) {
 	in(t, func(w *world) {
-		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond}
+		opts := durable.Options{Classes: []durable.Class{{Name: "stripe", Rate: core.Rate{PerSecond: 1, Burst: 1}}}, Backoff: time.Millisecond, Poll: 100 * time.Millisecond}
 		began := time.Now()
 		charges := map[string]int{}
 		work := func(ctx context.Context, item string) error {
@@ -635,3 +635,44 @@ func TestOutsideOfABody(t *testing.T) {
 		t.Error(flow.Version(ctx))
 	}
 }
+
+// A result that cannot be decoded, because its type has changed or its method panics, is a permanent error that names the step. The effect does not run again.
+func TestChangedResult(t *testing.T) {
+	in(t, func(w *world) {
+		program := func(second func(ctx context.Context) error) (*durable.Queue[string], func()) {
+			return w.process(func(ctx context.Context, _ string) error {
+				if err := second(ctx); err != nil {
+					return err
+				}
+				return flow.Sleep(ctx, "nap", time.Minute)
+			}, durable.Options{})
+		}
+		q, stop := program(func(ctx context.Context) error {
+			_, err := w.plain(ctx, "charge")
+			return err
+		})
+		ids := []durable.ItemID{w.enqueue(q, "a"), w.enqueue(q, "b")}
+		w.settle(time.Second)
+		stop()
+		n := 0
+		q, _ = program(func(ctx context.Context) error {
+			if n++; n == 1 {
+				_, err := flow.Do(ctx, flow.Step[[]string]{Name: "charge", Do: func(context.Context) ([]string, error) { w.note("again"); return nil, nil }})
+				return err
+			}
+			_, err := flow.Do(ctx, flow.Step[explosive]{Name: "charge", Do: func(context.Context) (explosive, error) { w.note("again"); return explosive{}, nil }})
+			return err
+		})
+		w.settle(2 * time.Minute)
+		for _, id := range ids {
+			if x := w.explain(q, id); x.Item.State != durable.Dead || !strings.Contains(x.Item.Err, `what is kept of step "charge" cannot be decoded as `) {
+				w.Error(x)
+			}
+		}
+		w.equal("log", w.happened(), "[charge charge]")
+	})
+}
+
+type explosive struct{}
+
+func (*explosive) UnmarshalJSON([]byte) error { panic("no") }

@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -61,7 +62,7 @@ type body = func(ctx context.Context, item string) error
 // process starts a process that runs the queue; stop ends it.
 func (w *world) process(work body, opts durable.Options) (q *durable.Queue[string], stop func()) {
 	w.Helper()
-	opts.Name = "q"
+	opts.Name, opts.Lease, opts.Poll = "q", cmp.Or(opts.Lease, time.Minute), cmp.Or(opts.Poll, 10*time.Second)
 	q, err := durable.New(w.store, func(item string) string { return item }, work, opts)
 	w.ok(err)
 	ended := make(chan struct{})

@@ -168,14 +168,14 @@ func TestParkedFlows(t *testing.T) {
 			}
 			_, err := flow.Await(ctx, "go", "go", 1000*time.Hour)
 			return err
-		}, durable.Options{MaxConcurrency: 1, Poll: time.Second, Lease: time.Hour, Lanes: []core.Lane{{Name: "hot", Limit: 1}, {Name: "normal"}}})
+		}, durable.Options{MaxConcurrency: 1, Poll: time.Minute, Lease: time.Hour, Lanes: []core.Lane{{Name: "hot", Limit: 1}, {Name: "normal"}}})
 		unique := q.With(durable.ItemOptions{Lane: "hot", Unique: "u", UniqueFor: 100 * time.Hour, Replace: true})
 		first := w.enqueue(unique, "a")
 		w.settle(time.Second)
 		next, other := w.enqueue(q, "a"), w.enqueue(q.Lane("hot"), "b")
 		w.settle(time.Second)
 		w.equal("the key waits, the lane does not", []any{w.state(q, next), runs, w.explain(q, other).Flow != nil}, []any{durable.Blocked, 2, true})
-		if x := w.explain(q, next).String(); !strings.HasPrefix(x, "behind 1 item of key a") {
+		if x := w.explain(q, next).String(); !strings.HasPrefix(x, "behind 1 item of key a; the first waits for go since 1s, until ") {
 			w.Error(x)
 		}
 		again := w.enqueue(unique, "a")
@@ -218,7 +218,7 @@ func TestManyFlows(t *testing.T) {
 			return ctx.Err()
 		}, durable.Options{})
 		id := w.enqueue(q, "x")
-		w.settle(10 * time.Second)
+		w.settle(time.Minute)
 		stop()
 		w.equal("steps are kept", []any{begins, w.happened()}, []any{3, "[a]"})
 		fails := true
