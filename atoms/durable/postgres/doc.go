@@ -16,6 +16,11 @@
 // [Enqueue] adds an item in the transaction of the caller, so the caller's changes and the
 // item become visible together.
 //
+// # Flows
+//
+// [Step] runs a step of a flow and commits its effect and its record together. [Signal] sends a signal to the flows of a key in
+// the transaction of the caller. See package flow.
+//
 // # Schedules
 //
 // A [Store] is also a store of package scheduledtasks: it remembers the last tick of each
