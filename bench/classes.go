@@ -26,6 +26,8 @@ func classRows() []Row {
 		row("none", core.Class{}, 0),
 		row("calls", core.Class{Rate: plenty}, 1.1),
 		row("calls-and-cost", core.Class{Rate: plenty, CostRate: plenty}, 1.15),
+		row("none/shadow=free", core.Class{Shadow: &core.Limits{Limit: limit, Rate: plenty, CostRate: plenty}}, 1.4),
+		row("none/shadow=waits", core.Class{Shadow: &core.Limits{Limit: 1, Rate: core.Rate{PerSecond: 1000}}}, 1.4),
 		{Name: "op=plain/parked-classes=63", MaxAllocs: -1, Sides: []Side{parkedClasses(), oursRun("ours-plain", 0, 1, nothing)}},
 		{Name: "op=keys/parked-keys=100k", MaxAllocs: -1, Sides: []Side{parkedKeys("ours", 0, 100_000), parkedKeys("ours-parked=100", 1.5, 100)}},
 	}

@@ -44,7 +44,7 @@ func durableRows() []Row {
 			{"river", 0.8, func() Body { return throughRiver(1).enqueue() }},
 		}},
 	}
-	goals := map[int]float64{1: 1.2, 10: 1.5, 100: 1.5, 500: 1.3} // goals in items a second, beside River
+	goals := map[int]float64{1: 0.45, 10: 0.6, 100: 0.7, 500: 0.7} // beside River
 	for _, workers := range []int{1, 10, 100, 500} {
 		batch, goal := min(workers, handBatch), 0.0
 		if workers == 500 {
@@ -53,7 +53,7 @@ func durableRows() []Row {
 		rows = append(rows, Row{Name: fmt.Sprintf("op=run/keys=cold/workers=%d", workers), MaxAllocs: -1, Sides: []Side{
 			{"ours", 0, func() Body { return oursDurable(cold, workers).drain() }},
 			{"by-hand", goal, func() Body { return byHand(batch).drain() }},
-			{"river", 1 / goals[workers], func() Body { return throughRiver(workers).drain() }},
+			{"river", goals[workers], func() Body { return throughRiver(workers).drain() }},
 		}})
 	}
 	for _, workers := range []int{1, 100} {

@@ -132,6 +132,7 @@ func (r *run) last() Item {
 type session struct {
 	node    Node
 	limited bool            // the queue or a lane has a limit: an end makes room
+	inLine  bool            // or a class has one, or a rate: turns would wait for each other
 	ctx     context.Context // ends with ErrLeaseLost
 	lose    context.CancelCauseFunc
 	fence   *time.Timer
@@ -171,6 +172,7 @@ func (s *session) claimer() Node {
 // newSession makes the session of a node. Sent is the time when the call of Join began.
 func newSession(node Node, sent time.Time) *session {
 	s := &session{node: node, began: sent, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
+	s.inLine = s.limited || slices.ContainsFunc(node.Classes, func(c Class) bool { return c.Limit > 0 || c.Rate.PerSecond > 0 })
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
 	s.until.Store(int64(s.span()))
 	s.fence = time.AfterFunc(time.Until(sent.Add(s.span())), func() { s.lose(ErrLeaseLost) })

@@ -19,8 +19,9 @@ import (
 //   - Order of a key: the end of an item and the promotion of the next one are one transaction, under the lock of the key. So
 //     the next item is claimed only after that commit, by whichever turn.
 //   - Ahead: a turn takes no slot that the other one may fill. Ends that are not yet recorded free slots only for their own turn.
-//   - Limits: of the queue and of lanes, none is at work beside another, for they wait for each other. Turns in which classes count
-//     wait for each other in the store. If a class had no room, an end of the other turn may have made some: the next turn looks again.
+//   - Limits: the store decides them under the lock of the queue, so one turn would wait for the other, and none is begun. That a
+//     class counts may be known to the store only. If it had no room, an end of the other turn may have made some: the next turn
+//     looks again.
 //   - News: only the last turn that was begun says that there is nothing to claim, and only if nothing came since.
 //   - Lost answers: a turn counts as over when those before it are over. So no beat gives back what the answer of a turn brings.
 type pump[T any] struct {
@@ -150,7 +151,7 @@ func (p *pump[T]) woken() {
 
 // another says whether one more turn may begin beside those at work. It is worth its commit only with many ends.
 func (p *pump[T]) another() bool {
-	if len(p.work) >= p.most || p.wait > 0 || p.work[0].s.limited {
+	if len(p.work) >= p.most || p.wait > 0 || p.work[0].s.inLine {
 		return false
 	}
 	p.mu.Lock()

@@ -130,7 +130,7 @@ var (
 //     Without it, none.
 //   - Connect() (turns int, release func()), a method, if the store has connections of its own for queues that
 //     run. [Queue.Run] calls it before all other calls, and release after them. Turns is how many turns of the queue may be
-//     under way at once. Without it, one. If the queue or a lane has a limit, its turns are one after the other.
+//     under way at once. Without it, one. With limits or rates, they are one after the other.
 //   - Inside(ctx) bool, a method, if a transaction of a caller makes all other transactions
 //     wait. It reports whether the caller is in such a transaction. Then Enqueue returns
 //     [core.ErrWouldDeadlock] at once.

@@ -131,7 +131,8 @@ func TestTwoTurnsOfAClass(t *testing.T) {
 				<-first
 			}
 			return nil
-		}, durable.Options{MaxConcurrency: 200, Lease: time.Hour, Poll: time.Hour, Classes: []durable.Class{{Name: "class", Limit: 1}}})
+		}, durable.Options{MaxConcurrency: 200, Lease: time.Hour, Poll: time.Hour, Classes: []durable.Class{{Name: "class"}}})
+		assert.NoError(t, q.SetClass(s.Context(), durable.Class{Name: "class", Limit: 1}))
 		s.enqueue(q, slices.Repeat([]string{"plain"}, 50)...)
 		s.enqueue(q.Class("class"), "1")
 		time.Sleep(time.Second)
@@ -193,7 +194,8 @@ func TestTwoTurnsAtRandom(t *testing.T) {
 					return durable.Snooze(0, "again")
 				}
 				return err
-			}, durable.Options{MaxConcurrency: 150, Lease: 100 * time.Hour, Poll: 100 * time.Hour, Classes: []durable.Class{{Name: "class", Limit: 5}}})
+			}, durable.Options{MaxConcurrency: 150, Lease: 100 * time.Hour, Poll: 100 * time.Hour, Classes: []durable.Class{{Name: "class"}}})
+			assert.NoError(t, q.SetClass(s.Context(), durable.Class{Name: "class", Limit: 5}))
 			began := time.Now()
 			for n := range 5 {
 				for k := range 100 {
