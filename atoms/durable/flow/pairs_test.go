@@ -128,7 +128,7 @@ func TestStoppedProcess(t *testing.T) {
 		store := w.store
 		w.store = m
 		var got error
-		w.process(func(ctx context.Context, _ string) error {
+		q, _ := w.process(func(ctx context.Context, _ string) error {
 			if _, err := w.plain(ctx, "a"); err != nil {
 				return err
 			}
@@ -138,8 +138,6 @@ func TestStoppedProcess(t *testing.T) {
 			_, got = w.step(ctx, "stale")
 			return got
 		}, durable.Options{Lease: 5 * time.Second})
-		q, err := durable.New(m, func(item string) string { return item }, func(context.Context, string) error { return nil }, durable.Options{Name: "q"})
-		w.ok(err)
 		id := w.enqueue(q, "k")
 		w.settle(time.Second)
 		w.store = store
