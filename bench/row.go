@@ -42,6 +42,7 @@ func Groups() []Group {
 		{"failover", "atoms/priorityprocessor: an item of the primary and of the backup", 0, failoverRows},
 		{"mesh", "atoms/mesh: a raise that is not shared, and one that is", 0, meshRows},
 		{"durable", "atoms/durable/postgres: enqueueing and running items", 0, durableRows},
+		{"flows", "atoms/durable/sqlite: flows of ten steps", 0, flowRows},
 		{"original", "the benchmarks of the C# library", 0, originalRows},
 	}
 }

@@ -77,6 +77,80 @@ func NewQueue[T any, K ~string](store durable.Store, key func(T) K, work core.Wo
 	return durable.New[T, K](store, key, work, opts)
 }
 
+// ErrQueueParked is [durable.ErrParked]: ErrParked means that the flow goes on later:
+// the body is to return.
+var ErrQueueParked = durable.ErrParked
+
+// ErrQueueUndoing is [durable.ErrUndoing]: ErrUndoing means that the flow is undone,
+// and the step has no result.
+var ErrQueueUndoing = durable.ErrUndoing
+
+// ErrQueueLate is [durable.ErrLate]: ErrLate means that no signal came before the
+// deadline of an Await.
+var ErrQueueLate = durable.ErrLate
+
+// QueueFlow is [durable.Flow]: A Flow is the flow of a running item: its steps are kept
+// in the store, so that the body can begin again.
+type QueueFlow = durable.Flow
+
+// QueueFlowFrom is [durable.FlowFrom]: FlowFrom returns the flow of the item whose body
+// has ctx, or nil.
+func QueueFlowFrom(ctx context.Context) *durable.Flow {
+	return durable.FlowFrom(ctx)
+}
+
+// QueueReplayFlow is [durable.ReplayFlow]: ReplayFlow returns a context in which a flow
+// answers from a journal, for package flowtest.
+func QueueReplayFlow(ctx context.Context, j durable.Journal) (with context.Context, end func() (unknown, unused []string)) {
+	return durable.ReplayFlow(ctx, j)
+}
+
+// QueueCall is [durable.Call]: A Call is a call of a step.
+type QueueCall = durable.Call
+
+// QueueMaxSignals is [durable.MaxSignals]: MaxSignals is how many signals a store keeps
+// for one key or item.
+const QueueMaxSignals = durable.MaxSignals
+
+// QueueStepState is [durable.StepState]: A StepState is the state of a step of a flow.
+type QueueStepState = durable.StepState
+
+// QueueStepBegun is [durable.StepBegun]: it is not known whether it took effect; an
+// Await or Sleep waits
+const QueueStepBegun = durable.StepBegun
+
+// QueueStepDone is [durable.StepDone]: its result is stored
+const QueueStepDone = durable.StepDone
+
+// QueueStepUndone is [durable.StepUndone]: its Compensate has returned nil
+const QueueStepUndone = durable.StepUndone
+
+// QueueStep is [durable.Step]: A Step is the record of a step of a flow: see package
+// flow.
+type QueueStep = durable.Step
+
+// QueueRecord is [durable.Record]: A Record is what a claim has to write about its
+// steps.
+type QueueRecord = durable.Record
+
+// QueuePark is [durable.Park]: A Park is why an item goes back with EndParked.
+type QueuePark = durable.Park
+
+// QueueParked is [durable.Parked]: Parked is what a parked flow waits for.
+type QueueParked = durable.Parked
+
+// QueueJournal is [durable.Journal]: A Journal is what a store knows of the flow of an
+// item.
+type QueueJournal = durable.Journal
+
+// QueueSignal is [durable.Signal]: A Signal is a signal that the store keeps for flows:
+// for those of a key, or for one item.
+type QueueSignal = durable.Signal
+
+// QueueSignalled is [durable.Signalled]: Signalled is the result of a Signal that was
+// sent.
+type QueueSignalled = durable.Signalled
+
 // QueueMaxLook is [durable.MaxLook]: MaxLook is how many items a page looks at.
 const QueueMaxLook = durable.MaxLook
 
@@ -237,6 +311,15 @@ const QueueSignalLaneUnserved = durable.SignalLaneUnserved
 // sink while calls of the store fail, also if only the end of one item is refused.
 const QueueSignalStoreLost = durable.SignalStoreLost
 
+// QueueSignalUnserved is [durable.SignalUnserved]: SignalUnserved: this process has
+// given back a flow that a program with a higher Options.Version has begun.
+const QueueSignalUnserved = durable.SignalUnserved
+
+// QueueSignalStray is [durable.SignalStray]: SignalStray: a flow has ended well, and
+// its body has not asked for steps that are kept, for example because they have other
+// names now.
+const QueueSignalStray = durable.SignalStray
+
 // QueueItemSucceeded is [durable.ItemSucceeded].
 var QueueItemSucceeded = durable.ItemSucceeded
 
@@ -267,8 +350,17 @@ var QueueNodeLost = durable.NodeLost
 // QueueStoreLost is [durable.StoreLost].
 var QueueStoreLost = durable.StoreLost
 
+// QueueFlowUnserved is [durable.FlowUnserved].
+var QueueFlowUnserved = durable.FlowUnserved
+
+// QueueFlowStray is [durable.FlowStray].
+var QueueFlowStray = durable.FlowStray
+
 // QueueLaneUnserved is [durable.LaneUnserved]: the name of the lane
 var QueueLaneUnserved = durable.LaneUnserved
+
+// QueueStray is [durable.Stray]: Stray is the payload of SignalStray.
+type QueueStray = durable.Stray
 
 // QueueMaxText is [durable.MaxText]: MaxText is the maximum length of a queue name,
 // key, lane, class or unique id in bytes.
@@ -403,6 +495,12 @@ const QueueEndCancelled = durable.EndCancelled
 
 // QueueEndLost is [durable.EndLost]: of an Attempt only: its lease was lost
 const QueueEndLost = durable.EndLost
+
+// QueueEndParked is [durable.EndParked]: Ready, Attempts one less: see Park
+const QueueEndParked = durable.EndParked
+
+// QueueEndHalfUndone is [durable.EndHalfUndone]: Halted, also without a key
+const QueueEndHalfUndone = durable.EndHalfUndone
 
 // QueueEnded is [durable.Ended]: Ended is the result of an End.
 type QueueEnded = durable.Ended

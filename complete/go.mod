@@ -9,6 +9,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/data/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
@@ -106,6 +107,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/data/postgres => ../atoms/data/po
 replace github.com/ephemeralgo/ephemeral/atoms/data/sqlite => ../atoms/data/sqlite
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/flow => ../atoms/durable/flow
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/inspect"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 type Order struct{ Customer, ID string }
@@ -407,4 +408,84 @@ func ExampleQueue_Pause() {
 	// <nil>
 	// true <nil>
 	// <nil>
+}
+
+// What a store does for a flow: it keeps steps under the token of a claim, lets an item wait, and gives it a signal.
+func ExampleJournal() {
+	ctx := context.Background()
+	store := durable.Memory()
+	node := durable.Node{Queue: "orders", Lease: time.Minute, Lanes: []core.Lane{{}}}
+	var err error
+	if node.ID, err = store.Join(ctx, node); err != nil {
+		panic(err)
+	}
+	if _, err = store.Insert(ctx, "orders", []durable.Insert{{Key: "o-1"}}); err != nil {
+		panic(err)
+	}
+	turned, err := store.Turn(ctx, node, nil, durable.Want{Max: 1})
+	if err != nil {
+		panic(err)
+	}
+	item := turned.Items[0]
+	reserved := durable.Step{Name: "reserve", Seq: 1, State: durable.StepDone, Data: []byte(`"shelf 7"`)}
+	current, err := store.Record(ctx, "orders", []durable.Record{{ID: item.ID, Token: item.Token, Steps: []durable.Step{reserved}}})
+	fmt.Println(current, err)
+	park := durable.Park{Step: "approval", Seq: 2, Pattern: "approval.*", For: time.Hour}
+	if _, err = store.Turn(ctx, node, []durable.End{{ID: item.ID, Key: item.Key, Token: item.Token, Kind: durable.EndParked, Park: park}}, durable.Want{}); err != nil {
+		panic(err)
+	}
+	show := func() {
+		j, _, err := store.Journal(ctx, "orders", item.ID, true)
+		if err != nil {
+			panic(err)
+		}
+		var waits *durable.Parked = j.Wait
+		fmt.Println("waits:", waits != nil)
+		for _, s := range j.Steps {
+			var state durable.StepState = s.State
+			fmt.Printf("%s %v %q %q\n", s.Name, state, s.Signal, s.Data)
+		}
+	}
+	show()
+	sent, err := store.Signal(ctx, "orders", []durable.Signal{{Key: "o-1", Name: "approval.given", Data: []byte(`"ada"`)}})
+	fmt.Println(sent[0] == durable.Signalled{Seq: sent[0].Seq, Woken: true}, err)
+	show()
+	// Output:
+	// [true] <nil>
+	// waits: true
+	// reserve done "" "\"shelf 7\""
+	// approval begun "" ""
+	// true <nil>
+	// waits: false
+	// reserve done "" "\"shelf 7\""
+	// approval done "approval.given" "\"ada\""
+}
+
+// What package flow and the engines call. A body calls package flow.
+func ExampleFlow() {
+	ctx, stop := context.WithCancel(context.Background())
+	work := func(ctx context.Context, order string) error {
+		var f *durable.Flow = durable.FlowFrom(ctx)
+		shelf, err := f.Do(ctx, durable.Call{Name: "reserve", Do: func(context.Context) ([]byte, error) { return []byte(`"shelf 7"`), nil }})
+		fmt.Println(order, string(shelf), err)
+		stop()
+		return err
+	}
+	orders, err := durable.New[string, string](durable.Memory(), nil, work, durable.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+	defer orders.Sink().Subscribe(durable.SignalStray, func(s signals.Signal) {
+		var stray durable.Stray
+		stray, _ = durable.FlowStray.From(s)
+		fmt.Println("nobody asked for", stray.Steps)
+	})()
+	if _, err := orders.Enqueue(ctx, "o-1"); err != nil {
+		panic(err)
+	}
+	if err := orders.Run(ctx); err != nil {
+		panic(err)
+	}
+	// Output: o-1 "shelf 7" <nil>
 }

@@ -185,8 +185,11 @@ func (f *Flow) fail(name, format string, args ...any) error {
 
 // enter begins a call, under the mutex, and returns what is known of the step.
 func (f *Flow) enter(name string, at uintptr, waits bool) (old Step, err error) {
-	if err := checkText("the name", name); err != nil || name == "" {
-		return old, f.fail(name, "%w", cmp.Or(err, errors.New("it needs a name")))
+	switch err := checkText("the name", name); {
+	case err != nil:
+		return old, f.fail(name, "%w", err)
+	case name == "":
+		return old, f.fail(name, "it needs a name")
 	}
 	if f.dead != nil {
 		return old, f.dead

@@ -60,17 +60,17 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 	var err error
 	panicked := guard.Do("MarshalJSON", func() { s.Data, err = json.Marshal(payload) })
 	if err = cmp.Or(panicked, err); err != nil {
-		err = fmt.Errorf("its payload has no JSON: %w", err)
+		err = fmt.Errorf("durable: its payload has no JSON: %w", err)
 	}
 	err = errors.Join(err, checkText("its key", key), checkText("its name", name), checkText("its unique id", s.UniqueID))
 	switch {
 	case err != nil:
 	case (key == "") == (id == 0):
-		err = errors.New("it needs a key or an item")
+		err = errors.New("durable: it needs a key or an item")
 	case name == "" || strings.ContainsAny(name, ",*?! "):
-		err = errors.New("its name must be a name, and no pattern")
+		err = errors.New("durable: its name must be a name, and no pattern")
 	case len(s.Data) > q.opts.MaxResult:
-		err = fmt.Errorf("its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.opts.MaxResult)
+		err = fmt.Errorf("durable: its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.opts.MaxResult)
 	}
 	return s, q.fail(fmt.Sprintf("signal %.80q", name), err)
 }

@@ -24,7 +24,7 @@ type Step struct {
 	Took        time.Duration `json:"took,omitempty"`
 	At          time.Time     `json:"at,omitzero"`      // when this state was recorded, by the clock of the store
 	Until       time.Time     `json:"until,omitzero"`   // the deadline of an Await or Sleep; zero: another step
-	Signal      string        `json:"signal,omitempty"` // the name of the signal that an Await took; "" with StepDone: the deadline has passed
+	Signal      string        `json:"signal,omitempty"` // the name of what an Await took; "" with StepDone: the deadline has passed
 	Data        []byte        `json:"-"`                // JSON of the result, or the payload of the signal
 }
 
@@ -40,7 +40,7 @@ type Record struct {
 type Park struct {
 	Step    string        // name of the Await or Sleep; "": it goes back to be claimed with another class
 	Seq     int           // of that step
-	Pattern string        // of signals that end the wait; "": none, it sleeps
+	Pattern string        // of names that end the wait; "": none, it sleeps
 	For     time.Duration // until the deadline, when the step is parked for the first time; whole microseconds
 	Class   string        // without a Step: the class with which it is to be claimed
 }
@@ -48,7 +48,7 @@ type Park struct {
 // Parked is what a parked flow waits for.
 type Parked struct {
 	Step    string    `json:"step"`
-	Pattern string    `json:"pattern,omitempty"` // of signals; "": it sleeps
+	Pattern string    `json:"pattern,omitempty"` // "": it sleeps
 	Since   time.Time `json:"since"`
 	Until   time.Time `json:"until"`
 }

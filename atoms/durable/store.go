@@ -303,7 +303,7 @@ type Store interface {
 
 	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
 	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
-	// whether there may be more of items or ids to delete. Halted items have not ended. It deletes signals, too: see [Keep].
+	// whether there may be more of items or ids to delete. Halted items have not ended. [Keep] says what else it deletes.
 	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
 
 	// Record writes steps of flows, those of several claims in one transaction, and reports for each record whether
@@ -320,9 +320,13 @@ type Store interface {
 	//
 	// If the head of the key, or the item, is [Parked] and its Pattern matches, the flow takes the signal: its step becomes
 	// StepDone, the wait is over, and RunAt = now.
+	//
+	//ephemeral:none
 	Signal(ctx context.Context, queue string, all []Signal) ([]Signalled, error)
 
 	// Signals returns at most limit signals for a key with a higher Seq, in order.
+	//
+	//ephemeral:none
 	Signals(ctx context.Context, queue, key string, after int64, limit int) ([]Signal, error)
 }
 

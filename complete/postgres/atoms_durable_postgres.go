@@ -11,6 +11,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// QueueStoreStep is [postgres.Step]: Step runs a step of a flow whose effect is in the
+// database: fn gets a transaction (READ COMMITTED) of the pool, and Step commits it
+// together with the record of the step.
+func QueueStoreStep(ctx context.Context, pool *pgxpool.Pool, name string, fn func(tx pgx.Tx) error) error {
+	return postgres.Step(ctx, pool, name, fn)
+}
+
+// QueueStoreSignal is [postgres.Signal]: Signal stores a signal for the flows of a key,
+// in the transaction of the caller: see durable.Queue.Signal, and Enqueue for the
+// transaction.
+func QueueStoreSignal[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
+	return postgres.Signal[T](ctx, tx, q, key, name, payload, uniqueID...)
+}
+
 // QueueStoreOptions is [postgres.Options]: Options configure a Store.
 type QueueStoreOptions = postgres.Options
 

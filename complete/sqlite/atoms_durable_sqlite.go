@@ -44,3 +44,16 @@ func QueueStoreEnqueueUnique[T any](ctx context.Context, tx *sqlitewriter.Tx, q 
 func QueueStoreFinish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	return sqlite.Finish(ctx, tx)
 }
+
+// QueueStoreSignal is [sqlite.Signal]: Signal sends a signal to the flow of a key in
+// the transaction of the caller: see durable.Queue.Signal.
+func QueueStoreSignal[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], key, name string, payload any, uniqueID ...string) error {
+	return sqlite.Signal[T](ctx, tx, q, key, name, payload, uniqueID...)
+}
+
+// QueueStoreStep is [sqlite.Step]: Step is a step of a flow whose effect is in the file
+// of the queue: fn and the record of the step are one transaction of w, so both happen
+// once or not at all.
+func QueueStoreStep(ctx context.Context, w *sqlitewriter.Writer, name string, fn func(tx *sqlitewriter.Tx) error) error {
+	return sqlite.Step(ctx, w, name, fn)
+}

@@ -71,7 +71,7 @@ func (s *suite) retried(id durable.ItemID) int {
 	return len(must[[]durable.ItemID](s)(s.b.Again(s.ctx, s.queue, list(id), anyState)))
 }
 
-// Steps are written under the token of the claim, by Record and with ends. A step that is done makes attempts count anew.
+// Steps are written under the token of the claim, by Record and with ends. A step that is done resets the attempts.
 func (s *suite) records() {
 	n := s.join(s.a)
 	ids := s.add("a", "b", "c")
@@ -360,7 +360,7 @@ func (s *suite) undoing() {
 	next := s.claims(n, 1, "k")[0]
 	s.equal("the next one", next.ID, all[1])
 	s.equal("again", s.retried(k.ID), 1)
-	s.equal("anew", list(fmt.Sprint(s.states(k.ID)), fmt.Sprint(s.item(k.ID).Flow), fmt.Sprint(len(s.steps(k.ID, "").Steps))), list("[blocked]", "0", "0"))
+	s.equal("again from the start", list(fmt.Sprint(s.states(k.ID)), fmt.Sprint(s.item(k.ID).Flow), fmt.Sprint(len(s.steps(k.ID, "").Steps))), list("[blocked]", "0", "0"))
 	s.end(n, done, durable.Done, next)
 	s.end(n, done, durable.Done, s.claims(n, 1, "k")...)
 
@@ -388,7 +388,7 @@ func (s *suite) undoing() {
 	s.equal("cancel after the end", s.left(two.ID), durable.State(0))
 	s.end(n, back, durable.Ready, again[4])
 
-	id := s.add("halts")[0] // undone, then halted: anew
+	id := s.add("halts")[0] // undone, then halted: again from the start
 	i = s.claims(n, 2, "w", "halts")[1]
 	s.equal("recorded", s.record(i, begun), true)
 	s.end(n, durable.End{Kind: durable.EndHalted, Err: "halted"}, durable.Ready, i)

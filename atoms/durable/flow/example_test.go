@@ -114,7 +114,7 @@ func Example() {
 	// charge
 	// refund 4711 true
 	// release shelf 7 true
-	// durable: item 2 is dead: refused
+	// durable: queue "orders": wait for item 2: durable: item 2 is dead: refused
 	// <nil> <nil>
 }
 

@@ -133,7 +133,7 @@ func TestCompensation(t *testing.T) {
 				}
 				x := w.explain(q, id)
 				w.equal("end", []any{x.Item.State, x.Item.Err}, []any{c.end, c.text})
-				if n, err := q.Again(w.Context(), id); n != 1 || err != nil { // anew
+				if n, err := q.Again(w.Context(), id); n != 1 || err != nil { // again from the start
 					w.Fatal(n, err)
 				}
 				w.settle(time.Second)

@@ -16,7 +16,9 @@
 // A body may run twice: its process may die between the effect and the end of the item.
 // [Finish] ends the item in the transaction of the effect, so both happen once or not at all.
 // [Enqueue] adds an item in the transaction of the caller, so the caller's changes and the
-// item become visible together. Use [sqlitewriter.Writer.Tx] for these transactions. In its
+// item become visible together. [Step] runs a step of a flow, with its record in the
+// transaction of its effect; [Signal] sends a signal to a flow in the transaction of the
+// caller. Use [sqlitewriter.Writer.Tx] for these transactions. In its
 // function, methods of the queue that write return [core.ErrWouldDeadlock]. If the function
 // starts a goroutine that calls such a method, it must use the function's context: with
 // another context, the call waits for the transaction.

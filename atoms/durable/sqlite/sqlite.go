@@ -37,7 +37,7 @@ func (o Options) resolved() (Options, error) {
 // return [core.ErrClosed].
 //
 // In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write return
-// [core.ErrWouldDeadlock], and so does Enqueue of a queue: use [Enqueue] and [Finish] there. A
+// [core.ErrWouldDeadlock], and so do Enqueue and Signal of a queue: use [Enqueue], [Signal] and [Finish] there. A
 // goroutine that the function has started is recognised only if it uses the function's context.
 type Store struct {
 	w      *sqlitewriter.Writer

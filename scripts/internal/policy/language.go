@@ -50,7 +50,7 @@ var OptionNames = map[string]string{
 // SignalStates are allowed last words of names of signals, beside words in -ed: other past
 // tenses, and states.
 var SignalStates = []string{
-	"healthy", "unhealthy", "stale", "unsent", "hot", "cold", "kept", "open", "half_open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent", "free", "stuck", "alone", "duplicate", "would_throttle", "would_open",
+	"healthy", "unhealthy", "stale", "unsent", "hot", "cold", "kept", "open", "half_open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent", "free", "stuck", "alone", "duplicate", "would_throttle", "would_open", "stray",
 }
 
 // Exception is a name that may break a rule of package arch.
