@@ -22,9 +22,9 @@ type KeyedOptions struct {
 	Name string
 	// Rule is when the breaker of a key opens and closes. A key counts from its first failure on.
 	Rule breaker.Options
-	// MaxKeys is how many keys are remembered; 0 means 10,000. A key is forgotten when it is closed and none of its
+	// Capacity is how many keys are remembered; 0 means 10,000. A key is forgotten when it is closed and none of its
 	// failures counts. While all places are taken, calls of other keys are allowed and not counted.
-	MaxKeys int
+	Capacity int
 	// CountIf is as in [Options].
 	CountIf func(error) bool
 
@@ -54,14 +54,23 @@ type keyState struct {
 	why string
 }
 
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o KeyedOptions) resolved() (KeyedOptions, error) {
+	o.Name, o.Capacity = cmp.Or(o.Name, "breaker"), cmp.Or(o.Capacity, 10_000)
+	if o.Capacity < 0 {
+		return o, fmt.Errorf("circuitbreaker: KeyedOptions.Capacity is %d, but must be more than 0", o.Capacity)
+	}
+	if _, err := breaker.New(o.Rule); err != nil {
+		return o, fmt.Errorf("circuitbreaker: %w", err)
+	}
+	return o, nil
+}
+
 // NewKeyed makes a breaker for each key, or says what is wrong with the options.
 func NewKeyed(opts KeyedOptions) (*Keyed, error) {
-	opts.Name, opts.MaxKeys = cmp.Or(opts.Name, "breaker"), cmp.Or(opts.MaxKeys, 10_000)
-	if opts.MaxKeys < 0 {
-		return nil, fmt.Errorf("circuitbreaker: KeyedOptions.MaxKeys is %d, but must be more than 0", opts.MaxKeys)
-	}
-	if _, err := breaker.New(opts.Rule); err != nil {
-		return nil, fmt.Errorf("circuitbreaker: %w", err)
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
 	}
 	return &Keyed{opts: opts, keys: map[string]*keyState{}}, nil
 }
@@ -226,7 +235,7 @@ func (k *Keyed) end(key string, p breaker.Permit, trial bool, r breaker.Result, 
 
 // room reports whether one more key can be remembered. It forgets healthy ones at most once a second.
 func (k *Keyed) room(now time.Time) bool {
-	if len(k.keys) >= k.opts.MaxKeys && now.Sub(k.swept) >= time.Second {
+	if len(k.keys) >= k.opts.Capacity && now.Sub(k.swept) >= time.Second {
 		k.swept = now
 		for key, s := range k.keys {
 			if s.State(now) == breaker.Closed && s.Failures(now) == 0 {
@@ -234,5 +243,5 @@ func (k *Keyed) room(now time.Time) bool {
 			}
 		}
 	}
-	return len(k.keys) < k.opts.MaxKeys
+	return len(k.keys) < k.opts.Capacity
 }

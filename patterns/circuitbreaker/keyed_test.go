@@ -62,7 +62,7 @@ func TestKeyed(t *testing.T) {
 // While all places are taken, other keys are allowed and not counted.
 func TestKeyedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{MaxKeys: 3, Rule: breaker.Options{Threshold: 2, Window: time.Second}}))
+		k := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Capacity: 3, Rule: breaker.Options{Threshold: 2, Window: time.Second}}))
 		work := keyedWork(k)
 		for range 3 {
 			for n := range 5 { // one failure each, which does not count any more in the next round
@@ -117,8 +117,8 @@ func TestKeyedOverProcesses(t *testing.T) {
 }
 
 func TestKeyedMistakes(t *testing.T) {
-	_, err := circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{MaxKeys: -1})
-	assert.ErrorContains(t, err, "circuitbreaker: KeyedOptions.MaxKeys is -1")
+	_, err := circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Capacity: -1})
+	assert.ErrorContains(t, err, "circuitbreaker: KeyedOptions.Capacity is -1")
 	_, err = circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Rate: 2}})
 	assert.ErrorContains(t, err, "circuitbreaker: ")
 	assert.Panics(t, func() { circuitbreaker.WrapKeyed[int](nil, nil, nil) })

@@ -174,7 +174,7 @@ var mutations = []mutation{
 	{name: "early-lease", engine: "sqlite", edits: [][3]string{{liteTurn, "t.queue, t.now)\n\tfor", "t.queue, t.now+1_000_000)\n\tfor"}}},
 	{name: "noorder", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "order by b.rank, b.id limit 1", "order by b.rank, b.id desc limit 1"}}},
 	{name: "nounique", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "if done.Duplicate = !in.Replace; done.Duplicate {", "if done.Duplicate = false; done.Duplicate {"}}},
-	{name: "noalone", engine: "sqlite", edits: [][3]string{{liteTurn, "(losses >= 2) = ? order", "? is not null order"}}},
+	{name: "noalone", engine: "sqlite", edits: [][3]string{{liteTurn, "(losses >= 2) = ?\"+held+\" order", "? is not null\"+held+\" order"}}},
 	{name: "cancel-ended", engine: "sqlite", edits: [][3]string{{"sqlite/manage.go", "i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0", "true"}}},
 	{name: "nopromote", engine: "sqlite", edits: [][3]string{{"sqlite/manage.go", "t.save(t.leave(i)...)", "t.leave(i)"}}},
 	{name: "dead-claims", engine: "sqlite", edits: [][3]string{{liteTurn, "where id = ? and expires > ?\", node.ID, t.now)", "where id = ?\", node.ID)"}},

@@ -55,7 +55,7 @@ func classOf(all int) durable.Class {
 // keyRate is the rate of each key.
 func keyRate(all int) (rate core.Rate) {
 	if all > 0 {
-		rate = core.Rate{PerSecond: 4, Burst: 2}
+		rate = core.Rate{PerSecond: 4, Burst: 3}
 	}
 	return rate
 }

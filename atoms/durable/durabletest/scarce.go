@@ -196,7 +196,6 @@ func (s *suite) keyRates() {
 	note(second)
 	s.end(n, done, durable.Done, first[1], first[2])
 	ended = must[[]durable.Ended](s)(endAll(s, s.b, n, endOf(second, durable.End{Kind: durable.EndDone, HandOver: true})))
-	s.equal("no token", list(ended[0].Next == nil, ended[0].Promoted), list(true, true))
 	next := func(store durable.Store, most int) (items []durable.Item) {
 		s.Helper()
 		for len(items) == 0 {
@@ -206,10 +205,15 @@ func (s *suite) keyRates() {
 		note(items...)
 		return items
 	}
-	third := next(s.b, 1)[0]
+	third := ended[0].Next // only on a slow machine
+	if third == nil {
+		third = &next(s.b, 1)[0]
+	} else {
+		note(*third)
+	}
 	s.equal("its key", third.Key, "a")
 	s.equal("its time", !third.RunAt.Before(starts["a"][0].Add(every)), true)
-	s.end(n, retry, durable.Retry, third)
+	s.end(n, retry, durable.Retry, *third)
 	s.equal("a retry waits, too", !s.item(third.ID).RunAt.Before(starts["a"][0].Add(2*every)), true)
 	fourth := next(s.a, 1)[0]
 	s.end(n, durable.End{Kind: durable.EndSnoozed, After: long}, durable.Ready, fourth)

@@ -62,9 +62,13 @@ func (c *class) come(of int, now int64) float64 {
 	return c.rates()[of].PerSecond * float64(now-c.since) / 1e6
 }
 
-// tokens is how many there are, without those that this transaction takes; below 0: a debt.
+// tokens is how many there are, with those that this transaction takes; below 0: a debt, unless it is an error of rounding.
 func (c *class) tokens(of int, now int64) float64 {
-	return min(float64(c.rates()[of].Burst), c.come(of, now)-c.marks[of])
+	left := c.come(of, now) - c.marks[of]
+	if left > -1e-9 && left < 0 {
+		return 0
+	}
+	return min(float64(c.rates()[of].Burst), left)
 }
 
 // take takes tokens, also if they are not there, or gives some back.

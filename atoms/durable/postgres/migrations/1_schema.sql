@@ -223,9 +223,9 @@ language sql immutable as $$ select case when p_seen > p_now then p_since - (p_s
 -- How many tokens have come.
 create function {s}.durable_come_1(p_rate double precision, p_since timestamptz, p_now timestamptz) returns double precision
 language sql immutable as $$ select p_rate * ((extract(epoch from p_now - p_since) * 1000000)::bigint) / 1000000 $$;
--- How many tokens there are; below 0: a debt.
+-- How many tokens there are; below 0: a debt, unless it is an error of rounding.
 create function {s}.durable_tokens_1(p_come double precision, p_mark double precision, p_burst bigint) returns double precision
-language sql immutable as $$ select least(p_burst::double precision, p_come - p_mark) $$;
+language sql immutable as $$ select case when p_come - p_mark between -1e-9 and 0 then 0 else least(p_burst::double precision, p_come - p_mark) end $$;
 -- The mark after some were taken, also if they were not there, or given back.
 create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
 language sql immutable as $$ select greatest(p_mark, p_come - p_burst) + p_n $$;
