@@ -62,12 +62,15 @@ func durableRows() []Row {
 			{"by-hand-no-order", 0, func() Body { return byHand(1).drain() }},
 		}})
 	}
+	million := core.Rate{PerSecond: 1e6, Burst: 1e6}
 	for name, c := range map[string]struct {
-		goal float64
-		rate core.Rate
-	}{"none": {1.05, core.Rate{}}, "one": {1.15, core.Rate{PerSecond: 1e6, Burst: 1e6}}} {
+		goal       float64
+		rate, cost core.Rate
+	}{"none": {1.05, core.Rate{}, core.Rate{}}, "one": {1.15, million, core.Rate{}}, "one-and-cost": {1.25, million, million}} {
 		rows = append(rows, Row{Name: "op=run/class=yes/workers=100/rate=" + name, MaxAllocs: -1, Sides: []Side{
-			{"ours", 0, func() Body { return oursDurable(cold, 100, durable.Class{Name: "class", Rate: c.rate}).drain() }},
+			{"ours", 0, func() Body {
+				return oursDurable(cold, 100, durable.Class{Name: "class", Rate: c.rate, CostRate: c.cost}).drain()
+			}},
 			{"ours-without-class", c.goal, func() Body { return oursDurable(cold, 100).drain() }},
 		}})
 	}
@@ -171,7 +174,7 @@ func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *
 	}
 	producer := queue()
 	if len(classes) > 0 {
-		producer = producer.Class(classes[0].Name)
+		producer = producer.Class(classes[0].Name).Cost(1)
 	}
 	t.insert = func(some []parcel) (err error) {
 		if len(some) == 1 {

@@ -12,18 +12,24 @@ import (
 // HedgerOptions is [hedge.Options]: Options configure a Hedger.
 type HedgerOptions = hedge.Options
 
-// HedgerSignalPaused is [hedge.SignalPaused]: SignalPaused is held on Options.Sink
-// while there are no second attempts because of Options.MaxErrors.
+// HedgerSignalStarted is [hedge.SignalStarted]: SignalStarted: a second attempt starts.
+const HedgerSignalStarted = hedge.SignalStarted
+
+// HedgerSignalSucceeded is [hedge.SignalSucceeded]: SignalSucceeded: the result of a
+// second attempt is returned; see Succeeded.
+const HedgerSignalSucceeded = hedge.SignalSucceeded
+
+// HedgerSignalPaused is [hedge.SignalPaused]: SignalPaused is held while there are no
+// second attempts because of Options.MaxErrors.
 const HedgerSignalPaused = hedge.SignalPaused
 
-// HedgerStarted is [hedge.Started]: a second attempt starts
-var HedgerStarted = hedge.Started
-
-// HedgerSucceeded is [hedge.Succeeded]: the result of a second attempt is returned
-var HedgerSucceeded = hedge.Succeeded
-
-// HedgerEvent is [hedge.Event]: An Event is the payload of Started and Succeeded.
+// HedgerEvent is [hedge.Event]: An Event is the payload of SignalStarted and
+// SignalSucceeded.
 type HedgerEvent = hedge.Event
+
+// HedgerEvents is [hedge.Events]: Events are SignalStarted and SignalSucceeded, with
+// their payload.
+var HedgerEvents = hedge.Events
 
 // ErrHedgerSlower is [hedge.ErrSlower]: ErrSlower is the cause with which the context
 // of an attempt ends when the other attempt has succeeded, or when the call returns.

@@ -6,7 +6,6 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
@@ -33,7 +32,6 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
-	github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache

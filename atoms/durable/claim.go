@@ -24,6 +24,7 @@ type Claim struct {
 	Attempt  int   // from 1
 	Node     string
 	Enqueued time.Time
+	Trial    bool              // a [Pause] of the key has ended, and no item of the key is Done since
 	Metadata map[string]string // of the item; do not change it
 }
 
@@ -32,7 +33,7 @@ type Claim struct {
 func ClaimFrom(ctx context.Context) Claim {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		i := r.item
-		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued, i.Metadata}
+		return Claim{r.queue, i.ID, i.Key, i.Lane, i.Class, i.Token, i.Attempts, i.Node, i.Enqueued, i.Trial, i.Metadata}
 	}
 	return Claim{}
 }
@@ -77,6 +78,8 @@ type run struct {
 	op     core.OperationID
 	cause  error  // why the run must be cancelled
 	reason string // reason reason of a Cancel by a user
+	// What Charge has asked for, and what of that the store has taken.
+	charged, taken tokens
 }
 
 const (

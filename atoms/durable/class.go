@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/bucket"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 )
 
 // A Class is a kind of items of one queue that share what is scarce, such as the calls that a
@@ -29,6 +30,29 @@ type Class struct {
 	// In any time T, at most PerSecond x T + Burst items are claimed. A claim takes a token. The
 	// token does not come back, also if the item is given back or its process dies.
 	Rate core.Rate
+	// CostRate is how much the claimed items of the class may cost each second, such as the tokens of a model;
+	// see [Queue.Cost]. The zero Rate means no limit. A claim takes the cost of its item. [Charge] corrects it.
+	// After a crash it stands. An item that costs more than the Burst is claimed when the bucket is full. Then the bucket is
+	// below zero, and later items wait until it has filled up again. While the next item of the class lacks cost, no
+	// other item of the class is claimed, also in lower lanes. An item that is claimed for its age must have its cost, too.
+	CostRate core.Rate
+
+	// DeferOn is a pattern of signals; "" means none. While a signal on Sink matches it, this process claims no items of the class.
+	//
+	//ephemeral:pattern
+	DeferOn string
+	// TrialOn is a gate for a service that may work again: while a matching signal is present, this process claims an item of the
+	// class only if fewer than Trials items of it run in all processes. Trials 0 means 1; it must not be negative. A process reads
+	// the signals of its own Sink. Other classes, and items without a class, do not wait for these gates.
+	//
+	//ephemeral:pattern
+	TrialOn string
+	Trials  int
+}
+
+// limits is the class with what a store counts.
+func (c Class) limits() Class {
+	return Class{Name: c.Name, Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate}
 }
 
 // maxClasses is how many classes a queue can have.
@@ -39,22 +63,37 @@ const classMark = "\x01"
 
 // resolved returns the class with defaults, or says what is wrong with its limit and rate.
 func (c Class) resolved(what string) (Class, error) {
-	var errs [2]error
+	var errs [4]error
 	if c.Limit < 0 {
 		errs[0] = fmt.Errorf("durable: %s: limit is %d, but must not be negative", what, c.Limit)
 	}
-	switch r, err := c.Rate.Resolved(); {
-	case c.Rate == (core.Rate{}):
-	case err != nil:
-		errs[1] = fmt.Errorf("durable: %s: %w", what, err)
-	case r.PerSecond == 0:
-		errs[1] = fmt.Errorf("durable: %s: burst is %d, but there is no rate", what, c.Rate.Burst)
-	case r.PerSecond == bucket.Unlimited:
-		c.Rate = core.Rate{}
-	default:
-		c.Rate = r
+	c.Rate, errs[1] = rateOf(c.Rate, what)
+	c.CostRate, errs[2] = rateOf(c.CostRate, what+": CostRate")
+	switch {
+	case c.Trials < 0:
+		errs[3] = fmt.Errorf("durable: %s: Trials is %d, but must not be negative", what, c.Trials)
+	case c.Trials > 0 && c.TrialOn == "":
+		errs[3] = fmt.Errorf("durable: %s: Trials is %d, but there is no TrialOn", what, c.Trials)
+	case c.TrialOn != "":
+		c.Trials = max(1, c.Trials)
 	}
 	return c, errors.Join(errs[:]...)
+}
+
+// rateOf returns a rate with the default burst; the zero Rate means no rate.
+func rateOf(rate core.Rate, what string) (core.Rate, error) {
+	switch r, err := rate.Resolved(); {
+	case rate == (core.Rate{}):
+		return rate, nil
+	case err != nil:
+		return rate, fmt.Errorf("durable: %s: %w", what, err)
+	case r.PerSecond == 0:
+		return rate, fmt.Errorf("durable: %s: burst is %d, but there is no rate", what, rate.Burst)
+	case r.PerSecond == bucket.Unlimited:
+		return core.Rate{}, nil
+	default:
+		return r, nil
+	}
 }
 
 // checkName says what is wrong with the name of a lane or a class.
@@ -96,6 +135,118 @@ func (q *Queue[T]) Class(name string) *Queue[T] {
 	return q.With(opts)
 }
 
+// Cost returns a view of the queue whose items cost n, which counts for the CostRate of their class; without that rate it has no
+// effect. Otherwise items cost 0. Enqueue of the view returns an error if n is negative or more than 2^40.
+//
+//ephemeral:view
+func (q *Queue[T]) Cost(n int) *Queue[T] {
+	opts := q.with
+	opts.Cost = n
+	return q.With(opts)
+}
+
+// Charge takes further calls and cost from the rates of the class of the claim in ctx ([Class].Rate and CostRate). Use it when the
+// body knows more than its Enqueue, for example how many tokens an answer had. A bucket without enough tokens gets a debt,
+// which its next tokens pay. What is taken counts at once in all processes, also if the claim was lost. Negative numbers give
+// tokens back; they count when the end of the claim is stored, and not if the claim was lost, the process dies, or Finish of an engine
+// ends the item. Charge makes one call of the store, and only if it takes more than was taken before. Without a claim or a
+// class it does nothing. In a transaction that the call would wait for, the error is [core.ErrWouldDeadlock]. After an error, what
+// was not taken counts with the end of the claim.
+func Charge(ctx context.Context, calls, cost int) error {
+	r, ok := ctx.Value(runKey{}).(*run)
+	if !ok || r.item.Class == "" {
+		return nil
+	}
+	more := r.charge(calls, cost)
+	if more == (tokens{}) {
+		return nil
+	}
+	err := core.ErrWouldDeadlock
+	if s, ok := r.store.(interface{ Inside(context.Context) bool }); !ok || !s.Inside(ctx) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.session.node.Lease/4)
+		defer cancel()
+		err = r.store.Charge(ctx, r.queue, r.item.Class, more[0], more[1])
+	}
+	if err != nil && !guard.Is(err, ErrUndecided) {
+		r.mu.Lock()
+		r.taken = tokens{r.taken[0] - more[0], r.taken[1] - more[1]}
+		r.mu.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("durable: queue %q: charge item %d: %w", r.queue, r.item.ID, err)
+	}
+	return nil
+}
+
+// tokens are of the two rates of a class.
+type tokens [2]int64
+
+// charge adds to what the run is charged, and returns what is to be taken now.
+func (r *run) charge(calls, cost int) (more tokens) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n, by := range []int{calls, cost} {
+		r.charged[n] += max(-bucket.MaxBurst, min(int64(by), bucket.MaxBurst))
+		more[n] = max(0, r.charged[n]-r.taken[n])
+		r.taken[n] += more[n]
+	}
+	return more
+}
+
+// owed is what is to be taken, or given back, with the end of the run.
+func (r *run) owed() tokens {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return tokens{r.charged[0] - r.taken[0], r.charged[1] - r.taken[1]}
+}
+
+// gates are the classes that the signals of this process hold up now.
+func (q *queue[T]) gates() (gates []Gate) {
+	for _, c := range q.opts.Classes {
+		switch {
+		case c.DeferOn != "" && q.opts.Sink.Has(c.DeferOn):
+			gates = append(gates, Gate{Class: c.Name})
+		case c.TrialOn != "" && q.opts.Sink.Has(c.TrialOn):
+			gates = append(gates, Gate{c.Name, c.Trials})
+		}
+	}
+	return gates
+}
+
+// closed reports whether the signals of this process let no item of the class start.
+func (q *queue[T]) closed(class string) bool {
+	return class != "" && slices.ContainsFunc(q.opts.Classes, func(c Class) bool {
+		return c.Name == class && c.DeferOn != "" && q.opts.Sink.Has(c.DeferOn)
+	})
+}
+
+// note says why this process does not claim, for Explain: a text about the queue, or one for each class that is held up.
+func (q *queue[T]) note() string {
+	if q.deferred() {
+		return "waits while " + q.opts.DeferOn + " is present"
+	}
+	var note strings.Builder
+	for _, c := range q.opts.Classes {
+		if q.closed(c.Name) {
+			note.WriteString(classMark + c.Name + classMark + "does not claim class " + c.Name + " while " + c.DeferOn + " is present")
+		}
+	}
+	return note.String()
+}
+
+// noteFor is the part of a note that is about items of a class.
+func noteFor(note, class string) string {
+	if !strings.HasPrefix(note, classMark) {
+		return note
+	}
+	for parts := strings.Split(note[1:], classMark); len(parts) >= 2; parts = parts[2:] {
+		if parts[0] == class {
+			return parts[1]
+		}
+	}
+	return ""
+}
+
 // knows returns an error if the queue has no class of that name.
 func (q *queue[T]) knows(class string) error {
 	if !slices.ContainsFunc(q.opts.Classes, func(c Class) bool { return c.Name == class }) {
@@ -104,15 +255,21 @@ func (q *queue[T]) knows(class string) error {
 	return nil
 }
 
-// SetClass changes Limit and Rate of the class with that name, for all processes at once; 0 means
-// none, as in [Options.Classes]. The store keeps them, also when all processes end. They count
+// SetClass changes Limit, Rate and CostRate of the class with that name, for all processes at once; 0 means
+// none, as in [Options.Classes]. The other fields must be zero or equal those in Options. The store keeps them, also when all processes end. They count
 // instead of those in Options until [Queue.ResetClass]. After a change, the class has as many tokens
 // as before, but not more than the new burst. A rate that is new starts with a full bucket. Items
 // that run go on. If there is no such class in Options, the error matches [core.ErrUnknownClass].
 func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
 	what := fmt.Sprintf("SetClass of %q", class.Name)
-	class, err := class.resolved(what)
-	if err = errors.Join(q.knows(class.Name), err); err != nil {
+	err := q.knows(class.Name)
+	for _, c := range q.opts.Classes {
+		if c.Name == class.Name && (class.DeferOn != "" && class.DeferOn != c.DeferOn || class.TrialOn != "" && class.TrialOn != c.TrialOn || class.Trials != 0 && class.Trials != c.Trials) {
+			err = fmt.Errorf("durable: %s: only Limit, Rate and CostRate can change", what)
+		}
+	}
+	class, wrong := class.limits().resolved(what)
+	if err = errors.Join(err, wrong); err != nil {
 		return err
 	}
 	err = q.fail(what, q.store.SetClass(ctx, q.opts.Name, class))
@@ -134,7 +291,7 @@ func (q *Queue[T]) ResetClass(ctx context.Context, name string) error {
 // A ClassWait is a class that has no room: items of it are due and were not claimed.
 type ClassWait struct {
 	Class string
-	Next  time.Duration // until it has its next token, positive; 0: it waits for an end, because Limit items run
+	Next  time.Duration // until it has its next token, or the cost of its next item, positive; 0: it waits for an end, because Limit items run
 	Half  time.Duration // until half of its burst is there; not less than Next
 }
 
@@ -146,8 +303,9 @@ type ClassStats struct {
 	Running int            `json:"running"`
 	Limit   int            `json:"limit"`         // that counts now; 0: no limit of its own
 	Calls   core.RateStats `json:"calls"`         // of the rate that counts now; Used is since the class has a rate
-	Next    time.Time      `json:"next,omitzero"` // when it has its next token, by the clock of the store; zero: now, or it has no rate
-	Set     bool           `json:"set"`           // Limit and Calls are those of [Queue.SetClass]
+	Cost    core.RateStats `json:"cost,omitzero"` // of the CostRate that counts now
+	Next    time.Time      `json:"next,omitzero"` // when both of its buckets have a token, or in an [Explanation] what the item costs, by the clock of the store; zero: now, or it has no rate
+	Set     bool           `json:"set"`           // Limit, Calls and Cost are those of [Queue.SetClass]
 }
 
 // LogValue groups the counters by their JSON names.

@@ -84,11 +84,14 @@
 // the wake-up for an item is lost, that item waits for at most 17 items of another key, or one Poll.
 //
 // Options.Classes are kinds of items that share what is scarce, such as the calls that a service
-// allows. The database decides in the claim, by its clock, for all processes. A claim takes a token;
+// allows, or the tokens of a model each minute ([Class].CostRate, [Queue.Cost], [Charge]). The database decides in the claim, by its clock, for all processes. A claim takes a token;
 // it does not come back, also if the item is given back or its process dies. An item that waits for
-// its class holds up its key, and nothing else. [Queue.SetClass] changes limit and rate for all
+// its class holds up its key, and nothing else. [Queue.SetClass] changes limit and rates for all
 // processes at once, and [Queue.ResetClass] goes back to Options. Processes of a version without classes leave
 // these items to the others.
+//
+// Options.KeyRate is a rate for each key. [Queue.Pause] stops the queue, a class or a key in all processes, for a time and
+// with a reason. More items of a key at a time are not possible: each key has one head.
 //
 // If items wait in a lane that no process has, for example after a deploy has changed Lanes, they
 // are claimed after all others. Explain, Stats and [SignalLaneUnserved] name the lane.

@@ -152,12 +152,13 @@ func (q *queue[T]) prepare(ctx context.Context, item T, with ItemOptions) (Inser
 		return Insert{}, q.fail("encode an item", cmp.Or(panicked, err))
 	}
 	with, wrong := with.resolved()
-	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, RunAt: with.RunAt, Unique: with.Unique, UniqueFor: with.UniqueFor, Replace: with.Replace, SkipIfAlive: with.SkipIfAlive}
+	in := Insert{Class: with.Class, Data: data, Delay: with.Delay, RunAt: with.RunAt, Unique: with.Unique, UniqueFor: with.UniqueFor, Replace: with.Replace, SkipIfAlive: with.SkipIfAlive, Cost: int64(with.Cost)}
 	if q.key != nil {
 		if in.Key, err = guard.Value("the function", func() string { return q.key(item) }); err != nil {
 			return Insert{}, q.fail("find the key of an item", err)
 		}
 	}
+	in.Rated = in.Key != "" && q.opts.KeyRate.PerSecond > 0
 	errs := []error{wrong, checkText("the key of an item", in.Key)}
 	if len(data) > MaxData {
 		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
@@ -394,19 +395,6 @@ func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err e
 	return changed, nil
 }
 
-// Pause stops all processes from starting items of the queue, until Resume. Running items go
-// on, and Enqueue still adds items.
-func (q *Queue[T]) Pause(ctx context.Context) error {
-	return q.fail("pause", q.store.Pause(ctx, q.opts.Name, true))
-}
-
-// Resume ends a Pause.
-func (q *Queue[T]) Resume(ctx context.Context) error {
-	err := q.fail("resume", q.store.Pause(ctx, q.opts.Name, false))
-	q.wake(true)
-	return err
-}
-
 // Decode returns the value that was enqueued as the item. If Options.Decode panics, that is the error. The item must have its Data, as the
 // items of [Queue.Items] do.
 func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
@@ -445,6 +433,9 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 		x.Head.open()
 	}
 	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.opts.MaxAttempts)
+	for n := range x.Nodes {
+		x.Nodes[n].Note = noteFor(x.Nodes[n].Note, x.Item.Class)
+	}
 	q.mu.Lock()
 	r := q.runs[id]
 	q.mu.Unlock()

@@ -277,11 +277,11 @@ func TestPause(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
 		q, other := s.serve(l.work, durable.Options{}), s.queue(l.work, durable.Options{})
-		require.NoError(t, other.Pause(s.Context()))
+		require.NoError(t, other.Pause(s.Context(), durable.Pause{Reason: "a deploy"}))
 		ids := s.enqueue(q, "1")
 		time.Sleep(time.Minute)
-		assert.Equal(t, "the queue is paused", s.explain(q, ids[0]))
-		require.NoError(t, other.Resume(s.Context()))
+		assert.Regexp(t, "^the queue is paused by .+ since 2000-01-01T00:00:00Z until it is resumed: a deploy$", s.explain(q, ids[0]))
+		require.NoError(t, other.Resume(s.Context(), durable.Pause{}))
 		time.Sleep(time.Second)
 		assert.Equal(t, "1", l.take())
 	})

@@ -49,6 +49,8 @@ func (q *queue[T]) done(o core.Snapshot) {
 	if e.Kind == EndDone {
 		e.Result = r.returned()
 	}
+	owed := r.owed()
+	e.Calls, e.Cost = owed[0], owed[1]
 }
 
 // finish lets the pump record the end of a claim. If the store cannot be reached, or refuses the

@@ -399,12 +399,23 @@ func ExampleQueue_Pause() {
 	defer orders.Close()
 	go orders.Run(ctx)
 
-	fmt.Println(orders.Pause(ctx))
+	fmt.Println(orders.Pause(ctx, durable.Pause{For: time.Hour, Reason: "the disk is full"}))
 	id := core.Must(orders.Enqueue(ctx, Order{"ada", "4711"}))
 	fmt.Println(orders.Cancel(ctx, id, "customer left"))
-	fmt.Println(orders.Resume(ctx))
+	fmt.Println(orders.Resume(ctx, durable.Pause{}))
 	// Output:
 	// <nil>
 	// true <nil>
 	// <nil>
+}
+
+// While a service is down, this process claims nothing of its class.
+func ExampleGate() {
+	ctx, store := context.Background(), durable.Memory()
+	node := durable.Node{Queue: "orders", Lease: time.Minute, Lanes: []core.Lane{{}}, Classes: []durable.Class{{Name: "stripe"}}}
+	node.ID = core.Must(store.Join(ctx, node))
+	core.Must(store.Insert(ctx, "orders", []durable.Insert{{Class: "stripe", Data: []byte("charge")}, {Data: []byte("mail")}}))
+	turn := core.Must(store.Turn(ctx, node, nil, durable.Want{Max: 2, Gates: []durable.Gate{{Class: "stripe"}}}))
+	fmt.Println(len(turn.Items), string(turn.Items[0].Data))
+	// Output: 1 mail
 }

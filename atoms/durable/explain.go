@@ -132,7 +132,11 @@ func (x Explanation) about(i Item) string {
 	case i.State == Done:
 		return "done " + ended
 	}
-	if why := x.Class.waits(x.Time); len(why) > 0 {
+	why := x.Class.waits(x.Time)
+	for _, p := range x.Pauses {
+		why = append(why, p.String())
+	}
+	if len(why) > 0 {
 		return "waits: " + strings.Join(why, "; ")
 	}
 	return "can be claimed"
@@ -141,8 +145,8 @@ func (x Explanation) about(i Item) string {
 // reasons says why an item that is due is not claimed.
 func (x Explanation) reasons() (why []string) {
 	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
-	if x.Paused {
-		add("the queue is paused")
+	for _, p := range x.Pauses {
+		add("%s", p)
 	}
 	if len(x.Nodes) == 0 {
 		add("no node serves the queue")

@@ -26,16 +26,28 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	if err != nil {
 		return inspect.QueueStatus{}, err
 	}
-	note := ""
+	var notes []string
 	if s.OldestTransaction >= time.Minute {
-		note = fmt.Sprintf("the oldest transaction on the server is %d minutes old: claims get slower until it ends", s.OldestTransaction/time.Minute)
+		notes = append(notes, fmt.Sprintf("the oldest transaction on the server is %d minutes old: claims get slower until it ends", s.OldestTransaction/time.Minute))
 	}
-	return inspect.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Note: note, Counts: []inspect.StateCount{
+	for n, p := range s.Pauses {
+		if notes = append(notes, p.String()); n == 9 && len(s.Pauses) > 10 {
+			notes = append(notes, fmt.Sprintf("and %d more are paused", len(s.Pauses)-10))
+			break
+		}
+	}
+	return inspect.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Note: strings.Join(notes, "; "), Counts: []inspect.StateCount{
 		{State: "blocked", Items: s.Blocked}, {State: "ready", Items: s.Ready}, {State: "delayed", Items: s.Delayed},
 		{State: "running", Items: s.Running}, {State: "retry", Items: s.Retry}, {State: "halted", Items: s.Halted},
 		{State: "done", Items: s.Done}, {State: "dead", Items: s.Dead}, {State: "cancelled", Items: s.Cancelled},
 	}}, nil
 }
+
+func (q stored[T]) Pause(ctx context.Context) error {
+	return q.Queue.Pause(ctx, Pause{})
+}
+
+func (q stored[T]) Resume(ctx context.Context) error { return q.Queue.Resume(ctx, Pause{}) }
 
 func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
 	query, err := q.query(match)

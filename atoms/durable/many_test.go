@@ -39,7 +39,7 @@ func TestManyAtOnce(t *testing.T) {
 		assert.Equal(t, []durable.Progress{{Matched: 250}, {250, 100, 100}, {250, 200, 200}}, steps[:3])
 		assert.Equal(t, []int{250, 250, 500}, []int{last.Matched, last.Changed, runs})
 
-		require.NoError(t, q.Pause(s.Context()))
+		require.NoError(t, q.Pause(s.Context(), durable.Pause{}))
 		s.enqueue(q, "new")
 		some, err := q.DiscardAll(s.Context(), durable.Query{Limit: 30})
 		require.NoError(t, err)

@@ -30,7 +30,10 @@ type memQueue struct {
 	nodes  map[NodeID]*memNode
 	unique map[string]memUnique
 	class  map[string]*memClass
-	paused bool
+	pauses map[Pause]Pause // by class and key
+	every  time.Duration   // of KeyRate
+	burst  int
+	full   map[string]time.Time // when the bucket of a key is full
 }
 
 type memItem struct {
@@ -60,7 +63,7 @@ func call[R any](ctx context.Context, m *memory, queue string, method func(q *me
 	defer m.mu.Unlock()
 	q := m.queues[queue]
 	if q == nil {
-		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}, class: map[string]*memClass{}}
+		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}, class: map[string]*memClass{}, pauses: map[Pause]Pause{}, full: map[string]time.Time{}}
 		m.queues[queue] = q
 	}
 	return method(q, time.Now().Truncate(time.Microsecond))
@@ -104,6 +107,33 @@ func (q *memQueue) enter(i *memItem) {
 	}
 }
 
+// space lets the head of a key wait for a token of the key.
+func (q *memQueue) space(i *memItem, now time.Time) {
+	if full, ok := q.full[i.Key]; ok && q.every > 0 {
+		if next := minTime(full, now.Add(q.every*time.Duration(q.burst))).Add(-q.every * time.Duration(q.burst-1)); next.After(i.RunAt) {
+			i.RunAt = next
+		}
+	}
+}
+
+// book takes a token of the key for a claim that ends now.
+func (q *memQueue) book(i *memItem, now time.Time) {
+	if i.Key != "" && q.every > 0 {
+		full := minTime(q.full[i.Key], now.Add(q.every*time.Duration(q.burst)))
+		if full.Before(i.Started) {
+			full = i.Started
+		}
+		q.full[i.Key] = full.Add(q.every)
+	}
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // leave gives an item a state in which it does not run. If the item is no longer the head of
 // its key, leave promotes the key and returns the new head.
 func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
@@ -124,6 +154,7 @@ func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memI
 	if promoted.RunAt.Before(now) {
 		promoted.RunAt = now
 	}
+	q.space(promoted, now)
 	return promoted
 }
 
@@ -156,7 +187,9 @@ func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]In
 			if in.Unique != "" {
 				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
 			}
-			q.enter(i)
+			if q.enter(i); i.State == Ready && in.Rated {
+				q.space(i, now)
+			}
 			q.items = append(q.items, i)
 			done = append(done, Inserted{ID: m.id})
 		}
@@ -175,7 +208,9 @@ func (q *memQueue) stands(in Insert, now time.Time) (Inserted, bool) {
 				old.State = Ready
 			}
 			old.Attempts, old.Losses, old.Token, old.Err, old.Note, old.Failing = 0, 0, 0, "", "", time.Time{}
-			old.fill(in, now)
+			if old.fill(in, now); in.Rated && old.State == Ready {
+				q.space(old, now)
+			}
 			q.unique[in.Unique] = memUnique{u.id, now.Add(in.UniqueFor)}
 			return Inserted{ID: u.id, Duplicate: true}, true
 		case !in.Replace || waits:
@@ -190,6 +225,7 @@ func (q *memQueue) stands(in Insert, now time.Time) (Inserted, bool) {
 
 // fill sets what an Insert says of an item.
 func (i *memItem) fill(in Insert, now time.Time) {
+	i.Cost = in.Cost
 	i.Lane, i.Class, i.Rank, i.Extra, i.Data, i.RunAt = in.Lane, in.Class, in.Rank, in.Extra, slices.Clone(in.Data), now.Add(in.Delay)
 	if at := in.RunAt.Truncate(time.Microsecond); at.After(i.RunAt) {
 		i.RunAt = at
@@ -202,7 +238,8 @@ func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
 		for _, c := range node.Classes {
 			q.classOf(c.Name).declare(c, now)
 		}
-		node.ID, node.Lanes, node.Classes = m.node, slices.Clone(node.Lanes), nil
+		q.every, q.burst = node.KeyEvery, node.KeyBurst
+		node.ID, node.Lanes, node.Classes, node.KeyEvery, node.KeyBurst = m.node, slices.Clone(node.Lanes), nil, 0, 0
 		q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
 		return node.ID, nil
 	})
@@ -224,7 +261,11 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 				i.RunAt = now.Add(lossPause(i.Losses))
 			}
 		}
+		q.book(i, now)
 		q.leave(i, Ready, now)
+		if i.Key != "" {
+			q.space(i, now)
+		}
 	}
 	return len(claims)
 }
@@ -243,7 +284,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 			b.Gone = true
 			return b, ErrLeaseLost
 		}
-		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
+		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.isPaused("", "", now)
 		for _, i := range q.in(Running, n.has) {
 			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
@@ -289,13 +330,18 @@ func (q *memQueue) alive(id NodeID, now time.Time) *memNode {
 func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	m.token++
 	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on, i.Note = Running, m.token, i.Attempts+1, now, n.Name, n, ""
-	return i.view()
+	item := i.view()
+	item.Cost = 0
+	_, item.Trial = m.queues[n.Queue].pauses[Pause{Key: i.Key}] // one that is not over would keep it from being claimed
+	item.Trial = item.Trial && i.Key != ""
+	return item
 }
 
 func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error) {
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (t Turned, _ error) {
 		n := q.alive(node.ID, now)
 		room := want.Max
+		turn := memTurn{memQueue: q, now: now, want: want, lacks: map[string]int64{}}
 		next := make([]*memItem, len(ends))
 		for at, e := range ends {
 			ended := Ended{Outcome: OutcomeFenced}
@@ -308,21 +354,27 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 				ended = Ended{Outcome: OutcomeAlready, State: i.State}
 			} else if i != nil && i.Token == e.Token {
 				next[at] = q.endClaim(i, e, now)
+				if c := q.class[i.Class]; c != nil {
+					c.charge(e.Calls, e.Cost, now)
+				}
+				if i.State == Done {
+					q.endTrial(i.Key, now)
+				}
 				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next[at] != nil}
 			}
 			t.Ends = append(t.Ends, ended)
 		}
 		for at, next := range next {
-			if next == nil || !ends[at].HandOver || n == nil || q.paused || next.RunAt.After(now) {
+			if next == nil || !ends[at].HandOver || n == nil || q.isPaused("", "", now) || q.isPaused("", next.Key, now) || next.RunAt.After(now) {
 				continue
 			}
-			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && (i.Class == "" || len(node.Classes) > 0) && q.admit(next, now) {
+			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && (i.Class == "" || len(node.Classes) > 0) && turn.admit(next) {
 				item := m.claim(next, n, now)
 				t.Ends[at].Next, t.Ends[at].Promoted = &item, false
 				room--
 			}
 		}
-		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || len(node.Classes) > 0 && q.counts() {
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 || len(node.Classes) > 0 && turn.counts() {
 			room -= want.Ahead
 		}
 		if want.Max == 0 {
@@ -335,33 +387,43 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			room = min(room, node.MaxCluster-len(q.in(Running, every)))
 		}
 		can := func(i *memItem, lane core.Lane) bool { // but for its class
-			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone &&
+			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.isPaused("", "", now) && !(i.Key != "" && q.isPaused("", i.Key, now)) && (i.Losses >= LossesAlone) == want.Alone &&
 				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
 		}
 		due := func(lane core.Lane) []*memItem { // the items of a lane that can be claimed, in order
-			items := q.in(Ready|Retry, func(i *memItem) bool { return len(t.Items) < room && can(i, lane) && q.hasRoom(i, now) })
+			items := q.in(Ready|Retry, func(i *memItem) bool { return len(t.Items) < room && can(i, lane) && turn.hasRoom(i) })
 			slices.SortFunc(items, byRunAt)
 			return items
 		}
 		var first []*memItem
 		for _, lane := range node.Lanes {
-			first = append(first, due(lane)...)
+			seen := map[string]bool{} // the next one of each class
+			first = append(first, slices.DeleteFunc(due(lane), func(i *memItem) bool {
+				again := seen[i.Class]
+				seen[i.Class] = true
+				return again || turn.lack(i) > 0
+			})...)
 		}
 		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
-				q.admit(i, now)
+				turn.admit(i)
 				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
 		for _, lane := range node.Lanes {
 			for _, i := range due(lane) {
-				if len(t.Items) < room && can(i, lane) && q.admit(i, now) {
+				if len(t.Items) == room || !can(i, lane) || !turn.hasRoom(i) {
+					continue
+				}
+				if turn.admit(i) {
 					t.Items = append(t.Items, m.claim(i, n, now))
+				} else {
+					turn.lacks[i.Class] = turn.lack(i)
 				}
 			}
 		}
 		if len(t.Items) < room {
-			t.Waits = q.waits(now, func(i *memItem) bool {
+			t.Waits = turn.waits(func(i *memItem) bool {
 				return slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return can(i, l) })
 			})
 		}
@@ -377,8 +439,12 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 	if state&failed != 0 && i.Failing.IsZero() {
 		i.Failing = now
 	}
+	q.book(i, now)
 	if promoted = q.leave(i, state, now); state == Done {
 		i.result = slices.Clone(e.Result)
+	}
+	if state&Waiting != 0 && i.Key != "" {
+		q.space(i, now)
 	}
 	if kind == EndSnoozed {
 		i.Note = text
@@ -413,6 +479,9 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 			if i := q.find(id); i != nil && i.State&from&(Dead|Halted|Cancelled) != 0 {
 				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Note, i.Ended, i.Failing = 0, 0, 0, 0, now, "", "", time.Time{}, time.Time{}
 				q.enter(i)
+				if i.Key != "" {
+					q.space(i, now)
+				}
 				changed = append(changed, id)
 			}
 		}
@@ -420,16 +489,49 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 	})
 }
 
-func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
-	return ignore(call(ctx, m, queue, func(q *memQueue, _ time.Time) (bool, error) {
-		q.paused = paused
+func (m *memory) Pause(ctx context.Context, queue string, p Pause, paused bool) error {
+	return ignore(call(ctx, m, queue, func(q *memQueue, now time.Time) (bool, error) {
+		of := Pause{Class: p.Class, Key: p.Key}
+		if _, known := q.pauses[of]; paused && !known && of != (Pause{}) && len(q.paused(now, func(p Pause) bool { return p.Class+p.Key != "" })) >= MaxPauses {
+			return false, ErrPauses
+		}
+		delete(q.pauses, of)
+		if p.Since = now; p.For > 0 {
+			p.Until = now.Add(p.For)
+		}
+		if p.For = 0; paused {
+			q.pauses[of] = p
+		}
 		return paused, nil
 	}))
 }
 
+func (q *memQueue) isPaused(class, key string, now time.Time) bool {
+	p, ok := q.pauses[Pause{Class: class, Key: key}]
+	return ok && (p.Until.IsZero() || p.Until.After(now))
+}
+
+// paused returns pauses that are not over.
+func (q *memQueue) paused(now time.Time, ok func(Pause) bool) (all []Pause) {
+	for of, p := range q.pauses {
+		if q.isPaused(of.Class, of.Key, now) && ok(p) {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, Pause.compare)
+	return all
+}
+
+// endTrial forgets the pause of a key that is over, because an item of the key is done.
+func (q *memQueue) endTrial(key string, now time.Time) {
+	if key != "" && !q.isPaused("", key, now) {
+		delete(q.pauses, Pause{Key: key})
+	}
+}
+
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
-		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now), Classes: q.classStats(now)}
+		s := Stats{Items: len(q.items), Paused: q.isPaused("", "", now), Pauses: q.paused(now, func(Pause) bool { return true }), Nodes: len(q.serving(now)), Strays: q.strays(now), Classes: q.classStats(now)}
 		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
 		for _, i := range q.items {
 			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
@@ -461,21 +563,22 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 		if ok = i != nil; !ok {
 			return x, nil
 		}
-		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Nodes: q.serving(now), Running: len(q.in(Running, every))}
 		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
-		class := i.Class
+		class, price := i.Class, i.Cost
 		switch i.State {
 		case Blocked:
 			head := q.head(i.Key).view()
-			x.Head, class = &head, head.Class
+			x.Head, class, price = &head, head.Class, head.Cost
 			x.Ahead = 1 + len(q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 }))
 		case Ready, Retry:
 			x.Before = len(q.in(Ready|Retry, func(other *memItem) bool {
 				return other.Lane == i.Lane && other.Class == i.Class && !other.RunAt.After(now) && byRunAt(other, i) < 0
 			}))
 		}
+		x.Pauses = q.paused(now, func(p Pause) bool { return p.concerns(class, i.Key) })
 		if class != "" {
-			s := q.statsOf(class, now)
+			s := q.statsOf(class, price, now)
 			s.Pending, x.Class = 0, &s
 		}
 		return x, nil
@@ -494,6 +597,8 @@ func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (
 			}
 			return gone
 		})
+		maps.DeleteFunc(q.pauses, func(_ Pause, p Pause) bool { return !p.Until.IsZero() && !p.Until.Add(KeptPause).After(now) })
+		maps.DeleteFunc(q.full, func(_ string, full time.Time) bool { return !full.After(now) })
 		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
 		return pruned, nil
 	})

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -45,6 +46,12 @@ type Options struct {
 	// hold for all processes together. If processes have different ones, those of the process
 	// that was the last to begin Run count. A class that no process has any more keeps its own.
 	Classes []Class
+	// KeyRate is how many items of each key are claimed each second, in all processes together; see [Class]. The zero Rate means
+	// no limit. In any time T, at most PerSecond x T + Burst items of a key are claimed, in whole microseconds for each token. An
+	// item that becomes the next of its key gets the RunAt at which the key has a token, so claims look at nothing. Items whose key
+	// is "" have no limit. All processes need the same KeyRate, also those that only enqueue. At most one item of a key runs at a
+	// time, so there is no limit for that.
+	KeyRate core.Rate
 	// Ageing keeps lower lanes from starving. After an item has been due for this time, it may
 	// pass higher lanes: then one of four claimed items is the oldest of all lanes. 0 means 10
 	// seconds, negative never.
@@ -161,6 +168,8 @@ func (o Options) resolved() (Options, error) {
 	}
 	classes, err := resolvedClasses(o.Classes)
 	o.Classes, errs = classes, append(errs, err)
+	o.KeyRate, err = rateOf(o.KeyRate, "Options.KeyRate")
+	errs = append(errs, err)
 	if o.Encode == nil {
 		o.Encode = json.Marshal
 	}
@@ -202,6 +211,8 @@ type ItemOptions struct {
 	//
 	//ephemeral:class
 	Class string
+	// Cost counts for the CostRate of the class: see [Queue.Cost].
+	Cost int
 	// Delay is how long an item waits before it may run. Later items of its key wait for it.
 	// Negative is none.
 	Delay time.Duration
@@ -246,6 +257,8 @@ func (o ItemOptions) resolved() (ItemOptions, error) {
 	case err != nil:
 	case size > maxMetadata:
 		err = fmt.Errorf("durable: ItemOptions.Metadata has %d bytes, more than %d", size, maxMetadata)
+	case o.Cost < 0 || int64(o.Cost) > bucket.MaxBurst:
+		err = fmt.Errorf("durable: ItemOptions.Cost is %d, but must be from 0 to 2^40", o.Cost)
 	case o.Timeout < 0:
 		err = fmt.Errorf("durable: ItemOptions.Timeout is %v, but must not be negative", o.Timeout)
 	case o.RunAt.Year() > 9999:

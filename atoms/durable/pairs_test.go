@@ -80,7 +80,7 @@ func TestEndMeetsTheEndOfRun(t *testing.T) {
 		ids := s.enqueue(q, "a")
 		synctest.Wait()
 		f.cut.Store(true)
-		require.NoError(t, q.Resume(s.Context())) // it looks for items, in vain
+		require.NoError(t, q.Resume(s.Context(), durable.Pause{})) // it looks for items, in vain
 		synctest.Wait()
 		require.True(t, q.Sink().Has(durable.SignalStoreLost))
 		defer q.Sink().SubscribeRetracted(durable.SignalStoreLost, func(signals.Retraction) {

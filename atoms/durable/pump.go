@@ -215,6 +215,7 @@ func (p *pump[T]) begin(s *session, some []*ending, want Want) {
 		}
 		ends[n] = x.end
 	}
+	want.Gates = p.gates()
 	if len(some) > 0 && some[0].refused > 0 {
 		t.by = &p.refused
 	}
@@ -306,7 +307,8 @@ func (p *pump[T]) end(t *turn) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn || x.freed(outs[n])
+		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn || x.freed(outs[n]) ||
+			min(x.end.Calls, x.end.Cost) < 0 && p.classes.throttled[x.run.item.Class]
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)
@@ -354,7 +356,7 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	if !refused {
 		end = End{Kind: EndGivenBack} // the end of an item that cannot start
 		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
-		if !p.deferred() { // no signal has deferred the queue since the claim
+		if !p.deferred() && !p.closed(i.Class) { // no signal has deferred the queue or the class since the claim
 			op, err := p.here.Enqueue(p.carry(context.WithValue(context.Background(), runKey{}, t.run), i, carried), t)
 			if err == nil {
 				t.know(p.here.Control, op, "", nil)

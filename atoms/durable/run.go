@@ -51,8 +51,14 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		defer q.waker.OnWake(q.opts.Name, wake)()
 	}
 	defer q.hearWaiters()()
-	if q.opts.DeferOn != "" {
-		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(signals.Retraction) { wake() })()
+	gates := []string{q.opts.DeferOn}
+	for _, c := range q.opts.Classes {
+		gates = append(gates, c.DeferOn, c.TrialOn)
+	}
+	for _, gate := range gates {
+		if gate != "" {
+			defer q.opts.Sink.SubscribeRetracted(gate, func(signals.Retraction) { wake() })()
+		}
 	}
 	share, leave := shareOf(q.store, q.queue, q.opts.Lease, wake)
 	defer leave()
@@ -232,7 +238,11 @@ func (l *loop[T]) pruneAll() {
 func ignore[V any](_ V, err error) error { return err }
 
 func (l *loop[T]) join() {
-	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes, Classes: l.opts.Classes}
+	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes}
+	for _, c := range l.opts.Classes {
+		node.Classes = append(node.Classes, c.limits())
+	}
+	node.KeyEvery, node.KeyBurst = keyTimes(l.opts.KeyRate)
 	if len(node.Lanes) == 0 {
 		node.Lanes = []core.Lane{{}}
 	}
@@ -250,10 +260,7 @@ func (l *loop[T]) join() {
 }
 
 func (l *loop[T]) doBeat(s *session, stopping bool) {
-	sent, note, beaten := time.Now(), "", Beaten{}
-	if l.deferred() {
-		note = "waits while " + l.opts.DeferOn + " is present"
-	}
+	sent, note, beaten := time.Now(), l.note(), Beaten{}
 	doubt, over, known := l.doubt.Swap(false), l.overTurns.Load(), l.known()
 	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
 		beaten, err = l.share.beat(ctx, l.store, s.node, note)

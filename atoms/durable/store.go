@@ -120,6 +120,11 @@ type Store interface {
 	// key. If the key of an item has a head, also an earlier item of this call, the item is
 	// Blocked; otherwise it is Ready. RunAt = now + Delay.
 	//
+	// If the queue has a KeyRate (see Join), each key has a bucket of KeyBurst tokens. The end of a claim takes one, as of the time when
+	// the item was claimed: full = the later of full and Started, + KeyEvery, where full is when the bucket is full again, at
+	// most KeyEvery x KeyBurst from now. A lost claim takes one, too. An item that becomes the head of its key, or stays it after
+	// its claim, has RunAt not before full - KeyEvery x (KeyBurst-1). Insert reads it only for items that are Rated. Buckets that are full are forgotten by Prune.
+	//
 	// If the queue got an earlier item with the same Unique id, also in this call, and the
 	// UniqueFor of the earlier item has not passed, the item is not added. Inserted then has
 	// the ID of the earlier item, even if that has ended or is pruned. A separate table, with
@@ -135,7 +140,7 @@ type Store interface {
 	// Join adds a node to node.Queue, alive for node.Lease from now. It returns an ID that was
 	// never used before. Names need not be unique. The other fields of node are kept for
 	// Explain, but not Classes: each class of the queue now has these values, unless SetClass has
-	// set others.
+	// set others. KeyEvery and KeyBurst count for the queue from now on.
 	Join(ctx context.Context, node Node) (NodeID, error)
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
@@ -175,21 +180,23 @@ type Store interface {
 	//
 	// If an end with HandOver has promoted an item, that item becomes Running on the node, as if
 	// it were claimed, and is in Next. It does so only if the node is alive, the queue is not
-	// paused, its RunAt has come, it has the Lane and the Class of the ended item, and the class
-	// has room. All ends are before all hand-overs, which are in the order of ends.
+	// paused, its RunAt has come, it has the Lane and the Class of the ended item, the class
+	// has room, and its key is not paused. All ends are before all hand-overs, which are in the order of ends.
 	//
 	// Then Turn makes items Running on the node, with Attempts one higher, Started = now, Node
 	// and Expires of the node, and a new Token. The Token is higher than all earlier ones of the
 	// store. These items and the items in Next are at most want.Max. If want.Max is 0, none is
 	// claimed.
 	//
-	// A class has room if fewer than Limit items of it are Running in all lanes, and, with a Rate, if it
-	// has a token. A claim takes one token; nothing gives one back. A class counts if it has a Limit
-	// or a Rate, also if no node has it. Tokens are those of package bucket: there are at most Burst.
-	// If the clock was set back to a time before the last claims, the class has no tokens, and new
-	// ones come in. (Store a mark and the time when the rate was set: so a claim changes one number.)
+	// A class has room if it is not paused, no Gate of the turn holds it up, fewer than Limit items of it are Running in all lanes, and, with a Rate, if it
+	// has a token. A claim takes one token. A class counts if it has a Limit
+	// or a rate, also if no node has it, or a Gate with a Limit. Tokens are those of package bucket: there are at most Burst. With a CostRate,
+	// an item is claimed if its class has its Cost, or a full bucket, and takes its Cost. Once an item lacks that, no other item
+	// of the class is claimed in the turn, but for hand-overs, and for items taken for their age or with Alone, which are passed over.
+	// If the clock was set back to a time before the last change of the buckets, they go on as they were then: also a debt stays. (Store
+	// marks, the time when the rates were set, and the time of the last change: so a claim changes few numbers.)
 	//
-	// If the node or a lane has a limit, or if items of a class that counts wait, Turn holds the lock of the queue: it takes it after the
+	// If the node or a lane has a limit, or if items of a class that counts wait, or an end has Calls or Cost, Turn holds the lock of the queue: it takes it after the
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock
 	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
 	// the ends are committed and returned. If the queue is paused, no items are claimed.
@@ -205,7 +212,7 @@ type Store interface {
 	// but not in another order.
 	//
 	// If Turn claims less than Max, and no other limit, Waits are the classes without room of
-	// which an item could be claimed otherwise, sorted by name.
+	// which an item could be claimed otherwise, sorted by name, without those that are paused or have a Gate with Limit 0.
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
 	//
@@ -241,8 +248,11 @@ type Store interface {
 	// Depths counts the items that have not ended, in one snapshot, in any order. It does not read those that have.
 	Depths(ctx context.Context, queue string) ([]Depth, error)
 
-	// Pause stops or resumes claims of the whole queue. Running items go on.
-	Pause(ctx context.Context, queue string, paused bool) error
+	// Pause stops claims of the queue, a class or a key for p.For, or until it is called with paused false, which reads Class and Key only.
+	// A new pause takes the place of the old one. Running items go on. When Pause returns, no turn under way goes by the state before.
+	// If [MaxPauses] classes and keys are paused, it returns [ErrPauses]. A pause of a key whose time is over is kept for
+	// [KeptPause], or until an item of the key is Done: until then, items of the key that are claimed have Trial.
+	Pause(ctx context.Context, queue string, p Pause, paused bool) error
 
 	// Items returns a page of the items that q selects, at most q.Limit, as they are in one snapshot, in an
 	// order of the store. Next is a text that only the store reads; Items with it as q.After returns the
@@ -253,13 +263,16 @@ type Store interface {
 	// Count counts the items that q selects; it ignores After and Limit.
 	Count(ctx context.Context, queue string, q Query) (int, error)
 
-	// SetClass sets Limit and Rate of a class of the queue, in place of what nodes have. ResetClass
+	// SetClass sets Limit, Rate and CostRate of a class of the queue, in place of what nodes have. ResetClass
 	// sets those of the node that joined last and has the class, or none. They change the class
 	// under the lock of the queue. The tokens of a class do not change with its rate, but are not more than the
 	// new burst; a rate that is new begins with a full bucket. When SetClass returns, no turn under way goes by
 	// the old values.
 	SetClass(ctx context.Context, queue string, class Class) error
 	ResetClass(ctx context.Context, queue, class string) error
+
+	// Charge takes tokens of a class, also tokens that are not there: its buckets get a debt. It has no effect where the class has no rate.
+	Charge(ctx context.Context, queue, class string, calls, cost int64) error
 
 	// Stats counts the items of the queue, in one snapshot. Fenced is left 0.
 	Stats(ctx context.Context, queue string) (Stats, error)
@@ -303,6 +316,8 @@ type Insert struct {
 	Key                  string        // "" has no order
 	Lane                 string        // "" if the queue has no lanes
 	Class                string        // "": none
+	Cost                 int64         // of CostRate of the class; not negative
+	Rated                bool          // the queue has a KeyRate: see [Store].Insert
 	Rank                 int           // place of its lane; 0 is the highest lane
 	Data                 []byte        // encoded, perhaps empty
 	Delay                time.Duration // RunAt = now + Delay; not negative
@@ -328,6 +343,8 @@ type Item struct {
 	Key      string    `json:"key,omitempty"`
 	Lane     string    `json:"lane,omitempty"`
 	Class    string    `json:"class,omitempty"`
+	Cost     int64     `json:"cost,omitempty"` // see [Queue.Cost]; items that are claimed do not have it
+	Trial    bool      `json:"-"`              // of an item that is claimed: see [Claim]
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
@@ -362,7 +379,9 @@ type Node struct {
 	MaxConcurrency int           // items that it runs at once; for Explain only
 	MaxCluster     int           // items of the queue that run at once on all nodes; 0: no limit
 	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one lane with Name ""
-	Classes        []Class       // for Join; Turn claims items of classes, of all, only if there are any
+	Classes        []Class       // for Join, without gates; Turn claims items of classes, of all, only if there are any
+	KeyEvery       time.Duration // for Join: how long a token of KeyRate takes to come, in whole microseconds; 0: no rate
+	KeyBurst       int           // for Join: how many tokens a key has at most. KeyEvery x KeyBurst is at most 100 years
 }
 
 // Beating is one of several beats in a transaction: see [Store].
@@ -405,6 +424,13 @@ type Want struct {
 	Ahead int           // how many of Max have no free slot yet. They are not claimed while an item of the queue has Losses, or items of classes wait and one of the queue counts
 	Alone bool          // only an item that must run alone; Max is 1
 	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
+	Gates []Gate        // of classes, in this turn
+}
+
+// A Gate holds up a class in a turn: items of it are claimed only while fewer than Limit of them run; 0: none is claimed.
+type Gate struct {
+	Class string
+	Limit int
 }
 
 // Turned is the answer to a turn.
@@ -425,6 +451,8 @@ type End struct {
 	HandOver bool          // claim the key's next item
 	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
+
+	Calls, Cost int64 // are taken from the rates of the item's class, or given back, if the end is OutcomeEnded
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
@@ -504,7 +532,8 @@ type Stats struct {
 	// Strays are the lanes with items that are Ready or Retry, which no process has, sorted. If
 	// no process runs the queue, there are none.
 	Strays []string `json:"strays,omitempty"`
-	Paused bool     `json:"paused"`
+	Paused bool     `json:"paused"`           // the whole queue is
+	Pauses []Pause  `json:"pauses,omitempty"` // of the queue, its classes and keys, sorted by class and key
 	// OldestTransaction is the age of the oldest open transaction on the server, of any program, that keeps old versions of
 	// rows: claims get slower with each item that ends meanwhile, to a quarter and less. 0 means none, or a store without a server.
 	OldestTransaction time.Duration `json:"oldestTransaction,omitempty"`
@@ -517,13 +546,13 @@ type Stats struct {
 // An Explanation says why an item waits. Its String says it in words.
 type Explanation struct {
 	Item        Item        `json:"item"`
-	Time        time.Time   `json:"time"`           // when the facts were read, by the clock of the store
-	Head        *Item       `json:"head,omitempty"` // the head of its key, if the item is Blocked
-	Ahead       int         `json:"ahead"`          // if it is Blocked: items of its key that run first. These are the head, and the Blocked items with a smaller (Rank, ID)
-	Before      int         `json:"before"`         // if it is Ready or Retry: due items of its lane and class with a smaller (RunAt, ID)
-	Running     int         `json:"running"`        // items of the queue that run
-	LaneRunning int         `json:"laneRunning"`    // items of its lane that run
-	Paused      bool        `json:"paused"`
+	Time        time.Time   `json:"time"`              // when the facts were read, by the clock of the store
+	Head        *Item       `json:"head,omitempty"`    // the head of its key, if the item is Blocked
+	Ahead       int         `json:"ahead"`             // if it is Blocked: items of its key that run first. These are the head, and the Blocked items with a smaller (Rank, ID)
+	Before      int         `json:"before"`            // if it is Ready or Retry: due items of its lane and class with a smaller (RunAt, ID)
+	Running     int         `json:"running"`           // items of the queue that run
+	LaneRunning int         `json:"laneRunning"`       // items of its lane that run
+	Pauses      []Pause     `json:"pauses,omitempty"`  // of the queue, and of the class and key of the item
 	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
 	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes whose lease has not ended, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]

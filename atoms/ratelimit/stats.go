@@ -19,7 +19,8 @@ func (c Counts) plus(d Counts) Counts {
 //	requests = Allowed + Denied + Queued + Cancelled
 type Stats struct {
 	Counts
-	Limits []LimitState `json:"limits"` // one for a Limiter
+	Limited bool         `json:"limited"` // [SignalLimited] is held
+	Limits  []LimitState `json:"limits"`  // one for a Limiter
 }
 
 // LimitState is the state of a [Limiter], or of a limit of a [Group]. Tokens is at most Burst.

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	sizeApplied  = "window.size.applied"
-	sizeRejected = "window.size.rejected"
-	timeApplied  = "window.time.applied"
-	timeRejected = "window.time.rejected"
+	sizeApplied  = windowsize.SignalSizeApplied
+	sizeRejected = windowsize.SignalSizeRejected
+	timeApplied  = windowsize.SignalTimeApplied
+	timeRejected = windowsize.SignalTimeRejected
 	answers      = "window.*.applied, window.*.rejected"
 )
 

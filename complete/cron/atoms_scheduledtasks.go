@@ -96,27 +96,34 @@ func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.
 	return scheduledtasks.Run(work)
 }
 
-// SchedulerFired is [scheduledtasks.Fired]: a task was handed over
-var SchedulerFired = scheduledtasks.Fired
+// SchedulerSignalFired is [scheduledtasks.SignalFired]: a task was handed over
+const SchedulerSignalFired = scheduledtasks.SignalFired
+
+// SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see
+// SkipOverlap
+const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
+
+// SchedulerSignalFailed is [scheduledtasks.SignalFailed]: a task was not handed over,
+// or its tick was not marked
+const SchedulerSignalFailed = scheduledtasks.SignalFailed
+
+// SchedulerSignalTaskFailed is [scheduledtasks.SignalTaskFailed]: SignalTaskFailed is
+// raised by the operation of a task, in Run, when the work fails.
+const SchedulerSignalTaskFailed = scheduledtasks.SignalTaskFailed
 
 // SchedulerMissed is [scheduledtasks.Missed]: ticks were noticed too late: see
 // MissedTicks.Reason
 var SchedulerMissed = scheduledtasks.Missed
 
-// SchedulerSkipped is [scheduledtasks.Skipped]: a tick was skipped: see SkipOverlap
-var SchedulerSkipped = scheduledtasks.Skipped
-
-// SchedulerFailed is [scheduledtasks.Failed]: a task was not handed over, or its tick
-// was not marked
-var SchedulerFailed = scheduledtasks.Failed
+// SchedulerTasks is [scheduledtasks.Tasks].
+var SchedulerTasks = scheduledtasks.Tasks
 
 // SchedulerStalled is [scheduledtasks.Stalled]: Stalled: the last tick of a schedule is
 // more than an hour in the future, because the clock was wrong.
 var SchedulerStalled = scheduledtasks.Stalled
 
-// SchedulerTaskFailed is [scheduledtasks.TaskFailed]: TaskFailed is raised by the
-// operation of a task, in Run, when the work fails.
-var SchedulerTaskFailed = scheduledtasks.TaskFailed
+// SchedulerFailures is [scheduledtasks.Failures].
+var SchedulerFailures = scheduledtasks.Failures
 
 // SchedulerMissedTicks is [scheduledtasks.MissedTicks]: MissedTicks says which ticks of
 // a schedule were missed.

@@ -6,8 +6,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// Reports are the signals of all reporters. Their key is the name of the [Reporter].
-var Reports = signals.NewKind[Report]("progress")
+// SignalProgress is raised with the name of a [Reporter] as key and a [Report] as
+// payload.
+const SignalProgress = "progress"
+
+// Reports are the signals of all reporters.
+var Reports = signals.NewKind[Report](SignalProgress)
 
 // A Report is the progress of a piece of work.
 type Report struct {

@@ -1,9 +1,8 @@
-// Command paidapi asks a paid API for two customers. The contract allows each of them a number
-// of calls and a number of tokens a minute.
+// Command paidapi asks a paid API from two processes. The contract allows a number of calls and a number of tokens a minute, for all
+// processes together; a call too many is answered with 429.
 //
-// Each customer is a key with two rates. Questions of people go before those of a batch. A
-// call that takes long is made a second time, and the first answer counts. While the API is
-// busy, no call is made.
+// The questions are items of a class with two rates, in a file. A question says what it may cost; unused tokens go back. Questions of
+// people go before those of a batch. While the API is busy, the class is paused for both processes.
 package main
 
 import (
@@ -12,139 +11,139 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"strings"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/atoms/hedge"
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/sqlite"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// The contract, for each customer. A minute takes 300 ms here, so that you need not wait.
+// The contract. A minute takes 600 ms here, so that you need not wait.
 const (
-	minute              = 300 * time.Millisecond
-	maxCalls, maxTokens = 12, 1200
+	minute              = 600 * time.Millisecond
+	maxCalls, maxTokens = 30, 3000
 )
 
-type question struct{ customer, text string }
+type question struct {
+	Customer string // the key: the questions of a customer are asked one after the other
+	Size     int    // of the text, in tokens
+}
 
-func (q question) Customer() string { return q.customer }
-func (q question) Tokens() int      { return len(q.text)/4 + 60 } // the question, and at most 60 for the answer
+func (q question) Key() string { return q.Customer }
+func (q question) Tokens() int { return q.Size + 60 } // and at most 60 for the answer
 
-func run(ctx context.Context, out io.Writer, api *fakeAPI) error {
-	sink := signals.NewSink(signals.SinkOptions{})
-	again := core.Must(retry.New(retry.Options{Sink: sink}))
-	twice := core.Must(hedge.New(hedge.Options{Delay: 40 * time.Millisecond, MaxExtra: 0.2, Sink: sink}))
-
-	ask := func(ctx context.Context, q question) (string, error) {
-		op := core.OperationFrom(ctx)
-		if hedge.Attempt(ctx) > 1 && sink.Has("api.busy") {
-			return "", errors.New("no second call now") // the answer of the first one counts
-		}
-		if hedge.Attempt(ctx) > 1 || retry.Attempt(ctx) > 1 {
-			op.Charge(0, q.Tokens()) // the atoms charge a further call, and this charges its tokens
-		}
-		answer, used, retryAfter, err := api.Ask(ctx, q)
-		if retryAfter > 0 {
-			sink.Hold("api.busy", "", retryAfter) // while it is held, no question starts
-			return "", retry.After(errors.New("the API is busy"), retryAfter)
-		}
-		if err == nil {
-			op.Charge(0, used-q.Tokens()) // unused tokens go back
-		}
-		return answer, err
-	}
-	questions, err := core.NewKeyedResultCoordinator(question.Customer, retry.WrapResult(again, hedge.WrapResult(twice, ask)), core.Options{
-		Name: "questions", Sink: sink, MaxConcurrency: 16, MaxPerKey: 4, DeferOn: "api.busy",
-		Lanes: []core.Lane{{Name: "person"}, {Name: "batch"}},
-		// A rate lets Burst + PerSecond * minute pass in any minute: here 10 of 12 calls. The
-		// rest is for calls that are on their way for different times.
-		KeyRate:     core.Rate{PerSecond: maxCalls / 2 / minute.Seconds(), Burst: maxCalls / 3},
-		KeyCostRate: core.Rate{PerSecond: maxTokens / 2 / minute.Seconds(), Burst: maxTokens / 3},
-	})
-	if err != nil {
-		return err
-	}
-	defer questions.Close()
-
-	// The questions of globex are long: it runs out of tokens, and acme runs out of calls.
-	short, long := question{"acme", "Is this spam?"}, question{"globex", strings.Repeat("Summarize this. ", 20)}
-	for range 12 {
-		for _, q := range []question{short, long} {
-			if _, err := questions.Lane("batch").Cost(q.Tokens()).Enqueue(ctx, q); err != nil {
-				return err
-			}
-		}
-	}
-	longest, start := time.Duration(0), time.Now()
-	for range 5 { // meanwhile, a person asks
-		time.Sleep(minute / 4)
-		asked := time.Now()
-		if _, err := questions.Lane("person").Cost(short.Tokens()).Do(ctx, short); err != nil {
+// open opens the queue. A rate lets Burst + PerSecond * minute pass in any minute: here two thirds of what is allowed. The rest is for calls
+// that are on their way for different times.
+func open(dir, url string) (*durable.Queue[question], func()) {
+	ctx := context.Background()
+	file := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "questions.db"), sqlitewriter.Options{}))
+	var questions *durable.Queue[question]
+	ask := func(ctx context.Context, q question) error {
+		answer, err := http.Get(fmt.Sprint(url, "?tokens=", q.Tokens()))
+		if err != nil {
 			return err
 		}
-		longest = max(longest, time.Since(asked))
+		answer.Body.Close()
+		if wait, ok := retry.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
+			pause := durable.Pause{Class: "api", For: wait, Reason: "the API answers " + answer.Status}
+			return errors.Join(questions.Pause(ctx, pause), durable.Snooze(wait)) // no attempt: the question comes back
+		}
+		used, err := strconv.Atoi(answer.Header.Get("Tokens"))
+		return errors.Join(err, durable.Return(ctx, "yes"), durable.Charge(ctx, 0, used-q.Tokens())) // unused tokens go back
 	}
-	for op := range questions.Operations(core.OperationQuery{Status: core.StatusPending, Limit: 1}) {
-		why, _ := questions.Explain(op.ID)
-		fmt.Fprintln(out, why)
+	questions = core.Must(durable.New(core.Must(sqlite.Open(ctx, file, sqlite.Options{})), question.Key, ask, durable.Options{
+		Name: "questions", MaxConcurrency: 8, Poll: 50 * time.Millisecond, Lanes: []core.Lane{{Name: "person"}, {Name: "batch"}},
+		Classes: []durable.Class{{
+			Name:     "api",
+			Rate:     core.Rate{PerSecond: maxCalls / 3 / minute.Seconds(), Burst: maxCalls / 3},
+			CostRate: core.Rate{PerSecond: maxTokens / 3 / minute.Seconds(), Burst: maxTokens / 3},
+		}},
+	}))
+	return questions, func() { questions.Close(); file.Close() }
+}
+
+// serve is one of the two processes. It ends when its input does.
+func serve(dir, url string, in io.Reader) error {
+	questions, shut := open(dir, url)
+	defer shut()
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { io.Copy(io.Discard, in); stop() }()
+	return questions.Run(ctx)
+}
+
+// show plays the API, and asks.
+func show(out io.Writer) error {
+	dir := core.Must(os.MkdirTemp("", "paidapi"))
+	defer os.RemoveAll(dir)
+	var api fakeAPI
+	server := httptest.NewServer(&api)
+	defer server.Close()
+	questions, shut := open(dir, server.URL) // a process that only enqueues
+	defer shut()
+	for range 2 {
+		child := exec.Command(core.Must(os.Executable()), "serve", dir, server.URL)
+		child.Stderr = os.Stderr
+		in := core.Must(child.StdinPipe())
+		if err := child.Start(); err != nil {
+			return err
+		}
+		defer func() { in.Close(); child.Wait() }()
 	}
-	if err := questions.Drain(ctx); err != nil {
-		return err
+	ctx, began, ids := context.Background(), time.Now(), []durable.ItemID(nil)
+	for n := range 36 {
+		q, lane := question{fmt.Sprint("customer-", n%20), 20 + n}, []string{"batch", "person"}[n/9%2]
+		ids = append(ids, core.Must(questions.Lane(lane).Class("api").Cost(q.Tokens()).Enqueue(ctx, q)))
 	}
-	fmt.Fprintf(out, "people waited for %v at most, the batch for %v\n", longest.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
-	fmt.Fprintf(out, "%d answers, %d second calls, the contract was broken %d times\n", questions.Stats().Succeeded, twice.Stats().Hedged, api.broken)
+	for _, id := range ids {
+		if _, err := durable.Wait[string](ctx, questions, id); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%d answers in %.0f minutes, %d times 429\n", api.answers, time.Since(began).Seconds()/minute.Seconds(), api.refused)
 	return nil
 }
 
-// A fakeAPI stands for the client of the API. It counts how often the contract was broken.
+// A fakeAPI keeps the contract: it counts calls and tokens of the last minute, and refuses what is above.
 type fakeAPI struct {
-	mu         sync.Mutex
-	calls      []call
-	busy, free time.Time // the API is busy between these
-	broken     int
+	mu               sync.Mutex
+	at               []time.Time
+	tokens           []int
+	answers, refused int
 }
 
-type call struct {
-	question
-	at time.Time
-}
-
-func (a *fakeAPI) Ask(ctx context.Context, q question) (answer string, used int, retryAfter time.Duration, err error) {
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	now, calls, tokens := time.Now(), 0, 0
-	if a.calls = append(a.calls, call{q, now}); len(a.calls) == 12 {
-		a.busy, a.free = now, now.Add(100*time.Millisecond)
+	defer a.mu.Unlock()
+	asked, _ := strconv.Atoi(r.FormValue("tokens"))
+	now, calls, used := time.Now(), 1, asked-20
+	for n := len(a.at) - 1; n >= 0 && now.Sub(a.at[n]) < minute; n-- {
+		calls, used = calls+1, used+a.tokens[n]
 	}
-	for _, c := range a.calls {
-		if c.customer == q.customer && now.Sub(c.at) < minute {
-			calls, tokens = calls+1, tokens+c.Tokens()-20
-		}
+	if calls > maxCalls || used > maxTokens {
+		a.refused++
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "", http.StatusTooManyRequests)
+		return
 	}
-	if calls > maxCalls || tokens > maxTokens || now.After(a.busy) && now.Before(a.free) {
-		a.broken++
-	}
-	wait, takes := a.free.Sub(now), 20*time.Millisecond
-	if len(a.calls)%8 == 0 {
-		takes = time.Second // a slow server
-	}
-	a.mu.Unlock()
-	if wait > 0 {
-		return "", 0, wait, nil
-	}
-	select {
-	case <-time.After(takes):
-		return "yes", q.Tokens() - 20, 0, nil
-	case <-ctx.Done():
-		return "", 0, 0, context.Cause(ctx)
-	}
+	a.at, a.tokens, a.answers = append(a.at, now), append(a.tokens, asked-20), a.answers+1
+	w.Header().Set("Tokens", strconv.Itoa(asked-20)) // the answer was shorter than allowed
 }
 
 func main() {
-	if err := run(context.Background(), os.Stdout, &fakeAPI{}); err != nil {
+	run := func() error { return show(os.Stdout) }
+	if len(os.Args) == 4 && os.Args[1] == "serve" {
+		run = func() error { return serve(os.Args[2], os.Args[3], os.Stdin) }
+	}
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -155,4 +156,23 @@ func ExampleWrapResult() {
 	ask := circuitbreaker.WrapResult(b, func(context.Context, string) (int, error) { return 490, nil })
 	fmt.Println(ask(context.Background(), "Vienna"))
 	// Output: 490 <nil>
+}
+
+// An endpoint that has failed twice is left alone for a minute; others go on.
+func ExampleKeyed() {
+	endpoints := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Name: "webhooks", Rule: breaker.Options{Threshold: 2, OpenFor: time.Minute}}))
+	call := circuitbreaker.WrapKeyed(endpoints, func(customer string) string { return customer }, func(_ context.Context, customer string) error {
+		if customer == "acme" {
+			return errors.New("connection refused")
+		}
+		return nil
+	})
+	for _, customer := range []string{"acme", "globex", "acme", "globex"} {
+		_ = call(context.Background(), customer)
+	}
+	fmt.Println(endpoints)
+	fmt.Println(endpoints.Check("acme") != nil, endpoints.Check("globex"))
+	// Output:
+	// breaker webhooks: 1 keys are open: acme
+	// true <nil>
 }

@@ -28,6 +28,8 @@ const (
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
 	SignalCancelled = "stage.request.cancelled"
+	//ephemeral:raises progress:*
+	SignalProgress = progress.SignalProgress // followed by a colon and the percentage; see [Progress]
 	//ephemeral:raises http.error:*
 	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
@@ -35,9 +37,9 @@ const (
 // Failed: the request has failed. The payload is its error.
 var Failed = signals.NewKind[error]("stage.request.failed")
 
-// Progress is raised while a body is read, with the percentage after the colon. The payload counts the bytes of the body that
+// Progress is the family of [SignalProgress]. The payload counts the bytes of the body that
 // were read.
-var Progress = signals.NewFamily[progress.Report]("progress:*")
+var Progress = signals.NewFamily[progress.Report](SignalProgress + ":*")
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
@@ -255,7 +257,7 @@ func (x *exchange) progress(percent int64) {
 }
 
 func (x *exchange) report(percent int64) {
-	Progress.Named("progress:"+strconv.FormatInt(percent, 10)).Raise(x.on, x.key,
+	Progress.Named(SignalProgress+":"+strconv.FormatInt(percent, 10)).Raise(x.on, x.key,
 		progress.Report{Current: x.n.Load(), Total: max(0, x.total), Done: percent == 100})
 }
 

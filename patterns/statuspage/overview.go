@@ -86,6 +86,7 @@ func (p *Page) overview(ctx context.Context, e effort) (any, error) {
 	deadline := time.Now().Add(e.wait)
 	for _, q := range p.queues {
 		status, text := q.is.answer(ctx, time.Until(deadline))
+		status.Note = p.redacted(status.Note) // it may have keys
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Error: text, Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
 		if _, row.Details = q.is.StoredQueue.(inspect.Items); row.Details && len(row.Can) > 0 {
 			row.Can = append(row.Can, "againAll", "discardAll", "cancelAll")

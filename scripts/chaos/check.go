@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // A report has what the checks have found.
@@ -152,20 +153,48 @@ func (h *history) checkChanges(r *report) {
 	}
 }
 
-// checkRate: each claim of the class has a token, by the clock of the database, if there was a full burst
-// of them at first. While that clock goes back no token comes in.
+// A bucket has tokens by the clock of the database, at first all of them. While that clock goes back no token comes in.
+type bucket struct {
+	rate core.Rate
+	full bool // it was
+	left float64
+	last int64
+}
+
+// take takes tokens at a time, and returns how many are left.
+func (b *bucket) take(n float64, at int64) float64 {
+	if !b.full {
+		b.left, b.full = float64(b.rate.Burst), true
+	}
+	b.left = min(float64(b.rate.Burst), b.left+b.rate.PerSecond*float64(max(0, at-b.last))/1e6) - n
+	b.last = at
+	return b.left
+}
+
+// checkRate: each claim of the class has a token and what its item costs, and each claim of a key has a token.
 func (h *history) checkRate(r *report) {
-	rate, last := classOf(h.limits[""]).Rate, int64(0)
-	tokens := float64(rate.Burst)
-	for _, c := range h.changes { // claims of a class with a rate wait for each other
-		if c.State != durable.Running || h.items[c.Item].Class == "" {
+	class := classOf(h.limits[""])
+	calls, costs, keys := bucket{rate: class.Rate}, bucket{rate: class.CostRate}, map[string]*bucket{}
+	for _, c := range h.changes { // claims of a class with a rate, or of a key, wait for each other
+		i := h.items[c.Item]
+		if c.State != durable.Running || class.Rate.PerSecond == 0 {
+			continue
+		}
+		if keys[i.Key] == nil {
+			keys[i.Key] = &bucket{rate: keyRate(h.limits[""])}
+		}
+		if left := keys[i.Key].take(1, c.Started); i.Key != "" && left < -1e-4 {
+			r.fault("rates of keys", "change %d claims item %d, of key %s, at %d us before its token: %.3f are there", c.Seq, c.Item, i.Key, c.Started, left)
+		}
+		if i.Class == "" {
 			continue
 		}
 		r.counts["of the class"]++
-		tokens = min(float64(rate.Burst), tokens+rate.PerSecond*float64(max(0, c.Started-last))/1e6)
-		last = c.Started
-		if tokens--; rate.PerSecond > 0 && tokens < -1e-6 {
-			r.fault("rates", "change %d claims item %d, of the class, at %d us before its token: %.3f are there", c.Seq, c.Item, c.Started, tokens)
+		if left := calls.take(1, c.Started); left < -1e-6 {
+			r.fault("rates", "change %d claims item %d, of the class, at %d us before its token: %.3f are there", c.Seq, c.Item, c.Started, left)
+		}
+		if left := costs.take(float64(i.Cost), c.Started); left < -1e-6 {
+			r.fault("costs", "change %d claims item %d, of the class, at %d us before its cost: %.3f are there", c.Seq, c.Item, c.Started, left)
 		}
 	}
 }

@@ -69,6 +69,7 @@ type item struct {
 	Key    string
 	Lane   string
 	Class  string
+	Cost   int64
 	Rank   int
 	State  durable.State
 	Token  int64
@@ -136,8 +137,8 @@ type history struct {
 // one of the engine.
 func load(ctx context.Context, db *sql.DB, local func(string) string, l limits, events []event) (*history, error) {
 	h := &history{limits: l, items: map[int64]item{}, placed: map[string]bool{}}
-	items, err := rows(ctx, db, local("select id, key, lane, rank, state, token, unique_id, data from chaos_queue.durable_item"), func(i *item) []any {
-		return []any{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Token, &i.Unique, &i.Data}
+	items, err := rows(ctx, db, local("select id, key, lane, rank, state, token, unique_id, data, coalesce(cost, 0) from chaos_queue.durable_item"), func(i *item) []any {
+		return []any{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Token, &i.Unique, &i.Data, &i.Cost}
 	})
 	for _, i := range items {
 		if err == nil {

@@ -86,6 +86,16 @@ func TestChecks(t *testing.T) {
 				h.changes = append(h.changes, change{Item: 9, State: durable.Running, Started: 1})
 			}
 		},
+		"costs": func(h *history) {
+			h.items[9] = item{ID: 9, Class: className, Cost: 6, State: durable.Done, job: job{Ref: "r9"}}
+			h.changes = append(h.changes, change{Item: 9, State: durable.Running, Started: 1}, change{Item: 9, State: durable.Running, Started: 1})
+		},
+		"rates of keys": func(h *history) {
+			h.items[9] = item{ID: 9, Key: "z", State: durable.Done, job: job{Ref: "r9"}}
+			for range keyRate(6).Burst + 1 {
+				h.changes = append(h.changes, change{Item: 9, State: durable.Running, Started: 1})
+			}
+		},
 		"B4 limits: change 0 of item 9": func(h *history) {
 			h.items[9] = item{ID: 9, Class: className, State: durable.Done, job: job{Ref: "r9"}}
 			for range h.limits[className] + 1 {

@@ -47,8 +47,17 @@ func classOf(all int) durable.Class {
 	c := durable.Class{Name: className, Limit: limitsOf(all)[className]}
 	if all > 0 {
 		c.Rate = core.Rate{PerSecond: 10, Burst: 4}
+		c.CostRate = core.Rate{PerSecond: 25, Burst: 10} // items of the class cost 1 to 5
 	}
 	return c
+}
+
+// keyRate is the rate of each key.
+func keyRate(all int) (rate core.Rate) {
+	if all > 0 {
+		rate = core.Rate{PerSecond: 4, Burst: 3}
+	}
+	return rate
 }
 
 // classes are those of a process. Some have none, so they claim items of classes only when they see them wait.
@@ -187,7 +196,7 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *signals.
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Node: c.Name, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
-		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, Classes: c.classes(), HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, Classes: c.classes(), KeyRate: keyRate(c.Limit), HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
 // write writes a line in one call, so that it is whole or missing.
@@ -248,7 +257,7 @@ func (w *worker) produce(ctx context.Context) {
 		with.Lane = "old"
 	}
 	if w.chance(3) && w.classes() != nil {
-		with.Class = className
+		with.Class, with.Cost = className, 1+w.random(5)
 	}
 	if w.chance(6) {
 		with.Delay = time.Duration(w.random(int(time.Second)))
@@ -264,6 +273,9 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(5) {
 		j.Most = 1 + w.random(maxAttempts)
 		with.MaxAttempts, with.Metadata = j.Most, map[string]string{"key": j.Key}
+	}
+	if j.Key != "" && w.chance(40) { // it ends by itself
+		_ = w.queue.Pause(ctx, durable.Pause{Key: j.Key, For: time.Duration(1 + w.random(int(time.Second))), Reason: "chaos"})
 	}
 	ref := func() { j.Ref = fmt.Sprintf("%s.%d", w.Name, w.calls.Add(1)) }
 	ref()

@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "replace and skip": (*suite).stands, "extra": (*suite).extra, "delays": (*suite).delays,
 		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "finished by a body": (*suite).finished,
-		"classes": (*suite).classes, "rates": (*suite).rates, "same as Memory": (*suite).random,
+		"classes": (*suite).classes, "rates": (*suite).rates, "costs": (*suite).costs, "gates": (*suite).gates, "pauses": (*suite).pauses, "rates of keys": (*suite).keyRates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
 	}
@@ -387,7 +387,7 @@ func (s *suite) contexts() {
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
 		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
-		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "SetClass": s.a.SetClass(ctx, s.queue, durable.Class{Name: "c", Limit: 1}), "ResetClass": s.a.ResetClass(ctx, s.queue, "c"), "Pause": s.a.Pause(ctx, s.queue, true),
+		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, anyState, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids, anyState)), "SetClass": s.a.SetClass(ctx, s.queue, durable.Class{Name: "c", Limit: 1}), "ResetClass": s.a.ResetClass(ctx, s.queue, "c"), "Pause": s.a.Pause(ctx, s.queue, durable.Pause{}, true), "Charge": s.a.Charge(ctx, s.queue, "c", 1, 1),
 		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Count": ignore(s.a.Count(ctx, s.queue, durable.Query{})), "Move": ignore(s.a.Move(ctx, s.queue, ids, "x", 0)), "Result": resulted, "Depths": ignore(s.a.Depths(ctx, s.queue)), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
 		"Prune": pruned,
 	} {

@@ -147,9 +147,9 @@ func (s *suite) handOver() {
 	next = over(s.claims(n, 1, "a@hot")[0], durable.EndDead)
 	s.equal("another lane", over(*next, durable.EndDone) == nil, true)
 	item = s.claims(n, 1, "a@slow")[0]
-	s.ok(s.b.Pause(s.ctx, s.queue, true))
+	s.ok(s.b.Pause(s.ctx, s.queue, durable.Pause{}, true))
 	s.equal("paused", over(item, durable.EndDone) == nil, true)
-	s.ok(s.b.Pause(s.ctx, s.queue, false))
+	s.ok(s.b.Pause(s.ctx, s.queue, durable.Pause{}, false))
 	item = s.claims(n, 1, "a@slow")[0]
 	old := n
 	n = s.join(s.a, func(n *durable.Node) { n.Lease = 1 })
@@ -211,11 +211,11 @@ func (s *suite) again() {
 func (s *suite) pause() {
 	n := s.join(s.a)
 	s.add("")
-	s.ok(s.b.Pause(s.ctx, s.queue, true))
+	s.ok(s.b.Pause(s.ctx, s.queue, durable.Pause{}, true))
 	s.claims(n, 1)
 	s.equal("beat", must[durable.Beaten](s)(s.a.Beat(s.ctx, n, "")).Paused, true)
 	s.equal("stats", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Paused, true)
-	s.ok(s.b.Pause(s.ctx, s.queue, false))
+	s.ok(s.b.Pause(s.ctx, s.queue, durable.Pause{}, false))
 	s.claims(n, 1, "")
 }
 

@@ -2,8 +2,10 @@ package durabletest
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -52,6 +54,10 @@ func (d *differ) same(what string, got any, err error, want any, wantErr error) 
 	d.Helper()
 	d.calls = append(d.calls, what)
 	if (err == nil) != (wantErr == nil) || errors.Is(err, durable.ErrOrder) != errors.Is(wantErr, durable.ErrOrder) || !reflect.DeepEqual(got, want) {
+		if text, _ := json.Marshal(got); len(text) > 2 { // texts of facts may be equal
+			other, _ := json.Marshal(want)
+			d.Logf("got  %s\nwant %s", text, other)
+		}
 		d.Fatalf("after %q:\ngot  %+v, %v\nwant %+v, %v", d.calls[max(0, len(d.calls)-12):], got, err, want, wantErr)
 	}
 }
@@ -122,6 +128,9 @@ func (d *differ) step() {
 	if len(d.nodes) < 2 {
 		n := durable.Node{Queue: d.queue, Name: fmt.Sprint("node ", len(d.tokens), len(d.calls)), Lease: long, MaxCluster: pick(d, 0, 4, 6),
 			Lanes: pick(d, []core.Lane{{Name: "hot", Limit: 3}, {Name: ""}}, []core.Lane{{Name: ""}, {Name: "hot"}}, []core.Lane{{Name: "hot"}}), Classes: pick(d, nil, []durable.Class{d.class("two"), d.class("one")})}
+		if d.rand.IntN(4) == 0 {
+			n.KeyEvery, n.KeyBurst = long, 3
+		}
 		ours, theirs := n, n
 		ours.ID, theirs.ID = must[durable.NodeID](d.suite)(d.a.Join(d.ctx, n)), must[durable.NodeID](d.suite)(d.model.Join(d.ctx, n))
 		d.nodes = append(d.nodes, [2]durable.Node{ours, theirs})
@@ -132,7 +141,7 @@ func (d *differ) step() {
 	case 0, 1, 2:
 		var in []durable.Insert
 		for range 1 + d.rand.IntN(4) {
-			one := durable.Insert{Key: pick(d, "", "a", "b", "c"), Lane: pick(d, "", "hot"), Class: pick(d, "", "one", "two", "twos"), Data: fmt.Append(nil, d.rand.Uint32()), Delay: pick(d, 0, 0, 0, 0, 0, long)}
+			one := durable.Insert{Key: pick(d, "", "a", "b", "c"), Lane: pick(d, "", "hot"), Class: pick(d, "", "one", "two", "twos"), Data: fmt.Append(nil, d.rand.Uint32()), Cost: pick[int64](d, 0, 0, 1, 3, 20), Rated: true, Delay: pick(d, 0, 0, 0, 0, 0, long)}
 			if one.Lane == "" {
 				one.Rank = 1
 			}
@@ -184,15 +193,19 @@ func (d *differ) step() {
 			d.same(fmt.Sprint("move ", theirs, lane), got, err, want, wantErr)
 			break
 		}
-		paused := d.rand.IntN(2) == 0
-		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
+		p, paused := pick(d, durable.Pause{}, durable.Pause{Key: "a"}, durable.Pause{Key: "b"}, durable.Pause{Class: "one"}), d.rand.IntN(2) == 0
+		p.For, p.Reason, p.By = pick(d, 0, time.Microsecond, long), "reason", "me"
+		d.same(fmt.Sprintf("pause %+v %v", p, paused), nil, d.a.Pause(d.ctx, d.queue, p, paused), nil, d.model.Pause(d.ctx, d.queue, p, paused))
 	case 12:
 		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}
 		got, _, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		want, _, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
 	case 13:
-		if class := d.class(pick(d, "one", "two")); d.rand.IntN(2) == 0 {
+		if calls, cost := d.rand.Int64N(4)-1, d.rand.Int64N(9)-3; d.rand.IntN(3) == 0 {
+			class := pick(d, "one", "two")
+			d.same(fmt.Sprint("charge ", class, calls, cost), nil, d.b.Charge(d.ctx, d.queue, class, calls, cost), nil, d.model.Charge(d.ctx, d.queue, class, calls, cost))
+		} else if class := d.class(pick(d, "one", "two")); d.rand.IntN(2) == 0 {
 			d.same(fmt.Sprintf("set %+v", class), nil, d.b.SetClass(d.ctx, d.queue, class), nil, d.model.SetClass(d.ctx, d.queue, class))
 		} else {
 			d.same("reset "+class.Name, nil, d.b.ResetClass(d.ctx, d.queue, class.Name), nil, d.model.ResetClass(d.ctx, d.queue, class.Name))
@@ -208,7 +221,8 @@ func (d *differ) step() {
 
 // class is a class with random values, whose tokens come too late for the test.
 func (d *differ) class(name string) durable.Class {
-	return durable.Class{Name: name, Limit: pick(d, 0, 1, 2, 3), Rate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8})}
+	return durable.Class{Name: name, Limit: pick(d, 0, 1, 2, 3), Rate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8}),
+		CostRate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 10}, core.Rate{PerSecond: 1e-7, Burst: 4})}
 }
 
 // turn ends random claims, perhaps some that were ended before, and claims.
@@ -224,8 +238,10 @@ func (d *differ) turn(node [2]durable.Node) {
 		}
 		kinds := []durable.EndKind{durable.EndDone, durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndDead, durable.EndHalted, durable.EndSnoozed, durable.EndGivenBack, durable.EndCancelled}
 		kind, after, over := pick(d, kinds...), pick(d, 0, 0, 0, long), d.rand.IntN(2) == 0
+		calls, cost := pick[int64](d, 0, 0, 0, -1, 1), pick[int64](d, 0, 0, 0, -3, 2)
 		for side, to := range []*[]durable.End{&ours, &theirs} {
 			e[side].Kind, e[side].After, e[side].HandOver, e[side].Err = kind, after, over, "100% wrong"
+			e[side].Calls, e[side].Cost = calls, cost
 			if e[side].Result = nil; over {
 				e[side].Result = fmt.Append(nil, after)
 			}
@@ -234,6 +250,7 @@ func (d *differ) turn(node [2]durable.Node) {
 	}
 	w := durable.Want{Max: d.rand.IntN(6), Aged: pick(d, 0, 0, 1, long)}
 	w.Ahead = d.rand.IntN(1 + w.Max/2)
+	w.Gates = pick(d, nil, nil, nil, nil, []durable.Gate{{Class: "one"}}, []durable.Gate{{Class: "two", Limit: 1}})
 	got, err := d.b.Turn(d.ctx, node[0], ours, w)
 	want, wantErr := d.model.Turn(d.ctx, node[1], theirs, w)
 	for n := range min(len(got.Ends), len(want.Ends)) {
@@ -283,6 +300,8 @@ func (d *differ) look(node [2]durable.Node) {
 		d.sameClass(&stats.Classes[n])
 		d.sameClass(&wantStats.Classes[n])
 	}
+	d.samePauses(stats.Pauses)
+	d.samePauses(wantStats.Pauses)
 	d.same("stats", stats, err, wantStats, wantErr)
 	d.same("depths", sum(must[[]durable.Depth](d.suite)(d.a.Depths(d.ctx, d.queue))), nil, sum(must[[]durable.Depth](d.suite)(d.model.Depths(d.ctx, d.queue))), nil)
 	if ours, theirs := d.some(); len(ours) > 0 {
@@ -297,13 +316,28 @@ func (d *differ) look(node [2]durable.Node) {
 
 // sameClass takes away what may differ.
 func (d *differ) sameClass(c *durable.ClassStats) {
-	if c != nil && c.Next.After(time.Now().Add(long)) {
+	if c == nil {
+		return
+	}
+	if c.Next.After(time.Now().Add(long)) {
 		c.Next = time.Unix(1, 0)
+	}
+	c.Calls.Debt, c.Cost.Debt = math.Round(c.Calls.Debt), math.Round(c.Cost.Debt)
+}
+
+// samePauses takes away what may differ.
+func (d *differ) samePauses(all []durable.Pause) {
+	for n := range all {
+		all[n].Since = time.Time{}
+		if !all[n].Until.IsZero() {
+			all[n].Until = time.Unix(1, 0)
+		}
 	}
 }
 
 func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanation {
 	d.sameClass(x.Class)
+	d.samePauses(x.Pauses)
 	x.Item, x.Time, x.Attempts = d.item(x.Item, ours), time.Time{}, d.attempts(x.Attempts, ours)
 	if x.Head != nil {
 		head := d.item(*x.Head, ours)

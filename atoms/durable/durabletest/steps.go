@@ -231,7 +231,7 @@ func (s *suite) stands() {
 			Data: []byte(data), Extra: data})))[0]
 	}
 	for name, to := range map[string]func(i durable.Item){
-		"ready": nil, "blocked": nil, "paused": func(durable.Item) { s.ok(s.a.Pause(s.ctx, s.queue, true)) },
+		"ready": nil, "blocked": nil, "paused": func(durable.Item) { s.ok(s.a.Pause(s.ctx, s.queue, durable.Pause{}, true)) },
 		"running": func(durable.Item) {},
 		"retry": func(i durable.Item) {
 			s.end(n, durable.End{Kind: durable.EndRetry, Err: "no", After: long}, durable.Retry, i)
@@ -292,7 +292,7 @@ func (s *suite) stands() {
 		}
 		s.equal(name+": state", i.State, want)
 		s.equal(name+": one id", add(key, name, false, false, "dup").ID, newer.ID)
-		s.ok(s.a.Pause(s.ctx, s.queue, false))
+		s.ok(s.a.Pause(s.ctx, s.queue, durable.Pause{}, false))
 	}
 	both := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(
 		durable.Insert{Key: "two", SkipIfAlive: true, Unique: "two", UniqueFor: long}, durable.Insert{Key: "two", SkipIfAlive: true, Unique: "three", UniqueFor: long},

@@ -30,6 +30,12 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 	}
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.declare(node)
+		if node.KeyEvery > 0 {
+			p.do(`insert into {s}.durable_queue as q (queue, key_every, key_burst) values ($1, $2, $3)
+				on conflict (queue) do update set key_every = $2, key_burst = $3 where (q.key_every, q.key_burst) <> ($2, $3)`, node.Queue, micros(node.KeyEvery), int64(node.KeyBurst))
+		} else {
+			p.do("update {s}.durable_queue set key_every = 0, key_burst = 0 where queue = $1 and key_every > 0", node.Queue)
+		}
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
 select pg_catalog.nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', pg_catalog.clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
@@ -92,7 +98,7 @@ delete from {s}.durable_node where id in (select id from over) returning id, nam
 	p.rows(func(pgx.Rows) error { b.Gone = false; return nil }, `
 update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = pg_catalog.clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
 where id = $1 and expires > pg_catalog.clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
-	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
+	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select "+isPaused, node.Queue)
 	p.rows(func(rows pgx.Rows) error {
 		var h durable.Held
 		err := rows.Scan(&h.ID, &h.Token, &h.Cancel, &h.Key)
@@ -150,17 +156,31 @@ func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 		count(id)
 		return err
 	}, `
-with old as materialized (
-	select i.id, i.node, i.token, i.node_name, i.started, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
+with held as materialized (
+	select i.id, i.node, i.token, i.node_name, i.started, i.key, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
 	from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
 	order by i.id for update skip locked
 ),
+old as materialized (
+	select i.*, k.full_at, k.next from held as i left join lateral (
+		select f.full_at, least(f.full_at, r.most) - r.every * (r.burst - 1) as next from (
+			select c.now, q.key_burst as burst, q.key_every * interval '1 microsecond' as every, c.now + q.key_every * q.key_burst * interval '1 microsecond' as most
+			from {s}.durable_queue as q, pg_catalog.clock_timestamp() as c (now) where q.queue = $1 and q.key_every > 0 and i.key <> ''
+		) as r cross join lateral (
+			select greatest(least((select b.full_at from {s}.durable_key as b where b.queue = $1 and b.key = i.key), r.most), least(i.started, r.now)) + r.every as full_at
+		) as f
+	) as k on true
+),
 freed as (
 	update {s}.durable_item as i set state = 2, token = 0, node = null,
 		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
-		run_at = case when $2 and old.losses >= 1 then pg_catalog.clock_timestamp() + pg_catalog.power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
+		run_at = greatest(old.next, case when $2 and old.losses >= 1 then pg_catalog.clock_timestamp() + pg_catalog.power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end)
 	from old where i.id = old.id and i.id = any(array(select id from old)) and i.state + 0 = 4 returning old.*
+),
+booked as (
+	insert into {s}.durable_key as k (queue, key, full_at) select $1, key, full_at from freed where full_at is not null order by key
+	on conflict (queue, key) do update set full_at = greatest(k.full_at, excluded.full_at)
 ),
 losses as (
 	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
@@ -214,6 +234,9 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 		names, keys, errs []string
 		limits            []int32
 		tokens, after     []int64
+		calls, costs      []int64 // nil: none
+		gates             []string
+		most              []int64
 		ids               []durable.ItemID
 		kinds             []int16
 		hand              []bool
@@ -228,6 +251,14 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 		kinds, errs, hand = append(kinds, int16(e.Kind)), append(errs, e.Err), append(hand, e.HandOver)
 		patience = max(patience, e.Patience.Milliseconds())
 	}
+	if slices.ContainsFunc(ends, func(e durable.End) bool { return e.Calls != 0 || e.Cost != 0 }) {
+		for _, e := range ends {
+			calls, costs = append(calls, e.Calls), append(costs, e.Cost)
+		}
+	}
+	for _, g := range want.Gates {
+		gates, most = append(gates, g.Class), append(most, int64(g.Limit))
+	}
 	if want.Aged > 0 {
 		aged = micros(want.Aged)
 	}
@@ -238,7 +269,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 	if len(ends) == 0 {
 		t.Ends = nil
 	}
-	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand}
+	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand, calls, costs, gates, most}
 	kept := keeping(ends, func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) })
 	p.rows(func(rows pgx.Rows) error {
 		var kind, place int
@@ -254,18 +285,20 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 				t.Ends[place-1].State = i.State
 			}
 		case kind == 2 && i.State == durable.Running:
+			i.Trial = outcome == 1
 			t.Ends[place-1].Next = &i
 		case kind == 2:
 			t.Ends[place-1].Promoted = true
 		case kind == 4:
 			t.Waits = append(t.Waits, durable.ClassWait{Class: i.Key, Next: duration(int64(i.ID)), Half: duration(i.Token)})
 		default:
+			i.Trial = outcome == 1
 			at, _ := slices.BinarySearch(turns, place)
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18))"+kept+`
-select kind, place, outcome, `+common+", i.expires, i.losses, '' from t as i", args...)
+	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22))"+kept+`
+select kind, place, outcome, `+common+", i.expires, i.losses, '', 0 from t as i", args...)
 }
 
 // lanesOf reads what Join has stored.

@@ -34,8 +34,8 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		keys, lanes, uniques, extras []string
 		ranks                        []int32
 		datas                        [][]byte
-		delays, runAts, fors         []int64
-		replaces, skips              []bool
+		delays, runAts, fors, costs  []int64
+		replaces, skips, rated       []bool
 		single                       bool
 	)
 	for _, i := range items {
@@ -46,7 +46,8 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 			runAt = i.RunAt.UnixMicro()
 		}
 		extras, runAts, replaces, skips = append(extras, i.Extra), append(runAts, runAt), append(replaces, i.Replace), append(skips, i.SkipIfAlive)
-		single = single || i.Replace || i.SkipIfAlive
+		costs, rated = append(costs, i.Cost), append(rated, i.Rated)
+		single = single || i.Replace || i.SkipIfAlive || i.Rated
 	}
 	if items[0].NoWait {
 		p.do("select pg_catalog.set_config('ephemeral.busy', coalesce((select pg_catalog.array_agg(h) from ("+hashes+") as hashes where not pg_catalog.pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys, uniques)
@@ -54,7 +55,7 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		p.lockKeys(queue, keys, uniques...)
 	}
 	for _, class := range p.strange(queue, items) {
-		p.do("insert into {s}.durable_class (queue, name, since) values ($1, $2, pg_catalog.clock_timestamp()) on conflict do nothing", queue, class)
+		p.do("insert into {s}.durable_class (queue, name, since, seen) values ($1, $2, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp()) on conflict do nothing", queue, class)
 	}
 	*done = nil
 	read := func(rows pgx.Rows) error {
@@ -64,16 +65,16 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		return err
 	}
 	if single {
-		p.rows(read, "select item, duplicate, other_key, busy from {s}.durable_insert_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-			queue, keys, lanes, ranks, datas, delays, runAts, uniques, fors, extras, replaces, skips, items[0].NoWait)
+		p.rows(read, "select item, duplicate, other_key, busy from {s}.durable_insert_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+			queue, keys, lanes, ranks, datas, delays, runAts, uniques, fors, extras, replaces, skips, items[0].NoWait, costs, rated)
 		return
 	}
 	p.rows(read, `
 with clock as materialized (select pg_catalog.clock_timestamp() as now),
 new as materialized (
 	select u.*, pg_catalog.nextval('{s}.durable_item_id') as id
-	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[], $11::bigint[], $12::text[])
-		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, run_at, extra, place)
+	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[], $11::bigint[], $12::text[], $13::bigint[])
+		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, run_at, extra, cost, place)
 		where not $9 or not array[`+keyHash+`, `+uniqueHash+`] && coalesce(nullif(pg_catalog.current_setting('ephemeral.busy', true), ''), '{}')::bigint[] order by place) as u
 ),
 claimed as (
@@ -89,14 +90,14 @@ decided as materialized (
 	select new.*, coalesce(claimed.item, new.id) as item from new left join claimed using (unique_id)
 ),
 inserted as (
-	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra)
+	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra, cost)
 	select id, $1, key, lane, rank,
 		case when key = '' or pg_catalog.row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
 		then 2 else 1 end,
-		unique_id, now, greatest(now + delay * interval '1 microsecond', timestamptz 'epoch' + run_at * interval '1 microsecond'), data, nullif(extra, '')
+		unique_id, now, greatest(now + delay * interval '1 microsecond', timestamptz 'epoch' + run_at * interval '1 microsecond'), data, nullif(extra, ''), nullif(cost, 0)
 	from decided as d, clock where item = id
 )
 select coalesce(d.item, 0), coalesce(d.item <> d.id, false), false, d.id is null
 from pg_catalog.generate_series(1, $10::int) as p (place) left join decided as d using (place) order by p.place`,
-		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items), runAts, extras)
+		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items), runAts, extras, costs)
 }

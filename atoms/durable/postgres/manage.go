@@ -42,7 +42,7 @@ where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 
 // promote promotes each key whose head, one of the ids, has just left.
 func (p *pipeline) promote(queue string, ids []durable.ItemID) {
 	p.do(`
-update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, (select pg_catalog.clock_timestamp())) where i.id = any(array(select next.id from (
+update {s}.durable_item as i set state = 2, run_at = `+spaced("greatest(i.run_at, (select pg_catalog.clock_timestamp()))")+` where i.id = any(array(select next.id from (
 	select distinct key from {s}.durable_item as old
 	where id = any($2::bigint[]) and queue || '' = $1 and key <> '' and state + 0 >= 32 and not exists `+head("old.key")+`
 ) as gone cross join lateral (
@@ -68,7 +68,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 			return err
 		}, `
 with again as (
-	update {s}.durable_item as i set attempts = 0, token = 0, run_at = (select pg_catalog.clock_timestamp()), cancel = '', ended = null, failing = null,
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = `+spaced("(select pg_catalog.clock_timestamp())")+`, cancel = '', ended = null, failing = null,
 		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (
@@ -80,13 +80,6 @@ losses as (`+beside("loss", "again")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))
 	})
 	return changed, err
-}
-
-// Pause is as in [durable.Store].
-func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
-	return s.transact(ctx, changes, func(p *pipeline) {
-		p.do("insert into {s}.durable_queue (queue, paused) values ($1, $2) on conflict (queue) do update set paused = excluded.paused", queue, paused)
-	})
 }
 
 // Prune is as in [durable.Store].
@@ -101,6 +94,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		more = false
 		p.do(inOrder)
+		p.prunePauses(queue)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
 			more = more || pruned == max

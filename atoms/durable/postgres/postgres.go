@@ -308,7 +308,7 @@ func duration(us int64) time.Duration { return time.Duration(us) * time.Microsec
 
 // columns are the columns of an item that scanItem reads. The table of items is i, and the
 // table of nodes is n.
-const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0), ` + note
+const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0), ` + note + `, coalesce(i.cost, 0)`
 
 const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
 	i.started, i.ended, i.node_name, i.cancel, i.err, i.failing, coalesce(i.extra, ''), i.data`
@@ -319,7 +319,7 @@ func scanItem(rows interface{ Scan(to ...any) error }, before ...any) (durable.I
 	var started, ended, expires, failing *time.Time
 	var place string
 	err := rows.Scan(append(before, &i.ID, &i.Key, &place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
-		&started, &ended, &i.Node, &i.Cancel, &i.Err, &failing, &i.Extra, &i.Data, &expires, &i.Losses, &i.Note)...)
+		&started, &ended, &i.Node, &i.Cancel, &i.Err, &failing, &i.Extra, &i.Data, &expires, &i.Losses, &i.Note, &i.Cost)...)
 	i.SetPlace(place)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires, &i.Failing: failing} {
 		if from != nil {

@@ -22,7 +22,7 @@ select pg_catalog.count(*), pg_catalog.count(*) filter (where state = 1),
 	pg_catalog.count(*) filter (where state = 32), pg_catalog.count(*) filter (where state = 64), pg_catalog.count(*) filter (where state = 128),
 	coalesce(extract(epoch from greatest(interval '0', pg_catalog.now() - pg_catalog.min(enqueued) filter (where run_at <= pg_catalog.now()))) * 1000000, 0)::bigint,
 	(select pg_catalog.count(*) from {s}.durable_node where queue = $1 and expires > pg_catalog.now()),
-	exists (select from {s}.durable_queue where queue = $1 and paused)
+	`+isPaused+`
 from (
 	select state, run_at, enqueued from {s}.durable_item where queue = $1 and state in (2, 8)
 	union all select 1, '-infinity', enqueued from {s}.durable_item where queue = $1 and state = 1 and id > 0
@@ -41,6 +41,8 @@ where datname = pg_catalog.current_database() and pid <> pg_catalog.pg_backend_p
 		p.rows(func(rows pgx.Rows) error {
 			return scanWaiting(rows, &st.Strays, new(bool), new(bool))
 		}, waiting, queue)
+		st.Pauses = nil
+		p.paused(queue, func(durable.Pause) bool { return true }, &st.Pauses)
 		st.Classes = nil
 		p.classes(queue, 0, func(c durable.ClassStats) { st.Classes = append(st.Classes, c) })
 	})
@@ -60,9 +62,9 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 		}
 		p.rows(func(rows pgx.Rows) (err error) {
 			ok = true
-			x.Item, err = scanItem(rows, &x.Time, &x.Paused)
+			x.Item, err = scanItem(rows, &x.Time)
 			return err
-		}, "select pg_catalog.now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
+		}, "select pg_catalog.now(), "+columns+
 			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue || '' = $1 and i.id = $2", queue, id)
 		p.attempts(queue, id, &x.Attempts)
 		count(&x.Ahead, "me.state = 1 and i.key = me.key and i.state = 1 and (i.rank, i.id) < (me.rank, me.id)")
@@ -76,6 +78,9 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 		count(&x.Running, "i.state = 4")
 		count(&x.LaneRunning, "i.state = 4 and pg_catalog.split_part(i.lane, pg_catalog.chr(1), -1) = pg_catalog.split_part(me.lane, pg_catalog.chr(1), -1)")
 		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
+		p.paused(queue, func(p durable.Pause) bool {
+			return p.Class == "" && p.Key == "" || p.Class != "" && x.Class != nil && p.Class == x.Class.Name || p.Key != "" && p.Key == x.Item.Key
+		}, &x.Pauses)
 		p.rows(func(rows pgx.Rows) error {
 			var lease int64
 			var lanes []byte

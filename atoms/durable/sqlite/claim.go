@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 // Join is as in [durable.Store].
 func (s *Store) Join(ctx context.Context, node durable.Node) (durable.NodeID, error) {
 	stored := node
-	stored.Classes = nil
+	stored.Classes, stored.KeyEvery, stored.KeyBurst = nil, 0, 0
 	text, err := json.Marshal(stored)
 	if err != nil {
 		return 0, err
@@ -22,6 +23,9 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (durable.NodeID, er
 	return change(ctx, s, node.Queue, func(t *moment) (id durable.NodeID) {
 		for _, c := range node.Classes {
 			t.declare(c)
+		}
+		if r := t.rule(); r.every != node.KeyEvery.Microseconds() || r.burst != int64(node.KeyBurst) {
+			t.do("insert into durable_queue (queue, key_every, key_burst) values (?1, ?2, ?3) on conflict (queue) do update set key_every = ?2, key_burst = ?3", t.queue, node.KeyEvery.Microseconds(), node.KeyBurst)
 		}
 		t.get(list{&id}, "insert into durable_node (queue, name, expires, node) values (?, ?, ?, ?) returning id", node.Queue, node.Name, t.in(node.Lease), string(text))
 		return id
@@ -44,7 +48,7 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durab
 func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
 	return change(ctx, s, "", func(t *moment) (done []durable.Beaten) {
 		for _, b := range all {
-			t.queue, t.freed = b.Node.Queue, false
+			t.queue, t.freed, t.rules = b.Node.Queue, false, nil
 			done = append(done, t.beat(b.Node, b.Note))
 			t.announce()
 		}
@@ -60,7 +64,7 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 	}
 	b.Gone = t.do("update durable_node set expires = ?, note = ? where id = ? returning id", t.in(node.Lease), note, node.ID) == 0
 	if !b.Gone {
-		b.Paused = t.paused()
+		b.Paused = t.stopped()
 		b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
 			"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
 		b.Strays, b.Classed, b.Due = t.waiting()
@@ -73,11 +77,23 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
-	if lost {
+	var booked []*item
+	if every := t.rule().every; lost || every > 0 {
 		for _, i := range t.items("queue = ? and node = ? and state = 4", t.queue, id) {
-			t.attempted(i, durable.EndLost, "the lease of the node was lost")
+			if lost {
+				t.attempted(i, durable.EndLost, "the lease of the node was lost")
+			}
+			if every > 0 && i.Key != "" {
+				t.book(i)
+				booked = append(booked, i)
+			}
 		}
 	}
+	defer func() {
+		for _, i := range booked {
+			t.do("update durable_item set run_at = max(run_at, ?) where id = ?", t.space(i.Key, 0), i.ID)
+		}
+	}()
 	return t.do(`update durable_item set state = 2, token = iif(?1, -token, 0), node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
 	run_at = iif(?1 and losses >= 1, ?2 + (1000000 << min(losses - 1, 6)), run_at), losses = losses + ?1
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
@@ -128,7 +144,8 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	turned, err := change(ctx, s, node.Queue, func(t *moment) durable.Turned {
 		var n claimer
 		alive = t.get(list{&n.id, &n.name, &n.expires}, "select id, name, expires from durable_node where id = ? and expires > ?", node.ID, t.now)
-		if n.classes = len(node.Classes) > 0; t.paused() {
+		t.gates = want.Gates
+		if n.classes = len(node.Classes) > 0; t.stopped() {
 			n.id = 0
 		}
 		done := t.end(ends, n)
@@ -141,7 +158,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 		if n.id != 0 && want.Max > 0 && len(node.Classes) > 0 {
 			places = t.places()
 		}
-		if want.Ahead > 0 && (len(places) > 0 && len(t.counted()) > 0 || t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue)) {
+		if want.Ahead > 0 && (len(places) > 0 && t.bounds() || t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue)) {
 			want.Max -= want.Ahead
 		}
 		if n.id != 0 && want.Max > 0 {
@@ -191,14 +208,23 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 		}
 	}
 	var first durable.ItemID
-	// due returns the items of a lane that can be claimed now, in order.
-	due := func(l core.Lane, most int) (all []*item) {
+	taken, again := map[durable.ItemID]bool{}, 0
+	held := ""
+	if t.rule().pauses {
+		held = fmt.Sprintf(unheld, t.now)
+	}
+	// due returns the items of a lane that can be claimed now, in order, whatever they cost; ok may leave some out.
+	due := func(l core.Lane, most int, ok func(*item) bool) (all []*item) {
 		most = min(most, rooms[l.Name])
 		classes := 0
 		of := func(place, class string) {
 			if limit := min(most, t.room(class)); limit > 0 {
-				all = append(all, t.items("queue = ? and lane = ? and state in (2, 8) and run_at <= ? and id <> ? and (losses >= 2) = ? order by run_at, id limit ?",
-					t.queue, place, t.now, first, want.Alone, limit)...)
+				for _, i := range t.items("queue = ? and lane = ? and state in (2, 8) and run_at <= ? and id <> ? and (losses >= 2) = ?"+held+" order by run_at, id limit ?",
+					t.queue, place, t.now, first, want.Alone, limit+again) { // those that are taken are there again
+					if !taken[i.ID] && (ok == nil || ok(i)) {
+						all = append(all, i)
+					}
+				}
 			}
 		}
 		of(l.Name, "")
@@ -223,7 +249,7 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 	if want.Aged > 0 {
 		var old []*item
 		for _, l := range node.Lanes {
-			old = append(old, due(l, min(1, most))...)
+			old = append(old, due(l, min(1, most), t.affords)...)
 		}
 		slices.SortFunc(old, byRunAt)
 		if len(old) > 0 && old[0].runAt <= t.in(-want.Aged) {
@@ -232,7 +258,23 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 		}
 	}
 	for _, l := range node.Lanes {
-		admit(due(l, most-len(found))...)
+		again = 0
+		for more := true; more; {
+			more = false
+			for _, i := range due(l, most-len(found), nil) {
+				if t.room(i.Class) <= 0 {
+					continue
+				}
+				if more = more || !t.affords(i); !t.affords(i) { // nothing else of the class is claimed
+					c := t.classes[i.Class]
+					c.waits, c.lacks = true, i.Cost
+					continue
+				}
+				admit(i)
+				taken[i.ID] = true
+				again++
+			}
+		}
 	}
 	return found, func() []durable.ClassWait {
 		if len(found) >= most {
@@ -269,8 +311,16 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		default:
 			state, kind, text := e.Apply(&i.Item)
+			t.bill(i.Class, e.Calls, e.Cost)
+			t.book(i)
 			if i.State = state; state&durable.Waiting != 0 && e.Kind != durable.EndGivenBack {
 				i.runAt = t.in(e.After)
+			}
+			if state&durable.Waiting != 0 {
+				i.runAt = t.space(i.Key, i.runAt)
+			}
+			if state == durable.Done && t.tried(i.Key) {
+				t.do("delete from durable_pause where queue = ? and key = ? and class = ''", t.queue, i.Key)
 			}
 			if state == durable.Done && e.Result != nil {
 				t.do("insert or replace into durable_result (item, data) values (?, ?)", i.ID, e.Result)
@@ -286,7 +336,7 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 	var taken []*item
 	for _, next := range t.leave(left...) {
 		e := ends[over[next.Key]]
-		if e.HandOver && n.id != 0 && next.place == known[e.ID].place && next.runAt <= t.now && (n.classes || next.Class == "") && t.room(next.Class) > 0 {
+		if e.HandOver && n.id != 0 && next.place == known[e.ID].place && next.runAt <= t.now && (n.classes || next.Class == "") && t.room(next.Class) > 0 && t.affords(next) && !t.held(next.Key) {
 			t.admit(next)
 			taken = append(taken, next)
 		} else {

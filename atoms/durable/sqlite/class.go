@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -17,65 +18,115 @@ type class struct {
 	durable.Class // that counts now
 	own           durable.Class
 	isSet         bool
-	since         int64
-	mark          float64
-	used          int64
+	since, seen   int64
+	stored        int64      // since as it is in the file
+	marks         [2]float64 // of Rate and CostRate
+	used          [2]int64
 
-	running, taken int // items that run, and tokens that this transaction takes
+	// What this transaction knows: items that run, tokens that it takes, whether a gate or a pause holds it up, and the cost of the item
+	// for which it waits.
+	running     int
+	taken       [2]int64
+	shut, waits bool
+	lacks       int64
 }
 
-const classColumns = "name, lim, rate, burst, since, mark, used, is_set, own_lim, own_rate, own_burst"
+const classColumns = "name, lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst"
 
 func (c *class) columns() list {
-	return list{&c.Name, &c.Limit, &c.Rate.PerSecond, &c.Rate.Burst, &c.since, &c.mark, &c.used, &c.isSet, &c.own.Limit, &c.own.Rate.PerSecond, &c.own.Rate.Burst}
+	return list{&c.Name, &c.Limit, &c.Rate.PerSecond, &c.Rate.Burst, &c.CostRate.PerSecond, &c.CostRate.Burst, &c.since, &c.seen, &c.marks[0], &c.marks[1], &c.used[0], &c.used[1], &c.isSet,
+		&c.own.Limit, &c.own.Rate.PerSecond, &c.own.Rate.Burst, &c.own.CostRate.PerSecond, &c.own.CostRate.Burst}
+}
+
+func (c *class) rates() [2]core.Rate { return [2]core.Rate{c.Rate, c.CostRate} }
+
+// read goes on from the time of the last change, if the clock is before it.
+func (c *class) read(now int64) *class {
+	if c.stored = c.since; c.seen > now {
+		c.since, c.seen = c.since-(c.seen-now), now
+	}
+	return c
 }
 
 // inClass is true for items of the class ?2 of the queue ?1.
 const inClass = "queue = ?1 and lane >= char(1) || ?2 || char(1) and lane < char(1) || ?2 || char(2)"
 
-// come is how many tokens have come since the rate was set.
-func (c *class) come(now int64) float64 { return c.Rate.PerSecond * float64(now-c.since) / 1e6 }
+// The two rates of a class.
+const (
+	calls = iota
+	cost
+)
 
-// tokens is how many there are. If the clock was set back, there are none.
-func (c *class) tokens(now int64) float64 {
-	return min(float64(c.Rate.Burst), max(0, c.come(now)-c.mark))
+// come is how many tokens of a rate have come.
+func (c *class) come(of int, now int64) float64 {
+	return c.rates()[of].PerSecond * float64(now-c.since) / 1e6
 }
 
-// take takes tokens that are there, or none.
-func (c *class) take(n int, now int64) {
-	c.mark = min(c.come(now), max(c.mark, c.come(now)-float64(c.Rate.Burst))) + float64(n)
-	c.used += int64(n)
+// tokens is how many there are, with those that this transaction takes; below 0: a debt, unless it is an error of rounding.
+func (c *class) tokens(of int, now int64) float64 {
+	left := c.come(of, now) - c.marks[of]
+	if left > -1e-9 && left < 0 {
+		return 0
+	}
+	return min(float64(c.rates()[of].Burst), left)
 }
 
-// room is how many items of the class can be claimed.
+// take takes tokens, also if they are not there, or gives some back.
+func (c *class) take(of int, n, now int64) {
+	if rate := c.rates()[of]; rate.PerSecond > 0 && n != 0 {
+		c.marks[of] = max(c.marks[of], c.come(of, now)-float64(rate.Burst)) + float64(n)
+		c.used[of] += n
+	}
+}
+
+// counts reports whether the class bounds claims.
+func (c *class) counts() bool { return c.Limit > 0 || c.Rate.PerSecond > 0 || c.CostRate.PerSecond > 0 }
+
+// room is how many items of the class can be claimed, if they cost nothing.
 func (c *class) room(now int64) int {
 	room := math.MaxInt
+	if c.shut || c.waits {
+		return 0
+	}
 	if c.Limit > 0 {
 		room = c.Limit - c.running
 	}
 	if c.Rate.PerSecond > 0 {
-		room = min(room, int(c.tokens(now))-c.taken)
+		room = min(room, int(math.Floor(c.tokens(calls, now)))-int(c.taken[calls]))
 	}
 	return room
 }
 
-// until is the time until there are n tokens.
-func (c *class) until(n int, now int64) time.Duration {
-	us := math.Ceil((float64(n) - c.tokens(now)) / c.Rate.PerSecond * 1e6)
+// affords reports whether the class has what an item costs.
+func (c *class) affords(price, now int64) bool {
+	return c.CostRate.PerSecond == 0 || price == 0 || c.tokens(cost, now)-float64(c.taken[cost]) >= float64(min(price, int64(c.CostRate.Burst)))
+}
+
+// until is the time until there are n tokens, or all.
+func (c *class) until(of int, n, now int64) time.Duration {
+	rate := c.rates()[of]
+	if rate.PerSecond == 0 || n == 0 {
+		return 0
+	}
+	us := math.Ceil((float64(min(n, int64(rate.Burst))) - c.tokens(of, now)) / rate.PerSecond * 1e6)
 	return time.Duration(min(max(0, us), 9e15)) * time.Microsecond
 }
 
 // use makes values of a class count.
 func (c *class) use(to durable.Class, now int64) {
-	switch was := c.Rate; {
-	case to.Rate.PerSecond == 0:
-		c.used = 0
-	case was.PerSecond == 0:
-		c.since, c.mark = now, -float64(to.Rate.Burst)
-	case was != to.Rate:
-		c.since, c.mark = now, -min(float64(to.Rate.Burst), c.tokens(now))
+	next := *c.read(now)
+	next.Limit, next.Rate, next.CostRate, next.since, next.seen = to.Limit, to.Rate, to.CostRate, now, now
+	for of, rate := range next.rates() {
+		switch was := c.rates()[of]; {
+		case rate.PerSecond == 0:
+			next.used[of] = 0
+		case was.PerSecond == 0:
+			next.marks[of] = -float64(rate.Burst)
+		default:
+			next.marks[of] = -min(float64(rate.Burst), c.tokens(of, now))
+		}
 	}
-	c.Limit, c.Rate = to.Limit, to.Rate
+	*c = next
 }
 
 // change changes a class, which is made if there is none.
@@ -85,15 +136,40 @@ func (t *moment) change(name string, with func(c *class)) {
 	before := *c
 	with(c)
 	if t.freed = true; *c != before || c.own == (durable.Class{}) {
-		t.do("insert or replace into durable_class (queue, "+classColumns+") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", t.queue, c.Name, c.Limit, c.Rate.PerSecond, c.Rate.Burst,
-			c.since, c.mark, c.used, c.isSet, c.own.Limit, c.own.Rate.PerSecond, c.own.Rate.Burst)
+		t.do("insert or replace into durable_class (queue, "+classColumns+") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", t.queue, c.Name, c.Limit, c.Rate.PerSecond, c.Rate.Burst, c.CostRate.PerSecond, c.CostRate.Burst,
+			c.since, c.seen, c.marks[0], c.marks[1], c.used[0], c.used[1], c.isSet, c.own.Limit, c.own.Rate.PerSecond, c.own.Rate.Burst, c.own.CostRate.PerSecond, c.own.CostRate.Burst)
 	}
+}
+
+// Charge is as in [durable.Store].
+func (s *Store) Charge(ctx context.Context, queue, name string, byCalls, byCost int64) error {
+	return ignore(change(ctx, s, queue, func(t *moment) bool {
+		t.bill(name, byCalls, byCost)
+		return true
+	}))
+}
+
+// bill takes tokens of a class, also if they are not there, or gives some back.
+func (t *moment) bill(name string, byCalls, byCost int64) {
+	c := &class{}
+	if name != "" && byCalls|byCost != 0 && t.get(c.columns(), "select "+classColumns+" from durable_class where queue = ? and name = ?", t.queue, name) {
+		c.read(t.now)
+		c.take(calls, byCalls, t.now)
+		c.take(cost, byCost, t.now)
+		t.freed = true
+		t.saveMarks(c)
+	}
+}
+
+func (t *moment) saveMarks(c *class) {
+	t.do("update durable_class set since = ?, seen = ?, mark = ?, cost_mark = ?, used = ?, cost_used = ? where queue = ? and name = ?",
+		c.since, t.now, c.marks[0], c.marks[1], c.used[0], c.used[1], t.queue, c.Name)
 }
 
 // declare stores what a node has.
 func (t *moment) declare(own durable.Class) {
 	t.change(own.Name, func(c *class) {
-		if c.own = own; !c.isSet {
+		if c.own = own; !c.isSet && (c.Limit != own.Limit || c.rates() != (&class{Class: own}).rates()) {
 			c.use(own, t.now)
 		}
 		c.own.Name = ""
@@ -118,18 +194,46 @@ func (s *Store) ResetClass(ctx context.Context, queue, name string) error {
 
 func ignore[V any](_ V, err error) error { return err }
 
-// counted are the classes with a limit or a rate, read once in a transaction, after the ends.
+// counted are the classes with a limit or a rate, and those that are held up, read once in a transaction, after the ends.
 func (t *moment) counted() map[string]*class {
 	if t.classes == nil {
 		t.classes = map[string]*class{}
-		for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0)", t.queue) {
-			if c.Limit > 0 {
+		for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0)", t.queue) {
+			t.classes[c.Name] = c.read(t.now)
+		}
+		of := func(name string) *class {
+			if t.classes[name] == nil {
+				t.classes[name] = &class{Class: durable.Class{Name: name}}
+			}
+			return t.classes[name]
+		}
+		for _, g := range t.gates {
+			if c := of(g.Class); g.Limit == 0 {
+				c.shut = true
+			} else if c.Limit == 0 || g.Limit < c.Limit {
+				c.Limit = g.Limit
+			}
+		}
+		for _, p := range t.paused("class <> ''") {
+			of(p.Class).shut = true
+		}
+		for _, c := range t.classes {
+			if c.Limit > 0 && !c.shut {
 				t.get(list{&c.running}, "select count(*) from durable_item where state = 4 and "+inClass, t.queue, c.Name)
 			}
-			t.classes[c.Name] = &c
 		}
 	}
 	return t.classes
+}
+
+// bounds reports whether a class that is not held up counts.
+func (t *moment) bounds() bool {
+	for _, c := range t.counted() {
+		if !c.shut && c.counts() {
+			return true
+		}
+	}
+	return false
 }
 
 // room is how many items of a class can be claimed.
@@ -144,17 +248,25 @@ func (t *moment) room(class string) int {
 func (t *moment) admit(i *item) {
 	if c := t.classes[i.Class]; c != nil {
 		c.running++
-		c.taken++
+		c.taken[calls]++
+		c.taken[cost] += i.Cost
 	}
+}
+
+// affords reports whether the class of an item has what it costs.
+func (t *moment) affords(i *item) bool {
+	c := t.classes[i.Class]
+	return c == nil || c.affords(i.Cost, t.now)
 }
 
 // charge stores what the transaction takes of the tokens.
 func (t *moment) charge() {
 	for _, c := range t.classes {
-		if c.Rate.PerSecond > 0 && (c.taken > 0 || c.mark > c.come(t.now)) { // or the clock was set back
-			c.take(c.taken, t.now)
-			c.taken = 0
-			t.do("update durable_class set mark = ?, used = ? where queue = ? and name = ?", c.mark, c.used, t.queue, c.Name)
+		if rates := c.rates(); rates != ([2]core.Rate{}) && (c.taken != [2]int64{} || c.since != c.stored) { // or the clock was set back
+			c.take(calls, c.taken[calls], t.now)
+			c.take(cost, c.taken[cost], t.now)
+			c.taken, c.stored = [2]int64{}, c.since
+			t.saveMarks(c)
 		}
 	}
 }
@@ -177,36 +289,46 @@ select place from found where place is not null`, t.queue)
 
 // waits are the classes without room of which an item in the lanes can be claimed otherwise.
 func (t *moment) waits(places []*item, lanes []core.Lane, alone bool) (waits []durable.ClassWait) {
+	held := ""
+	if t.rule().pauses {
+		held = fmt.Sprintf(unheld, t.now)
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.classes)) {
 		c := t.classes[name]
-		if c.room(t.now) > 0 || !slices.ContainsFunc(places, func(p *item) bool {
+		if c.shut || c.room(t.now) > 0 || !slices.ContainsFunc(places, func(p *item) bool {
 			return p.Class == name && slices.ContainsFunc(lanes, func(l core.Lane) bool { return l.Name == p.Lane }) &&
-				t.get(list{new(int)}, "select 1 from durable_item where queue = ? and lane = ? and state in (2, 8) and run_at <= ? and (losses >= 2) = ? limit 1", t.queue, p.place, t.now, alone)
+				t.get(list{new(int)}, "select 1 from durable_item as i where queue = ? and lane = ? and state in (2, 8) and run_at <= ? and (losses >= 2) = ?"+held+" limit 1", t.queue, p.place, t.now, alone)
 		}) {
 			continue
 		}
 		w := durable.ClassWait{Class: name}
 		if c.Limit <= 0 || c.running < c.Limit {
-			w.Next, w.Half = c.until(1, t.now), c.until(max(1, c.Rate.Burst/2), t.now)
+			price := c.until(cost, c.lacks, t.now)
+			w.Next, w.Half = max(price, c.until(calls, 1, t.now)), max(price, c.until(calls, max(1, int64(c.Rate.Burst/2)), t.now))
 		}
 		waits = append(waits, w)
 	}
 	return waits
 }
 
-// stats adds the counters of a class to what is known of it.
-func (c *class) stats(now int64) durable.ClassStats {
+// stats adds the counters of a class to what is known of it. Next is when an item with that cost has its tokens.
+func (c *class) stats(price, now int64) durable.ClassStats {
 	s := durable.ClassStats{Name: c.Name, Limit: c.Limit, Running: c.running, Set: c.isSet}
-	s.Calls.PerSecond, s.Calls.Burst, s.Calls.Used = c.Rate.PerSecond, c.Rate.Burst, c.used
-	if c.Rate.PerSecond > 0 && c.tokens(now) < 1 {
-		s.Next = at(now + c.until(1, now).Microseconds())
+	c.read(now)
+	for of, to := range []*core.RateStats{&s.Calls, &s.Cost} {
+		if rate := c.rates()[of]; rate.PerSecond > 0 {
+			*to = core.RateStats{PerSecond: rate.PerSecond, Burst: rate.Burst, Used: c.used[of], Debt: max(0, -c.tokens(of, now))}
+		}
+	}
+	if wait := max(c.until(calls, 1, now), c.until(cost, max(1, price), now)); wait > 0 {
+		s.Next = at(now + wait.Microseconds())
 	}
 	return s
 }
 
 func (t *moment) classStats() (all []durable.ClassStats) {
 	known := map[string]*class{}
-	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or is_set)", t.queue) {
+	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0 or is_set)", t.queue) {
 		known[c.Name] = &c
 	}
 	pending := map[string]int{}
@@ -226,7 +348,7 @@ union all select lane, 0, count(*) from durable_item where queue = ?1 and state 
 		pending[n.Class] += n.pending
 	}
 	for _, c := range known {
-		s := c.stats(t.now)
+		s := c.stats(0, t.now)
 		s.Pending = pending[c.Name]
 		all = append(all, s)
 	}
@@ -234,14 +356,14 @@ union all select lane, 0, count(*) from durable_item where queue = ?1 and state 
 	return all
 }
 
-// classOf is the class of an item, for Explain.
-func (t *moment) classOf(name string) *durable.ClassStats {
+// classOf is the class of an item with that cost, for Explain.
+func (t *moment) classOf(name string, price int64) *durable.ClassStats {
 	if name == "" {
 		return nil
 	}
 	c := class{Class: durable.Class{Name: name}}
 	t.get(c.columns(), "select "+classColumns+" from durable_class where queue = ? and name = ?", t.queue, name)
 	t.get(list{&c.running}, "select count(*) from durable_item where state = 4 and "+inClass, t.queue, name)
-	s := c.stats(t.now)
+	s := c.stats(price, t.now)
 	return &s
 }

@@ -26,11 +26,11 @@ func TestTokens(t *testing.T) {
 		var mark bucket.Mark
 		for n := range 100 {
 			now += int64(rand.ExpFloat64() / rate.PerSecond * 1e6)
-			tried, wait := mark, c.until(1, now)
+			tried, wait := mark, c.until(calls, 1, now)
 			if c.room(now) > 0 {
 				require.True(t, meter.Take(&tried, now*1000+1000, 1), "%+v, take %d", rate, n)
 				meter.Book(&mark, 1, now*1000, now*1000)
-				c.take(1, now)
+				c.take(calls, 1, now)
 			} else {
 				require.False(t, meter.Take(&tried, now*1000-1000, 1), "%+v, take %d", rate, n)
 				require.InDelta(t, meter.Due(mark, 1, now*1000)-now*1000, wait, 2000)
@@ -54,7 +54,7 @@ func TestClockOfAClass(t *testing.T) {
 	n := durable.Node{Queue: "q", Lease: time.Hour, Lanes: []core.Lane{{}}, Classes: []durable.Class{{}}}
 	n.ID, err = s.Join(t.Context(), durable.Node{Queue: "q", Lease: time.Hour, Lanes: n.Lanes})
 	require.NoError(t, err)
-	require.NoError(t, s.run(t.Context(), "q", "update durable_class set mark = mark + 1000.0 * 86400 * 3650"))
+	require.NoError(t, s.run(t.Context(), "q", "update durable_class set since = since + 1e6 * 86400 * 3650, seen = since + 1e6 * 86400 * 3650, mark = 0"))
 	claimed := func() int {
 		turned, err := s.Turn(t.Context(), n, nil, durable.Want{Max: 2})
 		require.NoError(t, err)

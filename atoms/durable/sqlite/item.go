@@ -24,9 +24,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Note}
+		return list{&i.ID, &i.Key, &i.place, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.failing, &i.Losses, &i.Extra, &i.Cost, &i.Note}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra,
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, failing, losses, extra, cost,
 	coalesce((select a.err from durable_attempt as a where i.state = 2 and a.item = i.id and a.token = i.token and a.kind = 5), '') from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
@@ -116,7 +116,7 @@ func (t *moment) leave(items ...*item) (promoted []*item) {
 	promoted = t.items(`id in (
 	select (select id from durable_item as b where b.queue = ?1 and b.key = k.value and b.state = 1 order by b.rank, b.id limit 1) from json_each(?2) as k)`, t.queue, encode(keys))
 	for _, i := range promoted {
-		i.State, i.runAt = durable.Ready, max(i.runAt, t.now)
+		i.State, i.runAt = durable.Ready, t.space(i.Key, max(i.runAt, t.now))
 	}
 	return promoted
 }
@@ -145,8 +145,10 @@ func (t *moment) take(n claimer, items []*item) (taken []durable.Item) {
 		of[d.id] = d.data
 	}
 	for _, i := range items {
-		i.Data = of[i.ID]
-		taken = append(taken, i.view())
+		i.Data, i.Trial = of[i.ID], t.tried(i.Key)
+		view := i.view()
+		view.Cost = 0
+		taken = append(taken, view)
 	}
 	return taken
 }
@@ -166,6 +168,12 @@ func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
 	if !in.RunAt.IsZero() {
 		runAt = max(runAt, in.RunAt.UnixMicro())
 	}
+	spaced := func(head bool) int64 {
+		if head && in.Rated {
+			return t.space(in.Key, runAt)
+		}
+		return runAt
+	}
 	if in.Unique != "" && t.get(list{&done.ID}, "select item from durable_unique where queue = ? and unique_id = ? and until > ?", t.queue, in.Unique, t.now) {
 		if done.Duplicate = !in.Replace; done.Duplicate {
 			return done
@@ -174,21 +182,24 @@ func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
 			if done.Duplicate, done.OtherKey = true, old.Key != in.Key; !done.OtherKey {
 				t.freed = true
 				t.do(`update durable_item set state = iif(state = 8, 2, state), attempts = 0, losses = 0, token = 0, err = '', failing = 0,
-	lane = ?, rank = ?, run_at = ?, data = ?, extra = ? where id = ?`, in.Place(), in.Rank, runAt, append([]byte{}, in.Data...), in.Extra, done.ID)
+	lane = ?, rank = ?, run_at = ?, data = ?, extra = ?, cost = ? where id = ?`, in.Place(), in.Rank, spaced(old.State != durable.Blocked), append([]byte{}, in.Data...), in.Extra, in.Cost, done.ID)
 				t.do("update durable_unique set until = ? where queue = ? and unique_id = ?", t.in(in.UniqueFor), t.queue, in.Unique)
 			}
 			return done
 		}
 	}
-	if in.SkipIfAlive {
-		if head := t.first(isHead, t.queue, in.Key); head != nil {
-			return durable.Inserted{ID: head.ID, Duplicate: true}
+	head := true // or another item of its key is
+	if in.SkipIfAlive || in.Rated {
+		if now := t.first(isHead, t.queue, in.Key); now != nil && in.SkipIfAlive {
+			return durable.Inserted{ID: now.ID, Duplicate: true}
+		} else if now != nil {
+			head = false
 		}
 	}
 	t.freed = true
-	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, extra, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, extra, cost, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
 	iif(exists (select 1 from durable_item where queue = ?1 and key = ?2 and key <> '' and state in (2, 4, 8, 16)), 1, 2)) returning id`,
-		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, runAt, append([]byte{}, in.Data...), in.Extra)
+		t.queue, in.Key, in.Place(), in.Rank, in.Unique, t.now, spaced(head), append([]byte{}, in.Data...), in.Extra, in.Cost)
 	if in.Unique != "" {
 		t.do("insert or replace into durable_unique (queue, unique_id, item, until) values (?, ?, ?, ?)", t.queue, in.Unique, done.ID, t.in(in.UniqueFor))
 	}

@@ -39,6 +39,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID, f
 					state = durable.Blocked
 				}
 				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, i.failing, t.freed = state, 0, 0, 0, t.now, "", 0, 0, true
+				i.runAt = t.space(i.Key, t.now)
 				t.save(i)
 				changed = append(changed, id)
 			}
@@ -53,11 +54,6 @@ func (s *Store) run(ctx context.Context, queue, query string, args ...any) error
 	return err
 }
 
-// Pause is as in [durable.Store].
-func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
-	return s.run(ctx, queue, "insert into durable_queue (queue, paused) values (?1, ?2) on conflict (queue) do update set paused = ?2, changes = changes + 1", queue, paused)
-}
-
 // Prune is as in [durable.Store].
 func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (pruned int, more bool, err error) {
 	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
@@ -70,6 +66,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 				pruned += len(gone)
 			}
 		}
+		t.prunePauses()
 		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
 		more = max(pruned, ids) == most
 		return pruned
@@ -117,7 +114,7 @@ from (
 	union all select 4, null, null from durable_item where queue = ?1 and state = 4
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
-	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
+	st.Oldest, st.Paused, st.Pauses = max(0, time.Duration(oldest)*time.Microsecond), t.stopped(), t.paused("true")
 	st.Strays, _, _ = t.waiting()
 	st.Classes = t.classStats()
 	return st
@@ -136,23 +133,28 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 }
 
 func (t *moment) explain(i *item) durable.Explanation {
-	x := durable.Explanation{Attempts: t.attempts(i.ID), Item: t.full(i), Time: at(t.now), Paused: t.paused()}
+	x := durable.Explanation{Attempts: t.attempts(i.ID), Item: t.full(i), Time: at(t.now)}
 	const count = "select count(*) from durable_item where queue = ? and "
 	t.get(list{&x.Running}, count+"state = 4", t.queue)
 	t.get(list{&x.LaneRunning}, "select count(*) from durable_item where queue = ?1 and state = 4 and "+inLane, t.queue, i.Lane)
-	class := i.Class
+	class, price := i.Class, i.Cost
 	switch i.State {
 	case durable.Blocked:
 		if head := t.first(isHead, t.queue, i.Key); head != nil {
 			item := t.full(head)
-			x.Head, class = &item, head.Class
+			x.Head, class, price = &item, head.Class, head.Cost
 		}
 		t.get(list{&x.Ahead}, count+"key = ? and state = 1 and (rank, id) < (?, ?)", t.queue, i.Key, i.Rank, i.ID)
 		x.Ahead++
 	case durable.Ready, durable.Retry:
 		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.place, t.now, i.runAt, i.ID)
 	}
-	x.Class = t.classOf(class)
+	x.Class = t.classOf(class, price)
+	for _, p := range t.paused("true") {
+		if p.Class == "" && p.Key == "" || p.Class != "" && p.Class == class || p.Key != "" && p.Key == i.Key {
+			x.Pauses = append(x.Pauses, p)
+		}
+	}
 	x.Nodes = rows(t, func(n *durable.Serving) list { return list{decoder{&n.Node}, &n.Node.ID, &n.Note, &n.Running} },
 		`select node, id, note, (select count(*) from durable_item as i where i.queue = n.queue and i.node = n.id and state = 4)
 from durable_node as n where queue = ? and expires > ? order by id`, t.queue, t.now)

@@ -24,6 +24,8 @@ type moment struct {
 	err   error
 
 	classes map[string]*class // see counted; nil: not read
+	gates   []durable.Gate    // of this turn
+	rules   *rules            // see rule; nil: not read
 }
 
 type query = func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -115,9 +117,4 @@ func (t *moment) get(into list, query string, args ...any) bool {
 // do runs a statement, and returns how many ids the statement returned.
 func (t *moment) do(query string, args ...any) int {
 	return len(rows(t, func(id *int64) list { return list{id} }, query, args...))
-}
-
-func (t *moment) paused() (paused bool) {
-	t.get(list{&paused}, "select paused from durable_queue where queue = ?", t.queue)
-	return paused
 }

@@ -30,7 +30,8 @@ create table {s}.durable_item (
 	err       text        not null default '',  -- of the last failed attempt, or why it was cancelled
 	failing   timestamptz,                      -- the end of the first failed attempt
 	data      bytea       not null,
-	extra     text                              -- of few items; see durable.Insert. Updates do not write the end of a row again
+	extra     text,                             -- of few items; see durable.Insert. Updates do not write the end of a row again
+	cost      bigint                            -- of few items: of the rate of their class
 );
 
 -- The indexes have each a set of statements of their own. Conditions such as "id > 0" and "state + 0 = 8", which are always true, keep
@@ -105,11 +106,35 @@ create table {s}.durable_node (
 	lanes   jsonb       not null             -- [{"name": …, "limit": …}]
 );
 
--- Queues that were paused once.
+-- Queues that were paused once, or have a rate of keys.
 create table {s}.durable_queue (
-	queue  text    primary key,
-	paused boolean not null
+	queue     text    primary key,
+	pauses    boolean not null default false, -- it has rows in durable_pause
+	key_every bigint  not null default 0,     -- of the node that joined last: microseconds until a token of a key comes; 0: no rate
+	key_burst bigint  not null default 0
 );
+
+-- What is paused, or a key that was paused and of which no item is done since.
+create table {s}.durable_pause (
+	queue     text        collate "C" not null,
+	key       text        collate "C" not null, -- '' and no class: the queue
+	class     text        collate "C" not null,
+	since     timestamptz not null,
+	until     timestamptz,                      -- null: until it is resumed
+	reason    text        not null,
+	node_name text        not null,
+	primary key (queue, key, class)
+);
+
+-- Keys of queues with a rate of keys, whose bucket is not full.
+create table {s}.durable_key (
+	queue   text        collate "C" not null,
+	key     text        collate "C" not null,
+	full_at timestamptz not null, -- when it is full again
+	primary key (queue, key)
+);
+-- What Prune deletes.
+create index durable_key_full on {s}.durable_key (queue, full_at);
 
 -- The last tick of each schedule.
 create table {s}.durable_tick (
@@ -124,60 +149,90 @@ create table {s}.durable_class (
 	lim       int              not null default 0, -- that counts now; 0: none
 	rate      double precision not null default 0, -- tokens a second; 0: no rate
 	burst     bigint           not null default 0,
-	since     timestamptz      not null,           -- when the rate was set: rate * (now - since) tokens have come since
-	mark      double precision not null default 0, -- so many of them were taken, or have overflowed
+	mark      double precision not null default 0, -- so many of those that have come were taken, or have overflowed
 	used      bigint           not null default 0,
+	cost_rate  double precision not null default 0, -- the same for what items cost
+	cost_burst bigint           not null default 0,
+	cost_mark  double precision not null default 0,
+	cost_used  bigint           not null default 0,
+	since     timestamptz      not null,           -- rate * (now - since) tokens have come
+	seen      timestamptz      not null,           -- the time of the last change of the marks: if the clock is before it, it was set back
 	is_set    boolean          not null default false, -- by SetClass
 	own_lim   int              not null default 0, -- of the node that joined last
 	own_rate  double precision not null default 0,
 	own_burst bigint           not null default 0,
+	own_cost_rate  double precision not null default 0,
+	own_cost_burst bigint           not null default 0,
 	primary key (queue, name)
 ) with (fillfactor = 50);
 
--- How many tokens have come since the rate was set.
+-- Since when tokens have come. If the clock was set back, the buckets go on as they were at the last change.
+create function {s}.durable_since_1(p_since timestamptz, p_seen timestamptz, p_now timestamptz) returns timestamptz
+language sql immutable as $$ select case when p_seen > p_now then p_since - (p_seen - p_now) else p_since end $$;
+-- How many tokens have come.
 create function {s}.durable_come_1(p_rate double precision, p_since timestamptz, p_now timestamptz) returns double precision
 language sql immutable as $$ select p_rate * ((extract(epoch from p_now - p_since) * 1000000)::bigint) / 1000000 $$;
--- How many tokens there are. If the clock was set back, there are none.
+-- How many tokens there are; below 0: a debt, unless it is an error of rounding.
 create function {s}.durable_tokens_1(p_come double precision, p_mark double precision, p_burst bigint) returns double precision
-language sql immutable as $$ select least(p_burst::double precision, greatest(0, p_come - p_mark)) $$;
--- The mark after some were taken.
+language sql immutable as $$ select case when p_come - p_mark between -1e-9 and 0 then 0 else least(p_burst::double precision, p_come - p_mark) end $$;
+-- The mark after some were taken, also if they were not there, or given back.
 create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
-language sql immutable as $$ select least(p_come, greatest(p_mark, p_come - p_burst)) + p_n $$;
+language sql immutable as $$ select greatest(p_mark, p_come - p_burst) + p_n $$;
+
+-- Takes tokens of a class, also if they are not there, or gives some back. Without a rate there are none. It is called with the lock of the queue.
+create function {s}.durable_charge_1(p_queue text, p_name text, p_now timestamptz, p_calls bigint, p_cost bigint) returns void
+language sql as $$
+update {s}.durable_class as c set since = n.since, seen = p_now,
+	used = case when c.rate > 0 then c.used + p_calls else c.used end,
+	mark = case when c.rate > 0 and p_calls <> 0 then {s}.durable_take_1({s}.durable_come_1(c.rate, n.since, p_now), c.mark, c.burst, p_calls) else c.mark end,
+	cost_used = case when c.cost_rate > 0 then c.cost_used + p_cost else c.cost_used end,
+	cost_mark = case when c.cost_rate > 0 and p_cost <> 0 then {s}.durable_take_1({s}.durable_come_1(c.cost_rate, n.since, p_now), c.cost_mark, c.cost_burst, p_cost) else c.cost_mark end
+from (select {s}.durable_since_1(d.since, d.seen, p_now) as since from {s}.durable_class as d where d.queue = p_queue and d.name = p_name) as n
+where c.queue = p_queue and c.name = p_name
+$$;
+
+-- The first time, not before p_from, at which a key has a token. It is called with the lock of the key.
+create function {s}.durable_space_1(p_queue text, p_key text, p_every bigint, p_burst bigint, p_now timestamptz, p_from timestamptz) returns timestamptz
+language sql stable as $$
+select greatest(p_from, (
+	select least(k.full_at, p_now + p_every * p_burst * interval '1 microsecond') - p_every * (p_burst - 1) * interval '1 microsecond'
+	from {s}.durable_key as k where p_every > 0 and k.queue = p_queue and k.key = p_key and k.key <> ''
+)) $$;
 
 -- Changes a class: 1 is what a node has, 2 sets the values, and 3 resets them.
-create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint) returns void
+create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint, p_cost_rate double precision, p_cost_burst bigint) returns void
 language plpgsql as $$
 declare
 	c {s}.durable_class;
 	v_now timestamptz;
 begin
 	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
-	if p_kind = 1 and (c.own_lim, c.own_rate, c.own_burst) = (p_lim, p_rate, p_burst) then
+	if p_kind = 1 and (c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst) = (p_lim, p_rate, p_burst, p_cost_rate, p_cost_burst) then
 		return;
 	end if;
 	perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
 	v_now := pg_catalog.clock_timestamp();
-	insert into {s}.durable_class (queue, name, since) values (p_queue, p_name, v_now) on conflict do nothing;
+	insert into {s}.durable_class (queue, name, since, seen) values (p_queue, p_name, v_now, v_now) on conflict do nothing;
 	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
 	if p_kind = 1 then
-		c.own_lim := p_lim; c.own_rate := p_rate; c.own_burst := p_burst;
+		c.own_lim := p_lim; c.own_rate := p_rate; c.own_burst := p_burst; c.own_cost_rate := p_cost_rate; c.own_cost_burst := p_cost_burst;
 	else
 		c.is_set := p_kind = 2;
 	end if;
 	if p_kind = 3 or p_kind = 1 and not c.is_set then
-		p_lim := c.own_lim; p_rate := c.own_rate; p_burst := c.own_burst;
+		p_lim := c.own_lim; p_rate := c.own_rate; p_burst := c.own_burst; p_cost_rate := c.own_cost_rate; p_cost_burst := c.own_cost_burst;
 	elsif p_kind = 1 then
-		p_lim := c.lim; p_rate := c.rate; p_burst := c.burst;
+		p_lim := c.lim; p_rate := c.rate; p_burst := c.burst; p_cost_rate := c.cost_rate; p_cost_burst := c.cost_burst;
 	end if;
-	if p_rate = 0 then
-		c.used := 0;
-	elsif c.rate = 0 then
-		c.mark := -p_burst; c.since := v_now;
-	elsif (c.rate, c.burst) <> (p_rate, p_burst) then
-		c.mark := -least(p_burst, {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst)); c.since := v_now;
+	c.since := {s}.durable_since_1(c.since, c.seen, v_now);
+	if (c.rate, c.burst, c.cost_rate, c.cost_burst) <> (p_rate, p_burst, p_cost_rate, p_cost_burst) then
+		c.mark := -case when c.rate = 0 then p_burst else least(p_burst, {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst)) end;
+		c.cost_mark := -case when c.cost_rate = 0 then p_cost_burst else least(p_cost_burst, {s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, c.since, v_now), c.cost_mark, c.cost_burst)) end;
+		c.since := v_now;
 	end if;
-	update {s}.durable_class as d set (lim, rate, burst, since, mark, used, is_set, own_lim, own_rate, own_burst)
-		= (p_lim, p_rate, p_burst, c.since, c.mark, c.used, c.is_set, c.own_lim, c.own_rate, c.own_burst)
+	update {s}.durable_class as d set (lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst)
+		= (p_lim, p_rate, p_burst, p_cost_rate, p_cost_burst, c.since, v_now, c.mark, c.cost_mark, case when p_rate = 0 then 0 else c.used end, case when p_cost_rate = 0 then 0 else c.cost_used end,
+			c.is_set, c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst)
 	where d.queue = p_queue and d.name = p_name;
 end $$;
 
@@ -185,7 +240,7 @@ end $$;
 -- ids; with p_nowait, those in ephemeral.busy are of others, and their items are not added. See durable.Store.
 create function {s}.durable_insert_1(
 	p_queue text, p_keys text[], p_lanes text[], p_ranks int[], p_datas bytea[], p_delays bigint[], p_run_ats bigint[], p_uniques text[], p_fors bigint[],
-	p_extras text[], p_replaces boolean[], p_skips boolean[], p_nowait boolean
+	p_extras text[], p_replaces boolean[], p_skips boolean[], p_nowait boolean, p_costs bigint[], p_rateds boolean[]
 ) returns table (item bigint, duplicate boolean, other_key boolean, busy boolean) language plpgsql
 set jit = off set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -196,7 +251,11 @@ declare
 	v_run timestamptz;
 	v_key text; v_unique text;
 	v_head bigint;
+	v_queue {s}.durable_queue;
 begin
+	if true = any(p_rateds) then
+		select * into v_queue from {s}.durable_queue as q where q.queue = p_queue;
+	end if;
 	for n in 1 .. pg_catalog.cardinality(p_keys) loop
 		item := null; duplicate := false; other_key := false; busy := false; v_key := p_keys[n]; v_unique := p_uniques[n];
 		if p_nowait and array[pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_key, 1), pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_unique, 3)] && v_busy then
@@ -210,7 +269,8 @@ begin
 		end if;
 		if item is not null and p_replaces[n] then
 			update {s}.durable_item as i set state = case when i.state = 8 then 2 else i.state end, attempts = 0, token = 0, err = '', failing = null,
-				lane = p_lanes[n], rank = p_ranks[n], run_at = v_run, data = p_datas[n], extra = nullif(p_extras[n], '')
+				lane = p_lanes[n], rank = p_ranks[n], data = p_datas[n], extra = nullif(p_extras[n], ''), cost = nullif(p_costs[n], 0),
+				run_at = case when p_rateds[n] and i.state <> 1 then {s}.durable_space_1(p_queue, v_key, v_queue.key_every, v_queue.key_burst, v_now, v_run) else v_run end
 			where i.id = item and i.queue || '' = p_queue and i.key = v_key and i.state + 0 in (1, 2, 8);
 			if found then
 				delete from {s}.durable_loss as l where l.queue = p_queue and l.item = durable_insert_1.item;
@@ -229,8 +289,11 @@ begin
 				item := v_head; duplicate := true;
 			else
 				item := pg_catalog.nextval('{s}.durable_item_id');
-				insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra)
-				values (item, p_queue, v_key, p_lanes[n], p_ranks[n], case when v_head is null then 2 else 1 end, v_unique, v_now, v_run, p_datas[n], nullif(p_extras[n], ''));
+				if v_head is null and p_rateds[n] then
+					v_run := {s}.durable_space_1(p_queue, v_key, v_queue.key_every, v_queue.key_burst, v_now, v_run);
+				end if;
+				insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data, extra, cost)
+				values (item, p_queue, v_key, p_lanes[n], p_ranks[n], case when v_head is null then 2 else 1 end, v_unique, v_now, v_run, p_datas[n], nullif(p_extras[n], ''), nullif(p_costs[n], 0));
 				if v_unique <> '' then
 					insert into {s}.durable_unique as u (queue, unique_id, item, until) values (p_queue, v_unique, durable_insert_1.item, v_now + p_fors[n] * interval '1 microsecond')
 					on conflict (queue, unique_id) do update set item = excluded.item, until = excluded.until;
@@ -244,14 +307,16 @@ end $$;
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
 --   0: the node is not alive
 --   1: the outcome of the end at place, and its state
---   2: the item that the end at place has promoted: running if it was handed over
---   3: an item that was claimed, and its place among them
+--   2: the item that the end at place has promoted: running if it was handed over; outcome 1: its key was paused
+--   3: an item that was claimed, and its place among them; outcome as in 2
 --   4: a class without room, the microseconds until its next token in id, and those until half of its burst is there in token
 -- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
 create function {s}.durable_turn_1(
 	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
 	p_alone boolean, p_classes boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
-	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
+	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[],
+	p_calls bigint[], p_costs bigint[],    -- of ends; null: none
+	p_gates text[], p_gate_limits bigint[] -- null: none
 ) returns table (
 	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
 	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, failing timestamptz, losses int, extra text, data bytea
@@ -285,11 +350,29 @@ declare
 	v_open int[]; v_pick int[]; v_from int[];          -- of a lane
 	v_k bigint; v_c int; v_n int;
 	v_waits boolean;
+	v_queue {s}.durable_queue;                               -- null: it has no pauses and no rate of keys
+	v_held boolean := false;                                 -- keys may be paused
+	v_shut text[];                                           -- classes that are paused, or have a gate without room
+	v_ats timestamptz[]; v_starts timestamptz[]; v_prices bigint[]; -- of promoted items, ends, and promoted items
+	v_costed boolean; v_left double precision[]; v_size bigint[];   -- of classes that count: tokens for costs, and their burst; null: no rate
+	v_spent bigint[]; v_needs bigint[];                             -- what is taken of them, and the cost of the item for which they wait
+	v_price bigint; v_place text;
 begin
+	if p_most > 0 or v_ends > 0 then
+		select * into v_queue from {s}.durable_queue as q where q.queue = p_queue;
+		v_held := coalesce(v_queue.pauses, false);
+	end if;
 	if p_classes then
-		select coalesce(pg_catalog.array_agg(c.name) filter (where c.lim <= 0 and c.rate <= 0), '{}'), coalesce(pg_catalog.array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0), '{}')
-		into v_free, v_names from {s}.durable_class as c where c.queue = p_queue;
-		v_counted := pg_catalog.cardinality(v_names) > 0 and (p_most > 0 or true = any(p_hands));
+		if v_held then
+			v_shut := array(select p.class from {s}.durable_pause as p where p.queue = p_queue and p.key = '' and p.class <> '' and (p.until is null or p.until > pg_catalog.clock_timestamp()));
+		end if;
+		if p_gates is not null then
+			v_shut := v_shut || array(select g.name from unnest(p_gates, p_gate_limits) as g (name, lim) where g.lim = 0);
+		end if;
+		select coalesce(pg_catalog.array_agg(c.name) filter (where not (c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.name = any(coalesce(p_gates, '{}')))), '{}'),
+			coalesce(pg_catalog.array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.name = any(coalesce(p_gates, '{}'))), '{}')
+		into v_free, v_names from {s}.durable_class as c where c.queue = p_queue and (v_shut is null or not c.name = any(v_shut));
+		v_counted := (pg_catalog.cardinality(v_names) > 0 or exists (select from unnest(p_gates, p_gate_limits) as g (name, lim) where g.lim > 0 and (v_shut is null or not g.name = any(v_shut)))) and (p_most > 0 or true = any(p_hands));
 		v_classed := pg_catalog.cardinality(v_names) + pg_catalog.cardinality(v_free) > 0;
 	end if;
 	-- Locks: keys, the queue, the node, and then rows.
@@ -313,7 +396,7 @@ begin
 			end;
 		end if;
 	end if;
-	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted then
+	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted or p_calls is not null then
 		perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
 	end if;
 	if p_most > 0 or true = any(p_hands) then
@@ -321,7 +404,7 @@ begin
 		if v_node.id is null and p_most > 0 then
 			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea;
 		end if;
-		if exists (select from {s}.durable_queue as q where q.queue = p_queue and q.paused) then
+		if v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = '' and p.class = '' and (p.until is null or p.until > pg_catalog.clock_timestamp())) then
 			v_node.id := null;
 		end if;
 	end if;
@@ -348,9 +431,27 @@ begin
 				select id, place, hand, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
 				from mine, lateral (select cancel <> '' and kind in (2, 3, 4, 5, 6) as cancelled) as x
 				where current = token and state = 4
-			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
+			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand, i.started
 		)
-		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand) into v_places, v_states, v_keys, v_lanes, v_hands from changed;
+		select pg_catalog.array_agg(place), pg_catalog.array_agg(state), pg_catalog.array_agg(key), pg_catalog.array_agg(lane), pg_catalog.array_agg(hand), pg_catalog.array_agg(started)
+		into v_places, v_states, v_keys, v_lanes, v_hands, v_starts from changed;
+		if p_calls is not null then
+			perform {s}.durable_charge_1(p_queue, c.class, v_now, c.calls, c.cost) from (
+				select pg_catalog.split_part(g.lane, pg_catalog.chr(1), 2) as class, pg_catalog.sum(p_calls[g.place])::bigint as calls, pg_catalog.sum(p_costs[g.place])::bigint as cost
+				from unnest(v_places, v_lanes) as g (place, lane) where g.lane >= pg_catalog.chr(1) and g.lane < pg_catalog.chr(2) group by 1
+			) as c where c.calls <> 0 or c.cost <> 0;
+		end if;
+		if v_queue.key_every > 0 then
+			insert into {s}.durable_key as k (queue, key, full_at)
+			select p_queue, g.key, least(g.started, v_now) + v_queue.key_every * interval '1 microsecond' from unnest(v_keys, v_starts) as g (key, started) where g.key <> '' order by g.key
+			on conflict (queue, key) do update set full_at = greatest(least(k.full_at, v_now + v_queue.key_every * v_queue.key_burst * interval '1 microsecond') + v_queue.key_every * interval '1 microsecond', excluded.full_at);
+			update {s}.durable_item as i set run_at = {s}.durable_space_1(p_queue, i.key, v_queue.key_every, v_queue.key_burst, v_now, i.run_at)
+			from unnest(v_places, v_states, v_keys) as g (place, state, key) where i.id = p_ids[g.place] and g.state in (2, 8) and g.key <> '';
+		end if;
+		if v_held and 32 = any(v_states) then
+			delete from {s}.durable_pause as p using unnest(v_keys, v_states) as g (key, state)
+			where p.queue = p_queue and p.key = g.key and p.class = '' and g.key <> '' and g.state = 32 and p.until <= v_now;
+		end if;
 		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
 		from unnest(v_places, v_states) as c (place, state);
 		if v_losses then -- an ordinary end resets it
@@ -382,27 +483,42 @@ begin
 	end if;
 
 	if v_counted then
-		select pg_catalog.array_agg(c.room), pg_catalog.array_agg(0), pg_catalog.bool_or(c.late) into v_room, v_used, v_late from (
-			select {s}.durable_come_1(c.rate, c.since, v_now) < c.mark as late, least(case when c.lim > 0 then c.lim - (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
+		select pg_catalog.array_agg(c.room), pg_catalog.array_agg(0), pg_catalog.bool_or(c.late), pg_catalog.array_agg(c.left), pg_catalog.array_agg(c.size), pg_catalog.array_agg(0), pg_catalog.bool_or(c.size > 0)
+		into v_room, v_used, v_late, v_left, v_size, v_spent, v_costed from (
+			select c.seen > v_now as late, case when c.cost_rate > 0 then {s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, c.since, v_now), c.cost_mark, c.cost_burst) end as left,
+				case when c.cost_rate > 0 then c.cost_burst end as size,
+				coalesce(least(case when c.lim > 0 then c.lim - (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
 					and i.lane >= pg_catalog.chr(1) || c.name || pg_catalog.chr(1) and i.lane < pg_catalog.chr(1) || c.name || pg_catalog.chr(2)) end,
-				case when c.rate > 0 then pg_catalog.floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint end) as room
-			from pg_catalog.unnest(v_names) with ordinality as n (name, n) join {s}.durable_class as c on c.queue = p_queue and c.name = n.name order by n.n
+				case when c.rate > 0 then pg_catalog.floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint end), 9000000000) as room
+			from pg_catalog.unnest(v_names) with ordinality as n (name, n) join lateral (
+				select d.name, least(nullif(d.lim, 0), (select g.lim from unnest(p_gates, p_gate_limits) as g (name, lim) where g.name = d.name limit 1)) as lim,
+					d.rate, d.mark, d.burst, d.cost_rate, d.cost_mark, d.cost_burst, d.seen, {s}.durable_since_1(d.since, d.seen, v_now) as since
+				from {s}.durable_class as d where d.queue = p_queue and d.name = n.name
+			) as c on true order by n.n
 		) as c;
 	end if;
 	if v_ends > 0 then
 		-- Keys whose heads have left.
-		select pg_catalog.array_agg(b.id), pg_catalog.array_agg(g.place), pg_catalog.array_agg(v_node.id is not null and g.hand and b.lane = g.lane and b.run_at <= v_now and (p_classes or pg_catalog.left(b.lane, 1) <> pg_catalog.chr(1))), pg_catalog.array_agg(b.lane)
-		into v_heads, v_of, v_take, v_head_lanes
+		select pg_catalog.array_agg(b.id), pg_catalog.array_agg(g.place), pg_catalog.array_agg(v_node.id is not null and g.hand and b.lane = g.lane and r.at <= v_now and (p_classes or pg_catalog.left(b.lane, 1) <> pg_catalog.chr(1))
+				and (v_shut is null or not pg_catalog.split_part(b.lane, pg_catalog.chr(1), 2) = any(v_shut)) and not (v_held and exists (
+					select from {s}.durable_pause as p where p.queue = p_queue and p.key = g.key and p.class = '' and (p.until is null or p.until > v_now) offset 0))),
+			pg_catalog.array_agg(b.lane), pg_catalog.array_agg(r.at), pg_catalog.array_agg(coalesce(b.cost, 0))
+		into v_heads, v_of, v_take, v_head_lanes, v_ats, v_prices
 		from unnest(v_places, v_states, v_keys, v_lanes, v_hands) as g (place, state, key, lane, hand)
 		cross join lateral (
-			select i.id, i.lane, i.run_at from {s}.durable_item as i
+			select i.id, i.lane, i.run_at, i.cost from {s}.durable_item as i
 			where i.queue = p_queue and i.key = g.key and i.state = 1 order by i.rank, i.id limit 1
-		) as b where g.state >= 32 and g.key <> '';
+		) as b
+		cross join lateral (select case when v_queue.key_every > 0 then {s}.durable_space_1(p_queue, g.key, v_queue.key_every, v_queue.key_burst, v_now, greatest(b.run_at, v_now)) else greatest(b.run_at, v_now) end as at) as r
+		where g.state >= 32 and g.key <> '';
 		if v_counted then
 			for v_n in select o.n from pg_catalog.unnest(v_of) with ordinality as o (place, n) order by o.place loop
 				v_c := pg_catalog.array_position(v_names, pg_catalog.split_part(v_head_lanes[v_n], pg_catalog.chr(1), 2));
 				if v_take[v_n] and v_c is not null then
-					v_take[v_n] := v_room[v_c] > 0;
+					v_take[v_n] := v_room[v_c] > 0 and coalesce(v_prices[v_n] = 0 or v_left[v_c] >= least(v_prices[v_n], v_size[v_c]), true);
+					if v_take[v_n] and v_size[v_c] > 0 then
+						v_left[v_c] := v_left[v_c] - v_prices[v_n]; v_spent[v_c] := v_spent[v_c] + v_prices[v_n];
+					end if;
 					v_room[v_c] := v_room[v_c] - v_take[v_n]::int;
 					v_used[v_c] := v_used[v_c] + v_take[v_n]::int;
 				end if;
@@ -411,14 +527,14 @@ begin
 		if v_heads is not null then
 			return query update {s}.durable_item as i set
 				state = case when n.take then 4 else 2 end,
-				run_at = greatest(i.run_at, v_now),
+				run_at = n.at,
 				token = case when n.take then pg_catalog.nextval('{s}.durable_token') else i.token end,
 				attempts = case when n.take then i.attempts + 1 else i.attempts end,
 				started = case when n.take then v_now else i.started end,
 				node = case when n.take then v_node.id end,
 				node_name = case when n.take then v_node.name else i.node_name end
-			from unnest(v_heads, v_of, v_take) as n (id, place, take) where i.id = n.id
-			returning 2, n.place, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+			from unnest(v_heads, v_of, v_take, v_ats) as n (id, place, take, at) where i.id = n.id
+			returning 2, n.place, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
 				i.node_name, v_node.expires, i.cancel, i.err, i.failing, 0, i.extra, case when n.take then i.data end;
 			v_most := v_most - pg_catalog.cardinality(pg_catalog.array_positions(v_take, true));
 		end if;
@@ -451,27 +567,28 @@ begin
 			end loop;
 		end if;
 		if p_alone then
-			select i.id, l.class into v_id, v_c from (
+			select i.id, l.class, i.cost into v_id, v_c, v_price from (
 				select v_subs[s] as place, coalesce(v_sub_lane[s], s) as lane, v_sub_class[s] as class from pg_catalog.generate_subscripts(v_subs, 1) as s
 			) as l
 			join {s}.durable_loss as o on o.queue = p_queue and o.losses >= 2 and v_rooms[l.lane] > 0 and coalesce(v_room[l.class], 1) > 0
-			join {s}.durable_item as i on i.id = o.item
+			join {s}.durable_item as i on i.id = o.item and coalesce(i.cost is null or v_left[l.class] >= least(i.cost, v_size[l.class]), true)
+				and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0))
 			where i.lane || '' = l.place and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
 			order by l.lane, i.run_at, i.id limit 1 for update of i skip locked;
 			if v_id is not null then
 				v_taken := array[v_id];
 				if v_c is not null then
-					v_used[v_c] := v_used[v_c] + 1;
+					v_used[v_c] := v_used[v_c] + 1; v_spent[v_c] := v_spent[v_c] + coalesce(v_price, 0);
 				end if;
 			end if;
 		elsif p_aged >= 0 then
 			for s in 1 .. pg_catalog.cardinality(v_subs) loop
 				if v_rooms[coalesce(v_sub_lane[s], s)] > 0 and coalesce(v_room[v_sub_class[s]], 1) > 0 then
-					select i.id, i.run_at into v_id, v_at from {s}.durable_item as i
-					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0))
+					select i.id, i.run_at, i.cost into v_id, v_at, v_k from {s}.durable_item as i
+					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0))
 					order by i.run_at, i.id limit 1 for update skip locked;
-					if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) then
-						v_aged := v_id; v_aged_at := v_at; v_aged_sub := s;
+					if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) and coalesce(v_k is null or v_left[v_sub_class[s]] >= least(v_k, v_size[v_sub_class[s]]), true) then
+						v_aged := v_id; v_aged_at := v_at; v_aged_sub := s; v_price := v_k;
 					end if;
 				end if;
 			end loop;
@@ -481,6 +598,7 @@ begin
 				v_rooms[v_n] := v_rooms[v_n] - 1;
 				if v_c is not null then
 					v_room[v_c] := v_room[v_c] - 1; v_used[v_c] := v_used[v_c] + 1;
+					v_left[v_c] := v_left[v_c] - coalesce(v_price, 0); v_spent[v_c] := v_spent[v_c] + coalesce(v_price, 0);
 				end if;
 			end if;
 		end if;
@@ -497,12 +615,41 @@ begin
 			loop
 				v_k := least(v_rooms[n], v_most - pg_catalog.cardinality(v_taken));
 				exit when v_k <= 0 or pg_catalog.cardinality(v_open) = 0;
+				if v_costed then -- an item that lacks its cost keeps the others of its class from being claimed
+					v_more := '{}'; v_waits := false;
+					for v_id, v_c, v_price in
+						select i.id, v_sub_class[i.s], coalesce(i.cost, 0) from (
+							select i.id, i.run_at, i.cost, o.s from pg_catalog.unnest(v_open) as o (s) cross join lateral (
+								select i.run_at, i.id, i.cost from {s}.durable_item as i
+								where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)) and i.id is distinct from v_aged and not i.id = any(v_taken)
+								order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]]) for update skip locked
+							) as i order by i.run_at, i.id limit v_k
+						) as i order by i.run_at, i.id
+					loop
+						if v_needs[v_c] is not null then
+							continue;
+						elsif v_price > 0 and v_left[v_c] < least(v_price, v_size[v_c]) then
+							v_needs[v_c] := least(v_price, v_size[v_c]); v_room[v_c] := 0; v_waits := true;
+							continue;
+						end if;
+						v_more := v_more || v_id;
+						if v_c is not null then
+							v_room[v_c] := v_room[v_c] - 1; v_used[v_c] := v_used[v_c] + 1;
+							v_left[v_c] := v_left[v_c] - v_price; v_spent[v_c] := v_spent[v_c] + v_price;
+						end if;
+					end loop;
+					v_taken := v_taken || v_more;
+					v_rooms[n] := v_rooms[n] - pg_catalog.cardinality(v_more);
+					exit when not v_waits; -- else without that class
+					v_open := array(select o.s from pg_catalog.unnest(v_open) as o (s) where coalesce(v_room[v_sub_class[o.s]], 1) > 0);
+					continue;
+				end if;
 				if pg_catalog.cardinality(v_open) = 1 then
 					v_c := v_sub_class[v_open[1]];
 					v_k := least(v_k, v_room[v_c]);
 					select pg_catalog.array_agg(c.id) into v_more from (
 						select i.id from {s}.durable_item as i
-						where i.queue = p_queue and i.lane = v_subs[v_open[1]] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+						where i.queue = p_queue and i.lane = v_subs[v_open[1]] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)) and i.id is distinct from v_aged
 						order by i.run_at, i.id limit v_k for update skip locked
 					) as c;
 					v_taken := v_taken || v_more;
@@ -517,7 +664,7 @@ begin
 					select pg_catalog.array_agg(c.id order by c.run_at, c.id), pg_catalog.array_agg(c.s) into v_more, v_from from (
 						select i.id, i.run_at, o.s from pg_catalog.unnest(v_open) as o (s) cross join lateral (
 							select i.run_at, i.id from {s}.durable_item as i
-							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)) and i.id is distinct from v_aged
 							order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]]) for update skip locked
 						) as i order by i.run_at, i.id limit v_k
 					) as c;
@@ -527,14 +674,14 @@ begin
 					with picked as materialized (
 						select o.s from pg_catalog.unnest(v_open) as o (s) cross join lateral (
 							select i.run_at, i.id from {s}.durable_item as i
-							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)) and i.id is distinct from v_aged
 							order by i.run_at, i.id limit least(v_k, v_room[v_sub_class[o.s]])
 						) as i order by i.run_at, i.id limit v_k
 					),
 					locked as materialized (
 						select i.id, i.run_at, o.s from (select p.s, pg_catalog.count(*) as most from picked as p group by p.s) as o cross join lateral (
 							select i.id, i.run_at from {s}.durable_item as i
-							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and i.id is distinct from v_aged
+							where i.queue = p_queue and i.lane = v_subs[o.s] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0)) and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)) and i.id is distinct from v_aged
 							order by i.run_at, i.id limit o.most for update skip locked
 						) as i
 					)
@@ -562,31 +709,44 @@ begin
 		return query update {s}.durable_item as i set
 			state = 4, token = pg_catalog.nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
 		from pg_catalog.unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
-		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+		returning 3, t.turn::int, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
 			i.node_name, v_node.expires, i.cancel, i.err, i.failing, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.extra, i.data;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back
-		update {s}.durable_class as c set used = c.used + u.n, mark = {s}.durable_take_1(u.come, c.mark, c.burst, u.n)
+		update {s}.durable_class as c set since = u.since, seen = v_now, used = c.used + u.n, cost_used = c.cost_used + u.cost,
+			mark = case when u.n > 0 then {s}.durable_take_1(u.come, c.mark, c.burst, u.n) else c.mark end,
+			cost_mark = case when u.cost > 0 then {s}.durable_take_1(u.cost_come, c.cost_mark, c.cost_burst, u.cost) else c.cost_mark end
 		from (
-			select u.name, u.n, {s}.durable_come_1(d.rate, d.since, v_now) as come from unnest(v_names, v_used) as u (name, n)
-			join {s}.durable_class as d on d.queue = p_queue and d.name = u.name and d.rate > 0
-		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or c.mark > u.come);
+			select u.name, case when d.rate > 0 then u.n else 0 end as n, case when d.cost_rate > 0 then u.cost else 0 end as cost, d.since, d.seen,
+				{s}.durable_come_1(d.rate, d.since, v_now) as come, {s}.durable_come_1(d.cost_rate, d.since, v_now) as cost_come from unnest(v_names, v_used, v_spent) as u (name, n, cost)
+			cross join lateral (
+				select d.rate, d.cost_rate, d.seen, {s}.durable_since_1(d.since, d.seen, v_now) as since from {s}.durable_class as d
+				where d.queue = p_queue and d.name = u.name and (d.rate > 0 or d.cost_rate > 0)
+			) as d
+		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or u.cost > 0 or u.seen > v_now);
 	end if;
 	if v_counted and v_classed and v_waits then
 		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea
 		from (
-			select c.name, case when r.full then 0 else pg_catalog.ceil((1 - t.tokens) / c.rate * 1000000) end as next,
-				case when r.full then 0 else pg_catalog.ceil((greatest(1, c.burst / 2) - t.tokens) / c.rate * 1000000) end as half
-			from {s}.durable_class as c
-			cross join lateral (select case when c.rate > 0 then {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst) end as tokens) as t
-			cross join lateral (select c.lim > 0 and c.lim <= (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
+			select c.name, case when r.full then 0 else greatest(0, pg_catalog.ceil((1 - t.tokens) / nullif(c.rate, 0) * 1000000), t.cost) end as next,
+				case when r.full then 0 else greatest(0, pg_catalog.ceil((greatest(1, c.burst / 2) - t.tokens) / nullif(c.rate, 0) * 1000000), t.cost) end as half
+			from (
+				select d.*, v_needs[n.n] as need, {s}.durable_since_1(d.since, d.seen, v_now) as came, least(nullif(d.lim, 0), (select g.lim from unnest(p_gates, p_gate_limits) as g (name, lim) where g.name = d.name limit 1)) as most
+				from pg_catalog.unnest(v_names) with ordinality as n (name, n) join {s}.durable_class as d on d.queue = p_queue and d.name = n.name
+			) as c
+			cross join lateral (
+				select case when c.rate > 0 then {s}.durable_tokens_1({s}.durable_come_1(c.rate, c.came, v_now), c.mark, c.burst) end as tokens,
+					case when c.need > 0 then pg_catalog.ceil((c.need - {s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, c.came, v_now), c.cost_mark, c.cost_burst)) / c.cost_rate * 1000000) end as cost
+			) as t
+			cross join lateral (select c.most > 0 and c.most <= (select pg_catalog.count(*) from {s}.durable_item as i where i.queue = p_queue and i.state = 4
 				and i.lane >= pg_catalog.chr(1) || c.name || pg_catalog.chr(1) and i.lane < pg_catalog.chr(1) || c.name || pg_catalog.chr(2)) as full) as r
-			where c.queue = p_queue and (r.full or t.tokens < 1) and exists (
+			where (r.full or t.tokens < 1 or c.need > 0) and exists (
 				select from pg_catalog.generate_subscripts(v_subs, 1) as s
 				where s > pg_catalog.cardinality(p_lanes) and v_names[v_sub_class[s]] = c.name and v_rooms[v_sub_lane[s]] > 0 and exists (
 					select from {s}.durable_item as i
 					where i.queue = p_queue and i.lane = v_subs[s] and i.state in (2, 8) and i.run_at <= v_now
-						and exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0) = p_alone)
+						and exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2 offset 0) = p_alone
+						and not (v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now) offset 0)))
 			)
 		) as w order by w.name;
 	end if;

@@ -22,7 +22,8 @@ create table durable_item (
 	err       text    not null default '', -- of the last failed attempt, or why it was cancelled
 	failing   integer not null default 0,  -- the end of the first failed attempt
 	data      blob    not null,
-	extra     text    not null default ''  -- of few items; see durable.Insert
+	extra     text    not null default '', -- of few items; see durable.Insert
+	cost      integer not null default 0   -- of the rate of its class
 ) strict;
 
 -- At most one item of a key is its head.
@@ -85,10 +86,33 @@ create index durable_node_expires on durable_node (queue, expires);
 
 -- Queues. Changes rises whenever items may have become free: processes look at it.
 create table durable_queue (
-	queue   text    not null primary key,
-	paused  integer not null default 0,
-	changes integer not null default 0
+	queue     text    not null primary key,
+	changes   integer not null default 0,
+	pauses    integer not null default 0, -- it has rows in durable_pause
+	key_every integer not null default 0, -- of the node that joined last: how long a token of a key takes to come; 0: no rate
+	key_burst integer not null default 0
 ) strict, without rowid;
+
+-- What is paused, or a key that was paused and of which no item is done since.
+create table durable_pause (
+	queue     text    not null,
+	key       text    not null, -- '' and no class: the queue
+	class     text    not null,
+	since     integer not null,
+	until     integer not null, -- 0: until it is resumed
+	reason    text    not null,
+	node_name text    not null,
+	primary key (queue, key, class)
+) strict, without rowid;
+
+-- Keys of queues with a rate of keys, whose bucket is not full.
+create table durable_key (
+	queue   text    not null,
+	key     text    not null,
+	full_at integer not null, -- when it is full again
+	primary key (queue, key)
+) strict, without rowid;
+create index durable_key_full on durable_key (queue, full_at);
 
 -- Classes of a queue.
 create table durable_class (
@@ -97,13 +121,20 @@ create table durable_class (
 	lim       integer not null default 0, -- that counts now; 0: none
 	rate      real    not null default 0, -- tokens a second; 0: no rate
 	burst     integer not null default 0,
-	since     integer not null default 0, -- when the rate was set: rate * (now - since) tokens have come since
-	mark      real    not null default 0, -- so many of them were taken, or have overflowed
+	mark      real    not null default 0, -- so many of those that have come were taken, or have overflowed
 	used      integer not null default 0,
+	cost_rate  real    not null default 0, -- the same for what items cost
+	cost_burst integer not null default 0,
+	cost_mark  real    not null default 0,
+	cost_used  integer not null default 0,
+	since     integer not null default 0, -- rate * (now - since) tokens have come
+	seen      integer not null default 0, -- the time of the last change of the marks: if the clock is before it, it was set back
 	is_set    integer not null default 0, -- by SetClass
 	own_lim   integer not null default 0, -- of the node that joined last
 	own_rate  real    not null default 0,
 	own_burst integer not null default 0,
+	own_cost_rate  real    not null default 0,
+	own_cost_burst integer not null default 0,
 	primary key (queue, name)
 ) strict, without rowid;
 

@@ -34,7 +34,7 @@ var kinds = map[string][]kind{
 		{"class", "coordinators.classes", "coordinator=id", 2, "name coordinator pending running limit next", "", nil},
 		{"gate", "coordinators.gates", "", 5, "pattern coordinator kind lane class closed matches signal", "", nil},
 		{
-			"queue", "queues", "", 1, "name paused nodes oldestMs counts error", "items queue=name",
+			"queue", "queues", "", 1, "name paused nodes oldestMs counts note error", "items queue=name",
 			[]offer{{"p", "pauseQueue", "resumeQueue", "queue=name"}},
 		},
 		{

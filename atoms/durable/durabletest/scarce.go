@@ -1,0 +1,237 @@
+package durabletest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// bucketOf is what the store shows of the cost of a class, in whole tokens.
+func (s *suite) bucketOf(class string) string {
+	s.Helper()
+	for _, c := range must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Classes {
+		if c.Name == class {
+			return fmt.Sprintf("used %d, debt %.0f", c.Cost.Used, c.Cost.Debt)
+		}
+	}
+	return "none"
+}
+
+// A claim takes the cost of its item. While the next item of a class lacks it, no other one of the class is claimed. Charges
+// count at once, also without a claim; what an end gives back counts only if it is the one that ends the claim.
+func (s *suite) costs() {
+	gpt := durable.Class{Name: "gpt", CostRate: core.Rate{PerSecond: 1e-3, Burst: 100}}
+	n := s.join(s.a, classes(gpt))
+	var items []durable.Insert
+	for _, cost := range []int64{60, 30, 30, 5, 0} {
+		items = append(items, durable.Insert{Class: "gpt", Cost: cost, Data: fmt.Append(nil, cost)})
+	}
+	ids := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, append(items, durable.Insert{Data: []byte("free")})))
+	s.equal("kept", s.item(ids[2].ID).Cost, int64(30))
+	t, got := s.waits(n)
+	s.equal("claimed", got, list("60", "30", "free", "wait gpt"))
+	first := t.Items[0]
+	s.equal("until the next item has its cost", t.Waits[0].Next > 19000*time.Second && t.Waits[0].Next <= 20000*time.Second && t.Waits[0].Half == t.Waits[0].Next, true)
+	s.equal("bucket", s.bucketOf("gpt"), "used 90, debt 0")
+
+	s.ok(s.b.Charge(s.ctx, s.queue, "gpt", 7, 40))
+	s.equal("charged", s.bucketOf("gpt"), "used 130, debt 30")
+	s.ok(s.b.Charge(s.ctx, s.queue, "other", 7, 40)) // it has no rate
+	wrong := endOf(first, durable.End{Kind: durable.EndDone, Cost: -60})
+	wrong.Token--
+	right := endOf(first, durable.End{Kind: durable.EndDone, Cost: -60})
+	_, got = s.waits(n, wrong)
+	s.equal("a claim that was lost gives nothing back", list[any](got, s.bucketOf("gpt")), list[any](list("wait gpt"), "used 130, debt 30"))
+	_, got = s.waits(n, right)
+	s.equal("given back, and taken", list[any](got, s.bucketOf("gpt")), list[any](list("30", "wait gpt"), "used 100, debt 0"))
+	s.waits(n, right)
+	s.equal("given back once", s.bucketOf("gpt"), "used 100, debt 0")
+
+	s.expire(s.a, n) // a crash gives nothing back
+	n = s.join(s.a, classes(gpt))
+	must[durable.Beaten](s)(s.a.Beat(s.ctx, n, ""))
+	s.equal("after a crash", s.bucketOf("gpt"), "used 100, debt 0")
+	s.ok(s.a.SetClass(s.ctx, s.queue, durable.Class{Name: "gpt", CostRate: core.Rate{PerSecond: 1e-3, Burst: 1000}}))
+	_, got = s.waits(n)
+	s.equal("no tokens come from a change", got, list("free", "wait gpt"))
+	s.ok(s.a.ResetClass(s.ctx, s.queue, "gpt"))
+
+	// More than the burst needs a full bucket. A hand-over needs the cost, too. A full bucket takes nothing back.
+	big := durable.Class{Name: "big", Rate: core.Rate{PerSecond: 1e-3, Burst: 9}, CostRate: core.Rate{PerSecond: 1e-3, Burst: 100}}
+	n = s.join(s.b, classes(big))
+	s.ok(ignore(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Class: "big", Cost: 500, Data: []byte("500")}, durable.Insert{Key: "a", Class: "big", Cost: 1, Data: []byte("1")},
+		durable.Insert{Key: "a", Class: "big", Cost: 101, Data: []byte("101")}))))
+	t, got = s.waits(n)
+	s.equal("more than the burst", list[any](got, s.bucketOf("big")), list[any](list("500", "wait gpt"), "used 500, debt 400"))
+	t, got = s.waits(n, endOf(t.Items[0], durable.End{Kind: durable.EndDone, HandOver: true, Calls: 3}))
+	s.equal("not handed over", list[any](t.Ends[0].Next == nil, got), list[any](true, list("wait big", "wait gpt")))
+	s.equal("calls", must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Classes[0].Calls.Used, int64(4))
+	s.ok(s.b.Charge(s.ctx, s.queue, "big", 0, -1000))
+	s.equal("only to the burst", s.bucketOf("big"), "used -500, debt 0")
+	t, got = s.waits(n)
+	s.equal("one", got, list("1", "wait gpt"))
+	t, _ = s.waits(n, endOf(t.Items[0], durable.End{Kind: durable.EndDone, HandOver: true, Cost: -1}))
+	s.equal("handed over", string(t.Ends[0].Next.Data), "101")
+	s.equal("debt", s.bucketOf("big"), "used -399, debt 1")
+}
+
+// A gate holds up its class in its turn, and nothing else. With a limit it lets so many run in all processes.
+func (s *suite) gates() {
+	n := s.join(s.a)
+	n.Classes = list(durable.Class{})
+	s.put("c", "a", "a", "b", "")
+	s.put("d", "e")
+	turn := func(limit int, ends ...durable.End) (t durable.Turned, got string) {
+		s.Helper()
+		t = must[durable.Turned](s)(s.b.Turn(s.ctx, n, ends, durable.Want{Max: 10, Gates: list(durable.Gate{Class: "c", Limit: limit})}))
+		for _, i := range t.Items {
+			got += string(i.Data) + " "
+		}
+		return t, got + fmt.Sprint(t.Waits)
+	}
+	_, got := turn(0)
+	s.equal("closed", got, "de []")
+	t, got := turn(1)
+	s.equal("a trial", got, "ca [{c 0s 0s}]")
+	item := t.Items[0]
+	t, got = turn(0, endOf(item, durable.End{Kind: durable.EndDone, HandOver: true}))
+	s.equal("not handed over", list[any](t.Ends[0].Next == nil, t.Ends[0].Promoted, got), list[any](true, true, "[]"))
+	_, got = turn(2)
+	s.equal("two", got, "cb c [{c 0s 0s}]")
+	_, items := s.waits(n)
+	s.equal("open", items, list("ca"))
+}
+
+// A pause of a key or a class holds up its items and no others, also a hand-over. It says why. It ends by itself, and then items of its
+// key are trials until one is done.
+func (s *suite) pauses() {
+	n := s.join(s.a)
+	n.Classes = list(durable.Class{})
+	s.add("a", "a", "a", "b")
+	s.put("c", "", "d")
+	pause := func(store durable.Store, p durable.Pause, on bool) {
+		s.Helper()
+		s.ok(store.Pause(s.ctx, s.queue, p, on))
+	}
+	about := func(id durable.ItemID) (texts []string) {
+		s.Helper()
+		x, _, err := s.b.Explain(s.ctx, s.queue, id)
+		s.ok(err)
+		for _, p := range x.Pauses {
+			if p.Since.IsZero() || p.Since.After(x.Time) || !p.Until.IsZero() && (p.Until.Before(x.Time) || p.Until.Sub(p.Since) != long) {
+				s.Fatalf("%+v at %v", p, x.Time)
+			}
+			texts = append(texts, fmt.Sprint(p.Class, "/", p.Key, " by ", p.By, ": ", p.Reason))
+		}
+		return texts
+	}
+	a := s.claims(n, 1, "a")[0]
+	pause(s.b, durable.Pause{Key: "a", By: "web-1", Reason: "first"}, true)
+	pause(s.b, durable.Pause{Key: "a", For: long, By: "web-2", Reason: "down"}, true)
+	pause(s.a, durable.Pause{Class: "c", By: "web-1"}, true)
+	t, got := s.waits(n, endOf(a, durable.End{Kind: durable.EndDone, HandOver: true}))
+	s.equal("others", list[any](got, t.Ends[0].Next == nil, t.Ends[0].Promoted, len(t.Waits)), list[any](list("b"), true, true, 0))
+	s.equal("explained", list(about(a.ID), about(a.ID+1), about(a.ID+3), about(a.ID+4)), list(list("/a by web-2: down"), list("/a by web-2: down"), nil, list("c/ by web-1: ")))
+	stats := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
+	s.equal("stats", list[any](stats.Paused, len(stats.Pauses), stats.Pauses[0].Key, stats.Pauses[1].Class), list[any](false, 2, "a", "c"))
+	pause(s.b, durable.Pause{Class: "c"}, false)
+	pause(s.b, durable.Pause{Key: "z"}, false)
+	_, got = s.waits(n)
+	s.equal("the class goes on", got, list("c", "cd"))
+	pause(s.a, durable.Pause{Key: "a"}, false)
+	s.equal("the key goes on", s.claims(n, 9, "a")[0].Trial, false)
+	s.equal("nothing is paused", len(must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Pauses), 0)
+
+	n = s.join(s.b)
+	s.queue += " trials"
+	n.Queue = s.queue
+	n = s.join(s.b)
+	s.add("a", "a", "b")
+	pause(s.a, durable.Pause{Key: "a", For: short, Reason: "down"}, true)
+	s.claims(n, 9, "b")
+	s.pass()
+	item := s.claims(n, 9, "a")[0]
+	s.equal("a trial", item.Trial, true)
+	s.end(n, retry, durable.Retry, item)
+	item = s.claims(n, 9, "a")[0]
+	s.equal("still", item.Trial, true)
+	ended := must[[]durable.Ended](s)(endAll(s, s.a, n, endOf(item, durable.End{Kind: durable.EndDone, HandOver: true})))
+	s.equal("no more", ended[0].Next.Trial, false)
+	pause(s.a, durable.Pause{Key: "b", For: short}, true)
+	pause(s.b, durable.Pause{For: short}, true)
+	s.equal("beat", must[durable.Beaten](s)(s.a.Beat(s.ctx, n, "")).Paused, true)
+	s.pass()
+	s.equal("it ends by itself", must[durable.Beaten](s)(s.a.Beat(s.ctx, n, "")).Paused, false)
+	stats = must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
+	s.equal("no pause", list[any](stats.Paused, len(stats.Pauses)), list[any](false, 0))
+	s.add("c", strings.Repeat("k", durable.MaxText))
+	s.claims(n, 9, "c", strings.Repeat("k", durable.MaxText))
+}
+
+// In any time, a key starts no more often than its rate allows: after ends, retries, lost leases, and when it was empty. A retry in the future
+// keeps its time, and keys with tokens do not wait.
+func (s *suite) keyRates() {
+	const every, burst = short, 2
+	n := s.join(s.a, func(n *durable.Node) { n.KeyEvery, n.KeyBurst = every, burst })
+	put := func(keys ...string) {
+		s.Helper()
+		for _, key := range keys {
+			s.ok(ignore(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: key, Rated: true, Data: []byte(key)}))))
+		}
+	}
+	put("a", "a", "a", "a", "b", "")
+	starts := map[string][]time.Time{}
+	note := func(items ...durable.Item) {
+		for _, i := range items {
+			starts[i.Key] = append(starts[i.Key], i.Started)
+		}
+	}
+	first := s.claims(n, 9, "a", "b", "")
+	note(first...)
+	ended := must[[]durable.Ended](s)(endAll(s, s.b, n, endOf(first[0], durable.End{Kind: durable.EndDone, HandOver: true})))
+	second := *ended[0].Next
+	note(second)
+	s.end(n, done, durable.Done, first[1], first[2])
+	ended = must[[]durable.Ended](s)(endAll(s, s.b, n, endOf(second, durable.End{Kind: durable.EndDone, HandOver: true})))
+	next := func(store durable.Store, most int) (items []durable.Item) {
+		s.Helper()
+		for len(items) == 0 {
+			items = must[durable.Turned](s)(store.Turn(s.ctx, n, nil, durable.Want{Max: most})).Items
+			time.Sleep(time.Millisecond)
+		}
+		note(items...)
+		return items
+	}
+	third := ended[0].Next // only on a slow machine
+	if third == nil {
+		third = &next(s.b, 1)[0]
+	} else {
+		note(*third)
+	}
+	s.equal("its key", third.Key, "a")
+	s.equal("its time", !third.RunAt.Before(starts["a"][0].Add(every)), true)
+	s.end(n, retry, durable.Retry, *third)
+	s.equal("a retry waits, too", !s.item(third.ID).RunAt.Before(starts["a"][0].Add(2*every)), true)
+	fourth := next(s.a, 1)[0]
+	s.end(n, durable.End{Kind: durable.EndSnoozed, After: long}, durable.Ready, fourth)
+	s.equal("later", s.item(fourth.ID).RunAt.After(fourth.Started.Add(long-short)), true)
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(fourth.ID), anyState, "x")))
+	gone := s.join(s.b, func(n *durable.Node) { n.KeyEvery, n.KeyBurst = every, burst })
+	other := n
+	n = gone
+	fifth := next(s.b, 1)[0]
+	n = other
+	s.expire(s.b, gone)
+	must[durable.Beaten](s)(s.a.Beat(s.ctx, n, ""))
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	put("a") // its key was empty
+	for range 3 {
+		s.end(n, done, durable.Done, next(s.a, 1)...)
+		put("a")
+	}
+	s.equal("all", list[any](len(starts["a"]), fifth.Key), list[any](9, "a"))
+	s.ok(lawOfRates(core.Rate{PerSecond: float64(time.Second) / float64(every), Burst: burst}, starts["a"]))
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core/guard"
+)
+
+// active is true for pauses of a queue that are not over.
+const active = "queue = $1 and (until is null or until > pg_catalog.clock_timestamp())"
+
+// isPaused is true if the whole queue is paused.
+const isPaused = "exists (select from {s}.durable_pause where " + active + " and key = '' and class = '')"
+
+// spaced is the later one of a time and the time at which the key of an item i has a token.
+func spaced(from string) string {
+	return "greatest(" + from + ", (select {s}.durable_space_1($1, i.key, q.key_every, q.key_burst, pg_catalog.clock_timestamp(), " + from + ") from {s}.durable_queue as q where q.queue = $1))"
+}
+
+// Pause is as in [durable.Store].
+func (s *Store) Pause(ctx context.Context, queue string, p durable.Pause, paused bool) error {
+	err := s.change(ctx, queue, func(to *pipeline) {
+		to.lockQueue(queue)
+		if !paused {
+			to.do("delete from {s}.durable_pause where queue = $1 and key = $2 and class = $3", queue, p.Key, p.Class)
+			return
+		}
+		to.rows(func(rows pgx.Rows) error {
+			var others int
+			if err := rows.Scan(&others); err != nil || others < durable.MaxPauses || p.Key+p.Class == "" {
+				return err
+			}
+			return durable.ErrPauses
+		}, "select pg_catalog.count(*) from {s}.durable_pause where "+active+" and key || class <> '' and (key, class) <> ($2, $3)", queue, p.Key, p.Class)
+		to.do(`
+insert into {s}.durable_pause as p (queue, key, class, since, until, reason, node_name)
+values ($1, $2, $3, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + nullif($4::bigint, 0) * interval '1 microsecond', $5, $6)
+on conflict (queue, key, class) do update set since = excluded.since, until = excluded.until, reason = excluded.reason, node_name = excluded.node_name`,
+			queue, p.Key, p.Class, micros(p.For), p.Reason, p.By)
+		to.do("insert into {s}.durable_queue as q (queue, pauses) values ($1, true) on conflict (queue) do update set pauses = true where not q.pauses", queue)
+	})
+	if guard.Is(err, durable.ErrPauses) {
+		return durable.ErrPauses
+	}
+	return err
+}
+
+// paused reads the pauses of a queue that are not over and that concern a class and a key.
+func (p *pipeline) paused(queue string, concerns func(durable.Pause) bool, to *[]durable.Pause) {
+	p.rows(func(rows pgx.Rows) error {
+		var one durable.Pause
+		var until *time.Time
+		err := rows.Scan(&one.Class, &one.Key, &one.Since, &until, &one.Reason, &one.By)
+		if until != nil {
+			one.Until = *until
+		}
+		if concerns(one) {
+			*to = append(*to, one)
+		}
+		return err
+	}, "select class, key, since, until, reason, node_name from {s}.durable_pause where "+active+" order by class, key", queue)
+}
+
+// prunePauses deletes pauses that nobody needs any more, and buckets of keys that are full.
+func (p *pipeline) prunePauses(queue string) {
+	p.do("delete from {s}.durable_pause where queue = $1 and until <= pg_catalog.clock_timestamp() - $2::bigint * interval '1 microsecond'", queue, micros(durable.KeptPause))
+	p.do(`
+with q as (select queue from {s}.durable_queue where queue = $1 and pauses and not exists (select from {s}.durable_pause where queue = $1) and pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 2)))
+update {s}.durable_queue as u set pauses = false from q where u.queue = q.queue and not exists (select from {s}.durable_pause as p where p.queue = $1)`, queue)
+	p.do("delete from {s}.durable_key where queue = $1 and full_at <= pg_catalog.clock_timestamp()", queue)
+}
