@@ -52,6 +52,12 @@ func QueueMarkFinished(ctx context.Context) {
 // what is scarce, such as the calls that a service allows.
 type QueueClass = durable.Class
 
+// QueueCharge is [durable.Charge]: Charge takes further calls and cost from the rates
+// of the class of the claim in ctx (Class.Rate and CostRate).
+func QueueCharge(ctx context.Context, calls, cost int) error {
+	return durable.Charge(ctx, calls, cost)
+}
+
 // QueueClassWait is [durable.ClassWait]: A ClassWait is a class that has no room: items
 // of it are due and were not claimed.
 type QueueClassWait = durable.ClassWait
@@ -135,6 +141,22 @@ type QueueCarrier = durable.Carrier
 // QueueItemOptions is [durable.ItemOptions]: ItemOptions configure single items; see
 // Queue.With.
 type QueueItemOptions = durable.ItemOptions
+
+// QueuePause is [durable.Pause]: A Pause stops all processes from starting items of a
+// queue, or only those of a class or a key: see Queue.Pause.
+type QueuePause = durable.Pause
+
+// QueueMaxPauses is [durable.MaxPauses]: MaxPauses is how many classes and keys of a
+// queue can be paused at a time.
+const QueueMaxPauses = durable.MaxPauses
+
+// QueueKeptPause is [durable.KeptPause]: KeptPause is how long a store keeps the pause
+// of a key after its end, for Claim.Trial.
+const QueueKeptPause = durable.KeptPause
+
+// ErrQueuePauses is [durable.ErrPauses]: ErrPauses means that MaxPauses classes and
+// keys of a queue are paused.
+var ErrQueuePauses = durable.ErrPauses
 
 // QueueSnooze is [durable.Snooze]: Snooze returns an error with which a body asks to be
 // run again, after d at the earliest, and at once if d is 0.
@@ -368,6 +390,10 @@ type QueueLost = durable.Lost
 
 // QueueWant is [durable.Want]: Want says how much a node wants to claim.
 type QueueWant = durable.Want
+
+// QueueGate is [durable.Gate]: A Gate holds up a class in a turn: items of it are
+// claimed only while fewer than Limit of them run; 0: none is claimed.
+type QueueGate = durable.Gate
 
 // QueueTurned is [durable.Turned]: Turned is the answer to a turn.
 type QueueTurned = durable.Turned

@@ -67,3 +67,23 @@ func BreakerWrap[T any](b *circuitbreaker.Breaker, work core.Work[T]) core.Work[
 func BreakerWrapResult[In, Out any](b *circuitbreaker.Breaker, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return circuitbreaker.WrapResult[In, Out](b, work)
 }
+
+// BreakerKeyedOptions is [circuitbreaker.KeyedOptions]: KeyedOptions configure a Keyed.
+type BreakerKeyedOptions = circuitbreaker.KeyedOptions
+
+// BreakerKeyed is [circuitbreaker.Keyed]: Keyed is a breaker for each key, for example
+// for each customer whose endpoint is called.
+type BreakerKeyed = circuitbreaker.Keyed
+
+// NewBreakerKeyed is [circuitbreaker.NewKeyed]: NewKeyed makes a breaker for each key,
+// or says what is wrong with the options.
+func NewBreakerKeyed(opts circuitbreaker.KeyedOptions) (*circuitbreaker.Keyed, error) {
+	return circuitbreaker.NewKeyed(opts)
+}
+
+// BreakerWrapKeyed is [circuitbreaker.WrapKeyed]: WrapKeyed returns a function that
+// calls work if the breaker of the item's key allows it, and otherwise returns an
+// OpenError.
+func BreakerWrapKeyed[T any](k *circuitbreaker.Keyed, key func(T) string, work core.Work[T]) core.Work[T] {
+	return circuitbreaker.WrapKeyed[T](k, key, work)
+}
