@@ -5,6 +5,7 @@ package core
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/clock"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
@@ -31,6 +32,33 @@ func record(coordinator any, t *tape.Tape) (tape.Engine, bool) {
 		return tape.Engine{}, false
 	}
 	e := c.made()
+	unsubscribe := e.sink.Subscribe(e.deferPatterns(), func(signals.Signal) { // a held signal may come while the gate is shut
+		e.mu.Lock()
+		defer e.unlock()
+		if e.tape.Load() == t {
+			e.tapeGates(t, e.clock.Now())
+		}
+	})
+	engine, ok := e.record(t, unsubscribe)
+	if !ok {
+		unsubscribe()
+	}
+	return engine, ok
+}
+
+// deferPatterns are the patterns of all DeferOn and ResumeOn.
+func (e *engine) deferPatterns() string {
+	all := []string{e.opts.DeferOn, e.opts.ResumeOn}
+	for _, l := range e.opts.Lanes {
+		all = append(all, l.DeferOn)
+	}
+	for _, c := range e.opts.Classes {
+		all = append(all, c.DeferOn)
+	}
+	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), ",")
+}
+
+func (e *engine) record(t *tape.Tape, unsubscribe func()) (tape.Engine, bool) {
 	e.mu.Lock()
 	defer e.unlock()
 	if !e.tape.CompareAndSwap(nil, t) {
@@ -46,6 +74,7 @@ func record(coordinator any, t *tape.Tape) (tape.Engine, bool) {
 			return t.Take(empty, half), t.Dropped
 		},
 		Stop: func() (alive []tape.Event, now int64) {
+			unsubscribe()
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			now = e.clock.Now()
@@ -219,7 +248,7 @@ func (e *engine) tapeGates(t *tape.Tape, now int64) {
 	moved := func(d sched.Deferral) {
 		gate := tape.Event{Gate: n, ID: newest, At: now}
 		n++
-		if gate.Expires = clock.Never; d.Holds {
+		if d.Holds {
 			gate.Shut, gate.Held, gate.Since, gate.Expires = true, d.Held, d.Since, d.Expires
 			if d.Expires != clock.Never {
 				e.alarm.Set(e.clock, max(d.Expires, now+1), e.wake)

@@ -247,6 +247,15 @@ func (s *simulation) refused(item *sched.Item) bool {
 	return false
 }
 
+func (s *simulation) defers(item *sched.Item) bool {
+	for of := sched.Everywhere; of <= sched.InClass; of++ {
+		if s.Deferral(item, of).Holds {
+			return true
+		}
+	}
+	return false
+}
+
 // Deferral is for the board.
 func (s *simulation) Deferral(item *sched.Item, of sched.Place) sched.Deferral {
 	r := s.rulesOf(item)[of]
@@ -275,7 +284,7 @@ func (s *simulation) run() {
 			return
 		case s.now == ends:
 			s.happen(s.pop().of)
-		case s.now == moves && (moves < arrives || s.trace.gates[moved].ID < s.trace.operations[come].ID):
+		case s.now == moves && (moves < arrives || before(&s.trace.gates[moved], &s.trace.operations[come])):
 			s.move(&s.trace.gates[moved])
 			moved++
 		case s.now == arrives:
@@ -285,6 +294,11 @@ func (s *simulation) run() {
 			s.alarm = never
 		}
 	}
+}
+
+// before reports whether a gate moved before an operation came, at the same moment.
+func before(gate, o *tape.Event) bool {
+	return gate.ID < o.ID || gate.ID == o.ID && (o.Kind == tape.Rejected || o.Kind == tape.Refused) && gate.Order < o.Order
 }
 
 func (s *simulation) room(o *operation) *room {
@@ -417,15 +431,17 @@ func (s *simulation) start() {
 				s.withdraw(operationOf(item), tape.Refused)
 				continue
 			}
-			if bars == nil {
-				bars = new(sched.Bars)
-			}
-			next, overdue, again := s.board.Undeferred(item, s, bars, s.now)
-			if s.alarm = min(s.alarm, again); next == nil {
-				continue
-			}
-			if item = next; overdue {
-				s.forced++
+			if s.defers(item) {
+				if bars == nil {
+					bars = new(sched.Bars)
+				}
+				next, overdue, again := s.board.Undeferred(item, s, bars, s.now)
+				if s.alarm = min(s.alarm, again); next == nil {
+					continue
+				}
+				if item = next; overdue {
+					s.forced++
+				}
 			}
 		}
 		o := operationOf(item)

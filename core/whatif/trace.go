@@ -213,14 +213,15 @@ func (t *Trace) read(d *decoder, opts core.Options) error {
 			return d.err
 		}
 		e := c.read(d, tape.Kind(kind))
+		e.Order = len(t.operations) + len(t.gates)
 		switch {
 		case d.err != nil:
 			return d.err
 		case e.Kind >= tape.Kinds:
-			return fmt.Errorf("event %d is of kind %d, which is not known", len(t.operations)+len(t.gates)+1, kind)
+			return fmt.Errorf("event %d is of kind %d, which is not known", e.Order+1, kind)
 		case e.Kind != tape.GateMoved && (int(e.Lane) >= lanes || int(e.Class) >= classes):
 			return fmt.Errorf("operation %d has lane %d and class %d, but there are %d and %d", len(t.operations)+1, e.Lane, e.Class, lanes, classes)
-		case len(t.operations)+len(t.gates) == maxOperations:
+		case e.Order == maxOperations:
 			return fmt.Errorf("it has more than %d events", maxOperations)
 		case e.Kind == tape.GateMoved:
 			t.gates = append(t.gates, e)

@@ -316,7 +316,6 @@ func TestPrograms(t *testing.T) {
 				n++
 			}
 			t.Errorf("seed %d: %d started, simulated %d; they differ from start %d on: %v, simulated %v\n%+v", seed, len(was), len(is), n, was[n:min(n+3, len(was))], is[n:min(n+3, len(is))], o)
-			return
 		}
 	}
 }

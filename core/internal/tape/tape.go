@@ -40,6 +40,7 @@ type Event struct {
 	Calls, More int64 // what was charged besides
 	Since       int64 // of a gate: since when it is shut, and
 	Expires     int64 // when that may change by itself
+	Order       int   // among the events of a trace
 }
 
 // A Tape has the newest events. It is guarded by the engine's lock.
