@@ -468,7 +468,7 @@ func (s *simulation) happen(o *operation) {
 		o.away = true
 		s.slots.Running.Remove(&o.Item)
 		s.slots.Lent++
-		s.board.Suspend(&o.Item)
+		s.board.Suspend(&o.Item, s.now)
 		s.push(o.started+o.event.Run, o)
 	case s.now >= o.started+o.event.Run:
 		if o.away {

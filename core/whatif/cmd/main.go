@@ -208,7 +208,7 @@ func try(tries *[][]change, what, list string, set func(o *core.Options, n float
 		if err != nil {
 			return err
 		}
-		values = append(values, change{what + " " + text, func(o *core.Options) error { set(o, n); return nil }})
+		values = append(values, change{what + " " + strings.TrimSpace(text), func(o *core.Options) error { set(o, n); return nil }})
 	}
 	*tries = append(*tries, values)
 	return nil
