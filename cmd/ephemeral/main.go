@@ -55,7 +55,7 @@ func main() {
 // whatif runs the command of core. It is not part of this program: it decides as the core does that the user's module
 // requires, in whose directory it runs.
 func whatif(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	c := exec.CommandContext(ctx, "go", append([]string{"run", "github.com/ephemeralgo/ephemeral/core/whatif/cmd"}, args...)...)
+	c := exec.CommandContext(ctx, "go", append([]string{"run", "github.com/ephemeralgo/ephemeral/core/whatif/main"}, args...)...)
 	c.Stdin, c.Stdout, c.Stderr = in, out, errOut
 	if err := c.Run(); err != nil {
 		if c.ProcessState == nil {

@@ -27,15 +27,17 @@ func Example() {
 	if err := recording.Close(); err != nil {
 		fmt.Println(err)
 	}
+	var written whatif.Counts = recording.Counts()
 
 	trace := core.Must(whatif.Read(&file))
 	opts := trace.Options // as recorded
 	opts.Lanes[1].Limit += 8
 	report := core.Must(whatif.Run(trace, opts))
-	for _, w := range report.Simulated.Waits {
+	var is whatif.Result = report.Simulated
+	for _, w := range is.Waits {
 		if w.Lane == "interactive" {
-			fmt.Println("operations:", w.Started, "the batch may take 8 more:", w.P99 <= 200*time.Millisecond)
+			fmt.Println(w.Started, "of", written.Operations, "are interactive; the batch may take 8 more:", w.P99 <= 200*time.Millisecond)
 		}
 	}
-	// Output: operations: 200 the batch may take 8 more: true
+	// Output: 200 of 400 are interactive; the batch may take 8 more: true
 }

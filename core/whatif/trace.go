@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/internal/tape"
 )
 
@@ -193,7 +193,7 @@ func Read(r io.Reader) (*Trace, error) {
 	t := &Trace{Options: h.Options, keyed: h.Keyed}
 	err = t.read(d, resolved.(core.Options))
 	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case guard.Is(err, io.EOF) || guard.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("whatif: the trace ends after %d operations, without its end: %w", len(t.operations), io.ErrUnexpectedEOF)
 	case err != nil:
 		return nil, broken(err)

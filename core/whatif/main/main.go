@@ -1,6 +1,6 @@
-// Command cmd shows what other limits would have done to the traffic of a trace that package whatif has recorded.
+// Command main shows what other limits would have done to the traffic of a trace that package whatif has recorded.
 //
-//	go run github.com/ephemeralgo/ephemeral/core/whatif/cmd trace.bin -limit 8,16,32 -class stripe.rate=25,50
+//	go run github.com/ephemeralgo/ephemeral/core/whatif/main trace.bin -limit 8,16,32 -class stripe.rate=25,50
 //
 // It is part of core, so that it decides as the core does that your module requires. "ephemeral whatif" runs it.
 package main
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
 	"github.com/ephemeralgo/ephemeral/core/whatif"
 )
 
@@ -27,7 +28,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, out, errOut io.Writer) int {
 	err := show(args, out, errOut)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case guard.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		fmt.Fprintln(errOut, err)
