@@ -38,7 +38,7 @@ func meshRows() []Row {
 // onMesh is a node beside another one.
 func onMesh(share string, run func(s *signals.Sink, n int)) Body {
 	one, _, end := twoNodes(share)
-	return Body{Run: func(n int) { run(one.Sink(), n) }, Close: end}
+	return Body{Run: func(n int) { run(one.sink, n) }, Close: end}
 }
 
 // throughMesh raises as many signals as may wait, and then waits until the other node has them.
@@ -47,7 +47,7 @@ func throughMesh() Body {
 	return Body{Close: end, Run: func(n int) {
 		before := two.Stats()
 		for i := range n {
-			one.Sink().Raise(name(i))
+			one.sink.Raise(name(i))
 			if i%10_000 == 9_999 || i == n-1 {
 				check(one.Flush(context.Background()))
 			}
@@ -63,26 +63,31 @@ func heldOnMesh() Body {
 	one, two, end := twoNodes("*")
 	return Body{Close: end, Run: func(n int) {
 		for i := range n {
-			release := one.Sink().Hold(name(i), "", 0)
-			_, err := two.Sink().WaitFor(context.Background(), name(i))
+			release := one.sink.Hold(name(i), "", 0)
+			_, err := two.sink.WaitFor(context.Background(), name(i))
 			check(err)
 			release()
-			check(two.Sink().WaitGone(context.Background(), name(i)))
+			check(two.sink.WaitGone(context.Background(), name(i)))
 		}
 	}}
 }
 
-func twoNodes(share string) (one, two *mesh.Mesh, end func()) {
+type node struct {
+	*mesh.Mesh
+	sink *signals.Sink
+}
+
+func twoNodes(share string) (one, two node, end func()) {
 	server, err := embedded.New(context.Background(), embedded.Options{})
 	check(err)
-	join := func(name string) *mesh.Mesh {
-		m, err := mesh.Join(context.Background(), server.Conn(), signals.NewSink(signals.SinkOptions{Capacity: small}),
-			mesh.Options{Cluster: "bench", Name: name, Share: share, MaxLate: -1, MaxRate: -1})
+	join := func(name string) node {
+		sink := signals.NewSink(signals.SinkOptions{Capacity: small})
+		m, err := mesh.Join(context.Background(), server.Conn(), sink, mesh.Options{Cluster: "bench", Name: name, Share: share, MaxLate: -1, MaxRate: -1})
 		check(err)
-		return m
+		return node{m, sink}
 	}
 	one, two = join("one"), join("two")
-	check(one.Sink().WaitGone(context.Background(), mesh.SignalAlone))
+	check(one.sink.WaitGone(context.Background(), mesh.SignalAlone))
 	return one, two, func() {
 		one.Close()
 		two.Close()

@@ -12,24 +12,18 @@ import (
 // HedgerOptions is [hedge.Options]: Options configure a Hedger.
 type HedgerOptions = hedge.Options
 
-// HedgerSignalStarted is [hedge.SignalStarted]: SignalStarted: a second attempt starts.
-const HedgerSignalStarted = hedge.SignalStarted
-
-// HedgerSignalSucceeded is [hedge.SignalSucceeded]: SignalSucceeded: the result of a
-// second attempt is returned; see Succeeded.
-const HedgerSignalSucceeded = hedge.SignalSucceeded
-
-// HedgerSignalPaused is [hedge.SignalPaused]: SignalPaused is held while there are no
-// second attempts because of Options.MaxErrors.
+// HedgerSignalPaused is [hedge.SignalPaused]: SignalPaused is held on Options.Sink
+// while there are no second attempts because of Options.MaxErrors.
 const HedgerSignalPaused = hedge.SignalPaused
 
-// HedgerEvent is [hedge.Event]: An Event is the payload of SignalStarted and
-// SignalSucceeded.
-type HedgerEvent = hedge.Event
+// HedgerStarted is [hedge.Started]: a second attempt starts
+var HedgerStarted = hedge.Started
 
-// HedgerEvents is [hedge.Events]: Events are SignalStarted and SignalSucceeded, with
-// their payload.
-var HedgerEvents = hedge.Events
+// HedgerSucceeded is [hedge.Succeeded]: the result of a second attempt is returned
+var HedgerSucceeded = hedge.Succeeded
+
+// HedgerEvent is [hedge.Event]: An Event is the payload of Started and Succeeded.
+type HedgerEvent = hedge.Event
 
 // ErrHedgerSlower is [hedge.ErrSlower]: ErrSlower is the cause with which the context
 // of an attempt ends when the other attempt has succeeded, or when the call returns.

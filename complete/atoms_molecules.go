@@ -106,19 +106,15 @@ const RunnerSignalStepCompensated = molecules.SignalStepCompensated
 // SignalCompensationFailed: Compensate of a step has returned an error or panicked.
 const RunnerSignalCompensationFailed = molecules.SignalCompensationFailed
 
-// SignalTriggerFailed is [molecules.SignalTriggerFailed]: the function has failed
-const SignalTriggerFailed = molecules.SignalTriggerFailed
+// TriggerFailed is [molecules.TriggerFailed]: the function has failed
+var TriggerFailed = molecules.TriggerFailed
 
-// SignalTriggerDropped is [molecules.SignalTriggerDropped]: the queue was full
-const SignalTriggerDropped = molecules.SignalTriggerDropped
+// TriggerDropped is [molecules.TriggerDropped]: the queue was full
+var TriggerDropped = molecules.TriggerDropped
 
 // RunnerEvents is [molecules.Events]: Events are the signals of a Runner, with their
 // payload.
 var RunnerEvents = molecules.Events
-
-// TriggerEvents is [molecules.TriggerEvents]: TriggerEvents are the signals of a
-// Trigger, with their payload.
-var TriggerEvents = molecules.TriggerEvents
 
 // RunnerEvent is [molecules.Event]: An Event is the payload of the signals of a Runner.
 type RunnerEvent = molecules.Event

@@ -17,14 +17,6 @@ const LimiterSignalLimited = ratelimit.SignalLimited
 // SignalLimited ends, except by Close.
 const LimiterSignalRecovered = ratelimit.SignalRecovered
 
-// LimiterSignalApplied is [ratelimit.SignalApplied]: SignalApplied is raised when the
-// rate was set; see Changes.
-const LimiterSignalApplied = ratelimit.SignalApplied
-
-// LimiterSignalBurstApplied is [ratelimit.SignalBurstApplied]: SignalBurstApplied is
-// raised when the burst was set; see Changes.
-const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
-
 // LimiterCommandSet is [ratelimit.CommandSet]: CommandSet sets the rate in tokens per
 // second; 0 pauses.
 const LimiterCommandSet = ratelimit.CommandSet
@@ -44,12 +36,15 @@ const LimiterCommandBurst = ratelimit.CommandBurst
 // LimiterCommandReset is [ratelimit.CommandReset]: CommandReset fills the bucket.
 const LimiterCommandReset = ratelimit.CommandReset
 
-// LimiterChange is [ratelimit.Change]: A Change is the payload of Changes: the new
-// settings.
+// LimiterChange is [ratelimit.Change]: A Change is the payload of RateApplied and
+// BurstApplied: the new settings.
 type LimiterChange = ratelimit.Change
 
-// LimiterChanges is [ratelimit.Changes].
-var LimiterChanges = ratelimit.Changes
+// LimiterRateApplied is [ratelimit.RateApplied]: the rate was set
+var LimiterRateApplied = ratelimit.RateApplied
+
+// LimiterBurstApplied is [ratelimit.BurstApplied]: the burst was set
+var LimiterBurstApplied = ratelimit.BurstApplied
 
 // LimiterCommandRejected is [ratelimit.CommandRejected]: a command was not valid; the
 // error names the command and the rule

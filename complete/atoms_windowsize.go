@@ -28,26 +28,10 @@ const ResizerCommandTimeIncrease = windowsize.CommandTimeIncrease
 // ResizerCommandTimeDecrease is [windowsize.CommandTimeDecrease].
 const ResizerCommandTimeDecrease = windowsize.CommandTimeDecrease
 
-// ResizerSignalSizeApplied is [windowsize.SignalSizeApplied]: SignalSizeApplied and
-// SignalTimeApplied mean that a command was carried out, within the bounds.
-const ResizerSignalSizeApplied = windowsize.SignalSizeApplied
-
-// ResizerSignalTimeApplied is [windowsize.SignalTimeApplied].
-const ResizerSignalTimeApplied = windowsize.SignalTimeApplied
-
-// ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected: the
-// size in a command was not valid.
-const ResizerSignalSizeRejected = windowsize.SignalSizeRejected
-
-// ResizerSignalTimeRejected is [windowsize.SignalTimeRejected]: SignalTimeRejected: the
-// time in a command was not valid, or it was to change the age limit of a window that
-// has none.
-const ResizerSignalTimeRejected = windowsize.SignalTimeRejected
-
-// ResizerEvents is [windowsize.Events]: Events are the signals with their payload.
+// ResizerEvents is [windowsize.Events]: Events are the signals of a Resizer.
 var ResizerEvents = windowsize.Events
 
-// ResizerEvent is [windowsize.Event]: An Event is the payload of the signals.
+// ResizerEvent is [windowsize.Event]: An Event is the payload of Events.
 type ResizerEvent = windowsize.Event
 
 // ResizerWindow is [windowsize.Window]: A Window is how much a sink remembers.

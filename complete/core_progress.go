@@ -19,10 +19,6 @@ func NewReporter(on signals.Raiser, name string, total int64, opts progress.Opti
 	return progress.New(on, name, total, opts)
 }
 
-// ReporterSignalProgress is [progress.SignalProgress]: SignalProgress is raised with
-// the name of a Reporter as key and a Report as payload.
-const ReporterSignalProgress = progress.SignalProgress
-
 // ReporterReports is [progress.Reports]: Reports are the signals of all reporters.
 var ReporterReports = progress.Reports
 

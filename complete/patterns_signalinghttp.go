@@ -29,10 +29,6 @@ const HTTPSignalCompleted = signalinghttp.SignalCompleted
 // HTTPSignalCancelled is [signalinghttp.SignalCancelled].
 const HTTPSignalCancelled = signalinghttp.SignalCancelled
 
-// HTTPSignalProgress is [signalinghttp.SignalProgress]: followed by a colon and the
-// percentage; see Progress
-const HTTPSignalProgress = signalinghttp.SignalProgress
-
 // HTTPSignalError is [signalinghttp.SignalError]: the server answered with an error;
 // followed by a colon and the status code
 const HTTPSignalError = signalinghttp.SignalError
@@ -40,7 +36,8 @@ const HTTPSignalError = signalinghttp.SignalError
 // HTTPFailed is [signalinghttp.Failed]: Failed: the request has failed.
 var HTTPFailed = signalinghttp.Failed
 
-// HTTPProgress is [signalinghttp.Progress]: Progress is the family of SignalProgress.
+// HTTPProgress is [signalinghttp.Progress]: Progress is raised while a body is read,
+// with the percentage after the colon.
 var HTTPProgress = signalinghttp.Progress
 
 // ErrHTTPTooLarge is [signalinghttp.ErrTooLarge]: ErrTooLarge is returned by

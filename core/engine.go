@@ -5,7 +5,6 @@ package core
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/sched"
 	"github.com/ephemeralgo/ephemeral/core/internal/spin"
+	"github.com/ephemeralgo/ephemeral/core/internal/tape"
 	"github.com/ephemeralgo/ephemeral/core/internal/window"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -50,12 +50,13 @@ type engine struct {
 	ruled          bool                   // there are rules
 	partRuled      bool                   // a lane or a class has a rule
 	tries          bool                   // a class has TrialOn
-	resumeOn       *signals.Gate          // nil: none
-	quiet          bool                   // operations do not raise lifecycle signals
-	ofRun          bool                   // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
-	undrain        func()                 // stops watching DrainOn; may be nil
-	loop           func()                 // e.work with the number on the stack, made once
-	errClosed      error                  // ErrClosed and ErrFull with the name
+	keyed          bool
+	resumeOn       *signals.Gate // nil: none
+	quiet          bool          // operations do not raise lifecycle signals
+	ofRun          bool          // of ForEach or Map: only their caller enqueues, and at the end the signals in the window stay on the sink
+	undrain        func()        // stops watching DrainOn; may be nil
+	loop           func()        // e.work with the number on the stack, made once
+	errClosed      error         // ErrClosed and ErrFull with the name
 	errFull        error
 	bodies         any           // the Work or ResultWork
 	closed         chan struct{} // closed when Close is done
@@ -96,8 +97,9 @@ type engine struct {
 	stuckAlarm   clock.Alarm // looks for bodies that are stuck
 	shadowAlarm  clock.Alarm // says whether items wait in shadows
 	scope        signals.Scope
-	tabulated    bool          // the scope counts names
-	out          engineEffects // effects of what the holder of mu has done; empty while nobody holds mu
+	tabulated    bool                      // the scope counts names
+	tape         atomic.Pointer[tape.Tape] // nil: nobody records; changed with mu held
+	out          engineEffects             // effects of what the holder of mu has done; empty while nobody holds mu
 }
 
 var engines atomic.Uint64
@@ -106,15 +108,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if opts.StopOnError {
 		return nil, errStopOnError
 	}
-	perKey := opts.MaxPerKey
-	opts, err := opts.resolved()
-	switch {
-	case err != nil || keyed:
-	case perKey != 0:
-		err = fmt.Errorf("core: Options.MaxPerKey is %d, but this is without keys", perKey)
-	case opts.KeyRate.Burst+opts.KeyCostRate.Burst > 0:
-		err = errors.New("core: Options has KeyRate or KeyCostRate, but this is without keys")
-	}
+	opts, err := opts.checked(keyed)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +122,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		errFull:   named(ErrFull, opts.Name, "has a full queue"),
 		name:      opts.Name,
 		sink:      sink,
+		keyed:     keyed,
 		opts:      opts,
 		closed:    make(chan struct{}),
 		window:    window.New(int64(opts.MaxAge), opts.MaxTracked, opts.MaxFailed, uint8(StatusFailed)),
@@ -137,11 +132,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	e.scope.Engine().Init(sink, opts.Name, signals.ScopeOptions{OnSignal: opts.OnSignal, OnRetract: opts.OnRetract})
 	e.clock = e.scope.Engine().Clock()
-	lanes := opts.Lanes
-	if len(lanes) == 0 {
-		lanes = []Lane{{Depth: opts.MaxQueued}}
-	}
-	classes := append([]Class{{Shadow: opts.Shadow}}, opts.Classes...)
+	lanes, classes := opts.parts()
 	e.scheduler = sched.New(boardOf(&opts, lanes, classes, keyed), e.clock.Now())
 	e.intake.init(lanes, classes)
 	work := e.work

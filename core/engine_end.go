@@ -89,6 +89,9 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 
 // retire records the end of an operation and puts it into the window. mu is held.
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
+	if t := e.tape.Load(); t != nil {
+		e.tapeEnd(t, o, tapeKind(status), now)
+	}
 	o.setStatus(status)
 	o.err, o.sched.Value = err, now
 	if trace.IsEnabled() {
@@ -172,6 +175,7 @@ func (e *engine) forget(o *Operation, now int64) {
 
 // withdraw ends a pending operation that will not run. mu is held.
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
+	e.tapeKey(o)
 	e.scheduler.Remove(&o.sched, now)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
@@ -213,6 +217,7 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	} else {
 		e.slots.Running.Remove(&o.sched)
 	}
+	e.tapeKey(o)
 	e.scheduler.Finish(&o.sched, suspended, now)
 	if e.times != nil {
 		e.countTimes(o, now)

@@ -29,13 +29,15 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if trace.IsEnabled() {
 		o.base = e.traceOf(ctx, o.base)
 	}
+	if !wait {
+		o.sched.Flags |= brief
+	}
 	o.sched.Enqueued = e.clock.Now()
 	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) {
 		e.lockFresh() // when operations leave the window, their signals leave too
 		e.mu.Unlock()
 		if err := e.refusal(o.sched.Lane, o.sched.Class, o.sched.Enqueued); err != nil {
-			o.traceEnd("rejected")
-			return e.reject(err)
+			return e.rejectItem(o, err)
 		}
 	}
 	err := e.intake.offer(o)
@@ -43,8 +45,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		err = e.enqueueFull(ctx, o, wait && !e.opts.DropOldest)
 	}
 	if err != nil {
-		o.traceEnd("rejected")
-		return e.reject(err)
+		return e.rejectItem(o, err)
 	}
 	e.wakeForArrival()
 	if e.ruled && e.refuses(o.sched.Lane, o.sched.Class) { // the signal came after the check above: its turnAway may have missed o
@@ -91,6 +92,13 @@ func (e *engine) tracePending(o *Operation) {
 		trace.Log(t.holder, "waits", why)
 	}
 	e.mu.Unlock()
+}
+
+// rejectItem is reject for an item that has come.
+func (e *engine) rejectItem(o *Operation, err error) error {
+	o.traceEnd("rejected")
+	e.tapeReject(o, err)
+	return e.reject(err)
 }
 
 // reject counts an item that was not accepted because of err, and returns the error for

@@ -91,6 +91,9 @@ func (e *engine) giveUpSlot(o *Operation, d *details, w *bodyWait) {
 	}
 	e.lend(d)
 	if d.giving == 1 {
+		if e.tape.Load() != nil {
+			e.tapeAway(o)
+		}
 		if o.status() == StatusRunning {
 			e.slots.Running.Remove(&o.sched)
 			e.scheduler.Suspend(&o.sched, e.shadowTime(o))
@@ -138,6 +141,9 @@ func (e *engine) endWait(w *bodyWait) {
 	if d.giving > 0 || !w.gives {
 		e.lend(d)
 		return
+	}
+	if e.tape.Load() != nil {
+		e.tapeBack(o)
 	}
 	if e.tries {
 		e.limitTrials(e.clock.Now())

@@ -54,6 +54,9 @@ func (e *engine) wake() {
 		e.limitTrials(now)
 		e.grant()
 	}
+	if t := e.tape.Load(); t != nil {
+		e.tapeGates(t, now)
+	}
 	e.wakeLocked()
 	if !e.ruled || !e.turnAway(now) {
 		e.unlock()

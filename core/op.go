@@ -73,6 +73,7 @@ const (
 	awaitedOwn                   // an operation of the same engine waits for its end, or has waited
 	untold                       // has ended, and OnDone is being called
 	grouped                      // belongs to a Group
+	brief                        // its Enqueue did not want to wait for room
 )
 
 // details are made for an operation that has a real context, has stored something, or has waited.
@@ -83,6 +84,7 @@ type details struct {
 	values  map[string]any
 	cause   error // cause of its cancellation, if it was cancelled while running
 	*suspension
+	taped *taped // while a tape runs
 }
 
 const nilContext = "core: the context is nil: use context.Background() if there is no other"

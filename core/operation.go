@@ -237,6 +237,10 @@ func (o *Operation) Charge(calls, cost int) {
 	if o.status()&(StatusRunning|StatusSuspended) == 0 {
 		return
 	}
+	if e.tape.Load() != nil {
+		t := o.onTape()
+		t.calls, t.more = t.calls+clampTokens(calls), t.more+clampTokens(cost)
+	}
 	e.scheduler.Charge(&o.sched, o.status() == StatusSuspended, meters.Tokens{clampTokens(calls), clampTokens(cost)}, e.clock.Now())
 	if e.scheduler.Len() > 0 && min(calls, cost) < 0 {
 		e.wakeLocked() // some operations may get their tokens earlier

@@ -231,3 +231,26 @@ func (o Options) resolved() (Options, error) {
 	}
 	return o, errors.Join(errs...)
 }
+
+// checked is resolved for a coordinator with keys or without.
+func (o Options) checked(keyed bool) (Options, error) {
+	resolved, err := o.resolved()
+	switch {
+	case err != nil || keyed:
+	case o.MaxPerKey != 0:
+		err = fmt.Errorf("core: Options.MaxPerKey is %d, but this is without keys", o.MaxPerKey)
+	case resolved.KeyRate.Burst+resolved.KeyCostRate.Burst > 0:
+		err = errors.New("core: Options has KeyRate or KeyCostRate, but this is without keys")
+	}
+	return resolved, err
+}
+
+// parts are the lanes and the classes of resolved options. Without lanes, there is one. The first class is for
+// items without a class.
+func (o *Options) parts() ([]Lane, []Class) {
+	lanes := o.Lanes
+	if len(lanes) == 0 {
+		lanes = []Lane{{Depth: o.MaxQueued}}
+	}
+	return lanes, append([]Class{{Shadow: o.Shadow}}, o.Classes...)
+}

@@ -258,8 +258,6 @@ func (s *store[K, V]) Clear(ctx context.Context) error {
 	return s.told(s.opts.Sink, s.change(s.opts.Sink, Deleted(s.opts.Name), "clear", "", 0, func() error { return s.engine.Clear(ctx) }))
 }
 
-func (s *store[K, V]) Name() string { return s.opts.Name }
-
 // Close cancels the requests. If no direct call runs, it closes the engine.
 func (s *store[K, V]) Close() error {
 	s.mu.Lock()

@@ -80,8 +80,6 @@ type Store[K ~string, V any] interface {
 	Len(ctx context.Context) (int, error)
 	// Clear removes all keys.
 	Clear(ctx context.Context) error
-	// Name is Options.Name.
-	Name() string
 	// Sink is Options.Sink, or the sink that was made in its place.
 	Sink() *signals.Sink
 	// Stats returns the counters of requests by signals. Dropped requests are counted as

@@ -43,6 +43,6 @@
 // # Observing it
 //
 // Stats counts calls and second attempts. While a second attempt runs, Explain says that the
-// operation waits for it, and [SignalStarted] has been raised. A Hedger has no goroutine between calls
+// operation waits for it, and [Started] has been raised. A Hedger has no goroutine between calls
 // and needs no closing.
 package hedge

@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	hedge.Events.Named(hedge.SignalStarted).Subscribe(sink, func(s signals.Signal, e hedge.Event) {
+	hedge.Started.Subscribe(sink, func(s signals.Signal, e hedge.Event) {
 		fmt.Println(s.Name, "after at least 10 ms:", e.After >= 10*time.Millisecond)
 	})
 

@@ -37,26 +37,21 @@ type Options struct {
 	MaxErrors float64
 }
 
-// Signals of a [Hedger]. If the call is part of an operation, the operation raises
-// [SignalStarted] and [SignalSucceeded], with its key. Otherwise they are raised on
-// [Options.Sink].
-const (
-	// SignalStarted: a second attempt starts.
-	SignalStarted = "hedge.started"
-	// SignalSucceeded: the result of a second attempt is returned; see [Succeeded].
-	SignalSucceeded = "hedge.succeeded"
-	// SignalPaused is held while there are no second attempts because of
-	// [Options.MaxErrors]. The key is the name.
-	SignalPaused = "hedge.paused"
+// SignalPaused is held on [Options.Sink] while there are no second attempts because of
+// [Options.MaxErrors]. The key is the name.
+const SignalPaused = "hedge.paused"
+
+// Signals of a [Hedger] with a payload. If the call is part of an operation, the operation raises
+// them, with its key. Otherwise they are raised on [Options.Sink].
+var (
+	Started   = signals.NewKind[Event]("hedge.started")   // a second attempt starts
+	Succeeded = signals.NewKind[Event]("hedge.succeeded") // the result of a second attempt is returned
 )
 
-// An Event is the payload of [SignalStarted] and [SignalSucceeded].
+// An Event is the payload of [Started] and [Succeeded].
 type Event struct {
 	After time.Duration `json:"after"` // the time since the start of the first attempt
 }
-
-// Events are SignalStarted and SignalSucceeded, with their payload.
-var Events = signals.NewFamily[Event]("hedge.started,hedge.succeeded")
 
 // ErrSlower is the cause with which the context of an attempt ends when the other attempt has
 // succeeded, or when the call returns.
@@ -75,7 +70,6 @@ type Stats struct {
 	Hedged uint64        `json:"hedged"` // calls with a second attempt
 	Won    uint64        `json:"won"`    // calls in Succeeded with the result of the second attempt
 	Denied uint64        `json:"denied"` // calls without a second attempt because of MaxExtra or MaxErrors
-	Paused bool          `json:"paused"` // [SignalPaused] is held
 	Delay  time.Duration `json:"delay"`  // delay before a second attempt; 0: not known yet
 }
 
@@ -89,6 +83,7 @@ type Hedger struct {
 
 	mu      sync.Mutex
 	stats   Stats
+	paused  bool // there are too many errors
 	history history
 	credit  int64 // credit for second attempts, in millionths
 }
@@ -164,7 +159,7 @@ func (h *Hedger) begin() (time.Duration, bool) {
 func (h *Hedger) allow() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stats.Paused || h.opts.MaxExtra > 0 && h.credit < unit {
+	if h.paused || h.opts.MaxExtra > 0 && h.credit < unit {
 		h.stats.Denied++
 		return false
 	}
@@ -204,13 +199,13 @@ func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) 
 func (h *Hedger) pause() bool {
 	most := h.opts.MaxErrors * window
 	switch errs := float64(h.history.errs); {
-	case !h.stats.Paused && most > 0 && errs > most:
+	case !h.paused && most > 0 && errs > most:
 		h.effects.Add(func() { h.release = h.opts.Sink.Hold(SignalPaused, h.opts.Name, 0) })
-	case h.stats.Paused && errs <= most/2:
+	case h.paused && errs <= most/2:
 		h.effects.Add(func() { h.release() })
 	default:
 		return false
 	}
-	h.stats.Paused = !h.stats.Paused
+	h.paused = !h.paused
 	return true
 }

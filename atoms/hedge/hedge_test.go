@@ -78,8 +78,8 @@ func TestTheFirstSuccessCounts(t *testing.T) {
 				assert.Equal(t, c.took, took)
 				stats := h.Stats()
 				assert.Equal(t, []uint64{c.hedged, c.won}, []uint64{stats.Hedged, stats.Won})
-				assert.Equal(t, c.hedged == 1, h.Sink().Has(hedge.SignalStarted))
-				assert.Equal(t, c.won == 1, h.Sink().Has(hedge.SignalSucceeded))
+				assert.Equal(t, c.hedged == 1, h.Sink().Has(hedge.Started.Name()))
+				assert.Equal(t, c.won == 1, h.Sink().Has(hedge.Succeeded.Name()))
 			})
 		})
 	}
@@ -194,7 +194,6 @@ func TestPausedWhileCallsFail(t *testing.T) {
 			assert.Equal(t, "shop", s.Key)
 		}
 		assert.True(t, sink.Has(hedge.SignalPaused))
-		assert.True(t, h.Stats().Paused)
 		assert.False(t, hedged(), "11 of 100")
 		fail(92, nil) // six old errors are forgotten, and five are left
 		assert.True(t, sink.Has(hedge.SignalPaused))

@@ -95,7 +95,7 @@ func do[T any](ctx context.Context, h *Hedger, work func(context.Context) (T, er
 	took = time.Since(r.begun)
 	if guard.Failed(err) && r.second != nil && !guard.Failed(r.err) {
 		won = true
-		r.raise(SignalSucceeded)
+		r.raise(Succeeded)
 		return r.value, r.err
 	}
 	return value, err
@@ -138,7 +138,7 @@ func (r *race[T]) hedge() {
 	op := core.OperationFrom(r.ctx)
 	op.Charge(1, 0)
 	defer op.WaitsFor("the second attempt of hedge "+strconv.Quote(r.hedger.opts.Name), time.Time{})()
-	r.raise(SignalStarted)
+	r.raise(Started)
 	returned := false
 	defer func() {
 		if returned {
@@ -155,8 +155,7 @@ func (r *race[T]) hedge() {
 }
 
 // raise raises a signal by the operation of the call, or on the sink.
-func (r *race[T]) raise(name string) {
-	kind := signals.NewKind[Event](name)
+func (r *race[T]) raise(kind signals.Kind[Event]) {
 	e, key := Event{time.Since(r.begun)}, r.hedger.opts.Name
 	op := core.OperationFrom(r.ctx)
 	if op == nil {

@@ -26,7 +26,7 @@ func TestClose(t *testing.T) {
 		}
 		settle()
 		assert.Equal(t, []string{"a.fact:"}, two.take(), "nothing after Close")
-		assert.Equal(t, 0, two.Stats().Nodes)
+		assert.Empty(t, two.Nodes())
 		assert.False(t, two.sink.Has("a.held"))
 		assert.Empty(t, one.Nodes())
 		for range 3 {

@@ -107,9 +107,6 @@ func join(ctx context.Context, b bus, sink *signals.Sink, opts Options) (*Mesh, 
 	return m, nil
 }
 
-// Sink is the sink that was given to [Join].
-func (m *Mesh) Sink() *signals.Sink { return m.sink }
-
 // relay queues a fact of this node.
 func (m *Mesh) relay(s signals.Signal, lease time.Duration) (ended func()) {
 	switch {

@@ -34,7 +34,6 @@ func (m *Mesh) Nodes() (nodes []Node) {
 // The numbers are exact when a message of the node arrives, at the latest with its next beat.
 // What a node sent before it died, in a cut, is not known.
 type Stats struct {
-	Nodes   int    `json:"nodes"`   // other nodes heard within Lease
 	Held    int    `json:"held"`    // signals of this node that are held on the others
 	Queued  int    `json:"queued"`  // raised signals that wait to be sent
 	Sent    uint64 `json:"sent"`    // raised signals of this node
@@ -49,5 +48,5 @@ func (m *Mesh) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o, t := &m.own, m.table
-	return Stats{len(t.counted), len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, t.Losses}
+	return Stats{len(o.holds), len(o.facts), o.sent, o.unsent, t.raised, t.refused, t.Losses}
 }

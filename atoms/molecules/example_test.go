@@ -227,7 +227,7 @@ func ExampleStepError() {
 			fmt.Println(s.Key+":", step.Err)
 		}
 	})
-	molecules.TriggerEvents.Named(molecules.SignalTriggerFailed).Subscribe(sink, func(s signals.Signal, e molecules.TriggerEvent) {
+	molecules.TriggerFailed.Subscribe(sink, func(s signals.Signal, e molecules.TriggerEvent) {
 		fmt.Println(s.Key+":", e.Trigger, "failed:", e.Err)
 	})
 

@@ -592,9 +592,9 @@ func TestTriggerIsBounded(t *testing.T) {
 		}
 		s := trigger.Stats()
 		assert.Equal(t, []int{2, 3, 2}, []int{s.Running, s.Pending, int(s.Rejected)})
-		raised := facts.ExpectExactly(molecules.SignalTriggerDropped, molecules.SignalTriggerDropped)
+		raised := facts.ExpectExactly(molecules.TriggerDropped.Name(), molecules.TriggerDropped.Name())
 		assert.Equal(t, "5", raised[0].Key)
-		dropped, _ := molecules.TriggerEvents.From(raised[0])
+		dropped, _ := molecules.TriggerDropped.From(raised[0])
 		assert.Equal(t, "mail", dropped.Trigger)
 		assert.ErrorIs(t, dropped.Err, core.ErrFull)
 		require.NoError(t, trigger.Close())
@@ -626,19 +626,19 @@ func TestTriggerErrors(t *testing.T) {
 			sink.RaiseKey("go", key)
 		}
 		require.NoError(t, trigger.Flush(t.Context()))
-		raised := facts.ExpectExactly(molecules.SignalTriggerFailed, core.SignalPanicked, molecules.SignalTriggerFailed, molecules.SignalTriggerFailed)
+		raised := facts.ExpectExactly(molecules.TriggerFailed.Name(), core.SignalPanicked, molecules.TriggerFailed.Name(), molecules.TriggerFailed.Name())
 		assert.Equal(t, "error", raised[0].Key)
 		assert.Equal(t, "trigger", raised[0].Source)
-		assert.Equal(t, []string{"go", molecules.SignalTriggerFailed}, raised[0].Path())
+		assert.Equal(t, []string{"go", molecules.TriggerFailed.Name()}, raised[0].Path())
 		for _, i := range []int{0, 2} {
-			failed, _ := molecules.TriggerEvents.From(raised[i])
+			failed, _ := molecules.TriggerFailed.From(raised[i])
 			assert.ErrorIs(t, failed.Err, errOnPurpose)
 		}
 
-		cancel := sink.Subscribe(molecules.SignalTriggerFailed, func(signals.Signal) { runtime.Goexit() })
+		cancel := sink.Subscribe(molecules.TriggerFailed.Name(), func(signals.Signal) { runtime.Goexit() })
 		sink.RaiseKey("go", "error")
 		require.NoError(t, trigger.Flush(t.Context()))
-		facts.ExpectExactly(molecules.SignalTriggerFailed)
+		facts.ExpectExactly(molecules.TriggerFailed.Name())
 		cancel()
 
 		sink.RaiseKey("go", "close")

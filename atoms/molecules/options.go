@@ -42,7 +42,7 @@ type TriggerOptions struct {
 	MaxConcurrency int
 	// MaxQueued is how many signals may wait for their call; 0 means 1024, negative
 	// none. If the queue is full, a signal is dropped: it is counted as Rejected, and
-	// [SignalTriggerDropped] is raised.
+	// [TriggerDropped] is raised.
 	MaxQueued int
 }
 

@@ -34,21 +34,17 @@ const (
 	SignalCompensationFailed = "molecule.compensation.failed"
 )
 
-// Signals of a [Trigger]. Their key is the key of the signal that started the call, their
-// cause is that signal, and their payload is a [TriggerEvent]. A trigger does not react
-// to its own signals.
-const (
-	SignalTriggerFailed  = "trigger.failed"  // the function has failed
-	SignalTriggerDropped = "trigger.dropped" // the queue was full
+// Signals of a [Trigger]. Their key is the key of the signal that started the call, and their
+// cause is that signal. A trigger does not react to its own signals.
+var (
+	TriggerFailed  = signals.NewKind[TriggerEvent]("trigger.failed")  // the function has failed
+	TriggerDropped = signals.NewKind[TriggerEvent]("trigger.dropped") // the queue was full
 )
 
 // Events are the signals of a [Runner], with their payload. [signals.Family.Named] selects one:
 //
 //	molecules.Events.Named(molecules.SignalFailed).Subscribe(sink, func(s signals.Signal, e molecules.Event) { ... })
 var Events = signals.NewFamily[Event]("molecule.*")
-
-// TriggerEvents are the signals of a [Trigger], with their payload.
-var TriggerEvents = signals.NewFamily[TriggerEvent]("trigger.failed,trigger.dropped")
 
 // An Event is the payload of the signals of a [Runner].
 type Event struct {

@@ -66,7 +66,7 @@ func (t *Trigger) trigger(s signals.Signal) {
 		return
 	}
 	if _, err := t.coordinator.TryEnqueue(context.Background(), s); err != nil && !guard.Is(err, core.ErrClosed) {
-		signals.NewKind[TriggerEvent](SignalTriggerDropped).Raise(t.Sink().Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
+		TriggerDropped.Raise(t.Sink().Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}
 }
 
@@ -78,7 +78,7 @@ func (t *Trigger) run(ctx context.Context, s signals.Signal) (err error) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		signals.NewKind[TriggerEvent](SignalTriggerFailed).Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
+		TriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()
 	recovering(&err, op.Because(s), func() error { return t.fn(ctx, s) })
 	return err

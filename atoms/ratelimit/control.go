@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// Signals of limiters. The key is the name of the limiter. For [SignalApplied],
-// [SignalBurstApplied] and [CommandRejected] of a [Group], it is the name of the limit.
+// Signals of limiters. The key is the name of the limiter. For [RateApplied], [BurstApplied] and
+// [CommandRejected] of a [Group], it is the name of the limit.
 const (
 	// SignalLimited is held while requests are refused or queued. It ends when there was no
 	// such request for the time that the bucket takes to fill, which counts as at least 1
@@ -19,10 +19,6 @@ const (
 	SignalLimited = "rate.limit.limited"
 	// SignalRecovered is raised when SignalLimited ends, except by Close.
 	SignalRecovered = "rate.limit.recovered"
-	// SignalApplied is raised when the rate was set; see [Changes].
-	SignalApplied = "rate.limit.applied"
-	// SignalBurstApplied is raised when the burst was set; see [Changes].
-	SignalBurstApplied = "rate.limit.burst.applied"
 )
 
 // Commands are signals that limiters obey. If a command has a key, it is for the limiter of
@@ -44,7 +40,7 @@ const (
 	CommandReset = "rate.limit.reset"
 )
 
-// A Change is the payload of [Changes]: the new settings.
+// A Change is the payload of [RateApplied] and [BurstApplied]: the new settings.
 type Change struct {
 	Rate  float64 `json:"rate"` // tokens per second
 	Burst int     `json:"burst"`
@@ -53,8 +49,9 @@ type Change struct {
 // The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [signals.Sink.Because].
 var (
-	Changes         = signals.NewFamily[Change]("rate.limit.applied,rate.limit.burst.applied")
-	CommandRejected = signals.NewKind[error]("rate.limit.rejected") // a command was not valid; the error names the command and the rule
+	RateApplied     = signals.NewKind[Change]("rate.limit.applied")       // the rate was set
+	BurstApplied    = signals.NewKind[Change]("rate.limit.burst.applied") // the burst was set
+	CommandRejected = signals.NewKind[error]("rate.limit.rejected")       // a command was not valid; the error names the command and the rule
 )
 
 // numberCommands are the commands with a number.
@@ -92,9 +89,9 @@ func (e *engine) obey(s signals.Signal, limit int, command, value string) {
 		e.reset(limit, limit+1)
 		return
 	}
-	on, applied := e.sink.Because(s), SignalApplied
+	on, applied := e.sink.Because(s), RateApplied
 	if command == CommandBurst {
-		applied = SignalBurstApplied
+		applied = BurstApplied
 	}
 	n, rule := parseNumber(value)
 	if rule == "" {

@@ -36,7 +36,7 @@ func TestCommands(t *testing.T) {
 		{ratelimit.CommandBurst + ":1e2", 3, 100},
 		{"api." + ratelimit.CommandSet + ":4", 4, 100},
 		{"app:" + ratelimit.CommandBurst + ":9", 4, 9},
-		{ratelimit.SignalApplied, 4, 9},
+		{ratelimit.RateApplied.Name(), 4, 9},
 	} {
 		sink.Raise(c.signal)
 		assert.Equal(t, c.rate, l.Rate(), c.signal)
@@ -139,19 +139,19 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 		time.Sleep(time.Hour)
 		for _, s := range raised.ExpectExactly(
 			ratelimit.CommandReset,
-			ratelimit.SignalApplied,
-			ratelimit.SignalBurstApplied,
-			ratelimit.CommandSet+":1", ratelimit.SignalApplied,
+			ratelimit.RateApplied.Name(),
+			ratelimit.BurstApplied.Name(),
+			ratelimit.CommandSet+":1", ratelimit.RateApplied.Name(),
 			ratelimit.CommandBurst+":x", ratelimit.CommandRejected.Name(),
 			ratelimit.SignalLimited, ratelimit.SignalRecovered,
 		) {
 			switch s.Name {
-			case ratelimit.SignalApplied, ratelimit.SignalBurstApplied:
+			case ratelimit.RateApplied.Name(), ratelimit.BurstApplied.Name():
 				assert.Equal(t, "api", s.Key)
 			}
 		}
 		var changes []ratelimit.Change
-		for _, change := range ratelimit.Changes.Named(ratelimit.SignalApplied).Sense(sink, signals.Query{}) {
+		for _, change := range ratelimit.RateApplied.Sense(sink, signals.Query{}) {
 			changes = append(changes, change)
 		}
 		assert.Equal(t, []ratelimit.Change{{12.5, 5}, {1, 6}}, changes)
@@ -169,7 +169,7 @@ func TestHandlersMayCall(t *testing.T) {
 			l.Stats()
 			l.Allow()
 			switch s.Name {
-			case ratelimit.SignalApplied:
+			case ratelimit.RateApplied.Name():
 				if calls == 1 {
 					l.SetRate(3)
 				}
@@ -212,7 +212,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		}
 		assert.Equal(t, 2*time.Second, time.Since(last))
 		assert.Equal(t, "api", raised.ExpectExactly(ratelimit.SignalRecovered)[0].Key)
-		assert.False(t, l.Stats().Limited)
+		assert.False(t, l.Sink().Has(ratelimit.SignalLimited))
 
 		// A limiter is limited as long as a request is queued.
 		drain(l)
@@ -228,7 +228,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 		l.AllowN(21)
 		l.Close()
 		assert.False(t, sink.Has(ratelimit.SignalLimited), "a closed limiter is not limited")
-		assert.False(t, l.Stats().Limited)
+		assert.False(t, l.Sink().Has(ratelimit.SignalLimited))
 	})
 }
 

@@ -212,7 +212,7 @@ func (s *shard) settings(limit int) Change {
 
 // update sets a limit to the settings that next returns, and raises applied. If next returns a
 // rule, update changes nothing and returns this rule.
-func (e *engine) update(on signals.Raiser, limit int, applied string, next func(old Change) (Change, string)) (rule string) {
+func (e *engine) update(on signals.Raiser, limit int, applied signals.Kind[Change], next func(old Change) (Change, string)) (rule string) {
 	var to Change
 	e.change(func(s *shard, now int64) {
 		if s == e.shards[0] {
@@ -223,7 +223,7 @@ func (e *engine) update(on signals.Raiser, limit int, applied string, next func(
 		}
 		s.apply(limit, to, now)
 		if s == e.shards[len(e.shards)-1] {
-			e.effects.Add(func() { signals.NewKind[Change](applied).Raise(on, e.limits[limit], to) })
+			e.effects.Add(func() { applied.Raise(on, e.limits[limit], to) })
 		}
 	})
 	return rule
@@ -246,7 +246,7 @@ func (s *shard) apply(limit int, to Change, now int64) {
 func (e *engine) setRate(limit int, rate float64) error {
 	to, err := checkRate(core.Rate{PerSecond: rate})
 	if err == nil {
-		e.update(e.sink, limit, SignalApplied, func(old Change) (Change, string) { return Change{to.PerSecond, old.Burst}, "" })
+		e.update(e.sink, limit, RateApplied, func(old Change) (Change, string) { return Change{to.PerSecond, old.Burst}, "" })
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (e *engine) setRate(limit int, rate float64) error {
 func (e *engine) setBurst(limit int, burst int) error {
 	err := checkRange("SetBurst", burst, 1, int(bucket.MaxBurst))
 	if err == nil {
-		e.update(e.sink, limit, SignalBurstApplied, func(old Change) (Change, string) { return Change{old.Rate, burst}, "" })
+		e.update(e.sink, limit, BurstApplied, func(old Change) (Change, string) { return Change{old.Rate, burst}, "" })
 	}
 	return err
 }
@@ -326,7 +326,7 @@ func (s *single) init(opts Options, limits ...Limit) {
 func (s *single) Stats() Stats {
 	now := s.shard.lock()
 	defer s.shard.mu.Unlock()
-	st := Stats{Counts: s.shard.read(now), Limited: s.limited.on}
+	st := Stats{Counts: s.shard.read(now)}
 	for i, name := range s.limits {
 		st.Limits = append(st.Limits, s.queue.buckets[i].state(name, now))
 	}

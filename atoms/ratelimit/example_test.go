@@ -201,7 +201,7 @@ func ExampleChange() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	l := core.Must(ratelimit.New(core.Rate{PerSecond: 10, Burst: 1}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer l.Close()
-	ratelimit.Changes.Named(ratelimit.SignalApplied).Subscribe(sink, func(s signals.Signal, c ratelimit.Change) {
+	ratelimit.RateApplied.Subscribe(sink, func(s signals.Signal, c ratelimit.Change) {
 		fmt.Println(s.Key, "has", c.Rate, "per second, burst", c.Burst)
 	})
 

@@ -395,7 +395,7 @@ func TestGroupControl(t *testing.T) {
 		assert.Error(t, g.SetRate("tokens", math.NaN()))
 		want := []ratelimit.LimitState{{"requests", 3, 2, 3}, {"tokens", 900, 50, 900}}
 		assert.Equal(t, want, g.Stats().Limits)
-		assert.Equal(t, 2, sink.Count(ratelimit.SignalApplied))
+		assert.Equal(t, 2, sink.Count(ratelimit.RateApplied.Name()))
 
 		require.True(t, g.Allow(3, 900))
 		done := make(chan error)

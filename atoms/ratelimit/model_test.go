@@ -528,8 +528,8 @@ func FuzzCommand(f *testing.F) {
 		if !(rate == 0 || rate >= bucket.MinRate && rate <= bucket.MaxRate) || burst < 1 || int64(burst) > bucket.MaxBurst {
 			t.Fatalf("%q: rate %g, burst %d", name, rate, burst)
 		}
-		applied, rejected := sink.Has(SignalApplied) || sink.Has(SignalBurstApplied), sink.Has(CommandRejected.Name())
-		if name == SignalApplied || name == SignalBurstApplied || name == CommandRejected.Name() {
+		applied, rejected := sink.Has(RateApplied.Name()) || sink.Has(BurstApplied.Name()), sink.Has(CommandRejected.Name())
+		if name == RateApplied.Name() || name == BurstApplied.Name() || name == CommandRejected.Name() {
 			return
 		}
 		command, value := parseCommand(name)

@@ -19,8 +19,7 @@ func (c Counts) plus(d Counts) Counts {
 //	requests = Allowed + Denied + Queued + Cancelled
 type Stats struct {
 	Counts
-	Limited bool         `json:"limited"` // [SignalLimited] is held
-	Limits  []LimitState `json:"limits"`  // one for a Limiter
+	Limits []LimitState `json:"limits"` // one for a Limiter
 }
 
 // LimitState is the state of a [Limiter], or of a limit of a [Group]. Tokens is at most Burst.

@@ -68,7 +68,7 @@
 // # Handing over
 //
 // A schedule hands over one task at a time, within [Options.Timeout]. Schedules do not wait
-// for each other. If a hand-over fails, [SignalFailed] is raised, and the tick is tried again
+// for each other. If a hand-over fails, [Failed] is raised, and the tick is tried again
 // after 100 milliseconds, and then after pauses that double, up to 5 seconds. Later ticks of the schedule wait
 // for it. When a later tick is due, or after a minute, the tick is missed, as above. There is no other try if
 // the target panics, is closed or refuses the task with a [core.RefusedError], if the operation is cancelled, or if the

@@ -148,7 +148,7 @@ func ExampleRun() {
 		panic(err)
 	}
 	defer keeper.Close()
-	scheduledtasks.Failures.Named(scheduledtasks.SignalTaskFailed).Subscribe(sink, func(s signals.Signal, f scheduledtasks.Failure) {
+	scheduledtasks.TaskFailed.Subscribe(sink, func(s signals.Signal, f scheduledtasks.Failure) {
 		fmt.Println("failed:", s.Key, f.Err)
 	})
 	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{

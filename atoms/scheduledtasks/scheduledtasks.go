@@ -245,7 +245,7 @@ func (s *Scheduler) unfinished(id core.OperationID) bool {
 // missed, also after a restart. A pause lasts until Resume, or until a restart.
 //
 // With [Options.Store], Pause and Resume wait for the store, for Options.Timeout at most for each schedule. If that
-// fails, they raise [SignalFailed], and a restart may run ticks of the pause as missed ones.
+// fails, they raise [Failed], and a restart may run ticks of the pause as missed ones.
 //
 //ephemeral:none
 func (s *Scheduler) Pause(pattern string) int { return s.setPaused(pattern, true) }
@@ -275,7 +275,7 @@ func (s *Scheduler) setPaused(pattern string, paused bool) int {
 		ctx, cancel := e.opts.within(context.Background())
 		err := s.store(ctx, e.def, e.since, !paused)
 		if cancel(); err != nil {
-			signals.NewKind[Failure](SignalFailed).Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
+			Failed.Raise(s.Sink(), e.def.Name, Failure{Task: e.firing(e.since).task, Err: fmt.Errorf("scheduledtasks: store the pause of %q: %w", e.def.Name, err)})
 		}
 	}
 	return len(changed)
@@ -528,7 +528,7 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 		s.handed[id] = f
 	}
 	s.mu.Unlock()
-	signals.NewKind[Task](SignalFired).Raise(s.Sink(), f.task.Name, f.task)
+	Fired.Raise(s.Sink(), f.task.Name, f.task)
 	if f.manual || s.opts.Store == nil {
 		return nil
 	}
@@ -557,8 +557,8 @@ func (s *Scheduler) done(f *firing, err error) {
 	s.mu.Unlock()
 	switch {
 	case skipped:
-		signals.NewKind[Task](SignalSkipped).Raise(s.Sink(), f.task.Name, f.task)
+		Skipped.Raise(s.Sink(), f.task.Name, f.task)
 	case err != nil && !putOff:
-		signals.NewKind[Failure](SignalFailed).Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
+		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
 	}
 }

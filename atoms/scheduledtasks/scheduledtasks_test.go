@@ -236,12 +236,12 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 			definitions = append(definitions, job(fmt.Sprint("stuck", i), "@every_second"))
 		}
 		s := open(t, j, Options{Timeout: 5 * time.Second}, definitions...)
-		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		failed := coretest.Watch(t, s.Sink(), Failed.Name())
 		time.Sleep(20 * time.Second)
 		assert.Len(t, j.take(), 20, "of the free one")
 		stats := s.Stats()
 		assert.InDelta(t, stuck, stats.Running, 1, "a schedule hands over one task at a time")
-		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed, SignalFailed)[1]) // the first task had room
+		failure, _ := Failed.From(failed.Expect(Failed.Name(), Failed.Name())[1]) // the first task had room
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		assert.NotZero(t, stats.Missed)
 	})
@@ -288,7 +288,7 @@ func TestAStoreThatFails(t *testing.T) {
 		time.Sleep(time.Hour)
 		first := j.take()
 		assert.Len(t, first, 1)
-		raised.ExpectExactly(SignalFired, SignalFailed)
+		raised.ExpectExactly(Fired.Name(), Failed.Name())
 		s.Close()
 		store.set(nil, map[string]time.Time{"a": time.Now().Add(-time.Hour)})
 		open(t, j, Options{Store: store}, job("a", "@hourly"))
@@ -315,8 +315,8 @@ func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
-		got := raised.ExpectExactly("job.due", SignalTaskFailed)
-		failure, _ := Failures.Named(SignalTaskFailed).From(got[1])
+		got := raised.ExpectExactly("job.due", TaskFailed.Name())
+		failure, _ := TaskFailed.From(got[1])
 		assert.Equal(t, "a", got[1].Key)
 		assert.ErrorIs(t, failure.Err, errOnPurpose)
 	})
@@ -454,7 +454,7 @@ func TestOneErrorStopsNothing(t *testing.T) {
 		time.Sleep(2*time.Hour + 30*time.Second)
 		assert.Equal(t, []string{"good 01:00:00", "good 02:00:00"}, j.take())
 		failed := map[string]bool{}
-		for signal := range s.Sink().Sense(signals.Query{Pattern: SignalFailed}) {
+		for signal := range s.Sink().Sense(signals.Query{Pattern: Failed.Name()}) {
 			failed[signal.Key] = true
 		}
 		assert.Equal(t, map[string]bool{"refused": true, "panics": true, "error panics": true, "calls back": true}, failed)
@@ -464,9 +464,9 @@ func TestOneErrorStopsNothing(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Contains(t, why, "failed 24 times")
 		assert.Contains(t, why, "whose method Error panicked")
-		raised := coretest.Watch(t, s.Sink(), SignalFailed)
+		raised := coretest.Watch(t, s.Sink(), Failed.Name())
 		require.ErrorIs(t, s.RunNow(t.Context(), "refused"), errOnPurpose)
-		failure, _ := Failures.Named(SignalFailed).From(raised.Expect(SignalFailed)[0])
+		failure, _ := Failed.From(raised.Expect(Failed.Name())[0])
 		assert.ErrorIs(t, failure.Err, errOnPurpose)
 		assert.EqualValues(t, 2, s.Stats().Succeeded)
 		s.Close()
@@ -528,9 +528,9 @@ func TestARestartAfterAChangeOrAPause(t *testing.T) {
 		assert.Equal(t, []string{"a 05:00:00"}, j.take(), "RunOnStartup runs the latest tick")
 		missed.ExpectExactly()
 		store.set(errOnPurpose, store.ticks)
-		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		failed := coretest.Watch(t, s.Sink(), Failed.Name())
 		assert.Equal(t, 1, s.Pause("a"))
-		failed.ExpectExactly(SignalFailed)
+		failed.ExpectExactly(Failed.Name())
 	})
 }
 
@@ -557,12 +557,12 @@ func TestFirings(t *testing.T) {
 		s := open(t, tasks, Options{Overlap: SkipOverlap}, Definition{Name: "job", Cron: "@hourly", Signal: "job.due", Description: "does it"})
 		defer s.Close()
 		assert.Equal(t, "does it", s.Status()[0].Description)
-		skips := coretest.Watch(t, s.Sink(), SignalSkipped)
+		skips := coretest.Watch(t, s.Sink(), Skipped.Name())
 		time.Sleep(4*time.Hour + 15*time.Minute)
 		skipped := "skipped false " + ErrOverlap.Error()
 		want := []string{"04:00 " + skipped, "03:00 running true ", "02:00 " + skipped, "01:00 failed true on purpose"}
 		assert.Equal(t, want, became(s, "job"))
-		skips.ExpectExactly(SignalSkipped, SignalSkipped)
+		skips.ExpectExactly(Skipped.Name(), Skipped.Name())
 		_, ok := tasks.Lookup(s.Firings("job")[3].Operation)
 		assert.False(t, ok, "it has left the window long ago")
 		time.Sleep(30 * time.Minute)
@@ -677,7 +677,7 @@ func TestAHandOverIsTriedAgain(t *testing.T) {
 					return nil
 				}}
 				s := open(t, j, Options{}, d)
-				failed := coretest.Watch(t, s.Sink(), SignalFailed)
+				failed := coretest.Watch(t, s.Sink(), Failed.Name())
 				time.Sleep(time.Hour + time.Second)
 				if c.pause {
 					why, err := s.Explain("a")
@@ -688,7 +688,7 @@ func TestAHandOverIsTriedAgain(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				assert.Equal(t, c.want, j.take())
 				if d.Name == "a" {
-					failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
+					failure, _ := Failed.From(failed.Expect(Failed.Name())[0])
 					assert.Equal(t, c.err == errOnPurpose, failure.Again)
 				}
 				assert.Equal(t, name == "two minutes", s.Stats().Missed == 1)
@@ -811,9 +811,9 @@ func TestOptionsOfADefinition(t *testing.T) {
 		assert.NotZero(t, s.plan.entries["c"].offset)
 		a.Overlap, b.Overlap, c.Jitter, c.Timeout = AllowOverlap, SkipOverlap, 0, time.Millisecond
 		require.NoError(t, s.put(t.Context(), []Definition{a, b, c}, true))
-		failed := coretest.Watch(t, s.Sink(), SignalFailed)
+		failed := coretest.Watch(t, s.Sink(), Failed.Name())
 		time.Sleep(20 * time.Minute)
-		failure, _ := Failures.Named(SignalFailed).From(failed.Expect(SignalFailed)[0])
+		failure, _ := Failed.From(failed.Expect(Failed.Name())[0])
 		assert.Equal(t, "c", failure.Task.Name)
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		time.Sleep(time.Hour)
@@ -834,9 +834,9 @@ func TestATargetFuncSkips(t *testing.T) {
 			}
 			return nil
 		}), Options{}, job("a", "@hourly"))
-		skipped := coretest.Watch(t, s.Sink(), SignalSkipped)
+		skipped := coretest.Watch(t, s.Sink(), Skipped.Name())
 		time.Sleep(4*time.Hour + time.Minute)
-		skipped.ExpectExactly(SignalSkipped, SignalSkipped)
+		skipped.ExpectExactly(Skipped.Name(), Skipped.Name())
 		assert.Equal(t, uint64(2), s.Stats().Skipped)
 		d := job("b", "@hourly")
 		d.Overlap = SkipOverlap

@@ -344,7 +344,7 @@ func TestSignalIsOptionalForATargetFunc(t *testing.T) {
 		synctest.Wait()
 		want := Task{Name: "a", ScheduledAt: time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)}
 		assert.Equal(t, []Task{want}, tasks)
-		fired, _ := Tasks.Named(SignalFired).From(signals.ExpectExactly(SignalFired)[0])
+		fired, _ := Fired.From(signals.ExpectExactly(Fired.Name())[0])
 		assert.Equal(t, want, fired)
 		data, err := json.Marshal(fired)
 		require.NoError(t, err)

@@ -92,7 +92,7 @@ func Raise(ctx context.Context, task Task) error {
 }
 
 // Run returns a function for core.NewCoordinator that raises the signal like [Raise] and then
-// calls work. If Raise or work returns an error, the function raises [SignalTaskFailed] and
+// calls work. If Raise or work returns an error, the function raises [TaskFailed] and
 // returns the error. To try again, wrap work: Run(retry.Wrap(r, work)). Run panics if work is
 // nil.
 func Run(work core.Work[Task]) core.Work[Task] {
@@ -105,30 +105,24 @@ func Run(work core.Work[Task]) core.Work[Task] {
 			err = work(ctx, task)
 		}
 		if err != nil {
-			signals.NewKind[Failure](SignalTaskFailed).Raise(core.OperationFrom(ctx), task.Name, Failure{Task: task, Err: err})
+			TaskFailed.Raise(core.OperationFrom(ctx), task.Name, Failure{Task: task, Err: err})
 		}
 		return err
 	}
 }
 
-// The names of the signals. The key is the name of the schedule. A [Scheduler] raises all but
-// the last on its sink.
-const (
-	SignalFired   = "schedule.fired"   // a task was handed over
-	SignalSkipped = "schedule.skipped" // a tick was skipped: see [SkipOverlap]
-	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
-	// SignalTaskFailed is raised by the operation of a task, in [Run], when the work fails.
-	SignalTaskFailed = "schedule.task.failed"
-)
-
-// Kinds of the signals, and two signals more, with the same key.
+// The signals. Their key is the name of the schedule. A [Scheduler] raises all but the last on its
+// sink.
 var (
-	Missed = signals.NewKind[MissedTicks]("schedule.missed") // ticks were noticed too late: see MissedTicks.Reason
-	Tasks  = signals.NewFamily[Task]("schedule.fired,schedule.skipped")
+	Fired   = signals.NewKind[Task]("schedule.fired")         // a task was handed over
+	Missed  = signals.NewKind[MissedTicks]("schedule.missed") // ticks were noticed too late: see MissedTicks.Reason
+	Skipped = signals.NewKind[Task]("schedule.skipped")       // a tick was skipped: see [SkipOverlap]
+	Failed  = signals.NewKind[Failure]("schedule.failed")     // a task was not handed over, or its tick was not marked
 	// Stalled: the last tick of a schedule is more than an hour in the future, because the clock was
 	// wrong. The schedule waits for a later tick, until [Scheduler.Reset] is called.
-	Stalled  = signals.NewKind[StalledSchedule]("schedule.stalled")
-	Failures = signals.NewFamily[Failure]("schedule.failed,schedule.task.failed")
+	Stalled = signals.NewKind[StalledSchedule]("schedule.stalled")
+	// TaskFailed is raised by the operation of a task, in [Run], when the work fails.
+	TaskFailed = signals.NewKind[Failure]("schedule.task.failed")
 )
 
 // MissedTicks says which ticks of a schedule were missed.

@@ -78,7 +78,6 @@ func TestDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
 		c := newCache(t, s.load, options{})
-		assert.Equal(t, 1000, c.Stats().Capacity)
 		assert.Equal(t, 64, c.Stats().Loads.Limit)
 		assert.NotNil(t, c.Sink())
 		wantGet(t, c, "a", 1)
@@ -91,6 +90,10 @@ func TestDefaults(t *testing.T) {
 			c.GetIfPresent("a")
 		}
 		wantGet(t, c, "a", 3, "after an hour")
+		for i := range 3000 {
+			c.Set(fmt.Sprint(i), i)
+		}
+		assert.InDelta(t, 950, c.Len(), 50, "at most 1000")
 	})
 }
 
@@ -793,7 +796,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				got := c.Stats()
 				want := slidingcache.Stats{
-					Size: got.Size, Hot: got.Hot, Capacity: 1000, Expirations: got.Expirations, Loads: got.Loads,
+					Size: got.Size, Hot: got.Hot, Expirations: got.Expirations, Loads: got.Loads,
 					Hits: m.hits, Absences: m.absences, Misses: m.misses, Stale: m.stale,
 					Refreshes: m.refreshes, RefreshFailures: m.failures, Invalidations: m.invalidated,
 				}

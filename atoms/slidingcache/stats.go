@@ -11,13 +11,12 @@ import (
 //	calls of Get and GetIfPresent = Hits + Absences + Misses
 //
 // Shared and Stale are each at most Misses. RefreshFailures is at most Refreshes, and Size
-// at most Capacity. The counters of Loads are read at one moment. Shared, Stale, Refreshes,
+// at most [Options.Capacity]. The counters of Loads are read at one moment. Shared, Stale, Refreshes,
 // RefreshFailures, Discarded and Invalidations are also read at one moment. The others are
 // read one after the other.
 type Stats struct {
-	Size     int `json:"size"`     // keys, including expired ones that are not removed yet
-	Hot      int `json:"hot"`      // keys with five recent accesses or more; they live no longer than others
-	Capacity int `json:"capacity"` // [Options.Capacity]
+	Size int `json:"size"` // keys, including expired ones that are not removed yet
+	Hot  int `json:"hot"`  // keys with five recent accesses or more; they live no longer than others
 
 	Hits     uint64 `json:"hits"`     // calls that found a value
 	Absences uint64 `json:"absences"` // calls that found that the key has no value; see NegativeTTL
@@ -60,7 +59,7 @@ func (c *Cache[K, V]) Stats() Stats {
 	}
 	store := c.store.Stats()
 	corrected := func(n uint64, by int64) uint64 { return uint64(max(0, int64(n)+by)) }
-	s.Size, s.Hot, s.Capacity = store.Size, store.Hot, store.Capacity
+	s.Size, s.Hot = store.Size, store.Hot
 	s.Hits = corrected(store.Hits, c.adjust.hits.Load())
 	s.Misses = corrected(store.Misses, c.adjust.misses.Load())
 	s.Absences = uint64(c.adjust.absences.Load())

@@ -83,7 +83,7 @@ func newFile(path string, info os.FileInfo, opts Options, lock *filelock.Lock) *
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are valid
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
-	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, MaxAge: opts.TTL}))
+	f.cache = core.Must(lru.New(lru.Options[string, any]{Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, MaxAge: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
 	f.writers = openDB(path, "rw", 0, 1)
 	f.writers.SetMaxIdleConns(-1) // so that the Close of a connection closes it

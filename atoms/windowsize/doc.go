@@ -30,6 +30,6 @@
 // with days ("1.12:00:00"). Clock times have at most 23 hours. A number without a unit is
 // rejected.
 //
-// The answer to a command is a signal: [SignalSizeApplied], [SignalTimeApplied],
-// [SignalSizeRejected] or [SignalTimeRejected]. Its payload is an [Event].
+// The answer to a command is a signal of the family [Events], such as window.size.applied. Its
+// payload is an [Event].
 package windowsize

@@ -42,24 +42,13 @@ var commands = []string{
 	CommandSizeSet, CommandSizeIncrease, CommandSizeDecrease, CommandTimeSet, CommandTimeIncrease, CommandTimeDecrease,
 }
 
-// Signals of a [Resizer]. The key is the name of the Resizer, the payload is an [Event], and the
-// cause is the command.
-const (
-	// SignalSizeApplied and SignalTimeApplied mean that a command was carried out, within the
-	// bounds. The window may be the same as before.
-	SignalSizeApplied = "window.size.applied"
-	SignalTimeApplied = "window.time.applied"
-	// SignalSizeRejected: the size in a command was not valid.
-	SignalSizeRejected = "window.size.rejected"
-	// SignalTimeRejected: the time in a command was not valid, or it was to change the age
-	// limit of a window that has none.
-	SignalTimeRejected = "window.time.rejected"
-)
-
-// Events are the signals with their payload. [signals.Family.Named] selects one.
+// Events are the signals of a [Resizer]. The key is the name of the Resizer, and the cause is the
+// command. Those that end in applied mean that a command was carried out, within the bounds; the
+// window may be the same as before. Those that end in rejected mean that the size or the time in a
+// command was not valid, or that it was to change the age limit of a window that has none.
 var Events = signals.NewFamily[Event]("window.size.applied,window.time.applied,window.size.rejected,window.time.rejected")
 
-// An Event is the payload of the signals.
+// An Event is the payload of [Events].
 type Event struct {
 	//ephemeral:raised
 	Command  string // the name of the command signal
@@ -148,10 +137,11 @@ func (r *Resizer) onCommand(s signals.Signal) {
 	if command == "" || s.Key != "" && s.Key != r.opts.Name {
 		return
 	}
-	applied, rejected, next := SignalSizeApplied, SignalSizeRejected, r.nextSize
-	if strings.HasPrefix(command, "window.time.") {
-		applied, rejected, next = SignalTimeApplied, SignalTimeRejected, r.nextTime
+	part, next := command[:len("window.size")], r.nextSize
+	if part == "window.time" {
+		next = r.nextTime
 	}
+	applied := part + ".applied"
 	e := Event{Command: s.Name}
 	changing.Lock()
 	now := r.sink.Stats()
@@ -160,10 +150,10 @@ func (r *Resizer) onCommand(s signals.Signal) {
 	if e.Err == nil {
 		r.sink.Resize(e.To.Capacity, e.To.MaxAge) // it calls no handlers
 	} else {
-		applied, e.To = rejected, e.From
+		applied, e.To = part+".rejected", e.From
 	}
 	changing.Unlock()
-	signals.NewKind[Event](applied).Raise(r.sink.Because(s), r.opts.Name, e)
+	Events.Named(applied).Raise(r.sink.Because(s), r.opts.Name, e)
 }
 
 // nextSize returns the window after a command for the number of signals.

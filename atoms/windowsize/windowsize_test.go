@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	sizeApplied  = windowsize.SignalSizeApplied
-	sizeRejected = windowsize.SignalSizeRejected
-	timeApplied  = windowsize.SignalTimeApplied
-	timeRejected = windowsize.SignalTimeRejected
+	sizeApplied  = "window.size.applied"
+	sizeRejected = "window.size.rejected"
+	timeApplied  = "window.time.applied"
+	timeRejected = "window.time.rejected"
 	answers      = "window.*.applied, window.*.rejected"
 )
 

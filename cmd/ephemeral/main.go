@@ -1,4 +1,5 @@
-// Command ephemeral checks the names of signals in a program, and shows its status page in a terminal.
+// Command ephemeral checks the names of signals in a program, shows its status page in a terminal, and tries other
+// limits on its recorded traffic.
 //
 //	go install github.com/ephemeralgo/ephemeral/cmd/ephemeral@latest
 //
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -36,6 +38,7 @@ type command struct {
 var commands = []command{
 	{"vet", "reports names of signals, lanes and classes that cannot be right", vet.Run},
 	{"map", "draws which package raises and which package reads which signals", mapping.Run},
+	{"whatif", "shows what other limits would have done to recorded traffic", whatif},
 	{"top", "shows the status page of a program in the terminal", top.Run},
 }
 
@@ -49,6 +52,20 @@ func main() {
 	os.Exit(status)
 }
 
+// whatif runs the command of core. It is not part of this program: it decides as the core does that the user's module
+// requires, in whose directory it runs.
+func whatif(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	c := exec.CommandContext(ctx, "go", append([]string{"run", "github.com/ephemeralgo/ephemeral/core/whatif/main"}, args...)...)
+	c.Stdin, c.Stdout, c.Stderr = in, out, errOut
+	if err := c.Run(); err != nil {
+		if c.ProcessState == nil {
+			fmt.Fprintln(errOut, "ephemeral whatif:", err)
+		}
+		return 2
+	}
+	return 0
+}
+
 // run runs the command that the first argument names, and returns the exit status.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	if len(args) > 0 {
@@ -58,7 +75,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	}
 	fmt.Fprintln(errOut, "usage: ephemeral COMMAND [flags] [arguments]")
 	for _, c := range commands {
-		fmt.Fprintf(errOut, "  %-4s %s\n", c.name, c.does)
+		fmt.Fprintf(errOut, "  %-6s %s\n", c.name, c.does)
 	}
 	return 2
 }

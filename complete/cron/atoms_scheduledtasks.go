@@ -96,34 +96,27 @@ func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.
 	return scheduledtasks.Run(work)
 }
 
-// SchedulerSignalFired is [scheduledtasks.SignalFired]: a task was handed over
-const SchedulerSignalFired = scheduledtasks.SignalFired
-
-// SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see
-// SkipOverlap
-const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
-
-// SchedulerSignalFailed is [scheduledtasks.SignalFailed]: a task was not handed over,
-// or its tick was not marked
-const SchedulerSignalFailed = scheduledtasks.SignalFailed
-
-// SchedulerSignalTaskFailed is [scheduledtasks.SignalTaskFailed]: SignalTaskFailed is
-// raised by the operation of a task, in Run, when the work fails.
-const SchedulerSignalTaskFailed = scheduledtasks.SignalTaskFailed
+// SchedulerFired is [scheduledtasks.Fired]: a task was handed over
+var SchedulerFired = scheduledtasks.Fired
 
 // SchedulerMissed is [scheduledtasks.Missed]: ticks were noticed too late: see
 // MissedTicks.Reason
 var SchedulerMissed = scheduledtasks.Missed
 
-// SchedulerTasks is [scheduledtasks.Tasks].
-var SchedulerTasks = scheduledtasks.Tasks
+// SchedulerSkipped is [scheduledtasks.Skipped]: a tick was skipped: see SkipOverlap
+var SchedulerSkipped = scheduledtasks.Skipped
+
+// SchedulerFailed is [scheduledtasks.Failed]: a task was not handed over, or its tick
+// was not marked
+var SchedulerFailed = scheduledtasks.Failed
 
 // SchedulerStalled is [scheduledtasks.Stalled]: Stalled: the last tick of a schedule is
 // more than an hour in the future, because the clock was wrong.
 var SchedulerStalled = scheduledtasks.Stalled
 
-// SchedulerFailures is [scheduledtasks.Failures].
-var SchedulerFailures = scheduledtasks.Failures
+// SchedulerTaskFailed is [scheduledtasks.TaskFailed]: TaskFailed is raised by the
+// operation of a task, in Run, when the work fails.
+var SchedulerTaskFailed = scheduledtasks.TaskFailed
 
 // SchedulerMissedTicks is [scheduledtasks.MissedTicks]: MissedTicks says which ticks of
 // a schedule were missed.

@@ -114,7 +114,8 @@ func TestRecordLetsGo(t *testing.T) {
 	}
 	r.end()
 	r.add(signals.Signal{Seq: 6, Time: now}, now)
-	coretest.Check(t, len(r.facts) == 0 && r.covered(now) == 0, "got %v, covering %v, after the end, want nothing", r.facts, r.covered(now))
+	coretest.Check(t, len(r.facts) == 0, "got %v after the end, want nothing", r.facts)
+	coretest.Check(t, r.covered(now) == 0, "got %v covered after the end, want nothing", r.covered(now))
 }
 
 func TestRecordIsBounded(t *testing.T) {

@@ -33,15 +33,12 @@ var errNoReason = errors.New("contributors: no reason was given")
 
 // Options configure a [Tracker]. The zero value is the default.
 type Options struct {
-	// Name tells trackers apart; "" means "contributors".
-	Name string
 	// Sink is where outcomes are raised; nil means a new sink.
 	Sink *signals.Sink
 }
 
 // resolved returns the options with defaults.
 func (o Options) resolved() Options {
-	o.Name = cmp.Or(o.Name, "contributors")
 	if o.Sink == nil {
 		o.Sink = signals.NewSink(signals.SinkOptions{})
 	}

@@ -51,7 +51,9 @@ func collector(t testing.TB, combine combine, opts core.Options, jobs ...job) *e
 
 func checkOutcome(t testing.TB, got earlyexit.Outcome[int], signal string, want ...int) {
 	t.Helper()
-	coretest.Check(t, got.Exited == (signal != "") && got.Signal.Name == signal && slices.Equal(got.Results, want), "got %+v, want signal %q and results %v", got, signal, want)
+	check(t, "exited", got.Exited, signal != "")
+	check(t, "signal", got.Signal.Name, signal)
+	coretest.Check(t, slices.Equal(got.Results, want), "got results %v, want %v", got.Results, want)
 }
 
 func checkExited(t testing.TB, err error, signal string) {

@@ -37,7 +37,8 @@ func neverCalled(_ context.Context, key string) (int, error) { panic("called for
 
 func wantLoaded(t testing.TB, what string, got int, err error, want int) {
 	t.Helper()
-	coretest.Check(t, err == nil && got == want, "%s: got %v, %v, want %v", what, got, err, want)
+	coretest.Check(t, err == nil, "%s: got error %v, want none", what, err)
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 func wantError(t testing.TB, what string, got int, err, want error) {

@@ -28,13 +28,8 @@ type Options[K comparable, V any] struct {
 	// negative none.
 	HotTTL time.Duration
 
-	// Name is for people: [LRU.Name] returns it. "" means "lru". Signals do not have the
-	// name: their key is the key of the entry. Caches whose signals must not be mixed
-	// need different sinks.
-	//
-	//ephemeral:none
-	Name string
-	// Sink is where the cache raises its signals; nil means that it raises none.
+	// Sink is where the cache raises its signals; nil means that it raises none. Their key is the
+	// key of the entry, so caches whose signals must not be mixed need different sinks.
 	Sink *signals.Sink
 	// SampleEvery n raises every n-th of the signals [SignalHit], [SignalHot] and
 	// [SignalMiss], counted together; 0 means 1: all of them. All other signals are raised.
@@ -70,7 +65,7 @@ func (r Reason) String() string {
 // resolved returns the options with defaults, or says what is wrong with them. The TTL stays
 // negative if entries never expire.
 func (o Options[K, V]) resolved() (Options[K, V], error) {
-	o.Name, o.Capacity, o.SampleEvery = cmp.Or(o.Name, "lru"), cmp.Or(o.Capacity, 1000), cmp.Or(o.SampleEvery, 1)
+	o.Capacity, o.SampleEvery = cmp.Or(o.Capacity, 1000), cmp.Or(o.SampleEvery, 1)
 	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	if o.MaxAge <= 0 {
 		o.MaxAge = never

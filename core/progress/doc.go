@@ -11,7 +11,7 @@
 //		p.Add(1)
 //	}
 //
-// A reporter raises [SignalProgress] after some steps and at the end, with its name as
+// A reporter raises [Reports] after some steps and at the end, with its name as
 // key and a [Report] as payload. [All] returns the newest report of each reporter that is
 // in the sink's window. [Reports] is the
 // kind, for subscriptions, for history and for the progress within one operation.

@@ -6,12 +6,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// SignalProgress is raised with the name of a [Reporter] as key and a [Report] as
-// payload.
-const SignalProgress = "progress"
-
-// Reports are the signals of all reporters.
-var Reports = signals.NewKind[Report](SignalProgress)
+// Reports are the signals of all reporters. Their key is the name of the [Reporter].
+var Reports = signals.NewKind[Report]("progress")
 
 // A Report is the progress of a piece of work.
 type Report struct {

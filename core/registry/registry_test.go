@@ -76,7 +76,7 @@ func made(r *registry.Registry) string {
 func mustMention(t testing.TB, err error, words ...string) {
 	t.Helper()
 	for _, word := range append(words, "registry: ") {
-		coretest.Check(t, err != nil && strings.Contains(err.Error(), word), "got error %q, want one that mentions %s", err, word)
+		coretest.Check(t, strings.Contains(fmt.Sprint(err), word), "got error %q, want one that mentions %s", err, word)
 	}
 }
 

@@ -23,8 +23,6 @@ var (
 
 // Options configure [Scores]. HalfLife is required.
 type Options struct {
-	// Name tells sets of scores apart; "" means "reputation".
-	Name string
 	// HalfLife is the time in which a score halves.
 	HalfLife time.Duration
 	// Capacity is how many scores are kept; 0 means 1024.
@@ -44,7 +42,7 @@ func (o Options) resolved() (Options, error) {
 		check.NotNegative("reputation: Options.Capacity", o.Capacity),
 		check.Error(!finite(o.Floor), "reputation: Options.Floor is %v, but must be finite", o.Floor),
 	)
-	o.Name, o.Capacity, o.Floor = cmp.Or(o.Name, "reputation"), cmp.Or(o.Capacity, 1024), cmp.Or(o.Floor, 0.001)
+	o.Capacity, o.Floor = cmp.Or(o.Capacity, 1024), cmp.Or(o.Floor, 0.001)
 	return o, err
 }
 

@@ -34,8 +34,6 @@ type finalizer interface {
 
 // Options configure a [Keeper]. The zero value is the default.
 type Options struct {
-	// Name tells Keepers apart; "" means "responsibility".
-	Name string
 	// MaxPin is the longest time for which a promise keeps its operation pinned, if the
 	// promise has no MaxPin; 0 means 5 minutes, negative no limit.
 	MaxPin time.Duration
@@ -43,7 +41,7 @@ type Options struct {
 
 // resolved returns the options with defaults. All options are valid.
 func (o Options) resolved() (Options, error) {
-	o.Name, o.MaxPin = cmp.Or(o.Name, "responsibility"), cmp.Or(o.MaxPin, 5*time.Minute)
+	o.MaxPin = cmp.Or(o.MaxPin, 5*time.Minute)
 	return o, nil
 }
 

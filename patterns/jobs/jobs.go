@@ -62,7 +62,7 @@ func New(sink *signals.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	}
 	r.Control = c.Control
 	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // a keeper has a small cost for each operation
-		r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
+		r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{}))
 	}
 	r.before.buckets = make(map[string]map[*waiting]bool)
 	r.before.Coordinator = core.Must(core.NewCoordinator(r.enter, core.Options{

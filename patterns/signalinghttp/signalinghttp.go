@@ -28,8 +28,6 @@ const (
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
 	SignalCancelled = "stage.request.cancelled"
-	//ephemeral:raises progress:*
-	SignalProgress = progress.SignalProgress // followed by a colon and the percentage; see [Progress]
 	//ephemeral:raises http.error:*
 	SignalError = "http.error" // the server answered with an error; followed by a colon and the status code
 )
@@ -37,9 +35,9 @@ const (
 // Failed: the request has failed. The payload is its error.
 var Failed = signals.NewKind[error]("stage.request.failed")
 
-// Progress is the family of [SignalProgress]. The payload counts the bytes of the body that
+// Progress is raised while a body is read, with the percentage after the colon. The payload counts the bytes of the body that
 // were read.
-var Progress = signals.NewFamily[progress.Report](SignalProgress + ":*")
+var Progress = signals.NewFamily[progress.Report]("progress:*")
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
@@ -257,7 +255,7 @@ func (x *exchange) progress(percent int64) {
 }
 
 func (x *exchange) report(percent int64) {
-	Progress.Named(SignalProgress+":"+strconv.FormatInt(percent, 10)).Raise(x.on, x.key,
+	Progress.Named("progress:"+strconv.FormatInt(percent, 10)).Raise(x.on, x.key,
 		progress.Report{Current: x.n.Load(), Total: max(0, x.total), Done: percent == 100})
 }
 

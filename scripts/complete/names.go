@@ -47,6 +47,7 @@ var mainTypes = map[string]string{
 	"core/inspect":                    "",
 	"core/filelock":                   "Lock",
 	"core/flight":                     "Flight",
+	"core/whatif":                     "WhatIf",
 	"core/guard":                      "Guard",
 	"core/outbox":                     "Outbox",
 	"core/quorum":                     "Quorum",

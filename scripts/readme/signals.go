@@ -49,11 +49,12 @@ func signals(tree *repo.Tree) (string, error) {
 				if !ok { // a constant, here or in another package, which has its own row
 					continue
 				}
-				name, _ := strconv.Unquote(lit.Value)                                       // the parser has checked it
-				if name = strings.TrimSuffix(name, ":*"); strings.ContainsAny(name, "*,") { // a family, whose names are constants
-					continue
-				}
-				if level, known := logging.LevelOf(name); known {
+				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				for name := range strings.SplitSeq(strings.TrimSuffix(name, ":*"), ",") {
+					level, known := logging.LevelOf(name)
+					if !known || strings.Contains(name, "*") || slices.Contains(rows, row{level, p.Dir, name}) {
+						continue // it is not for this table, or a constant has it already
+					}
 					if d.Doc == nil {
 						return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", p.Dir, name)
 					}

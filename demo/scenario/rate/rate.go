@@ -37,7 +37,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 
 	// The limiter reports what it has done: a refused command changes nothing here.
 	adjusted := 0
-	defer ratelimit.Changes.Named(ratelimit.SignalApplied).Subscribe(s.Sink, func(_ signals.Signal, c ratelimit.Change) {
+	defer ratelimit.RateApplied.Subscribe(s.Sink, func(_ signals.Signal, c ratelimit.Change) {
 		adjusted++
 		s.Printf("the limiter obeys: now %g per second", c.Rate)
 	})()

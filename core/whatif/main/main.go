@@ -1,0 +1,247 @@
+// Command main shows what other limits would have done to the traffic of a trace that package whatif has recorded.
+//
+//	go run github.com/ephemeralgo/ephemeral/core/whatif/main trace.bin -limit 8,16,32 -class stripe.rate=25,50
+//
+// It is part of core, so that it decides as the core does that your module requires. "ephemeral whatif" runs it.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/guard"
+	"github.com/ephemeralgo/ephemeral/core/whatif"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run returns the exit status: 0, or 2 if the command could not do its work.
+func run(args []string, out, errOut io.Writer) int {
+	err := show(args, out, errOut)
+	switch {
+	case guard.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(errOut, err)
+		return 2
+	}
+	return 0
+}
+
+// change is a value of an option to try.
+type change struct {
+	text string
+	set  func(o *core.Options) error
+}
+
+func show(args []string, out, errOut io.Writer) error {
+	flags := flag.NewFlagSet("whatif", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	flags.Usage = func() {
+		fmt.Fprintln(errOut, "usage: ephemeral whatif TRACE [flags]; without flags, it shows the recorded options")
+		flags.PrintDefaults()
+	}
+	var tries [][]change // a row for each combination
+	flags.Func("limit", "try these limits of all operations, such as 8,16,32", func(list string) error {
+		return try(&tries, "limit", list, func(o *core.Options, n float64) { o.MaxConcurrency = int(n) })
+	})
+	flags.Func("lane", "try these limits of a lane, such as batch.limit=8,16; may be repeated", func(list string) error {
+		return tryPart(&tries, list, func(o *core.Options, name, field string, n float64) bool {
+			i := slices.IndexFunc(o.Lanes, func(l core.Lane) bool { return l.Name == name })
+			if i >= 0 {
+				o.Lanes[i].Limit = int(n)
+			}
+			return i >= 0 && field == "limit"
+		})
+	})
+	flags.Func("class", "try these limits or rates a second of a class, such as stripe.rate=50, stripe.cost=1000 or stripe.limit=4,8; may be repeated", func(list string) error {
+		return tryPart(&tries, list, func(o *core.Options, name, field string, n float64) bool {
+			i := slices.IndexFunc(o.Classes, func(c core.Class) bool { return c.Name == name })
+			if i < 0 {
+				return false
+			}
+			c := &o.Classes[i]
+			switch field {
+			case "limit":
+				c.Limit = int(n)
+			case "rate":
+				c.Rate.PerSecond = n
+			case "cost":
+				c.CostRate.PerSecond = n
+			}
+			return slices.Contains([]string{"limit", "rate", "cost"}, field)
+		})
+	})
+	p99 := flags.Duration("p99", 0, "search the smallest limit of all operations with which the p99 of the waits is at most this, such as 200ms")
+	of := flags.String("of", "", "the lane or class that -p99 and the rows are about; all operations without it")
+	file := ""
+	for rest := args; ; { // flags may follow the file
+		if err := flags.Parse(rest); err != nil {
+			return err
+		}
+		if rest = flags.Args(); len(rest) == 0 {
+			break
+		}
+		if file != "" {
+			return fmt.Errorf("whatif: there is one trace, but %q and %q are given", file, rest[0])
+		}
+		file, rest = rest[0], rest[1:]
+	}
+	if file == "" {
+		flags.Usage()
+		return errors.New("whatif: the file of a trace is missing")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	trace, err := whatif.Read(f)
+	if trace == nil {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+	}
+	rows := [][]change{nil}
+	for _, values := range tries {
+		var more [][]change
+		for _, row := range rows {
+			for _, v := range values {
+				more = append(more, append(slices.Clip(row), v))
+			}
+		}
+		rows = more
+	}
+	if len(tries) == 0 && *p99 == 0 {
+		report, err := whatif.Run(trace, trace.Options)
+		if err == nil {
+			_, err = io.WriteString(out, report.String())
+		}
+		return err
+	}
+	fmt.Fprintf(out, "%-40s %9s %9s %9s %9s %9s %9s %9s\n", cmp.Or(*of, "all operations"), "started", "refused", "p50", "p95", "p99", "longest", "starved")
+	for i, row := range append([][]change{nil}, rows...) {
+		name := "recorded"
+		o := options(trace)
+		for j, c := range row {
+			if name += ", " + c.text; j == 0 {
+				name = c.text
+			}
+			if err := c.set(&o); err != nil {
+				return err
+			}
+		}
+		if *p99 > 0 && i > 0 {
+			o.MaxConcurrency = smallest(trace, o, *of, *p99)
+			name = fmt.Sprintf("%slimit %d", strings.TrimPrefix(name+", ", "recorded, "), o.MaxConcurrency)
+		}
+		report, err := whatif.Run(trace, o)
+		if err != nil {
+			return err
+		}
+		result := report.Simulated
+		if i == 0 {
+			result = report.Recorded
+		}
+		w, err := part(result, *of)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-40s %9d %9d %9v %9v %9v %9v %9d\n", name, w.Started, w.Refused, short(w.P50), short(w.P95), short(w.P99), short(w.Longest), result.Starved)
+		if *p99 > 0 && i > 0 && w.P99 > *p99 {
+			fmt.Fprintf(out, "no limit keeps the p99 at %v: something else is scarce\n", *p99)
+		}
+	}
+	_, err = io.WriteString(out, whatif.Caveat)
+	return err
+}
+
+// options are a copy of the recorded options.
+func options(t *whatif.Trace) core.Options {
+	o := t.Options
+	o.Lanes, o.Classes = slices.Clone(o.Lanes), slices.Clone(o.Classes)
+	return o
+}
+
+// part is the row of a lane or class, or of all operations.
+func part(r whatif.Result, name string) (whatif.Waits, error) {
+	for _, w := range r.Waits {
+		if cmp.Or(w.Lane, w.Class) == name {
+			return w, nil
+		}
+	}
+	return whatif.Waits{}, fmt.Errorf("whatif: the trace has no lane or class %q", name)
+}
+
+// smallest is the smallest limit that keeps the p99 of a part, or the largest limit that was tried.
+func smallest(t *whatif.Trace, o core.Options, of string, p99 time.Duration) int {
+	low, high := 1, 1<<14
+	for low < high {
+		o.MaxConcurrency = (low + high) / 2
+		report, err := whatif.Run(t, o)
+		if err != nil {
+			return o.MaxConcurrency // the caller gets the same error
+		}
+		if w, _ := part(report.Simulated, of); w.P99 <= p99 {
+			high = o.MaxConcurrency
+		} else {
+			low = o.MaxConcurrency + 1
+		}
+	}
+	return low
+}
+
+// try adds the values of a list.
+func try(tries *[][]change, what, list string, set func(o *core.Options, n float64)) error {
+	var values []change
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return err
+		}
+		values = append(values, change{what + " " + strings.TrimSpace(text), func(o *core.Options) error { set(o, n); return nil }})
+	}
+	*tries = append(*tries, values)
+	return nil
+}
+
+// tryPart adds the values of NAME.FIELD=LIST.
+func tryPart(tries *[][]change, text string, set func(o *core.Options, name, field string, n float64) bool) error {
+	what, list, _ := strings.Cut(text, "=")
+	dot := strings.LastIndex(what, ".")
+	if dot < 0 {
+		return errors.New("it must be NAME.FIELD=VALUES")
+	}
+	if err := try(tries, what, list, nil); err != nil {
+		return err
+	}
+	for i, values := 0, (*tries)[len(*tries)-1]; i < len(values); i++ {
+		n, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimPrefix(values[i].text, what)), 64)
+		values[i].set = func(o *core.Options) error {
+			if !set(o, what[:dot], what[dot+1:], n) {
+				return fmt.Errorf("whatif: the trace has no %q", what)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// short leaves three digits.
+func short(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/whatif"
+)
+
+// The command prints a row for each setting, searches a limit, and says what it cannot know and what is wrong.
+func TestCommand(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace.bin")
+	synctest.Test(t, func(t *testing.T) {
+		file := core.Must(os.Create(name))
+		defer file.Close()
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error {
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}, core.Options{MaxConcurrency: 2, Classes: []core.Class{{Name: "stripe", Limit: 2}}}))
+		r := core.Must(whatif.Record(c, file))
+		for n := range 100 { // 10 at once take what comes
+			c.Class("stripe").Enqueue(t.Context(), n)
+			time.Sleep(10 * time.Millisecond)
+		}
+		c.Drain(t.Context())
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, x := range []struct {
+		args, out, errOut string
+		status            int
+	}{
+		{"-limit 4,8 -class stripe.limit=8,16", "limit 4, stripe.limit 8 ", "", 0},
+		{"-class stripe.limit=64 -p99 1ms -of stripe", "stripe.limit 64, limit 10 ", "", 0},
+		{"-p99 1ms", "no limit keeps the p99 at 1ms", "", 0},
+		{"", "busy slots", "", 0},
+		{"-class strpe.limit=8", "", `no "strpe.limit"`, 2},
+		{"-limit many", "", "invalid", 2},
+	} {
+		var out, errOut strings.Builder
+		status := run(append([]string{name}, strings.Fields(x.args)...), &out, &errOut)
+		if status != x.status || !strings.Contains(out.String(), x.out) || !strings.Contains(errOut.String(), x.errOut) {
+			t.Errorf("%s: got status %d\n%s%s", x.args, status, &out, &errOut)
+		}
+		if status == 0 && !strings.HasSuffix(out.String(), whatif.Caveat) {
+			t.Errorf("%s: the last line does not say that durations do not react:\n%s", x.args, &out)
+		}
+	}
+}
