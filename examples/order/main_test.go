@@ -19,7 +19,7 @@ o-2: reserve
 o-2: charge
 o-2: refund 100 (true)
 o-2: free shelf 7 (true)
-durable: item 2 is dead: the order was refused
+durable: queue "orders": wait for item 2: durable: item 2 is dead: the order was refused
 `
 	if out.String() != want {
 		t.Errorf("got\n%s", &out)
