@@ -201,7 +201,10 @@ func (t *memTurn) waits(can func(*memItem) bool) (waits []ClassWait) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		w := ClassWait{Class: name}
 		if c := t.class[name]; !t.full(name) {
-			cost := c.cost.until(t.lacks[name], t.now)
+			cost := time.Duration(0)
+			if price := t.lacks[name]; price > 0 { // items without a cost do not wait for a debt
+				cost = c.cost.until(price, t.now)
+			}
 			w.Next, w.Half = max(cost, c.calls.until(1, t.now)), max(cost, c.calls.until(max(1, int64(c.Rate.Burst/2)), t.now))
 		}
 		waits = append(waits, w)
