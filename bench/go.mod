@@ -8,7 +8,6 @@ require (
 	github.com/alitto/pond/v2 v2.7.1
 	github.com/avast/retry-go/v5 v5.1.1
 	github.com/cenkalti/backoff/v7 v7.0.3
-	github.com/cschleiden/go-workflows v1.2.0
 	github.com/dgraph-io/ristretto/v2 v2.4.2
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
@@ -73,16 +72,10 @@ require (
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.9.0-default-no-op // indirect
-	github.com/benbjohnson/clock v1.3.0 // indirect
-	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
-	github.com/go-errors/errors v1.4.2 // indirect
-	github.com/golang-migrate/migrate/v4 v4.16.2 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
-	github.com/hashicorp/errwrap v1.1.0 // indirect
-	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -106,7 +99,6 @@ require (
 	github.com/riverqueue/river/rivertype v0.51.1 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
-	github.com/stretchr/objx v0.5.3 // indirect
 	github.com/tidwall/gjson v1.20.0 // indirect
 	github.com/tidwall/match v1.2.0 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
