@@ -121,6 +121,9 @@ func New(opts Options) (*Hedger, error) {
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (h *Hedger) Sink() *signals.Sink { return h.opts.Sink }
 
+// Name is [Options.Name], or its default.
+func (h *Hedger) Name() string { return h.opts.Name }
+
 // Stats returns the counters.
 func (h *Hedger) Stats() Stats {
 	h.mu.Lock()

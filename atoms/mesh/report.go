@@ -43,6 +43,9 @@ type Stats struct {
 	Losses         // signals of other nodes
 }
 
+// Name is [Options.Name], or its default.
+func (m *Mesh) Name() string { return m.opts.Name }
+
 // Stats returns the counters. It costs a lock.
 func (m *Mesh) Stats() Stats {
 	m.mu.Lock()

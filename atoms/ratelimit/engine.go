@@ -36,6 +36,9 @@ type engine struct {
 	effects outbox.Outbox // signals to raise
 }
 
+// Name is [Options.Name], or its default.
+func (e *engine) Name() string { return e.name }
+
 // A shard is a lock and the data that it guards: meters, queues in front of buckets, and
 // counters. A Limiter and a Group have one shard with one queue. A Keyed has many shards, with
 // a queue for each key that has waiters or is paused.

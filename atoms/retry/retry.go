@@ -224,6 +224,9 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 // Sink is [Options.Sink], or the sink that was made in its place.
 func (r *Retrier) Sink() *signals.Sink { return r.opts.Sink }
 
+// Name is [Options.Name], or its default.
+func (r *Retrier) Name() string { return r.opts.Name }
+
 // Stats returns the counters.
 func (r *Retrier) Stats() Stats {
 	r.mu.Lock()

@@ -39,6 +39,9 @@ type counts struct {
 	shared, stale, refreshes, refreshFailures, discarded, invalidated uint64
 }
 
+// Name is [Options.Name], or its default.
+func (c *Cache[K, V]) Name() string { return c.opts.Name }
+
 // Stats returns the counters of the cache.
 func (c *Cache[K, V]) Stats() Stats {
 	s := Stats{Loads: c.loads.Stats()}

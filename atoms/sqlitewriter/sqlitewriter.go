@@ -218,6 +218,9 @@ func (w *Writer) DB() *sql.DB { return w.readers }
 // Invalidate makes the next [Read] of each key load the value again.
 func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
 
+// Name is [Options.Name], or its default.
+func (w *Writer) Name() string { return w.opts.Name }
+
 // Stats returns the counters of the handle and its file.
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()

@@ -123,5 +123,5 @@ func Example_flow() {
 	// reserve
 	// charge
 	// refund 4711 true
-	// durable: item 1 is dead: shelf 7 is empty
+	// durable: queue "orders": wait for item 1: durable: item 1 is dead: shelf 7 is empty
 }

@@ -77,6 +77,9 @@ func (w *Window) named(err error) error {
 	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
 }
 
+// Name is [Options.Name], or its default.
+func (w *Window) Name() string { return w.opts.Name }
+
 // Stats returns the counters.
 func (w *Window) Stats() Stats {
 	w.mu.Lock()

@@ -69,6 +69,50 @@ func ship(ctx context.Context, o Order) error {
 	return durable.Return(ctx, len(labels))
 }
 
+// run enqueues an order whose flow gets a signal, and waits for its end.
+func run(ship func(context.Context, Order) error, signal string) {
+	bubble(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		orders := core.Must(durable.New(durable.Memory(), orderID, ship, durable.Options{Name: "orders", Classes: []durable.Class{{Name: "stripe"}}}))
+		go orders.Run(ctx)
+		id := core.Must(orders.Enqueue(ctx, Order{ID: "o-1"}))
+		if err := orders.Signal(ctx, "o-1", signal, nil); err != nil {
+			panic(err)
+		}
+		_ = orders.WaitAll(ctx, id)
+		stop()
+		orders.Close()
+	})
+}
+
+// The body of a flow: an order that is refused is undone.
+func ExampleDo() {
+	ship := func(ctx context.Context, o Order) error {
+		shelf, err := flow.Do(ctx, flow.Step[string]{Name: "reserve", Do: says("reserve", "shelf 7"), Compensate: release})
+		if err != nil {
+			return err // tried again after a pause; attempts count from the last step that was done
+		}
+		receipt, err := flow.Do(ctx, flow.Step[int]{Name: "charge", Class: "stripe", Do: says("charge "+shelf, 4711), Compensate: refund})
+		if err != nil {
+			return err
+		}
+		said, err := flow.Await(ctx, "approval", "approval.given, approval.refused", 48*time.Hour)
+		if err != nil {
+			return err // flow.ErrParked until then: the flow is a row in the store
+		}
+		if said.Name == "approval.refused" { // branches are Go
+			return durable.Permanent(errRefused) // refund, then release; then the item is dead
+		}
+		return durable.Return(ctx, receipt)
+	}
+	run(ship, "approval.refused")
+	// Output:
+	// reserve
+	// charge shelf 7
+	// refund 4711 true
+	// release shelf 7 true
+}
+
 // An order waits for approval, and for its survey. The test of such a week takes milliseconds.
 func Example() {
 	bubble(func() {

@@ -15,6 +15,7 @@ package snippet
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -75,14 +76,15 @@ func Blocks(md []byte) []Block {
 }
 
 // Update returns the Markdown file with the text of every marked block replaced by
-// what body returns for its example.
+// what body returns for its example. A marker without a block below it is an error.
 func Update(md []byte, body func(example string) (string, error)) ([]byte, error) {
 	var out bytes.Buffer
-	done := 0
+	done, marked := 0, 0
 	for _, b := range Blocks(md) {
 		if b.Example == "" {
 			continue
 		}
+		marked++
 		text, err := body(b.Example)
 		if err != nil {
 			return nil, err
@@ -93,6 +95,13 @@ func Update(md []byte, body func(example string) (string, error)) ([]byte, error
 		out.Write(md[done:b.start])
 		out.WriteString(text)
 		done = b.end
+	}
+	for line := range strings.Lines(string(md)) {
+		if m := marker.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
+			if marked--; marked < 0 {
+				return nil, fmt.Errorf("a marker has no block of Go below it; the last marker names %q", m[1])
+			}
+		}
 	}
 	out.Write(md[done:])
 	return out.Bytes(), nil

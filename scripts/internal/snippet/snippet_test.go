@@ -100,4 +100,7 @@ func TestUpdate(t *testing.T) {
 	if _, err := Update([]byte(md), func(string) (string, error) { return "", unknown }); !errors.Is(err, unknown) {
 		t.Errorf("got %v, want %v", err, unknown)
 	}
+	if _, err := Update([]byte(md+"<!-- example: z.Example -->\n\ntext\n"), body); err == nil {
+		t.Error("a marker without a block is no error")
+	}
 }
