@@ -7,11 +7,6 @@ require (
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 )
 
-require (
-	github.com/stretchr/testify v1.12.1
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-)
-
 replace github.com/ephemeralgo/ephemeral/core => ../../../core
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable => ..
