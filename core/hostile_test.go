@@ -55,8 +55,8 @@ func endsWith(t *testing.T, hostile error) {
 	for _, stops := range []bool{false, true} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		g := c.Group(ctx, core.GroupOptions{StopOnError: stops})
+		accepted(t)(g.Enqueue(t.Context(), late)) // first: a group that stops takes nothing more
 		accepted(t)(g.Enqueue(t.Context(), func(context.Context) error { return hostile }))
-		accepted(t)(g.Enqueue(t.Context(), late))
 		if !stops {
 			cancel(hostile)
 		}

@@ -108,6 +108,7 @@ func show(out io.Writer) error {
 			return err
 		}
 	}
+	server.Close() // waits for calls
 	fmt.Fprintf(out, "%d answers in %.0f minutes, %d times 429\n", api.answers, time.Since(began).Seconds()/minute.Seconds(), api.refused)
 	return nil
 }

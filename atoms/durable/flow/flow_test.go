@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -402,10 +403,15 @@ func (hostile) MarshalJSON() ([]byte, error) { panic("no") }
 // Steps beside each other are steps of their own. The elements must stay the same.
 func TestEach(t *testing.T) {
 	in(t, func(w *world) {
-		elements, fails := []string{"x", "y", "z"}, true
+		elements, fails := []string{"x", "y", "z"}, true // under w.mu
 		q, _ := w.process(func(ctx context.Context, item string) error {
-			got, err := flow.Each(ctx, "e", elements, 2, func(_ context.Context, e string) (string, error) {
+			w.mu.Lock()
+			some := slices.Clone(elements)
+			w.mu.Unlock()
+			got, err := flow.Each(ctx, "e", some, 2, func(_ context.Context, e string) (string, error) {
 				w.note("%s", e)
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				if e == "y" && fails {
 					return "", errNo
 				}
@@ -419,10 +425,14 @@ func TestEach(t *testing.T) {
 		}, durable.Options{Backoff: time.Second})
 		id := w.enqueue(q, "a")
 		w.settle(100 * time.Millisecond)
+		w.mu.Lock()
 		fails = false
+		w.mu.Unlock()
 		w.settle(time.Minute)
 		w.equal("not again what was done", strings.Count(w.happened(), "x"), 3) // x, and xx in the result
+		w.mu.Lock()
 		elements[1] = "other"
+		w.mu.Unlock()
 		w.settle(2 * time.Hour)
 		x := w.explain(q, id)
 		if x.Item.State != durable.Dead || !strings.Contains(x.Item.Err, `step "e/1": it was done for another element`) {

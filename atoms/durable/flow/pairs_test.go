@@ -68,8 +68,9 @@ func TestProcessesDie(t *testing.T) {
 							if before := last[item]; before != name {
 								followed[before], last[item] = before != "", name
 							}
+							pause := time.Duration(random.IntN(2000)) * time.Millisecond
 							w.mu.Unlock()
-							time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+							time.Sleep(pause)
 							w.mu.Lock()
 							return n, nil
 						}, Compensate: func(context.Context, int, bool) error {
@@ -102,7 +103,10 @@ func TestProcessesDie(t *testing.T) {
 					ids = []durable.ItemID{w.enqueue(q, "a"), w.enqueue(q, "b")}
 				}
 				if round < 29 {
-					w.settle(time.Duration(random.IntN(4000)) * time.Millisecond)
+					w.mu.Lock()
+					pause := time.Duration(random.IntN(4000)) * time.Millisecond
+					w.mu.Unlock()
+					w.settle(pause)
 				} else {
 					w.settle(10 * time.Minute)
 				}
