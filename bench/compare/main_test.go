@@ -68,7 +68,7 @@ func TestRunOfDurable(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 23 {
+	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 25 {
 		t.Errorf("got error %v and\n%s", err, &out)
 	}
 	if testing.Short() {

@@ -78,6 +78,7 @@ func (b *Board) Soonest() int64 {
 // later. So it costs nothing to have many. What changes their lines, tokens or turns takes them out.
 type parking struct {
 	classes classSet
+	since   int64 // before that time other items may be old enough to go first
 	until   int64
 }
 
@@ -89,7 +90,7 @@ func (b *Board) unpark() {
 		l.filled |= l.changed
 		l.changed = 0
 	}
-	if b.parked.classes == 0 || b.parked.until <= b.asked.now {
+	if b.parked.classes == 0 || b.parked.until <= b.asked.now || b.asked.now < b.parked.since {
 		b.parked = parking{until: never}
 	}
 }
@@ -107,5 +108,5 @@ func (b *Board) park() {
 			}
 		}
 	}
-	b.parked = parking{b.parked.classes | more, until}
+	b.parked = parking{b.parked.classes | more, b.asked.now, until}
 }
