@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/flow v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
@@ -56,6 +57,8 @@ tool (
 replace github.com/ephemeralgo/ephemeral/core => ../core
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/flow => ../atoms/durable/flow
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 

@@ -99,6 +99,7 @@ func (q *memQueue) take(i *memItem, sent *Signal, now time.Time) bool {
 	s := i.flow.step(w.Step)
 	s.State, s.Signal, s.Data, s.At = StepDone, sent.Name, sent.Data, now
 	i.RunAt, i.flow.Wait, sent.Taken = now, nil, i.ID
+	q.space(i, now)
 	return true
 }
 

@@ -31,6 +31,7 @@ func check(h *history) *report {
 	h.checkClaims(r)
 	h.checkEffects(r)
 	h.checkOrder(r)
+	h.checkFlows(r)
 	return r
 }
 
@@ -104,8 +105,9 @@ func (h *history) checkChanges(r *report) {
 	}
 	for n, c := range h.changes {
 		i, at := h.items[c.Item], fmt.Sprintf("change %d of item %d, key %q, from state %d to %d", c.Seq, c.Item, h.items[c.Item].Key, c.Old, c.State)
-		again := i.replaced() && c.Token == 0 && (c.State == c.Old || c.Old == durable.Retry && c.State == durable.Ready) // by Replace
-		if states[c.Item] != c.Old || next[c.Old]&c.State == 0 && !again {
+		again := i.replaced() && c.Token == 0 && (c.State == c.Old || c.Old == durable.Retry && c.State == durable.Ready)                        // by Replace
+		undo := i.job.Trip != nil && c.Token == 0 && c.Old&(durable.Waiting|durable.Halted) != 0 && c.State&(durable.Blocked|durable.Ready) != 0 // by Cancel
+		if states[c.Item] != c.Old || next[c.Old]&c.State == 0 && !again && !undo {
 			promise := "states"
 			if c.Old == durable.Cancelled {
 				promise = "B9 a cancelled item does not start"
@@ -294,7 +296,11 @@ func (h *history) checkClaims(r *report) {
 			continue
 		}
 		lost := end.freed() && e.Out != "returned" // a process that lives gives back what it has lost
-		if !ok || end.State&stateOf[e.Out] == 0 || lost {
+		state := stateOf[e.Out]
+		if t := h.items[e.Item].job.Trip; e.Out == "retried" && t != nil && t.Undo {
+			state |= durable.Ready // to be undone
+		}
+		if !ok || end.State&state == 0 || lost {
 			r.fault("B5 late ends are refused", "worker %s was told that its claim of item %d with token %d has %s; but the claim ended like this: %+v", e.Worker, e.Item, e.Token, e.Out, end)
 		}
 	}

@@ -32,6 +32,7 @@ type database struct {
 	exec   func(ctx context.Context, statements string) error
 	change func(ctx context.Context, fn func(ctx context.Context, tx transaction) error) error
 	occupy func(ctx context.Context) (release func()) // takes a connection of the program
+	step   func(ctx context.Context, name, statement string, args ...any) error
 	close  func()
 }
 
@@ -90,6 +91,12 @@ func openPostgres(ctx context.Context, c config, migrate bool) (*database, error
 				return func() {}
 			}
 			return conn.Release
+		},
+		step: func(ctx context.Context, name, statement string, args ...any) error {
+			return postgres.Step(ctx, pool, name, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, statement, args...)
+				return err
+			})
 		}}, nil
 }
 
@@ -144,6 +151,12 @@ func openSQLite(ctx context.Context, c config) (*database, error) {
 				err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
 			}
 			return err
+		},
+		step: func(ctx context.Context, name, statement string, args ...any) error {
+			return sqlite.Step(ctx, w, name, func(tx *sqlitewriter.Tx) error {
+				_, err := tx.Exec(ctx, plain(statement), args...)
+				return err
+			})
 		}}, nil
 }
 

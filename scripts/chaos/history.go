@@ -27,6 +27,11 @@ create table chaos.change (
 	live boolean not null, -- the node that had it is still there
 	started bigint not null -- microseconds, by the clock of the database
 );
+create table chaos.inside (item bigint not null, token bigint not null);
+create view chaos.step as select s.item, s.name, s.state, s.compensates, s.signal, convert_from(coalesce(s.data, ''), 'utf8') as data, (extract(epoch from s.at) * 1000000)::bigint as at,
+	(extract(epoch from coalesce(s.until, 'epoch')) * 1000000)::bigint as until, (extract(epoch from i.enqueued) * 1000000)::bigint as enqueued
+	from chaos_queue.durable_step as s join chaos_queue.durable_item as i on i.id = s.item;
+create view chaos.sent as select item, key, unique_id, taken, (extract(epoch from at) * 1000000)::bigint as at from chaos_queue.durable_signal;
 create table chaos.over (node text not null, worker text not null default current_setting('application_name'), live boolean not null);
 create function chaos.record() returns trigger language plpgsql as $$ begin
 	insert into chaos.change (item, old, state, old_token, token, live, started)
@@ -51,6 +56,10 @@ create table chaos_change (
 	seq integer primary key autoincrement, tx integer not null, worker text not null, item integer not null,
 	old integer not null, state integer not null, old_token integer not null, token integer not null, live integer not null, started integer not null
 );
+create table chaos_inside (item integer not null, token integer not null);
+create view chaos_step as select s.item, s.name, s.state, s.compensates, s.signal, cast(coalesce(s.data, '') as text) as data, s.at, s.until, i.enqueued
+	from durable_step as s join durable_item as i on i.id = s.item;
+create view chaos_sent as select item, key, unique_id, taken, at from durable_signal;
 create table chaos_over (node text not null, worker text not null, live integer not null);
 create trigger added after insert on durable_item begin
 	insert into chaos_change (tx, worker, item, old, state, old_token, token, live, started) values (chaos_tx(), chaos_worker(), new.id, 0, new.state, 0, max(0, new.token), false, 0);
@@ -81,8 +90,11 @@ type item struct {
 // replaced says that newer data may have taken the place of the item's.
 func (i item) replaced() bool { return strings.HasPrefix(i.Unique, replaced) }
 
-// most is how many attempts the item may have; if it was replaced, those of any.
+// most is how many attempts the item may have; if it was replaced, those of any. The Compensates of a flow have 8, each.
 func (i item) most() int {
+	if i.job.Trip != nil && i.job.Trip.Undo {
+		return 8
+	}
 	if i.job.Most == 0 || i.replaced() {
 		return maxAttempts
 	}
@@ -131,6 +143,9 @@ type history struct {
 	tells   []event // ends of claims, as their processes have seen them
 	bodies  []event // starts and stops of bodies
 	overs   []over
+	inside  []effect // of steps whose effects are in the transactions that record them
+	steps   []step
+	sent    []sent
 }
 
 // load reads what is in the database, and joins the two events of each call. Local makes a statement
@@ -164,6 +179,18 @@ func load(ctx context.Context, db *sql.DB, local func(string) string, l limits, 
 	if h.overs, err = rows(ctx, db, local("select node, worker, live from chaos.over"), func(o *over) []any { return []any{&o.Node, &o.Worker, &o.Live} }); err != nil {
 		return nil, err
 	}
+	if h.inside, err = rows(ctx, db, local("select item, token from chaos.inside"), func(e *effect) []any { return []any{&e.Item, &e.Token} }); err != nil {
+		return nil, err
+	}
+	h.steps, err = rows(ctx, db, local("select item, name, state, compensates, signal, data, at, until, enqueued from chaos.step"), func(s *step) []any {
+		return []any{&s.Item, &s.Name, &s.State, &s.Compensates, &s.Signal, &s.Data, &s.At, &s.Until, &s.Enqueued}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if h.sent, err = rows(ctx, db, local("select item, key, unique_id, taken, at from chaos.sent"), func(s *sent) []any { return []any{&s.Item, &s.Key, &s.Unique, &s.Taken, &s.At} }); err != nil {
+		return nil, err
+	}
 	placed, err := rows(ctx, db, local("select ref from chaos.placed"), func(ref *string) []any { return []any{ref} })
 	for _, ref := range placed {
 		h.placed[ref] = true
@@ -181,7 +208,9 @@ func (h *history) read(events []event) {
 	for _, e := range events {
 		at, ok := begun[id{e.Worker, e.Call}]
 		switch {
-		case e.Op == "lost", e.Op == "hung":
+		case e.Op == "lost", e.Op == "hung", e.Op == "waits":
+		case e.Op == "took", e.Op == "late":
+			h.calls = append(h.calls, call{e, e.At})
 		case e.Op == "start", e.Op == "stop":
 			h.bodies = append(h.bodies, e)
 		case e.Op == "told":

@@ -39,6 +39,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -111,6 +112,8 @@ type cluster struct {
 	rnd     *rand.Rand
 	workers []*process
 	readers sync.WaitGroup
+	senders sync.WaitGroup
+	signals atomic.Int64 // that were sent
 
 	mu     sync.Mutex
 	events []event
@@ -287,6 +290,9 @@ func (c *cluster) spawn(n int, calm bool) error {
 			c.events = append(c.events, e)
 			if e.Op == "enqueue" && e.Out == "ok" {
 				c.acked++
+			}
+			if e.Op == "waits" {
+				c.senders.Go(func() { c.answer(context.Background(), e) })
 			}
 			if e.Op == "hung" {
 				c.faults = append(c.faults, fmt.Sprintf("a call ends: one of worker %s takes longer than %v", name, hangs))
@@ -520,6 +526,7 @@ func (c *cluster) drain(ctx context.Context) error {
 		}
 	}
 	c.readers.Wait()
+	c.senders.Wait()
 	return nil
 }
 
@@ -537,12 +544,12 @@ func (c *cluster) judge(r *report, after time.Duration) error {
 		}
 	}
 	fmt.Printf(`
-| run | kills / pauses / cuts / stalls / restarts | acknowledged | lost | effects twice | fenced | at once (limit %d) | of the class | retried / cancelled / dead | freed | read |
-|---|---|---|---|---|---|---|---|---|---|---|
-| %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %d | %d | %d / %d / %d | %d | %d |
+| run | kills / pauses / cuts / stalls / restarts | acknowledged | lost | effects twice | fenced | at once (limit %d) | of the class | retried / cancelled / dead | freed | flows: steps / undone | signals: taken / late | read |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %d | %d | %d / %d / %d | %d | %d: %d / %d | %d: %d / %d | %d |
 
 `, c.limit, c.name(), n["kills"], n["pauses"], n["cuts"], n["stalls"], n["restarts"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
-		k["fenced"], k["at once"], k["of the class"], k["retried"], k["cancelled"], k["dead"], k["freed"], n["looks"])
+		k["fenced"], k["at once"], k["of the class"], k["retried"], k["cancelled"], k["dead"], k["freed"], k["flows"], k["steps"], k["undone"], k["signals"], k["taken"], k["late"], n["looks"])
 	for _, f := range faults[:min(5, len(faults))] {
 		fmt.Println(f)
 	}

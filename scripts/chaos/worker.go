@@ -103,11 +103,12 @@ type config struct {
 type job struct {
 	Ref    string // no other call of Enqueue has it
 	Key    string
-	Tx     bool // its effect is in the transaction in which it ends
-	Poison bool // fails nearly always
-	Kill   bool // kills its process
-	Long   bool // takes up to two leases, so that a process that was stopped finds it running elsewhere
-	Most   int  `json:",omitempty"` // MaxAttempts of its own; 0: that of the queue
+	Tx     bool  // its effect is in the transaction in which it ends
+	Poison bool  // fails nearly always
+	Kill   bool  // kills its process
+	Long   bool  // takes up to two leases, so that a process that was stopped finds it running elsewhere
+	Most   int   `json:",omitempty"` // MaxAttempts of its own; 0: that of the queue
+	Trip   *trip `json:",omitempty"` // nil: it has no flow
 }
 
 // An event is a line that a worker writes. A call has two, with one number: at its
@@ -115,16 +116,17 @@ type job struct {
 type event struct {
 	Worker string `json:",omitempty"` // the parent adds it
 	Call   int64  `json:",omitempty"`
-	Op     string // enqueue, effect, cancel; start, stop, told, lost (of a lease) and hung are no calls
+	Op     string // enqueue, effect, cancel, step, undo, signal; start, stop, told, took (a signal), late (was none), waits, lost (of a lease) and hung are no calls
 	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
 	At     int64  // nanoseconds: all processes have the clock of one host
-	Ref    string `json:",omitempty"`
-	Unique string `json:",omitempty"`
-	Skip   string `json:",omitempty"` // the key of an item with SkipIfAlive
+	Ref    string `json:",omitempty"` // of an item, or the name of a step
+	Unique string `json:",omitempty"` // of an item, or of a signal
+	Skip   string `json:",omitempty"` // the key of an item with SkipIfAlive, of one that waits for a signal, or of a signal
 	Item   int64  `json:",omitempty"`
 	Token  int64  `json:",omitempty"`
 	Tries  int    `json:",omitempty"`
 	Losses int    `json:",omitempty"` // of told: leases lost before the claim
+	Of     int64  `json:",omitempty"` // of undo: the result, a token
 }
 
 type worker struct {
@@ -277,6 +279,9 @@ func (w *worker) produce(ctx context.Context) {
 	if j.Key != "" && w.chance(40) { // it ends by itself
 		_ = w.queue.Pause(ctx, durable.Pause{Key: j.Key, For: time.Duration(1 + w.random(int(time.Second))), Reason: "chaos"})
 	}
+	if w.chance(8) {
+		j.Trip, with.Class, with.Cost = w.trip(), "", 0
+	}
 	ref := func() { j.Ref = fmt.Sprintf("%s.%d", w.Name, w.calls.Add(1)) }
 	ref()
 	e := event{Op: "enqueue", Ref: j.Ref}
@@ -286,7 +291,7 @@ func (w *worker) produce(ctx context.Context) {
 	case 5: // a few ids, each of one key, lane and class: the newest data replaces what waits
 		id := fmt.Sprintf("%s%d.%d", replaced, epoch, w.random(20))
 		with = durable.ItemOptions{Unique: id, Replace: true, Delay: with.Delay, MaxAttempts: with.MaxAttempts}
-		j.Key, j.Tx, j.Kill = id, false, false
+		j.Key, j.Tx, j.Kill, j.Trip = id, false, false, nil
 	case 6:
 		if with.SkipIfAlive = j.Key != ""; with.SkipIfAlive {
 			e.Skip = j.Key
@@ -439,7 +444,11 @@ func (w *worker) work(ctx context.Context, j job) error {
 	c := durable.ClaimFrom(ctx)
 	w.write(event{Op: "start", Ref: j.Ref, Item: int64(c.ID), Token: c.Token, Tries: c.Attempt})
 	defer w.write(event{Op: "stop", Item: int64(c.ID), Token: c.Token})
-	if !w.Calm {
+	if j.Trip != nil {
+		if err := w.flow(ctx, j); err != nil {
+			return err
+		}
+	} else if !w.Calm {
 		if err := w.live(ctx, j); err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func (s *suite) pauses() {
 	s.claims(n, 9, "c", strings.Repeat("k", durable.MaxText))
 }
 
-// In any time, a key starts no more often than its rate allows: after ends, retries, lost leases, and when it was empty. A retry in the future
+// In any time, a key starts no more often than its rate allows: after ends, retries, lost leases, signals, and when it was empty. A retry in the future
 // keeps its time, and keys with tokens do not wait.
 func (s *suite) keyRates() {
 	const every, burst = short, 2
@@ -226,6 +226,14 @@ func (s *suite) keyRates() {
 	n = other
 	s.expire(s.b, gone)
 	must[durable.Beaten](s)(s.a.Beat(s.ctx, n, ""))
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	put("w")
+	for _, name := range []string{"x", "y"} {
+		woken := next(s.a, 1)[0]
+		s.end(n, parked(durable.Park{Step: name, Pattern: name, For: long}), durable.Ready, woken)
+		s.signal(durable.Signal{Key: "w", Name: name})
+		s.equal("a flow that a signal wakes, too", name == "y" && s.item(woken.ID).RunAt.Before(starts["w"][0].Add(every)), false)
+	}
 	s.end(n, done, durable.Done, next(s.a, 1)...)
 	put("a") // its key was empty
 	for range 3 {

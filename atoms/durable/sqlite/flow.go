@@ -274,14 +274,14 @@ func (t *moment) wakeFlow(s durable.Signal) bool {
 		where, of = "queue = ? and id = ?", s.Item
 	}
 	var id durable.ItemID
-	var step, pattern string
-	if !t.get(list{&id, &step, &pattern}, "select id, step, pattern from durable_item cross join durable_flow on item = id where "+where+" and state = 2 and step <> '' and until > ?", t.queue, of, t.now) ||
+	var key, step, pattern string
+	if !t.get(list{&id, &key, &step, &pattern}, "select id, key, step, pattern from durable_item cross join durable_flow on item = id where "+where+" and state = 2 and step <> '' and until > ?", t.queue, of, t.now) ||
 		!signals.Match(pattern, s.Name) {
 		return false
 	}
 	t.taken(id, step, s)
 	t.do("update durable_flow set step = '' where item = ?", id)
-	t.do("update durable_item set run_at = ? where id = ?", t.now, id)
+	t.do("update durable_item set run_at = ? where id = ?", t.space(key, t.now), id)
 	t.freed = true
 	return true
 }

@@ -552,7 +552,7 @@ begin
 				insert into {s}.durable_signal (seq, item, taken, at, checked, queue, key, name, unique_id, data) values (v_seq, v_item, coalesce(v_taker, 0), v_now, v_now, p_queue, v_key, p_names[n], p_uniques[n], p_datas[n]);
 				if v_taker is not null then
 					perform {s}.durable_answer_1(p_queue, v_now, v_taker, v_step, p_names[n], p_datas[n]);
-					update {s}.durable_item as i set run_at = v_now where i.id = v_taker;
+					update {s}.durable_item as i set run_at = coalesce((select {s}.durable_space_1(p_queue, i.key, q.key_every, q.key_burst, v_now, v_now) from {s}.durable_queue as q where q.queue = p_queue), v_now) where i.id = v_taker;
 				end if;
 			end if;
 			return query select '', v_seq, v_old, v_taker is not null;
