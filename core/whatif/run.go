@@ -275,6 +275,7 @@ func (s *simulation) Deferral(item *sched.Item, of sched.Place) sched.Deferral {
 // operations come.
 func (s *simulation) run() {
 	s.operations = make([]operation, len(s.trace.operations))
+	wakes := false // a gate has moved
 	for come, moved := 0, 0; ; {
 		arrives, moves, ends := int64(never), int64(never), int64(never)
 		if come < len(s.operations) {
@@ -293,8 +294,12 @@ func (s *simulation) run() {
 		case s.now == ends:
 			s.happen(s.pop().of)
 		case s.now == moves && (moves < arrives || before(&s.trace.gates[moved], &s.trace.operations[come])):
-			s.move(&s.trace.gates[moved])
+			wakes = s.move(&s.trace.gates[moved]) || wakes
 			moved++
+			if all := s.trace.gates; wakes && (moved == len(all) || all[moved].At+s.shift != moves || all[moved].ID != all[moved-1].ID) {
+				wakes = false
+				s.wake() // now that all gates have moved that one signal moves
+			}
 		case s.now == arrives:
 			s.arrive(&s.operations[come], &s.trace.operations[come])
 			come++
@@ -421,22 +426,24 @@ func (s *simulation) leave(o *operation, r *room) {
 	}
 }
 
-// move is what a gate does.
-func (s *simulation) move(e *tape.Event) {
+// move is what a gate does. It wakes an engine if it shuts or opens; if it stays shut for longer, it does not.
+func (s *simulation) move(e *tape.Event) (wakes bool) {
 	if int(e.Gate) >= len(s.gates) {
-		return
+		return false
 	}
 	g := gateState{e.Shut, e.Held, e.Since + s.shift, never}
 	if e.Expires != never {
 		g.expires = e.Expires + s.shift
 	}
+	_, was := s.shut(int(e.Gate))
 	s.gates[e.Gate] = g
+	_, is := s.shut(int(e.Gate))
 	_, s.slots.Paused = s.shut(0)
 	for i, c := range s.opts.Classes {
 		_, trial := s.shut(s.rules[2][1+i].trial)
 		s.board.Try(uint8(1+i), c.Limit, trial, c.Trials)
 	}
-	s.wake()
+	return was != is
 }
 
 // wake is what an engine does when a gate has moved, and when its alarm rings.
