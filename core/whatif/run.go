@@ -426,7 +426,7 @@ func (s *simulation) leave(o *operation, r *room) {
 	}
 }
 
-// move is what a gate does. It wakes an engine if it shuts or opens; if it stays shut for longer, it does not.
+// move is what a gate does. It wakes an engine if it shuts or opens, but not if it stays shut for longer.
 func (s *simulation) move(e *tape.Event) (wakes bool) {
 	if int(e.Gate) >= len(s.gates) {
 		return false
@@ -435,15 +435,14 @@ func (s *simulation) move(e *tape.Event) (wakes bool) {
 	if e.Expires != never {
 		g.expires = e.Expires + s.shift
 	}
-	_, was := s.shut(int(e.Gate))
+	was := s.gates[e.Gate]
 	s.gates[e.Gate] = g
-	_, is := s.shut(int(e.Gate))
 	_, s.slots.Paused = s.shut(0)
 	for i, c := range s.opts.Classes {
 		_, trial := s.shut(s.rules[2][1+i].trial)
 		s.board.Try(uint8(1+i), c.Limit, trial, c.Trials)
 	}
-	return was != is
+	return !was.shut || !g.shut || was.expires <= s.now
 }
 
 // wake is what an engine does when a gate has moved, and when its alarm rings.
