@@ -32,7 +32,7 @@ func record(coordinator any, t *tape.Tape) (tape.Engine, bool) {
 		return tape.Engine{}, false
 	}
 	e := c.made()
-	unsubscribe := e.sink.Subscribe(e.deferPatterns(), func(signals.Signal) { // a held signal may come while the gate is shut
+	unsubscribe := e.sink.Subscribe(e.gatePatterns(), func(signals.Signal) { // a held signal may come while the gate is shut
 		e.mu.Lock()
 		defer e.unlock()
 		if e.tape.Load() == t {
@@ -46,14 +46,14 @@ func record(coordinator any, t *tape.Tape) (tape.Engine, bool) {
 	return engine, ok
 }
 
-// deferPatterns are the patterns of all DeferOn and ResumeOn.
-func (e *engine) deferPatterns() string {
-	all := []string{e.opts.DeferOn, e.opts.ResumeOn}
+// gatePatterns are the patterns of all gates.
+func (e *engine) gatePatterns() string {
+	all := []string{e.opts.CancelOn, e.opts.DeferOn, e.opts.ResumeOn}
 	for _, l := range e.opts.Lanes {
-		all = append(all, l.DeferOn)
+		all = append(all, l.CancelOn, l.DeferOn)
 	}
 	for _, c := range e.opts.Classes {
-		all = append(all, c.DeferOn)
+		all = append(all, c.CancelOn, c.DeferOn, c.TrialOn)
 	}
 	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), ",")
 }

@@ -10,7 +10,12 @@
 // it ran when it was recorded, even if twice as many run beside it. An operation that never ran, because it was
 // refused or cancelled, runs for as long as the one before it of the same lane and class.
 //
-// What the body does while it runs is not simulated. The time that an operation spent in [core.Operation.Suspend]
-// comes at the end of its run, and so does what it charged. Pauses happen as they were recorded. Changes by
-// SetMaxConcurrency and SetClass do not: the options of a simulation are those that you ask about.
+// What the body does while it runs is not simulated. Items that it enqueues beyond a full queue wait for room in the
+// simulation. The time that an operation spent in [core.Operation.Suspend] comes at the end of its run, and so does
+// what it charged. Pauses happen as they were recorded. Changes by SetMaxConcurrency and SetClass do not: the options
+// of a simulation are those that you ask about.
+//
+// Apart from that, operations start in the recorded order if the options are the recorded ones. There is one
+// exception: while a queue is full and nothing can start, a call that looks into the coordinator can decide which of
+// two items goes first. Examples are Stats, Cancel, and a Resume that changes nothing. They are not recorded.
 package whatif

@@ -37,9 +37,10 @@ type Counts struct {
 // or a type with an embedded [core.Control], or if it is recorded already. An operation is written when it ends.
 // Those that are alive at the end of the recording are written by Close.
 //
-// A recording costs each operation some 40 nanoseconds, 2 MB in all, and a goroutine. It takes about 30 bytes of w for
-// each operation. Operations do not wait for w. While w is so slow that 16,000 operations end
-// during one call of Write, further ones are left out and counted. Record does not close w.
+// A recording costs 4 MB and a goroutine. While times are at most a second, it takes 10 to 21 bytes of w for each
+// operation, 8 more with a key, and 4 or more with a cost, a charge or a suspension. Operations do not wait for w.
+// While w is so slow that 16,000 operations end during one call of Write, further ones are left out and counted.
+// Record does not close w.
 func Record(c core.Inspector, w io.Writer) (*Recording, error) {
 	if core.IsNil(c) || core.IsNil(w) {
 		return nil, errors.New("whatif: Record needs a coordinator and a writer, not nil")

@@ -41,7 +41,8 @@ type operation struct {
 	event      *tape.Event
 	started    int64 // 0: has not
 	ended      tape.Kind
-	away       bool // has given up its slot until its end
+	away       bool   // has given up its slot until its end
+	number     uint64 // among the accepted; 0: is not
 }
 
 // operationOf returns the operation that an item is the first field of, or nil.
@@ -76,14 +77,18 @@ type simulation struct {
 	classes    []uint8
 	rules      [][]places // everywhere, by lane, by class
 	gated      bool
+	partRuled  bool // a lane or a class has a rule
 	board      sched.Board
+	arrived    sched.List // accepted, and not on the board: see collect
+	parked     bool       // somebody looks when an item is accepted
 	slots      sched.Slots
 	rooms      []room // by lane, then by class
 	operations []operation
 	keys       map[uint64]string
 	gates      []gateState
 	ends       []timer // a heap
-	numbers    uint64
+	numbers    uint64  // of timers
+	accepted   uint64
 	alarm      int64
 	now        int64
 	forced     int
@@ -107,7 +112,7 @@ func newSimulation(t *Trace, o core.Options) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &simulation{trace: t, opts: resolved.(core.Options), board: sched.New(board, 1), alarm: never, keys: map[uint64]string{0: ""}}
+	s := &simulation{trace: t, opts: resolved.(core.Options), board: sched.New(board, 1), alarm: never, parked: true, keys: map[uint64]string{0: ""}}
 	o = s.opts
 	s.slots = sched.Slots{Limit: o.MaxConcurrency, MaxSuspended: o.MaxSuspended}
 	var errs [3]error
@@ -221,6 +226,9 @@ func (s *simulation) findGates() error {
 	for _, c := range o.Classes {
 		s.rules[2] = append(s.rules[2], find(int64(c.MaxDefer), c.CancelOn, c.DeferOn, c.TrialOn))
 	}
+	for _, r := range slices.Concat(s.rules[1], s.rules[2]) {
+		s.partRuled = s.partRuled || r.cancel >= 0 || r.deferral >= 0
+	}
 	return missing
 }
 
@@ -267,7 +275,8 @@ func (s *simulation) Deferral(item *sched.Item, of sched.Place) sched.Deferral {
 // operations come.
 func (s *simulation) run() {
 	s.operations = make([]operation, len(s.trace.operations))
-	for come, moved := 0, 0; ; s.start() {
+	wakes := false // a gate has moved
+	for come, moved := 0, 0; ; {
 		arrives, moves, ends := int64(never), int64(never), int64(never)
 		if come < len(s.operations) {
 			arrives = s.trace.operations[come].At + s.shift
@@ -285,13 +294,18 @@ func (s *simulation) run() {
 		case s.now == ends:
 			s.happen(s.pop().of)
 		case s.now == moves && (moves < arrives || before(&s.trace.gates[moved], &s.trace.operations[come])):
-			s.move(&s.trace.gates[moved])
+			wakes = s.move(&s.trace.gates[moved]) || wakes
 			moved++
+			if all := s.trace.gates; wakes && (moved == len(all) || all[moved].At+s.shift != moves || all[moved].ID != all[moved-1].ID) {
+				wakes = false
+				s.wake() // now that all gates have moved that one signal moves
+			}
 		case s.now == arrives:
 			s.arrive(&s.operations[come], &s.trace.operations[come])
 			come++
 		default:
 			s.alarm = never
+			s.wake()
 		}
 	}
 }
@@ -309,6 +323,7 @@ func (s *simulation) room(o *operation) *room {
 func (s *simulation) arrive(o *operation, e *tape.Event) {
 	o.event, o.Enqueued, o.Value, o.Lane, o.Class = e, s.now, e.Cost, s.lanes[e.Lane], s.classes[e.Class]
 	if s.gated && s.refused(&o.Item) {
+		s.collect()
 		o.State, o.ended = over, tape.Refused
 		return
 	}
@@ -318,11 +333,14 @@ func (s *simulation) arrive(o *operation, e *tape.Event) {
 	} else {
 		r.Wait(&o.Item)
 		s.board.Push(&o.Item, s.key(e.Key))
-		s.start()
+		s.start(true)
 		if brief := e.Brief || s.opts.DropOldest; brief && o.Flags&sched.Roomless != 0 {
 			s.giveUp(o, r)
 			s.squeeze(o, r)
 		}
+	}
+	if s.parked {
+		s.start(true)
 	}
 	if o.State == waits && !e.Started && (e.Kind == tape.Cancelled || e.Kind == tape.Rejected && !e.Brief) {
 		s.push(s.now+e.Wait, o) // its caller does not wait longer
@@ -340,9 +358,23 @@ func (s *simulation) key(hash uint64) string {
 
 func (s *simulation) accept(o *operation, r *room) {
 	r.Accepted++
-	s.board.Push(&o.Item, s.key(o.event.Key))
+	s.accepted++
+	o.number = s.accepted
+	s.arrived.Push(&o.Item)
 	if s.opts.DropOldest {
 		*r.accepted.Push() = o
+	}
+}
+
+// collect moves what was accepted to the board. An item that waits for room is there at once. So the moments at which
+// an engine collects decide about the turns.
+func (s *simulation) collect() {
+	arrived := s.arrived
+	s.arrived = sched.List{}
+	for item := arrived.First(); item != nil; {
+		next := item.Next()
+		s.board.Push(item, s.key(operationOf(item).event.Key))
+		item = next
 	}
 }
 
@@ -353,6 +385,9 @@ func (s *simulation) giveUp(o *operation, r *room) {
 
 // squeeze refuses an operation, or drops the oldest one for it.
 func (s *simulation) squeeze(o *operation, r *room) {
+	if s.opts.DropOldest {
+		s.collect()
+	}
 	for r.accepted.N > 0 {
 		oldest := *r.accepted.Get(0)
 		r.accepted.Drop()
@@ -373,6 +408,7 @@ func (s *simulation) withdraw(o *operation, as tape.Kind) {
 		s.giveUp(o, r)
 		return
 	}
+	s.collect()
 	s.board.Remove(&o.Item, s.now)
 	s.leave(o, r)
 }
@@ -390,59 +426,60 @@ func (s *simulation) leave(o *operation, r *room) {
 	}
 }
 
-// move is what a gate does.
-func (s *simulation) move(e *tape.Event) {
+// move is what a gate does. It wakes an engine if it shuts or opens, but not if it stays shut for longer.
+func (s *simulation) move(e *tape.Event) (wakes bool) {
 	if int(e.Gate) >= len(s.gates) {
-		return
+		return false
 	}
 	g := gateState{e.Shut, e.Held, e.Since + s.shift, never}
 	if e.Expires != never {
 		g.expires = e.Expires + s.shift
 	}
+	was := s.gates[e.Gate]
 	s.gates[e.Gate] = g
 	_, s.slots.Paused = s.shut(0)
 	for i, c := range s.opts.Classes {
 		_, trial := s.shut(s.rules[2][1+i].trial)
 		s.board.Try(uint8(1+i), c.Limit, trial, c.Trials)
 	}
-	if !s.gated || !e.Shut {
-		return
-	}
-	waiting := s.board.All()
-	slices.SortFunc(waiting, func(a, b *sched.Item) int { return cmp.Compare(operationOf(a).event.ID, operationOf(b).event.ID) })
-	for _, item := range waiting {
-		if (!s.slots.Paused || item.Flags&sched.Roomless != 0) && s.refused(item) {
-			s.withdraw(operationOf(item), tape.Refused)
-		}
-	}
+	return !was.shut || !g.shut || was.expires <= s.now
 }
 
-// start starts what can start.
-func (s *simulation) start() {
-	var bars *sched.Bars
-	for !s.slots.Stopped() {
-		item := s.board.Next(s.now, bars)
-		if item == nil {
-			s.alarm = min(s.alarm, s.board.Soonest())
-			return
-		}
-		if s.gated {
-			if s.refused(item) {
+// wake is what an engine does when a gate has moved, and when its alarm rings.
+func (s *simulation) wake() {
+	if s.refusing() {
+		s.collect()
+		waiting := s.board.All()
+		slices.SortFunc(waiting, func(a, b *sched.Item) int { return cmp.Compare(operationOf(a).number, operationOf(b).number) })
+		for _, item := range waiting {
+			if (!s.slots.Paused || item.Flags&sched.Roomless != 0) && s.refused(item) {
 				s.withdraw(operationOf(item), tape.Refused)
-				continue
 			}
-			if s.defers(item) {
-				if bars == nil {
-					bars = new(sched.Bars)
-				}
-				next, overdue, again := s.board.Undeferred(item, s, bars, s.now)
-				if s.alarm = min(s.alarm, again); next == nil {
-					continue
-				}
-				if item = next; overdue {
-					s.forced++
-				}
+		}
+	}
+	s.start(true)
+}
+
+// refusing reports whether items of some lane or class are refused.
+func (s *simulation) refusing() bool {
+	for _, rules := range s.rules {
+		for i := range rules {
+			if _, shut := s.shut(rules[i].cancel); shut {
+				return true
 			}
+		}
+	}
+	return false
+}
+
+// start starts what can start, as workers do. After the end of an operation its worker looks, and after all else one
+// that searches: this decides whether an engine looks when the next item is accepted.
+func (s *simulation) start(searches bool) {
+	for !s.slots.Stopped() {
+		item, blocked := s.next()
+		if item == nil {
+			s.parked = !blocked || !searches && s.parked
+			return
 		}
 		o := operationOf(item)
 		r := s.room(o)
@@ -454,6 +491,53 @@ func (s *simulation) start() {
 		o.State, o.started = runs, s.now
 		s.slots.Running.Push(item)
 		s.push(s.now+o.event.Run-o.event.Away, o)
+		if !searches && (!s.parked || s.arrived.Len() == 0) && !s.slots.Full() && s.ask(nil) == nil {
+			return
+		}
+		searches = true
+	}
+	s.parked = false
+}
+
+// ask returns what is next, and sets the alarm.
+func (s *simulation) ask(bars *sched.Bars) *sched.Item {
+	item := s.board.Next(s.now, bars)
+	if item == nil {
+		s.alarm = min(s.alarm, s.board.Soonest())
+	}
+	return item
+}
+
+// next returns the item that is to start now, or nil. Blocked says that items which are accepted do not help.
+func (s *simulation) next() (item *sched.Item, blocked bool) {
+	var bars *sched.Bars
+	for {
+		s.collect()
+		item := s.ask(bars)
+		if item == nil {
+			return nil, bars != nil && !s.partRuled && !s.board.RatesKeys()
+		}
+		if !s.gated {
+			return item, false
+		}
+		if s.refused(item) {
+			s.withdraw(operationOf(item), tape.Refused)
+			continue
+		}
+		if !s.defers(item) {
+			return item, false
+		}
+		if bars == nil {
+			bars = new(sched.Bars)
+		}
+		next, overdue, again := s.board.Undeferred(item, s, bars, s.now)
+		s.alarm = min(s.alarm, again)
+		if next != nil {
+			if overdue {
+				s.forced++
+			}
+			return next, false
+		}
 	}
 }
 
@@ -462,7 +546,10 @@ func (s *simulation) happen(o *operation) {
 	switch {
 	case o.State == over:
 	case o.State == waits:
-		s.withdraw(o, o.event.Kind)
+		looks := s.parked || s.partRuled || o.Class > 0 || o.Flags&sched.Roomless != 0 || s.board.RatesKeys()
+		if s.withdraw(o, o.event.Kind); looks {
+			s.start(true)
+		}
 	case s.now < o.started+o.event.Run-o.event.Away: // it has started: nobody's patience matters
 	case o.event.Away > 0 && !o.away:
 		o.away = true
@@ -470,7 +557,9 @@ func (s *simulation) happen(o *operation) {
 		s.slots.Lent++
 		s.board.Suspend(&o.Item, s.now)
 		s.push(o.started+o.event.Run, o)
+		s.start(true)
 	case s.now >= o.started+o.event.Run:
+		s.collect()
 		if o.away {
 			s.slots.Lent--
 		} else {
@@ -481,6 +570,7 @@ func (s *simulation) happen(o *operation) {
 		}
 		s.board.Finish(&o.Item, o.away, s.now)
 		o.State, o.ended = over, tape.Succeeded
+		s.start(false)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,19 +246,19 @@ func order(all []tape.Event, started func(i int) (at int64, ok bool)) (ids []uin
 	return ids
 }
 
-// Random programs with random lanes, keys, classes, rates and gates start their operations in the same order as in
-// the simulation of their traces. Without room, the order depends on when an engine looks for arrivals: see TestTruth.
+// Random programs with random lanes, keys, classes, rates, gates and full queues start their operations in the same
+// order as in the simulation of their traces. No call looks into the coordinator meanwhile: see the package comment.
 func TestPrograms(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		pick := func(all ...int) int { return all[r.IntN(len(all))] }
-		o := core.Options{MaxConcurrency: pick(1, 2, 4), DropOldest: r.IntN(4) == 0}
+		o := core.Options{MaxConcurrency: pick(1, 2, 4), DropOldest: r.IntN(4) == 0, MaxQueued: pick(-1, 0, 1, 3)}
 		if r.IntN(2) == 0 {
-			o.Lanes = []core.Lane{{Name: "hot", Limit: pick(0, 1)}, {Name: "slow", Limit: pick(0, 1, 2), DeferOn: []string{"", "wait.lane"}[r.IntN(2)]}}
+			o.Lanes = []core.Lane{{Name: "hot", Limit: pick(0, 1)}, {Name: "slow", Depth: pick(0, 1, 2), Limit: pick(0, 1, 2), DeferOn: []string{"", "wait.lane"}[r.IntN(2)]}}
 			o.Ageing = time.Duration(pick(0, 5, -1)) * time.Millisecond
 		}
 		if r.IntN(2) == 0 {
-			o.Classes = []core.Class{{Name: "heavy", Limit: pick(0, 1, 2), Rate: core.Rate{PerSecond: 200, Burst: pick(1, 3)}}, {Name: "light", CancelOn: []string{"", "stop"}[r.IntN(2)]}}
+			o.Classes = []core.Class{{Name: "heavy", Limit: pick(0, 1, 2), Rate: core.Rate{PerSecond: 200, Burst: pick(1, 3)}, Depth: pick(0, 2)}, {Name: "light", CancelOn: []string{"", "stop"}[r.IntN(2)]}}
 		}
 		keyed := r.IntN(2) == 0
 		if keyed {
@@ -267,6 +268,7 @@ func TestPrograms(t *testing.T) {
 			o.DeferOn, o.MaxDefer = "wait", time.Duration(pick(-1, 7))*time.Millisecond
 		}
 		trace := recording(t, o, keyed, func(l load) {
+			var pauses atomic.Int32
 			for range 60 {
 				time.Sleep(time.Duration(r.Int64N(2_000_000)))
 				switch name := []string{"wait", "wait.lane", "stop"}[r.IntN(3)]; r.IntN(12) {
@@ -277,8 +279,14 @@ func TestPrograms(t *testing.T) {
 				case 2:
 					l.sink.Retract(name)
 				case 3:
-					l.Pause()
-					time.AfterFunc(time.Duration(r.Int64N(5_000_000)), l.Resume)
+					if pauses.Add(1) == 1 {
+						l.Pause()
+					}
+					time.AfterFunc(time.Duration(r.Int64N(5_000_000)), func() {
+						if pauses.Add(-1) == 0 { // a Resume that changes nothing is not recorded, but wakes the engine
+							l.Resume()
+						}
+					})
 				}
 				synctest.Wait()
 				view := l.Coordinator
@@ -292,10 +300,16 @@ func TestPrograms(t *testing.T) {
 				if r.IntN(2) == 0 {
 					view.TryEnqueue(context.Background(), x)
 				} else {
-					go view.Enqueue(context.Background(), x)
+					patience := []time.Duration{time.Duration(r.Int64N(9_000_000)), time.Hour}[r.IntN(2)]
+					go func() {
+						ctx, stop := context.WithTimeout(context.Background(), patience)
+						defer stop()
+						view.Enqueue(ctx, x)
+					}()
 				}
 				synctest.Wait()
 			}
+			time.Sleep(1)
 			l.sink.Retract("*")
 			time.Sleep(time.Minute)
 			l.Resume()
