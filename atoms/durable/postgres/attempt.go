@@ -18,7 +18,13 @@ const trim = `delete from {s}.durable_attempt where ctid = any(array(select old.
 
 // beside returns a statement that deletes the rows of a table which belong to items m, whose first argument is the queue.
 func beside(table, m string) string {
-	return "delete from {s}.durable_" + table + " where ctid = any(array(select k.place from " + m + " as m cross join lateral (select ctid as place from {s}.durable_" + table + " where queue = $1 and item = m.id offset 0) as k))"
+	return "delete from {s}.durable_" + table + " where " + placed(table, m)
+}
+
+// placed is true for the rows of a table which belong to items m, in a statement whose first argument is the queue. The items
+// are locked, so the rows keep their places. With a join, or a list of ids, the server may read all rows of the queue.
+func placed(table, m string) string {
+	return "ctid = any(array(select k.place from " + m + " as m cross join lateral (select ctid as place from {s}.durable_" + table + " where queue = $1 and item = m.id offset 0) as k))"
 }
 
 // keeping returns what is to be written beside the items of ends, as parts of the statement that makes the turn t,

@@ -202,6 +202,7 @@ func (p *pipeline) signal(queue string, all []durable.Signal, done *[]durable.Si
 func (s *Store) Signals(ctx context.Context, queue, key string, after int64, limit int) (all []durable.Signal, err error) {
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		all = nil
+		p.do(inOrder) // or it may sort what Prune reads: all signals for keys
 		p.rows(func(rows pgx.Rows) error {
 			one := durable.Signal{Key: key}
 			err := rows.Scan(&one.Seq, &one.Name, &one.Data, &one.Time, &one.UniqueID, &one.Taken)

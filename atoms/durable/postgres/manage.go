@@ -49,7 +49,7 @@ with undone as (
 	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.state, old.goes
 ),
 flows as (
-	update {s}.durable_flow as f set undo = 128, reason = $3, `+noWait+` from undone as u where f.queue = $1 and f.item = u.id
+	update {s}.durable_flow set undo = 128, reason = $3, `+noWait+` where `+placed("flow", "undone")+`
 ),
 losses as (`+beside("loss", "(select * from undone where not goes)")+`)
 select id, state from undone`, queue, numbers(ids), reason, int16(from))
@@ -98,12 +98,12 @@ with again as (
 		then 2 else 1 end
 	from (
 		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn,
-			case when flow = 2 and not exists (select from {s}.durable_step as s where s.queue = $1 and s.item = o.id and s.compensates and s.state < 3) then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
+			case when flow = 2 and not exists (select from {s}.durable_step as s where s.queue = $1 and s.item = o.id and s.compensates and s.state < 3 offset 0) then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.flow, old.own
 ),
 losses as (`+beside("loss", "again")+`),
-flows as (update {s}.durable_flow as f set `+noWait+` from again as a where f.queue = $1 and f.item = a.id and a.flow > 0),
+flows as (update {s}.durable_flow set `+noWait+` where `+placed("flow", "(select * from again where flow > 0)")+`),
 steps as (`+beside("step", "(select * from again where own is not null)")+`),
 undone as (`+beside("flow", "(select * from again where own is not null)")+`)
 select id from again order by id`, queue, numbers(ids), int16(from))

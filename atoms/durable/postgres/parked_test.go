@@ -5,18 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
-// A million parked flows make no call slow: not claims, beats, depths, the first page, nor a signal.
+// A million parked flows make no call slow: not claims, beats, depths, the first page, nor a signal. The times are logged, and count
+// on a quiet machine only: there, claims take 1.1 times as long as without the flows. So that a busy machine does not fail
+// the test, it limits the rows that are read, and times only to what no plan should take. Depths counts the parked flows: it reads them all.
 func TestAMillionParkedFlows(t *testing.T) {
 	if os.Getenv("EPHEMERAL_LONG") == "" {
 		t.Skip("EPHEMERAL_LONG=1 runs it")
 	}
-	s := open(t)
+	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 1 }) // so that rowsRead counts what the calls have read
 	n := node(t, s, time.Hour, 0)
 	turns := func() time.Duration { // for 100 items
 		var items []durable.Insert
@@ -56,25 +59,30 @@ func TestAMillionParkedFlows(t *testing.T) {
 		select 'q', id, 'approval', 1, 1, false, 1, 0, now(), '' from {s}.durable_item where flow = 1`)
 	exec(t, s, "vacuum analyze {s}.durable_item, {s}.durable_flow, {s}.durable_step")
 	exec(t, s, "checkpoint") // or pages are written whole
+	before := rowsRead(t, s)
 	with := most()
-	t.Logf("100 items: %v, with the parked flows %v", without, with)
-	cost := func(what string, limit time.Duration, call func() error) {
-		least := time.Hour
+	rows := rowsRead(t, s) - before
+	t.Logf("100 items: %v, with the parked flows %v, %d rows for 3000", without, with, rows)
+	assert.Less(t, rows, 200_000)
+	assert.Less(t, with, 10*without)
+	cost := func(what string, limit int, call func() error) {
+		least, before := time.Hour, rowsRead(t, s)
 		for range 3 {
 			began := time.Now()
 			require.NoError(t, call())
 			least = min(least, time.Since(began))
 		}
-		t.Logf("%s: %v", what, least)
-		assert.Less(t, least, limit, what)
+		rows := rowsRead(t, s) - before
+		t.Logf("%s: %v, %d rows for 3", what, least, rows)
+		assert.Less(t, rows, limit, what)
+		assert.Less(t, least, 5*time.Second, what)
 	}
-	cost("depths", 500*time.Millisecond, func() error { _, err := s.Depths(t.Context(), "q"); return err })
-	cost("the first page", 500*time.Millisecond, func() error { _, err := s.Items(t.Context(), "q", durable.Query{Limit: 100}); return err })
-	cost("a beat", 100*time.Millisecond, func() error { _, err := s.Beat(t.Context(), n, ""); return err })
-	cost("a signal", 100*time.Millisecond, func() error {
+	cost("depths", 5_000_000, func() error { _, err := s.Depths(t.Context(), "q"); return err })
+	cost("the first page", 20_000, func() error { _, err := s.Items(t.Context(), "q", durable.Query{Limit: 100}); return err })
+	cost("a beat", 20_000, func() error { _, err := s.Beat(t.Context(), n, ""); return err })
+	cost("a signal", 20_000, func() error {
 		_, err := s.Signal(t.Context(), "q", []durable.Signal{{Key: "order 77", Name: "approval.given"}})
 		return err
 	})
-	cost("prune", 500*time.Millisecond, func() error { _, _, err := s.Prune(t.Context(), "q", durable.Keep{}, 100); return err })
-	assert.Less(t, with, without*13/10) // 1.1 on a machine that does nothing else
+	cost("prune", 20_000, func() error { _, _, err := s.Prune(t.Context(), "q", durable.Keep{}, 100); return err })
 }

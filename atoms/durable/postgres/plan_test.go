@@ -23,12 +23,7 @@ func TestPlans(t *testing.T) {
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 1 }) // so that it counts what the calls have read
 	const tables = "{s}.durable_item, {s}.durable_attempt, {s}.durable_result, {s}.durable_unique, {s}.durable_loss, {s}.durable_node, {s}.durable_flow, {s}.durable_step, {s}.durable_signal"
-	read := func() (rows int) {
-		exec(t, s, "select pg_stat_force_next_flush()")
-		require.NoError(t, s.pool.QueryRow(t.Context(), `select (select sum(seq_tup_read) from pg_stat_user_tables where schemaname = $1)
-			+ (select sum(idx_tup_read) from pg_stat_user_indexes where schemaname = $1)`, s.opts.Schema).Scan(&rows))
-		return rows
-	}
+	read := func() int { return rowsRead(t, s) }
 	exec(t, s, "do $$ declare n text; begin foreach n in array string_to_array('"+tables+"', ', ') loop execute 'alter table ' || n || ' set (autovacuum_enabled = off)'; end loop; end $$")
 	fill := func(queue string, state durable.State, node durable.NodeID, many int) {
 		key := fmt.Sprintf("'key %d ' || n", state)
@@ -151,4 +146,13 @@ func TestPlans(t *testing.T) {
 			calls(old, "small", state)
 		}
 	}
+}
+
+// rowsRead is how many rows and entries of indexes all calls have read. The pool of the store has one connection.
+func rowsRead(t *testing.T, s *Store) (rows int) {
+	t.Helper()
+	exec(t, s, "select pg_stat_force_next_flush()")
+	require.NoError(t, s.pool.QueryRow(t.Context(), `select (select sum(seq_tup_read) from pg_stat_user_tables where schemaname = $1)
+		+ (select sum(idx_tup_read) from pg_stat_user_indexes where schemaname = $1)`, s.opts.Schema).Scan(&rows))
+	return rows
 }
