@@ -310,7 +310,7 @@ func TestPrograms(t *testing.T) {
 				}
 				synctest.Wait()
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			l.sink.Retract("*")
 			time.Sleep(time.Minute)
 			l.Resume()
