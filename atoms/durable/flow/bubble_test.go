@@ -8,7 +8,7 @@ import (
 
 // bubble runs an Example in a bubble, in which a week takes no time.
 func bubble(f func()) {
-	for name, value := range map[string]string{"test.v": "false", "test.skip": ""} { // or it would print more than the Example, or nothing
+	for name, value := range map[string]string{"test.v": "false", "test.skip": "", "test.count": "1"} { // or it would print more than the Example, or nothing
 		of := flag.Lookup(name).Value
 		before := of.String()
 		_ = of.Set(value)
