@@ -38,10 +38,6 @@ const WhatIfStarvedAfter = whatif.StarvedAfter
 // their start.
 type WhatIfWaits = whatif.Waits
 
-// WhatIfCaveat is [whatif.Caveat]: Caveat is what everybody must know who reads a
-// Report.
-const WhatIfCaveat = whatif.Caveat
-
 // WhatIfRun is [whatif.Run]: Run lets the scheduler decide about the operations of a
 // trace again, as a coordinator with these options would have done.
 func WhatIfRun(t *whatif.Trace, o core.Options) (whatif.Report, error) {

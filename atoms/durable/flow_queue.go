@@ -75,8 +75,8 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 	return s, q.fail(fmt.Sprintf("signal %.80q", name), err)
 }
 
-// Signals walks the signals that are kept for a key, taken or not, in the order of their commits: those whose Seq is higher than after. So they are a
-// stream of events, with after as its cursor. It ends after the first error.
+// Signals returns the signals that the store keeps for a key, also those that a flow has taken, in the order of their commits. It begins after the
+// signal with the Seq after; 0 means with the first one. So the signals of a key are a stream of events. It ends after the first error.
 //
 //ephemeral:none
 func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Seq2[Signal, error] {

@@ -19,7 +19,7 @@ func Example() {
 
 	var file bytes.Buffer // in production a file, for an hour
 	recording := core.Must(whatif.Record(orders, &file))
-	for range 200 {
+	for range 50 {
 		orders.Lane("interactive").Enqueue(context.Background(), time.Millisecond)
 		orders.Lane("batch").Enqueue(context.Background(), 2*time.Millisecond)
 	}
@@ -39,5 +39,5 @@ func Example() {
 			fmt.Println(w.Started, "of", written.Operations, "are interactive; the batch may take 8 more:", w.P99 <= 200*time.Millisecond)
 		}
 	}
-	// Output: 200 of 400 are interactive; the batch may take 8 more: true
+	// Output: 50 of 100 are interactive; the batch may take 8 more: true
 }

@@ -167,12 +167,9 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "%-9s %s busy slots, at most %.1f\n", x.what, bars(x.Busy, most), slices.Max(x.Busy))
 	}
 	fmt.Fprintf(&b, "\nkeys that waited %v: recorded %d, simulated %d. Dropped: %d, %d.\n", StarvedAfter, r.Recorded.Starved, r.Simulated.Starved, r.Recorded.Dropped, r.Simulated.Dropped)
-	b.WriteString(Caveat)
+	b.WriteString("Durations do not react to load: each operation runs for as long as it was recorded, whatever runs beside it.\n")
 	return b.String()
 }
-
-// Caveat is what everybody must know who reads a [Report].
-const Caveat = "Durations do not react to load: each operation runs for as long as it was recorded, whatever runs beside it.\n"
 
 // bars draws numbers as bars.
 func bars(numbers []float64, most float64) string {

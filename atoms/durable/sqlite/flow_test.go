@@ -15,6 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // runFlow runs a queue with a body until the test ends.
@@ -129,12 +130,14 @@ func TestSignal(t *testing.T) {
 	here, err := durable.New(s, func(item string) string { return item }, func(context.Context, string) error { return nil }, durable.Options{Name: q})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, here.Close()) })
+	parked := make(chan struct{}, 100)
+	flow.Sink().Subscribe(durable.SignalSnoozed, func(signals.Signal) { parked <- struct{}{} })
 	id, err := flow.Enqueue(t.Context(), "ada")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		j, err := here.History(t.Context(), id)
-		return err == nil && j.Wait != nil
-	}, 10*time.Second, time.Millisecond)
+	<-parked
+	j, err := here.History(t.Context(), id)
+	require.NoError(t, err)
+	require.NotNil(t, j.Wait)
 	onPurpose := errors.New("on purpose")
 	send := func(name string, result error) error {
 		return w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {

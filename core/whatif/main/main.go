@@ -130,6 +130,7 @@ func show(args []string, out, errOut io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%-40s %9s %9s %9s %9s %9s %9s %9s\n", cmp.Or(*of, "all operations"), "started", "refused", "p50", "p95", "p99", "longest", "starved")
+	last := "" // line of a report, which says what it does not know
 	for i, row := range append([][]change{nil}, rows...) {
 		name := "recorded"
 		o := options(trace)
@@ -149,6 +150,8 @@ func show(args []string, out, errOut io.Writer) error {
 		if err != nil {
 			return err
 		}
+		lines := strings.SplitAfter(report.String(), "\n")
+		last = lines[len(lines)-2]
 		result := report.Simulated
 		if i == 0 {
 			result = report.Recorded
@@ -162,7 +165,7 @@ func show(args []string, out, errOut io.Writer) error {
 			fmt.Fprintf(out, "no limit keeps the p99 at %v: something else is scarce\n", *p99)
 		}
 	}
-	_, err = io.WriteString(out, whatif.Caveat)
+	_, err = io.WriteString(out, last)
 	return err
 }
 
