@@ -154,7 +154,7 @@ func (q *Queue[T]) Cost(n int) *Queue[T] {
 // was not taken counts with the end of the claim.
 func Charge(ctx context.Context, calls, cost int) error {
 	r, ok := ctx.Value(runKey{}).(*run)
-	if !ok || r.item.Class == "" {
+	if !ok || r.item.Class == "" || r.store == nil {
 		return nil
 	}
 	more := r.charge(calls, cost)
@@ -162,7 +162,7 @@ func Charge(ctx context.Context, calls, cost int) error {
 		return nil
 	}
 	err := core.ErrWouldDeadlock
-	if s, ok := r.store.(interface{ Inside(context.Context) bool }); !ok || !s.Inside(ctx) {
+	if !inside(ctx, r.store) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.session.node.Lease/4)
 		defer cancel()
 		err = r.store.Charge(ctx, r.queue, r.item.Class, more[0], more[1])

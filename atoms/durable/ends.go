@@ -36,6 +36,14 @@ func (x *ending) atOnce(e Ended) bool {
 	return x.end.Kind != EndGivenBack && e.State == Ready // it is to be undone
 }
 
+// class is that of the item after the end.
+func (x *ending) class() string {
+	if x.end.Kind == EndParked {
+		return x.end.Park.Class
+	}
+	return x.run.item.Class
+}
+
 // freed says that something can be claimed since the end, of which the store tells nothing: the next item of
 // the key, if the body has ended the item in a transaction of its own, or an item that nobody ran.
 func (x *ending) freed(e Ended) bool {

@@ -65,7 +65,6 @@ type Flow struct {
 
 // flows is what the flows of a queue share.
 type flows struct {
-	queue   string
 	store   Store
 	opts    Options
 	policy  policy
@@ -79,19 +78,19 @@ type recording struct {
 }
 
 func newFlows(store Store, opts Options, p policy, knows func(string) error) *flows {
-	f := &flows{queue: opts.Name, store: store, opts: opts, policy: p, knows: knows}
-	f.records, _ = groupcommit.New(f.write, groupcommit.Options{Name: opts.Name, MaxBatch: 100})
+	f := &flows{store: store, opts: opts, policy: p, knows: knows}
+	f.records = core.Must(groupcommit.New(f.write, groupcommit.Options{Name: opts.Name, MaxBatch: 100}))
 	return f
 }
 
 // write writes the steps of several flows in one transaction.
 func (f *flows) write(ctx context.Context, group []*recording, _ []error) error {
 	var all []Record
-	place := map[ItemID]int{}
+	place := map[Held]int{} // by claim: a body can outlive its own
 	for _, r := range group {
-		at, ok := place[r.ID]
+		at, ok := place[Held{ID: r.ID, Token: r.Token}]
 		if !ok {
-			at, place[r.ID] = len(all), len(all)
+			at, place[Held{ID: r.ID, Token: r.Token}] = len(all), len(all)
 			all = append(all, Record{ID: r.ID, Token: r.Token, Version: r.Version})
 		}
 		for _, s := range r.Steps {
@@ -101,9 +100,9 @@ func (f *flows) write(ctx context.Context, group []*recording, _ []error) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.opts.Lease)
 	defer cancel()
-	current, err := f.store.Record(ctx, f.queue, all)
+	current, err := f.store.Record(ctx, f.opts.Name, all)
 	for _, r := range group {
-		r.current = err == nil && current[place[r.ID]]
+		r.current = err == nil && current[place[Held{ID: r.ID, Token: r.Token}]]
 	}
 	return err
 }
@@ -130,8 +129,9 @@ func newFlow(of *flows, r *run, j Journal) *Flow {
 	return f
 }
 
-// ReplayFlow returns a context in which a flow answers from a journal, for package flowtest. A step that it has not is an error. End returns what was
-// wrong: the steps that the body asked for in vain, and those that it did not ask for.
+// ReplayFlow returns a context in which a flow answers from a journal, for package flowtest. When all steps of the journal were called, it ends:
+// further calls return [ErrParked]. Before that, a step that is not in the journal is an error. End returns the steps that the body called and the journal
+// lacks, and those that the journal has and the body did not call.
 func ReplayFlow(ctx context.Context, j Journal) (with context.Context, end func() (unknown, unused []string)) {
 	opts, _ := Options{}.resolved()
 	r := &run{queue: opts.Name, maxResult: opts.MaxResult, item: Item{ID: 1, Flow: 1, Class: j.Class}}
@@ -180,7 +180,7 @@ type Call struct {
 
 // fail is a permanent error about a step.
 func (f *Flow) fail(name, format string, args ...any) error {
-	return Permanent(fmt.Errorf("durable: item %d of queue %q: step %.80q: %w", f.run.item.ID, f.of.queue, name, fmt.Errorf(format, args...)))
+	return Permanent(fmt.Errorf("durable: item %d of queue %q: step %.80q: %w", f.run.item.ID, f.run.queue, name, fmt.Errorf(format, args...)))
 }
 
 // enter begins a call, under the mutex, and returns what is known of the step.
@@ -245,11 +245,8 @@ func (f *Flow) begin(c Call, at uintptr) (s Step, write []Step, answer bool, err
 		return s, nil, true, nil
 	case f.undoing():
 		return s, nil, false, ErrUndoing
-	case f.replay && s.State == StepBegun: // the history ends here
-		f.park = &Park{}
-		return s, nil, false, ErrParked
 	case f.replay:
-		return s, nil, false, f.fail(c.Name, "the history has no such step")
+		return s, nil, false, f.beyond(s, c.Name)
 	case f.alone != "":
 		return s, nil, false, f.fail(c.Name, "step %.80q has a class, so it must run alone", f.alone)
 	case c.Class != "" && f.running > 0:
@@ -266,17 +263,26 @@ func (f *Flow) begin(c Call, at uintptr) (s Step, write []Step, answer bool, err
 	}
 	f.running++
 	write = slices.Clone(f.pending)
-	if begun := s.State == StepBegun; s.State == 0 || s.Compensates != (c.Undo != nil) {
-		if s.State == 0 {
-			f.seq++
-			s.Seq = f.seq
-		}
-		s.Name, s.State, s.Compensates, s.Attempt = c.Name, StepBegun, c.Undo != nil || s.Compensates, f.run.item.Attempts
-		if s.Compensates && !begun {
+	if s.State == 0 {
+		f.seq++
+		s = Step{Name: c.Name, Seq: f.seq, State: StepBegun, Compensates: c.Undo != nil, Attempt: f.run.item.Attempts}
+		if s.Compensates {
 			write = append(write, s)
 		}
 	}
 	return s, write, false, nil
+}
+
+// beyond is the answer of a replay for a step that is not done: the history ends here, or it lacks the step.
+func (f *Flow) beyond(s Step, name string) error {
+	if s.State == 0 && len(f.strays()) > 0 {
+		return f.fail(name, "the history has no such step")
+	}
+	if s.State == 0 {
+		delete(f.seen, name)
+	}
+	f.park = &Park{}
+	return ErrParked
 }
 
 // allSeen ends the context of a body that only shows its Compensates, once it has shown them all.
@@ -287,14 +293,13 @@ func (f *Flow) allSeen() {
 }
 
 // exit ends a step. A step that is done is written later, unless it is written already.
-func (f *Flow) exit(s Step, written []Step, done, pending bool) error {
+func (f *Flow) exit(s Step, done, pending bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running--
 	if f.alone == s.Name {
 		f.alone = ""
 	}
-	f.wrote(written)
 	if !done {
 		return nil
 	}
@@ -322,7 +327,7 @@ func (f *Flow) record(ctx context.Context, steps []Step) error {
 		return nil
 	}
 	if inside(ctx, f.of.store) {
-		return fmt.Errorf("durable: queue %q: record steps of item %d, inside a transaction that this would wait for: %w", f.of.queue, f.run.item.ID, core.ErrWouldDeadlock)
+		return fmt.Errorf("durable: queue %q: record steps of item %d, inside a transaction that this would wait for: %w", f.run.queue, f.run.item.ID, core.ErrWouldDeadlock)
 	}
 	r := &recording{Record: f.toRecord(steps)}
 	err := f.of.records.Do(ctx, r)
@@ -330,14 +335,15 @@ func (f *Flow) record(ctx context.Context, steps []Step) error {
 		err = fmt.Errorf("%w: %w", ErrUndecided, err)
 	}
 	if err != nil {
-		return fmt.Errorf("durable: queue %q: record steps of item %d: %w", f.of.queue, f.run.item.ID, err)
+		return fmt.Errorf("durable: queue %q: record steps of item %d: %w", f.run.queue, f.run.item.ID, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !r.current {
-		f.dead = fmt.Errorf("durable: queue %q: the steps of item %d: %w", f.of.queue, f.run.item.ID, ErrLeaseLost)
+		f.dead = fmt.Errorf("durable: queue %q: the steps of item %d: %w", f.run.queue, f.run.item.ID, ErrLeaseLost)
 		return f.dead
 	}
+	f.wrote(steps)
 	return nil
 }
 
@@ -354,17 +360,15 @@ func (f *Flow) Do(ctx context.Context, c Call) (data []byte, err error) {
 	if err != nil || answer {
 		return s.Data, err
 	}
-	var written []Step
 	done := false
 	defer func() {
-		if ended := f.exit(s, written, done, true); err == nil {
+		if ended := f.exit(s, done, true); err == nil {
 			err = ended
 		}
 	}()
 	if err = f.record(ctx, write); err != nil {
 		return nil, err
 	}
-	written = write
 	began := time.Now()
 	if s.Data, err = f.do(ctx, c.Name, c.Do); err != nil {
 		return nil, err
@@ -426,10 +430,9 @@ func (f *Flow) Within(ctx context.Context, name string, transact func(ctx contex
 	if err != nil || answer {
 		return err
 	}
-	var written []Step
 	done, began := false, time.Now()
 	defer func() {
-		if ended := f.exit(s, written, done, false); err == nil {
+		if ended := f.exit(s, done, false); err == nil {
 			err = ended
 		}
 	}()
@@ -439,8 +442,10 @@ func (f *Flow) Within(ctx context.Context, name string, transact func(ctx contex
 			return f.toRecord(append(write, s))
 		})
 	})
-	if err == nil {
-		done, written = true, write
+	if done = err == nil; done {
+		f.mu.Lock()
+		f.wrote(write)
+		f.mu.Unlock()
 	}
 	return err
 }
@@ -468,8 +473,8 @@ func (f *Flow) Await(name, pattern string, d time.Duration) (s Step, err error) 
 	case s.State == StepBegun && !s.Until.After(f.journal.Time):
 		s.State, s.Attempt, f.progress = StepDone, f.run.item.Attempts, true
 		f.pending = append(f.pending, s)
-	case f.replay && s.State == 0:
-		return s, f.fail(name, "the history has no such step")
+	case f.replay:
+		return s, f.beyond(s, name)
 	default:
 		if s.State == 0 {
 			f.seq++
@@ -491,7 +496,9 @@ func (q *queue[T]) attempt(ctx context.Context, t *task[T], work func(ctx contex
 	limit := cmp.Or(t.item.Timeout, q.opts.Timeout)
 	body := func(ctx context.Context) error { return timed(ctx, limit, work) }
 	if t.item.Flow > 0 {
-		j, ok, err := q.store.Journal(ctx, q.opts.Name, t.item.ID, true)
+		in, cancel := context.WithTimeout(ctx, q.opts.Lease/4)
+		j, ok, err := q.store.Journal(in, q.opts.Name, t.item.ID, true)
+		cancel()
 		switch {
 		case err != nil || !ok:
 			return Snooze(q.opts.Poll, guard.Text(q.fail("read the steps of the item", cmp.Or(err, ErrUnknown))))
@@ -531,12 +538,9 @@ func (f *Flow) isParked() bool {
 
 // undo lets the body run, to see the Compensates, and calls them backwards. It decides the end.
 func (f *Flow) undo(ctx context.Context, body func(ctx context.Context) error, limit time.Duration, wrong error) error {
-	f.decided = &End{Kind: EndGivenBack}
 	attempts, err := f.run.item.Attempts, wrong
-	if attempts > undoAttempts {
-		err = errors.New("durable: its process was lost with it")
-	}
-	if err == nil {
+	f.decided = &End{Kind: EndRetry, After: f.of.policy.delay(attempts, 1), Err: "durable: half undone: runtime.Goexit was called"} // if nothing else is decided
+	if err == nil && attempts <= undoAttempts {
 		of, shown := context.WithCancelCause(ctx)
 		defer shown(nil)
 		f.mu.Lock()
@@ -558,17 +562,17 @@ func (f *Flow) undo(ctx context.Context, body func(ctx context.Context) error, l
 		undo := f.undos[s.Name]
 		f.mu.Unlock()
 		began := time.Now()
-		if undo == nil || attempts > undoAttempts {
+		if attempts > undoAttempts {
+			err = Permanent(fmt.Errorf("durable: all %d attempts have begun, and none has ended", undoAttempts))
+		} else if undo == nil {
 			err = Permanent(fmt.Errorf("durable: its Compensate was not seen, because the body returned: %s", guard.Text(cmp.Or(err, errors.New("no error")))))
 		} else if panicked := guard.Do("Compensate", func() {
 			err = timed(ctx, limit, func(ctx context.Context) error { return undo(ctx, s.Data, s.State == StepDone) })
 		}); panicked != nil {
 			err = panicked
 		}
-		if ctx.Err() != nil && err != nil {
-			return context.Cause(ctx)
-		}
-		if err == nil {
+		undone := err == nil
+		if undone {
 			s.State, s.Took, s.Attempt = StepUndone, time.Since(began), f.run.item.Attempts
 			if err = f.record(ctx, []Step{s}); err == nil {
 				f.mu.Lock()
@@ -577,13 +581,20 @@ func (f *Flow) undo(ctx context.Context, body func(ctx context.Context) error, l
 				continue
 			}
 		}
+		if ctx.Err() != nil {
+			f.decided = &End{Kind: EndGivenBack}
+			return context.Cause(ctx)
+		}
 		var names []string
 		for _, s := range todo[n:] {
 			names = append(names, s.Name)
 		}
 		text := clean(fmt.Sprintf("durable: half undone: step %s: %s; not undone: %s", s.Name, guard.Text(err), strings.Join(names, ", ")))
 		f.decided = &End{Kind: EndRetry, After: f.of.policy.pause(attempts, err, rand.Float64()), Err: text}
-		if isPermanent(err) || attempts >= undoAttempts {
+		switch {
+		case undone: // the store has not taken that: no attempt of Compensate counts
+			f.decided.Kind = EndSnoozed
+		case isPermanent(err) || attempts >= undoAttempts:
 			f.decided = &End{Kind: EndHalfUndone, Err: text}
 		}
 		return err
@@ -608,6 +619,6 @@ func (f *Flow) end(e End) (_ End, strays []string) {
 	if e.Kind == EndDone {
 		return e, f.strays()
 	}
-	e.Steps, e.Version = f.pending, f.journal.Version
+	e.Steps, e.Version, f.pending = f.pending, f.journal.Version, nil // a step that outlives the body does not touch them
 	return e, nil
 }

@@ -24,7 +24,7 @@ func (q *Queue[T]) Signal(ctx context.Context, key, name string, payload any, un
 	return q.send(ctx, key, 0, name, payload, uniqueID)
 }
 
-// SignalItem is [Queue.Signal] for the flow of one item, also if it has no key. An item that the queue has not is [ErrUnknown].
+// SignalItem is [Queue.Signal] for the flow of one item, also if it has no key. If the queue has no such item, the error is [ErrUnknown].
 //
 //ephemeral:none
 func (q *Queue[T]) SignalItem(ctx context.Context, id ItemID, name string, payload any, uniqueID ...string) error {
@@ -56,7 +56,7 @@ func inside(ctx context.Context, store Store) bool {
 //
 //ephemeral:none
 func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any, uniqueID ...string) (Signal, error) {
-	s := Signal{Key: key, Item: id, Name: name, UniqueID: strings.Join(uniqueID, " ")}
+	s := Signal{Key: key, Item: id, Name: name, UniqueID: strings.Join(uniqueID, "")}
 	var err error
 	panicked := guard.Do("MarshalJSON", func() { s.Data, err = json.Marshal(payload) })
 	if err = cmp.Or(panicked, err); err != nil {
@@ -65,6 +65,8 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 	err = errors.Join(err, checkText("its key", key), checkText("its name", name), checkText("its unique id", s.UniqueID))
 	switch {
 	case err != nil:
+	case len(uniqueID) > 1:
+		err = fmt.Errorf("durable: it has %d unique ids, and may have one", len(uniqueID))
 	case (key == "") == (id == 0):
 		err = errors.New("durable: it needs a key or an item")
 	case name == "" || strings.ContainsAny(name, ",*?! "):
@@ -98,8 +100,8 @@ func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Se
 	}
 }
 
-// History returns the flow of an item: its steps, with their results, and what it waits for. It is there as long as the item, but for the last
-// step of a flow that has ended well. If the queue has no such item, the error is [ErrUnknown].
+// History returns the flow of an item: its steps, with their results, and what it waits for. It is kept as long as the item. The last
+// step of a flow that ended well is not kept. If the queue has no such item, the error is [ErrUnknown].
 func (q *Queue[T]) History(ctx context.Context, id ItemID) (Journal, error) {
 	return q.history(ctx, id, true)
 }

@@ -92,8 +92,8 @@ type Options struct {
 	//ephemeral:pattern
 	DeferOn string
 
-	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
-	// and 30 days for Dead, and 24 hours for Signals; negative means for ever. See [Queue.Prune].
+	// Keep is how long items are kept after their end. 0 means 24 hours for Done, Cancelled and Signals,
+	// and 30 days for Dead; negative means for ever. See [Queue.Prune].
 	Keep Keep
 	// MaxResult is how long the JSON of [Return] may be, in bytes; 0 means 64 kB (65,536), and MaxData is the
 	// maximum. It is also the maximum for each step of a flow: see [Flow].

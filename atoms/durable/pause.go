@@ -25,8 +25,8 @@ type Pause struct {
 }
 
 const (
-	// MaxPauses is how many classes and keys of a queue can be paused at a time. Each claim passes over the next items of all
-	// paused keys.
+	// MaxPauses is how many classes and keys of a queue can be paused at a time. Each claim must skip the next item of every
+	// paused key, so many pauses make claims slower.
 	MaxPauses = 1000
 	// KeptPause is how long a store keeps the pause of a key after its end, for [Claim].Trial.
 	KeptPause = 24 * time.Hour
@@ -38,22 +38,26 @@ const (
 var ErrPauses = errors.New("durable: too many classes and keys of the queue are paused")
 
 // Pause stops all processes from starting items of the queue, of a class or of a key. It ends after For, or with Resume; a new Pause of
-// the same takes the place of the old one. Running items go on, and Enqueue still adds items. When Pause returns, no claim
-// under way goes by the state before. The end of For is found at the next Poll. [Queue.Explain], [Queue.Stats], status pages and
+// the same takes the place of the old one. Running items go on, and Enqueue still adds items. Claims that
+// begin or commit after Pause has returned obey it. The end of For is found at the next Poll. [Queue.Explain], [Queue.Stats], status pages and
 // the command "ephemeral top" say what is paused, why, by whom and since when. If [MaxPauses] are paused, the error is [ErrPauses].
 func (q *Queue[T]) Pause(ctx context.Context, p Pause) error {
-	p.By, p.Reason = q.opts.Node, clean(p.Reason)
+	p.By, p.Reason, p.Since, p.Until = q.opts.Node, clean(p.Reason), time.Time{}, time.Time{}
 	if p.For > 0 {
 		p.For = max(p.For, time.Microsecond) // as exact as stores are
 	}
 	err := q.checkPause(p)
+	if p.Class != "" {
+		err = errors.Join(err, q.knows(p.Class))
+	}
 	if err == nil {
 		err = q.fail("pause "+p.what(), q.store.Pause(ctx, q.opts.Name, p, true))
 	}
 	return err
 }
 
-// Resume ends the Pause of the queue, of p.Class or of p.Key. It ends no other pauses, and reads no other fields of p.
+// Resume ends the Pause of the queue, of p.Class or of p.Key. It ends no other pauses, and reads no other fields of p. The class
+// need not be in Options any more.
 func (q *Queue[T]) Resume(ctx context.Context, p Pause) error {
 	p = Pause{Class: p.Class, Key: p.Key}
 	err := q.checkPause(p)
@@ -71,10 +75,8 @@ func (q *queue[T]) checkPause(p Pause) error {
 		err = fmt.Errorf("durable: queue %q: Pause has the class %q and the key %q, but must have one of them", q.opts.Name, p.Class, p.Key)
 	case p.For < 0 || p.For > maxPause:
 		err = fmt.Errorf("durable: queue %q: Pause.For is %v, but must be from 0 to 100 years", q.opts.Name, p.For)
-	case p.Class != "":
-		err = q.knows(p.Class)
 	}
-	return errors.Join(err, checkText("Pause.Key", p.Key))
+	return errors.Join(err, checkText("Pause.Class", p.Class), checkText("Pause.Key", p.Key))
 }
 
 func (p Pause) what() string {

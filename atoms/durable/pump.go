@@ -307,7 +307,7 @@ func (p *pump[T]) end(t *turn) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || (outs[n].Promoted || x.atOnce(outs[n])) && !p.classes.throttled[x.run.item.Class] || x.run.state.Load() == withdrawn || x.freed(outs[n]) ||
+		promoted = promoted || outs[n].Promoted && !p.classes.throttled[x.run.item.Class] || x.atOnce(outs[n]) && !p.classes.throttled[x.class()] || x.run.state.Load() == withdrawn || x.freed(outs[n]) ||
 			min(x.end.Calls, x.end.Cost) < 0 && p.classes.throttled[x.run.item.Class]
 	}
 	for _, i := range t.Items {

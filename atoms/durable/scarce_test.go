@@ -170,6 +170,13 @@ func TestPauseOfAKey(t *testing.T) {
 		} {
 			assert.ErrorContains(t, q.Pause(s.Context(), p), text)
 		}
+		again := durable.Pause{Key: "z", For: time.Hour}
+		require.NoError(t, q.Pause(s.Context(), again))
+		again = s.stats(q).Pauses[0]
+		require.NoError(t, q.Pause(s.Context(), again), "an answer of Stats, which says For 0")
+		assert.Zero(t, s.stats(q).Pauses[0].Until)
+		require.NoError(t, q.Resume(s.Context(), again))
+		require.NoError(t, q.Resume(s.Context(), durable.Pause{Class: "d"}), "of a class that is no longer known")
 		for n := range durable.MaxPauses {
 			require.NoError(t, q.Pause(s.Context(), durable.Pause{Key: fmt.Sprint(n)}))
 		}

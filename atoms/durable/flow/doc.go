@@ -17,7 +17,7 @@
 //   - A step that has returned, and after which another one of the flow began, does not run again. The last step before the death of its process may run
 //     twice, unless its effect is in the transaction of postgres.Step or sqlite.Step.
 //   - The record of a step is written with the begin of the next one, and with the end of the attempt, under the token of the claim: a process that has lost
-//     the item writes nothing. A step with a Compensate is also recorded before it begins. So n steps need n-1 commits, which flows of a process share.
+//     the item writes nothing. A step with a Compensate is also recorded before it begins. So n steps need n-1 commits, or n if the first one has a Compensate. Flows of a process share commits.
 //   - A parked flow ([Await], [Sleep], a step with another class) is a row: no slot, goroutine, lease or heartbeat. It adds no attempt.
 //   - It is decided once, in the store, whether a signal came before the deadline.
 //

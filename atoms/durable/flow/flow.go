@@ -32,14 +32,14 @@ type Step[R any] struct {
 	// Name is how the store remembers the step. A flow has each name once. It may have 512 bytes.
 	Name string
 	// Class is the name of a class of the queue; "" means the class of the item. The step waits for the limit and the rate of its class, over all
-	// processes: the item goes back, and is claimed again with that class. A further attempt takes a token again. A step with a class runs alone: its flow has no other one at
+	// processes: the item goes back, and is claimed again with that class. Each claim with the class takes a token, and the Cost of the item. A step with a class runs alone: its flow has no other one at
 	// that time.
 	Class string
 	// Do does the work. Its result is kept as JSON, with at most Options.MaxResult bytes. If it returns an error, the step is not done: return the error.
 	Do func(ctx context.Context) (R, error)
 	// Compensate undoes the step when the flow is dead or cancelled; nil means that there is nothing to undo. Known says that Do has returned a
 	// result; otherwise it is not known whether Do took effect, and the result is the zero R. Compensate is called at least once, so it is
-	// idempotent. It has 8 attempts. If it returns a permanent error, there are no more.
+	// idempotent. It is tried up to 8 times; a permanent error ends that at once. Then the flow is half undone.
 	Compensate func(ctx context.Context, result R, known bool) error
 }
 
@@ -158,6 +158,7 @@ func Each[E, R any](ctx context.Context, name string, elements []E, limit int, d
 		all   sync.WaitGroup
 		mu    sync.Mutex
 		next  int
+		ended int // with a result
 		first error
 	)
 	take := func() int {
@@ -176,16 +177,22 @@ func Each[E, R any](ctx context.Context, name string, elements []E, limit int, d
 				panicked := guard.Do("the function of flow.Each", func() {
 					results[n], err = each(ctx, fmt.Sprintf("%s/%d", name, n), elements[n], do, at)
 				})
-				if err = cmp.Or(panicked, err); err != nil {
-					mu.Lock()
-					first = cmp.Or(first, err)
-					mu.Unlock()
+				mu.Lock()
+				if err = cmp.Or(panicked, err); err == nil {
+					ended++
+				}
+				first = cmp.Or(first, err)
+				mu.Unlock()
+				if err != nil {
 					cancel(err)
 				}
 			}
 		})
 	}
 	all.Wait()
+	if first == nil && ended < len(elements) {
+		first = fmt.Errorf("flow: steps %.80q: %d of %d elements have no result: runtime.Goexit was called", name, len(elements)-ended, len(elements))
+	}
 	if first != nil {
 		return nil, first
 	}

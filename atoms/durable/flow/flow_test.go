@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -189,7 +190,8 @@ func TestHalfUndone(t *testing.T) {
 		err      error
 		panics   any
 		attempts int
-	}{"error": {err: errNo, attempts: 8}, "permanent": {err: durable.Permanent(errNo), attempts: 1}, "panic": {panics: "no", attempts: 8}} {
+		exits    bool
+	}{"error": {err: errNo, attempts: 8}, "permanent": {err: durable.Permanent(errNo), attempts: 1}, "panic": {panics: "no", attempts: 8}, "Goexit": {exits: true, attempts: 8}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(w *world) {
 				var broken atomic.Bool
@@ -203,6 +205,9 @@ func TestHalfUndone(t *testing.T) {
 						if tries++; broken.Load() {
 							if c.panics != nil {
 								panic(c.panics)
+							}
+							if c.exits {
+								runtime.Goexit()
 							}
 							return c.err
 						}
@@ -613,6 +618,29 @@ func TestReplay(t *testing.T) {
 		}
 		errs, err := replay(func(ctx context.Context) error { return work(ctx, "k") })
 		w.equal("fits", []any{errs, errors.Is(err, flow.ErrParked), w.happened()}, []any{"", true, "[]"})
+		errs, err = replay(func(ctx context.Context) error {
+			if err := work(ctx, "k"); !errors.Is(err, flow.ErrParked) {
+				return err
+			}
+			_, err := w.step(ctx, "later")
+			return err
+		})
+		w.equal("after the end", []any{errs, errors.Is(err, flow.ErrParked)}, []any{"", true})
+		steps := same.Steps
+		same.Steps, same.Wait = steps[:1], nil // a flow that was tried again, or has ended: its last step is not kept
+		errs, err = replay(func(ctx context.Context) error { return work(ctx, "k") })
+		w.equal("the history ends", []any{errs, errors.Is(err, flow.ErrParked), w.happened()}, []any{"", true, "[]"})
+		errs, err = replay(func(ctx context.Context) error {
+			if _, err := w.step(ctx, "a"); err != nil {
+				return err
+			}
+			if _, err := w.plain(ctx, "next"); !errors.Is(err, flow.ErrParked) {
+				return fmt.Errorf("next: %w", err)
+			}
+			return durable.Charge(ctx, 1, 1)
+		})
+		w.equal("a step beyond it", []any{errs, err, w.happened()}, []any{"", nil, "[]"})
+		same.Steps = steps
 		errs, _ = replay(func(ctx context.Context) error {
 			_, err := w.step(ctx, "b")
 			return err
@@ -628,6 +656,46 @@ type record struct {
 
 func (r *record) Errorf(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Sprintf(format, args...))
+}
+
+// Goexit in a worker is an error, and no result is missed.
+func TestGoexitInEach(t *testing.T) {
+	in(t, func(w *world) {
+		var got []int
+		var failed error
+		q, _ := w.process(func(ctx context.Context, _ string) error {
+			got, failed = flow.Each(ctx, "e", []int{1, 2}, 1, func(_ context.Context, n int) (int, error) {
+				runtime.Goexit()
+				return n, nil
+			})
+			return failed
+		}, durable.Options{MaxAttempts: 1})
+		id := w.enqueue(q, "")
+		w.settle(time.Second)
+		w.equal("dead", []any{w.state(q, id), got, failed != nil}, []any{durable.Dead, []int(nil), true})
+	})
+}
+
+// While the store does not take the record of a step that is undone, no attempt counts.
+func TestRecordFailsWhileUndoing(t *testing.T) {
+	in(t, func(w *world) {
+		m := &mortal{Store: w.store}
+		w.store = m
+		undone := 0
+		q, _ := w.process(func(ctx context.Context, _ string) error {
+			if _, err := flow.Do(ctx, flow.Step[int]{Name: "a", Do: func(context.Context) (int, error) { return 1, nil }, Compensate: func(context.Context, int, bool) error {
+				undone++
+				m.unwritten.Store(undone < 20)
+				return nil
+			}}); err != nil {
+				return err
+			}
+			return durable.Permanent(errNo)
+		}, durable.Options{Backoff: time.Second, MaxBackoff: time.Second})
+		id := w.enqueue(q, "")
+		w.settle(time.Hour)
+		w.equal("undone", []any{w.state(q, id), undone}, []any{durable.Dead, 20})
+	})
 }
 
 // A call outside of a body is an error.

@@ -18,7 +18,7 @@ import (
 // mortal is the store as a process has it that may be stopped: while it is, its calls fail.
 type mortal struct {
 	durable.Store
-	stopped atomic.Bool
+	stopped, unwritten atomic.Bool // all calls fail, or Record does
 }
 
 var errStopped = errors.New("stopped")
@@ -38,7 +38,7 @@ func (m *mortal) Beat(ctx context.Context, node durable.Node, note string) (dura
 }
 
 func (m *mortal) Record(ctx context.Context, queue string, records []durable.Record) ([]bool, error) {
-	if m.stopped.Load() {
+	if m.stopped.Load() || m.unwritten.Load() {
 		return nil, errStopped
 	}
 	return m.Store.Record(ctx, queue, records)

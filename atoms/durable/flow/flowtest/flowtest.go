@@ -9,7 +9,7 @@ import (
 )
 
 // Replay runs a body whose steps answer from a history, as [durable.Queue.History] returns it, or its JSON. It fails the test if the body asks for a step that the
-// history has not, or does not ask for one that it has, and names it: so a change of a body can be tested with the flows that are under way. Where the history ends, the body gets
+// history has not, or does not ask for one that it has, and names it: so a change of a body can be tested with the flows that are under way. When the body has asked for all steps of the history, the next step returns
 // [durable.ErrParked]. It returns the error of the body.
 func Replay(t testing.TB, body func(ctx context.Context) error, history durable.Journal) error {
 	t.Helper()

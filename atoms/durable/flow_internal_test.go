@@ -1,0 +1,31 @@
+package durable
+
+import (
+	"context"
+	"testing"
+)
+
+// held is a store that notes what is recorded.
+type held struct {
+	Store
+	got []Record
+}
+
+func (h *held) Record(_ context.Context, _ string, records []Record) ([]bool, error) {
+	h.got = append(h.got, records...)
+	return []bool{false, true}[2-len(records):], nil
+}
+
+// A body that outlives its claim writes under its own token, also together with the next claim of the item.
+func TestRecordsOfTwoClaims(t *testing.T) {
+	h := &held{Store: Memory()}
+	opts, err := Options{}.resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFlows(h, opts, policy{}, nil)
+	old, next := &recording{Record: Record{ID: 1, Token: 7, Steps: []Step{{Name: "a"}}}}, &recording{Record: Record{ID: 1, Token: 8, Steps: []Step{{Name: "b"}}}}
+	if err := f.write(t.Context(), []*recording{old, next}, nil); err != nil || len(h.got) != 2 || old.current || !next.current {
+		t.Errorf("got %v and %+v, want both claims, the second one current", err, h.got)
+	}
+}
