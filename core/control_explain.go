@@ -153,8 +153,9 @@ func (x *explainer) rates(o *Operation, now int64) {
 // shadows adds which shadows would keep o waiting. mu of its engine is held.
 func (x *explainer) shadows(o *Operation, now int64) {
 	e := o.engine
+	due := e.scheduler.ShadowDue(&o.sched, now)
 	for i, class := range []uint8{o.sched.Class, 0} {
-		at := e.scheduler.ShadowDue(&o.sched, now)[i]
+		at := due[i]
 		if at == 0 {
 			continue
 		}

@@ -89,6 +89,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			o.sched.Flags |= forced
 			e.forced++
 		}
+		e.tapeStart(o)
 		if news := e.scheduler.Start(&o.sched, now); news != 0 {
 			e.tellNews(o.sched.Class, news)
 		}

@@ -162,28 +162,27 @@ func (e *engine) tapeEnd(t *tape.Tape, o *Operation, kind tape.Kind, now int64) 
 func (e *engine) fill(t *tape.Tape, event *tape.Event, o *Operation, kind tape.Kind, now int64) {
 	event.Kind, event.Lane, event.Class, event.Key = kind, o.sched.Lane, o.sched.Class, t.Key
 	event.Brief = o.sched.Flags&brief != 0
-	event.ID, event.At, event.Cost = uint64(o.owner.ID), o.sched.Enqueued, o.sched.Value
-	if event.Wait = now - o.sched.Enqueued; o.started != 0 {
-		event.Started, event.Wait, event.Run = true, o.started-o.sched.Enqueued, now-o.started
+	event.ID, event.At = uint64(o.owner.ID), o.sched.Enqueued
+	if o.started == 0 {
+		event.Wait, event.Cost = max(0, now-o.sched.Enqueued), o.sched.Value
+	} else { // a worker may have read the clock before the item came
+		event.Started, event.Wait, event.Run = true, max(0, o.started-o.sched.Enqueued), max(0, now-o.started)
 	}
 	if d := o.rare.Load(); d != nil && d.taped != nil {
 		x := d.taped
-		if event.Away, event.Calls, event.More = x.away, x.calls, x.more; x.began != 0 {
+		event.Cost, event.Calls, event.More = cmp.Or(x.cost, event.Cost), x.calls, x.more
+		if event.Away = x.away; x.began != 0 {
 			event.Away += now - x.began
-		}
-		if x.lent {
-			event.Cost = x.cost
 		}
 	}
 }
 
 // taped is what the tape wants to know of an operation at its end. Guarded by engine.mu.
 type taped struct {
+	cost        int64 // since the start; 0: none, or it has started before the recording
 	calls, more int64 // charged
 	away        int64 // how long it was without a slot
 	began       int64 // since when it is without a slot; 0: it has one, or wants one
-	lent        bool  // it was without a slot; then
-	cost        int64 // is its cost
 }
 
 // onTape makes a place for what the tape wants to know. mu is held.
@@ -195,12 +194,17 @@ func (o *Operation) onTape() *taped {
 	return d.taped
 }
 
+// tapeStart notes the cost of an operation that is about to start: after that, its Value may be something else. mu is
+// held.
+func (e *engine) tapeStart(o *Operation) {
+	if o.sched.Value != 0 && e.tape.Load() != nil {
+		o.onTape().cost = o.sched.Value
+	}
+}
+
 // tapeAway notes that an operation gives up its slot, and tapeBack that it wants it back. mu is held.
 func (e *engine) tapeAway(o *Operation) {
-	t := o.onTape()
-	if t.began = e.clock.Now(); !t.lent {
-		t.lent, t.cost = true, o.sched.Value
-	}
+	o.onTape().began = e.clock.Now()
 }
 
 func (e *engine) tapeBack(o *Operation) {
@@ -209,7 +213,7 @@ func (e *engine) tapeBack(o *Operation) {
 	}
 }
 
-// tapeReject records an item that was not accepted.
+// tapeReject records an item that was not accepted, unless the intake has ended: that is no lack of room.
 func (e *engine) tapeReject(o *Operation, err error) {
 	t := e.tape.Load()
 	if t == nil {
@@ -220,11 +224,11 @@ func (e *engine) tapeReject(o *Operation, err error) {
 		kind = tape.Refused
 	}
 	e.mu.Lock()
-	if e.tape.Load() == t {
+	e.intake.mu.Lock()
+	newest, closed := e.intake.id, e.intake.closed
+	e.intake.mu.Unlock()
+	if e.tape.Load() == t && !closed {
 		t.Key = t.Hash(o.owner.Key)
-		e.intake.mu.Lock()
-		newest := e.intake.id
-		e.intake.mu.Unlock()
 		event, half := t.Next()
 		if event != nil {
 			e.fill(t, event, o, kind, e.clock.Now())
@@ -250,7 +254,7 @@ func (e *engine) tapeGates(t *tape.Tape, now int64) {
 		n++
 		if d.Holds {
 			gate.Shut, gate.Held, gate.Since, gate.Expires = true, d.Held, d.Since, d.Expires
-			if d.Expires != clock.Never {
+			if d.Expires != clock.Never && !e.finalized {
 				e.alarm.Set(e.clock, max(d.Expires, now+1), e.wake)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 // as its body really runs. So a shadow says how much later items would start; it says nothing about how bodies would
 // react to that. An operation that goes on after a Suspend does not wait again.
 //
-// A shadow must not be looser than what is in force: of a looser one, the run times are not known in time. It has at
-// least one field; a zero field means: as in force. If what is in force becomes stricter than the shadow later, by
+// A shadow must not be looser than what is in force. With looser limits, items would start before they really do, and
+// nobody knows yet how long they run. A shadow has at least one field; a zero field means: as in force. If what is in force becomes stricter than the shadow later, by
 // SetMaxConcurrency or a trial, the shadow counts what it adds to that.
 type Limits struct {
 	Limit    int  `json:"limit,omitzero"`

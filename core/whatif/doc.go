@@ -1,10 +1,11 @@
 // Package whatif answers what other limits would have done to the work that a coordinator has had.
 //
 // [Record] writes when each operation came, how long it ran, and when gates were shut. It writes no items, results
-// or keys; a key is a random number. [Run] lets the scheduler of core decide again, with the options that you
-// ask about: other limits, lanes, classes and rates. No code of yours runs, and no time passes: a million
-// operations take about a second. So a rule can be tried with the traffic of yesterday before anybody has to wait
-// for it. [core.Class] has shadow limits for the same question about the traffic of now.
+// or keys. Instead of a key, it writes a hash with a random seed: equal keys have equal hashes in one recording.
+//
+// [Run] lets the scheduler of core decide again, with the options that you ask about: other limits, lanes, classes and
+// rates. No code of yours runs, and no time passes: a million operations take about a second. So a rule can be tried
+// with the traffic of yesterday before anybody has to wait for it. [core.Class] has shadow limits for the same question about the traffic of now.
 //
 // Be careful with the answer: durations do not react to load. In the simulation each operation runs for as long as
 // it ran when it was recorded, even if twice as many run beside it. An operation that never ran, because it was

@@ -21,6 +21,8 @@ type Recording struct {
 	stop   chan struct{}
 	once   sync.Once
 	done   chan struct{} // closed when everything is written
+	alive  []tape.Event  // at the end, and
+	ended  int64         // when that was; both are set before stop is closed
 
 	mu     sync.Mutex
 	counts Counts
@@ -40,19 +42,23 @@ type Counts struct {
 // A recording costs 4 MB and a goroutine. While times are at most a second, it takes 10 to 21 bytes of w for each
 // operation, 8 more with a key, and 4 or more with a cost, a charge or a suspension. Operations do not wait for w.
 // While w is so slow that 16,000 operations end during one call of Write, further ones are left out and counted.
-// Record does not close w.
+// After an error of w the recording is over. Closing the coordinator does not end it. Record does not close w.
 func Record(c core.Inspector, w io.Writer) (*Recording, error) {
 	if core.IsNil(c) || core.IsNil(w) {
 		return nil, errors.New("whatif: Record needs a coordinator and a writer, not nil")
+	}
+	name, err := guard.Value("Name of a coordinator", c.Name) // before it has a tape: c may be a type of the user
+	if err != nil {
+		return nil, fmt.Errorf("whatif: %w", err)
 	}
 	t := tape.New()
 	half := make(chan struct{})
 	spare := t.Take(make([]tape.Event, 0, tape.Capacity), half)
 	engine, ok := tape.Record(c, t)
 	if !ok {
-		return nil, fmt.Errorf("whatif: %q is recorded already, or is not a coordinator of core", c.Name())
+		return nil, fmt.Errorf("whatif: %q is recorded already, or is not a coordinator of core", name)
 	}
-	r := &Recording{engine: engine, name: c.Name(), to: w, stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Recording{engine: engine, name: name, to: w, stop: make(chan struct{}), done: make(chan struct{})}
 	go r.run(half, spare)
 	return r, nil
 }
@@ -64,10 +70,13 @@ func (r *Recording) Counts() Counts {
 	return r.counts
 }
 
-// Close ends the recording and writes the rest. It returns the first error of w; after that error, nothing was written. Further
-// calls return the same.
+// Close ends the recording and writes the rest. It waits for w, so do not call it in Write. It returns the first error of w;
+// after that error, nothing was recorded. Further calls return the same.
 func (r *Recording) Close() error {
-	r.once.Do(func() { close(r.stop) })
+	r.once.Do(func() {
+		r.alive, r.ended = r.engine.Stop()
+		close(r.stop)
+	})
 	<-r.done
 	return r.err
 }
@@ -77,7 +86,7 @@ func (r *Recording) run(half chan struct{}, spare []tape.Event) {
 	head, err := json.Marshal(header{Options: r.engine.Options.(core.Options), Keyed: r.engine.Keyed})
 	r.fail(err)
 	r.write(append(binary.AppendUvarint([]byte(magic), uint64(len(head))), head...))
-	c := coder{at: r.engine.Now}
+	c := coder{began: r.engine.Now}
 	var bytes []byte
 	put := func(events []tape.Event, dropped uint64) {
 		bytes = bytes[:0]
@@ -87,13 +96,19 @@ func (r *Recording) run(half chan struct{}, spare []tape.Event) {
 				operations++
 			}
 		}
-		r.write(bytes)
+		if r.write(bytes); r.err != nil {
+			return
+		}
 		r.mu.Lock()
 		r.counts.Operations += operations
 		r.counts.Dropped = max(dropped, r.counts.Dropped)
 		r.mu.Unlock()
 	}
 	for going := true; going; {
+		if r.err != nil {
+			r.engine.Stop()
+			return
+		}
 		select {
 		case <-half:
 			half = make(chan struct{})
@@ -104,10 +119,9 @@ func (r *Recording) run(half chan struct{}, spare []tape.Event) {
 			going = false
 		}
 	}
-	alive, now := r.engine.Stop()
 	put(r.engine.Take(spare, nil))
-	put(alive, 0)
-	r.write(binary.AppendUvarint(binary.AppendUvarint([]byte{ends}, uint64(now-r.engine.Now)), r.Counts().Dropped))
+	put(r.alive, 0)
+	r.write(binary.AppendUvarint(binary.AppendUvarint([]byte{ends}, uint64(r.ended-r.engine.Now)), r.Counts().Dropped))
 }
 
 // write writes unless there was an error. The writer is code of the user.

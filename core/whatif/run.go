@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -18,12 +19,19 @@ import (
 // Run lets the scheduler decide about the operations of a trace again, as a coordinator with these options would
 // have done. Change [Trace.Options] for that: of the other options, only those that decide what starts count.
 // Run returns an error if the options are not valid, if they lack a lane or class of the trace (options without
-// any take all operations), and if they have a gate that the recorded coordinator did not have.
+// any take all operations), if they have a gate that the recorded coordinator did not have, and if the operations of the
+// trace run for more than 100 years together.
 //
 // At the beginning, all slots are free, and buckets are full. The trace can be used by several calls at once.
 func Run(t *Trace, o core.Options) (Report, error) {
 	if t == nil {
 		return Report{}, errors.New("whatif: Run needs a trace, not nil")
+	}
+	total := time.Duration(0)
+	for i := range t.operations {
+		if total += time.Duration(t.operations[i].Run); total > maxTotal {
+			return Report{}, fmt.Errorf("whatif: the operations of the trace run for more than %v together: the times of a simulation would overflow", maxTotal)
+		}
 	}
 	s, err := newSimulation(t, o)
 	if err != nil {
@@ -34,6 +42,9 @@ func Run(t *Trace, o core.Options) (Report, error) {
 }
 
 const never = math.MaxInt64
+
+// maxTotal is how long all operations of a trace may run together.
+const maxTotal = 100 * 365 * 24 * time.Hour
 
 // operation is an operation in a simulation.
 type operation struct {

@@ -33,12 +33,14 @@ const magic = "ephemeral whatif 1\n"
 // ends is the kind of the last event.
 const ends = 0xff
 
-// Bounds of what a trace may say. They keep the sums of times below the largest number, and the memory
-// of a trace to some 100 bytes for each operation, and 2 GB.
+// Bounds of what a trace may say. They keep the memory of a trace to some 100 bytes for each event, and 2 GB. A
+// recording writes the nearest number within them.
 const (
-	maxHeader     = 1 << 20
-	maxOperations = 1 << 24
-	maxTime       = 1 << 53 // 104 days
+	maxHeader = 1 << 20
+	maxEvents = 1 << 24
+	maxTime   = 1 << 53 // 104 days
+	maxCost   = 1 << 40
+	maxCharge = 1 << 50
 )
 
 // header is the first part of a file. The fields besides Options and Keyed hide functions, which JSON cannot have.
@@ -50,8 +52,9 @@ type header struct {
 
 // coder writes and reads events. Times and ids are written as differences to those before.
 type coder struct {
-	id uint64
-	at int64
+	began int64 // the recording
+	id    uint64
+	at    int64 // since then
 }
 
 const (
@@ -75,28 +78,32 @@ func (c *coder) append(b []byte, e *tape.Event) []byte {
 		bit(e.Key != 0, flagKey) | bit(e.Away|e.Cost|e.Calls|e.More != 0, flagMore)
 	b = append(b, byte(e.Kind), flags)
 	b = binary.AppendVarint(b, int64(e.ID-c.id))
-	b = binary.AppendVarint(b, e.At-c.at)
-	c.id, c.at = e.ID, e.At
+	at := within(-maxTime, e.At-c.began, maxTime)
+	b = binary.AppendVarint(b, at-c.at)
+	c.id, c.at = e.ID, at
 	if e.Kind == tape.GateMoved {
 		b = binary.AppendUvarint(b, uint64(e.Gate))
-		b = binary.AppendVarint(b, e.At-e.Since)
-		return binary.AppendVarint(b, max(-1, min(e.Expires-e.At, maxTime)))
+		b = binary.AppendVarint(b, within(-maxTime, e.At-e.Since, 2*maxTime))
+		return binary.AppendVarint(b, within(-1, e.Expires-e.At, maxTime))
 	}
 	b = append(b, e.Lane, e.Class)
 	if flags&flagKey != 0 {
 		b = binary.LittleEndian.AppendUint64(b, e.Key)
 	}
-	b = binary.AppendVarint(b, e.Wait)
+	b = binary.AppendVarint(b, within(0, e.Wait, maxTime))
+	run := within(0, e.Run, maxTime)
 	if flags&flagStarted != 0 {
-		b = binary.AppendVarint(b, e.Run)
+		b = binary.AppendVarint(b, run)
 	}
 	if flags&flagMore != 0 {
-		for _, n := range [...]int64{e.Away, e.Cost, e.Calls, e.More} {
+		for _, n := range [...]int64{within(0, e.Away, run), within(0, e.Cost, maxCost), within(-maxCharge, e.Calls, maxCharge), within(-maxCharge, e.More, maxCharge)} {
 			b = binary.AppendVarint(b, n)
 		}
 	}
 	return b
 }
+
+func within(low, n, high int64) int64 { return max(low, min(n, high)) }
 
 // decoder reads numbers until the first error.
 type decoder struct {
@@ -156,14 +163,18 @@ func (c *coder) read(d *decoder, kind tape.Kind) (e tape.Event) {
 		e.Run = d.number(0, maxTime)
 	}
 	if flags&flagMore != 0 {
-		e.Away, e.Cost = d.number(0, e.Run), d.number(0, 1<<40)
-		e.Calls, e.More = d.number(-1<<50, 1<<50), d.number(-1<<50, 1<<50)
+		e.Away, e.Cost = d.number(0, e.Run), d.number(0, maxCost)
+		e.Calls, e.More = d.number(-maxCharge, maxCharge), d.number(-maxCharge, maxCharge)
 	}
 	return e
 }
 
 // Read reads what a [Recording] has written. If that ends early, because the program was killed, the error
 // matches [io.ErrUnexpectedEOF], and the Trace has what came before. After other errors, the Trace is nil.
+//
+// A trace takes some 100 bytes of memory for each operation and each move of a gate. A file can have 16,777,216 of them,
+// and then takes 2 GB, even if the file has only 130 MB: read no file of somebody whom you do not trust with that.
+// Times of more than 104 days were written as 104 days.
 func Read(r io.Reader) (*Trace, error) {
 	d := &decoder{Reader: bufio.NewReaderSize(r, 1<<16)}
 	broken := func(err error) error { return fmt.Errorf("whatif: this is not a trace: %w", err) }
@@ -221,8 +232,8 @@ func (t *Trace) read(d *decoder, opts core.Options) error {
 			return fmt.Errorf("event %d is of kind %d, which is not known", e.Order+1, kind)
 		case e.Kind != tape.GateMoved && (int(e.Lane) >= lanes || int(e.Class) >= classes):
 			return fmt.Errorf("operation %d has lane %d and class %d, but there are %d and %d", len(t.operations)+1, e.Lane, e.Class, lanes, classes)
-		case e.Order == maxOperations:
-			return fmt.Errorf("it has more than %d events", maxOperations)
+		case e.Order == maxEvents:
+			return fmt.Errorf("it has more than %d events", maxEvents)
 		case e.Kind == tape.GateMoved:
 			t.gates = append(t.gates, e)
 		default:

@@ -91,10 +91,9 @@ func (t *Tape) Moved(gate Event) (half chan struct{}) {
 	if known.Shut == gate.Shut && known.Held == gate.Held && known.Since == gate.Since && known.Expires == gate.Expires {
 		return nil
 	}
-	*known = gate
 	e, half := t.Next()
-	if e != nil {
-		*e = gate
+	if e != nil { // else the next look tells it
+		*known, *e = gate, gate
 		e.Kind = GateMoved
 	}
 	return half

@@ -63,7 +63,7 @@ func show(args []string, out, errOut io.Writer) error {
 			return i >= 0 && field == "limit"
 		})
 	})
-	flags.Func("class", "try these limits or rates a second of a class, such as stripe.rate=50, stripe.cost=1000 or stripe.limit=4,8; may be repeated", func(list string) error {
+	flags.Func("class", "try these limits or rates a second of a class, such as stripe.rate=50, stripe.cost=1000 or stripe.limit=4,8; a rate keeps the recorded burst; may be repeated", func(list string) error {
 		return tryPart(&tries, list, func(o *core.Options, name, field string, n float64) bool {
 			i := slices.IndexFunc(o.Classes, func(c core.Class) bool { return c.Name == name })
 			if i < 0 {
@@ -81,7 +81,7 @@ func show(args []string, out, errOut io.Writer) error {
 			return slices.Contains([]string{"limit", "rate", "cost"}, field)
 		})
 	})
-	p99 := flags.Duration("p99", 0, "search the smallest limit of all operations with which the p99 of the waits is at most this, such as 200ms")
+	p99 := flags.Duration("p99", 0, "search the smallest limit of all operations with which the p99 of the waits is at most this, such as 200ms, and no more are refused than recorded. The search halves, so it is right if higher limits are never worse")
 	of := flags.String("of", "", "the lane or class that -p99 and the rows are about; all operations without it")
 	file := ""
 	for rest := args; ; { // flags may follow the file
@@ -161,8 +161,8 @@ func show(args []string, out, errOut io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(out, "%-40s %9d %9d %9v %9v %9v %9v %9d\n", name, w.Started, w.Refused, short(w.P50), short(w.P95), short(w.P99), short(w.Longest), result.Starved)
-		if *p99 > 0 && i > 0 && w.P99 > *p99 {
-			fmt.Fprintf(out, "no limit keeps the p99 at %v: something else is scarce\n", *p99)
+		if *p99 > 0 && i > 0 && !keeps(report, *of, *p99) {
+			fmt.Fprintf(out, "no limit keeps the p99 at %v and refuses no more than recorded: something else is scarce\n", *p99)
 		}
 	}
 	_, err = io.WriteString(out, last)
@@ -186,6 +186,13 @@ func part(r whatif.Result, name string) (whatif.Waits, error) {
 	return whatif.Waits{}, fmt.Errorf("whatif: the trace has no lane or class %q", name)
 }
 
+// keeps reports whether the p99 of a part is low enough, and not because more are refused.
+func keeps(r whatif.Report, of string, p99 time.Duration) bool {
+	was, _ := part(r.Recorded, of)
+	w, _ := part(r.Simulated, of)
+	return w.P99 <= p99 && w.Refused <= was.Refused
+}
+
 // smallest is the smallest limit that keeps the p99 of a part, or the largest limit that was tried.
 func smallest(t *whatif.Trace, o core.Options, of string, p99 time.Duration) int {
 	low, high := 1, 1<<14
@@ -195,7 +202,7 @@ func smallest(t *whatif.Trace, o core.Options, of string, p99 time.Duration) int
 		if err != nil {
 			return o.MaxConcurrency // the caller gets the same error
 		}
-		if w, _ := part(report.Simulated, of); w.P99 <= p99 {
+		if keeps(report, of, p99) {
 			high = o.MaxConcurrency
 		} else {
 			low = o.MaxConcurrency + 1

@@ -15,7 +15,7 @@ import (
 
 // The command prints a row for each setting, searches a limit, and says what it cannot know and what is wrong.
 func TestCommand(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "trace.bin")
+	name, full := filepath.Join(t.TempDir(), "trace.bin"), filepath.Join(t.TempDir(), "full.bin")
 	synctest.Test(t, func(t *testing.T) {
 		file := core.Must(os.Create(name))
 		defer file.Close()
@@ -32,6 +32,22 @@ func TestCommand(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
+
+		other := core.Must(os.Create(full))
+		defer other.Close()
+		c = core.Must(core.NewCoordinator(func(context.Context, int) error {
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}, core.Options{MaxConcurrency: 64, MaxQueued: -1}))
+		r = core.Must(whatif.Record(c, other))
+		for n := range 100 {
+			c.TryEnqueue(t.Context(), n)
+			time.Sleep(10 * time.Millisecond)
+		}
+		c.Drain(t.Context())
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
 	})
 	for _, x := range []struct {
 		args, out, errOut string
@@ -40,12 +56,17 @@ func TestCommand(t *testing.T) {
 		{"-limit 4,8 -class stripe.limit=8,16", "limit 4, stripe.limit 8 ", "", 0},
 		{"-class stripe.limit=64 -p99 1ms -of stripe", "stripe.limit 64, limit 10 ", "", 0},
 		{"-p99 1ms", "no limit keeps the p99 at 1ms", "", 0},
+		{full + " -p99 1ms", "limit 10 ", "", 0}, // a lower one refuses some, and nobody waits
 		{"", "busy slots", "", 0},
 		{"-class strpe.limit=8", "", `no "strpe.limit"`, 2},
 		{"-limit many", "", "invalid", 2},
 	} {
 		var out, errOut strings.Builder
-		status := run(append([]string{name}, strings.Fields(x.args)...), &out, &errOut)
+		args := strings.Fields(x.args)
+		if !strings.HasPrefix(x.args, full) {
+			args = append([]string{name}, args...)
+		}
+		status := run(args, &out, &errOut)
 		if status != x.status || !strings.Contains(out.String(), x.out) || !strings.Contains(errOut.String(), x.errOut) {
 			t.Errorf("%s: got status %d\n%s%s", x.args, status, &out, &errOut)
 		}
