@@ -20,10 +20,12 @@ import (
 type KeyedOptions struct {
 	// Name is in errors and reasons; "" means "breaker".
 	Name string
-	// Rule is when the breaker of a key opens and closes. A key counts from its first failure on.
+	// Rule is when the breaker of a key opens and closes. A key counts from its first failure on. Shadow is not allowed.
 	Rule breaker.Options
 	// Capacity is how many keys are remembered; 0 means 10,000. A key is forgotten when it is closed and none of its
-	// failures counts. While all places are taken, calls of other keys are allowed and not counted.
+	// failures counts. When all places are taken, keys that are not open and had no call for a minute are forgotten as well:
+	// their failures do not count any more, and there is no trial. While all places are taken nevertheless, calls of other
+	// keys are allowed and not counted.
 	Capacity int
 	// CountIf is as in [Options].
 	CountIf func(error) bool
@@ -33,7 +35,7 @@ type KeyedOptions struct {
 	// context that is not cancelled and ends after ten seconds. If it returns an error or panics, that is joined to the error of the call.
 	Pause func(ctx context.Context, key string, d time.Duration, reason string) error
 	// Trial reports whether the call of ctx is the first one after such a pause, for example [durable.Claim].Trial; nil:
-	// none is. The breaker allows a trial, also if the key is open here. If it fails, the key opens at once, in whichever process it ran.
+	// none is. The breaker allows a trial, also if the key is open here. If it fails, the key opens at once, in whichever process it ran. While there is no place for the key, it is only paused.
 	//
 	// [durable.Claim]: https://pkg.go.dev/github.com/ephemeralgo/ephemeral/atoms/durable#Claim
 	Trial func(ctx context.Context) bool
@@ -46,12 +48,20 @@ type Keyed struct {
 
 	mu    sync.Mutex
 	keys  map[string]*keyState
-	swept time.Time // when healthy keys were forgotten last, because all places were taken
+	swept time.Time // when keys were forgotten last, because all places were taken
 }
 
 type keyState struct {
 	*breaker.Breaker
-	why string
+	why  string
+	used time.Time // when a call began or ended last
+}
+
+// A keyedCall is a call that was allowed. Give it to end, once.
+type keyedCall struct {
+	of     *keyState // nil: the key was not remembered
+	permit breaker.Permit
+	trial  bool
 }
 
 // resolved returns the options with defaults, or says what is wrong with them.
@@ -59,6 +69,9 @@ func (o KeyedOptions) resolved() (KeyedOptions, error) {
 	o.Name, o.Capacity = cmp.Or(o.Name, "breaker"), cmp.Or(o.Capacity, 10_000)
 	if o.Capacity < 0 {
 		return o, fmt.Errorf("circuitbreaker: KeyedOptions.Capacity is %d, but must be more than 0", o.Capacity)
+	}
+	if o.Rule.Shadow {
+		return o, errors.New("circuitbreaker: KeyedOptions.Rule.Shadow is set, but a breaker for each key has no shadow")
 	}
 	if _, err := breaker.New(o.Rule); err != nil {
 		return o, fmt.Errorf("circuitbreaker: %w", err)
@@ -162,13 +175,13 @@ func (k *Keyed) do(ctx context.Context, key string, work func() error) (err erro
 	if k.opts.Trial != nil {
 		trial, _ = guard.Value("Trial", func() bool { return k.opts.Trial(ctx) })
 	}
-	permit, err := k.begin(key, trial)
+	c, err := k.begin(key, trial)
 	if err != nil {
 		return err
 	}
 	result, why := breaker.Failure, "a call has panicked" // if it panics
 	defer func() {
-		if d := k.end(key, permit, trial, result, why); d > 0 && k.opts.Pause != nil {
+		if d := k.end(key, c, result, why); d > 0 && k.opts.Pause != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			defer cancel()
 			var failed error
@@ -186,44 +199,31 @@ func (k *Keyed) do(ctx context.Context, key string, work func() error) (err erro
 }
 
 // begin begins a call if one is allowed.
-func (k *Keyed) begin(key string, trial bool) (p breaker.Permit, err error) {
+func (k *Keyed) begin(key string, trial bool) (keyedCall, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.keys[key]
 	if s == nil {
-		return p, nil
+		return keyedCall{trial: trial}, nil
 	}
-	p, ok := s.Allow(time.Now())
+	s.used = time.Now()
+	p, ok := s.Allow(s.used)
 	if !ok && !trial {
-		return p, k.refusal(key, s)
+		return keyedCall{}, k.refusal(key, s)
 	}
-	return p, nil
+	return keyedCall{s, p, trial}, nil
 }
 
 // end ends a call. If that has opened the breaker of the key, it returns for how long.
-func (k *Keyed) end(key string, p breaker.Permit, trial bool, r breaker.Result, why string) time.Duration {
+func (k *Keyed) end(key string, c keyedCall, r breaker.Result, why string) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now, s := time.Now(), k.keys[key]
-	if s == nil && (r != breaker.Failure || !k.room(now)) {
+	now := time.Now()
+	s := k.counting(key, c, r, now)
+	if s == nil || !s.done(c, r, now) {
 		return 0
 	}
-	if s == nil {
-		s = &keyState{Breaker: core.Must(breaker.New(k.opts.Rule))}
-		k.keys[key] = s
-	}
-	if p == (breaker.Permit{}) && !trial { // it began before the key was remembered
-		p, _ = s.Allow(now)
-	}
-	switch was := s.State(now); {
-	case trial && r == breaker.Failure:
-		s.Trip(now)
-	case trial && r == breaker.Success:
-		s.Breaker.Reset()
-	case !s.Done(p, now, r) && was == breaker.Open:
-		return 0
-	}
-	if s.State(now) == breaker.Closed && s.Failures(now) == 0 {
+	if s.healthy(now) {
 		delete(k.keys, key)
 	}
 	if d := s.ClosesIn(now); d > 0 && r == breaker.Failure {
@@ -233,12 +233,56 @@ func (k *Keyed) end(key string, p breaker.Permit, trial bool, r breaker.Result, 
 	return 0
 }
 
-// room reports whether one more key can be remembered. It forgets healthy ones at most once a second.
+// counting returns the state of the key in which a result counts, or nil. It is made for the first failure.
+func (k *Keyed) counting(key string, c keyedCall, r breaker.Result, now time.Time) *keyState {
+	s := k.keys[key]
+	forgotten := c.of != nil && c.of != s // meanwhile
+	if forgotten && (!c.trial || r == breaker.Neutral) || s == nil && r != breaker.Failure {
+		return nil
+	}
+	if s == nil {
+		s = &keyState{Breaker: core.Must(breaker.New(k.opts.Rule))}
+		if k.room(now) {
+			k.keys[key] = s
+		} else if !c.trial {
+			return nil
+		}
+	}
+	return s
+}
+
+// done counts a result. It reports false for one that comes too late.
+func (s *keyState) done(c keyedCall, r breaker.Result, now time.Time) bool {
+	was := s.State(now)
+	s.used = now
+	if c.of == nil && was == breaker.Closed { // it began before the key was remembered; later, its result does not count
+		c.permit, _ = s.Allow(now)
+	}
+	switch {
+	case c.trial && r == breaker.Failure:
+		s.Trip(now)
+	case c.trial && r == breaker.Success:
+		s.Breaker.Reset()
+	default:
+		return s.Done(c.permit, now, r) || was != breaker.Open
+	}
+	return true
+}
+
+// healthy reports whether nothing needs to be remembered.
+func (s *keyState) healthy(now time.Time) bool {
+	return s.State(now) == breaker.Closed && s.Failures(now) == 0
+}
+
+// idle is how long a key that is not open had no call when it is forgotten for another one.
+const idle = time.Minute
+
+// room reports whether one more key can be remembered. It forgets healthy and idle ones at most once a second.
 func (k *Keyed) room(now time.Time) bool {
 	if len(k.keys) >= k.opts.Capacity && now.Sub(k.swept) >= time.Second {
 		k.swept = now
 		for key, s := range k.keys {
-			if s.State(now) == breaker.Closed && s.Failures(now) == 0 {
+			if s.healthy(now) || s.State(now) != breaker.Open && now.Sub(s.used) >= idle {
 				delete(k.keys, key)
 			}
 		}

@@ -78,6 +78,60 @@ func TestKeyedIsBounded(t *testing.T) {
 	})
 }
 
+// A failure long ago, or a trial that nobody makes, takes no place from keys that are called.
+func TestKeyedForgetsIdleKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Capacity: 3, Rule: breaker.Options{Threshold: 2, OpenFor: time.Second}}))
+		work := keyedWork(k)
+		for _, key := range []string{"one failure", "open", "open", "busy"} {
+			work(t.Context(), keyedCall{key, errDown})
+		}
+		time.Sleep(59 * time.Second)
+		work(t.Context(), keyedCall{"busy", errDown})
+		work(t.Context(), keyedCall{"new", errDown})
+		assert.Empty(t, k.Explain("new"))
+		assert.NotEmpty(t, k.Explain("open"), "it is half-open")
+		time.Sleep(time.Second)
+		work(t.Context(), keyedCall{"new", errDown})
+		work(t.Context(), keyedCall{"new", errDown})
+		assert.Error(t, k.Check("new"))
+		assert.Empty(t, k.Explain("open"))
+		assert.NotEmpty(t, k.Explain("busy"), "it had a call")
+		assert.Equal(t, 2, k.Len())
+	})
+}
+
+// A call that began before its key was remembered, or before it was forgotten, decides nothing about a later state.
+func TestKeyedLateResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Threshold: 2, OpenFor: time.Minute}}))
+		work := keyedWork(k)
+		slow := func(err error) (end func()) {
+			held := make(chan error)
+			go circuitbreaker.WrapKeyed(k, func(string) string { return "a" }, func(context.Context, string) error { return <-held })(t.Context(), "a")
+			synctest.Wait()
+			return func() { held <- err; synctest.Wait() }
+		}
+		early := []func(){slow(nil), slow(errDown)}
+		for range 2 {
+			work(t.Context(), keyedCall{"a", errDown})
+		}
+		time.Sleep(time.Minute) // half-open
+		for _, end := range early {
+			end()
+			assert.Contains(t, k.Explain("a"), "tries whether", "a result from before the first failure")
+		}
+		trial := slow(errDown)
+		k.Reset("a")
+		for range 2 {
+			work(t.Context(), keyedCall{"a", errDown})
+		}
+		time.Sleep(time.Minute)
+		trial()
+		assert.Contains(t, k.Explain("a"), "tries whether", "a result from before Reset")
+	})
+}
+
 // All processes obey: an open key is paused, and whichever process makes the trial, its failure pauses the key again.
 func TestKeyedOverProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -113,6 +167,18 @@ func TestKeyedOverProcesses(t *testing.T) {
 		assert.ErrorIs(t, err, errDown)
 		assert.ErrorIs(t, err, fail)
 		assert.Len(t, pauses, 3)
+
+		k := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Capacity: 1, Trial: func(context.Context) bool { return trial },
+			Pause: func(context.Context, string, time.Duration, string) error {
+				pauses = append(pauses, "full")
+				return nil
+			}}))
+		full := keyedWork(k)
+		full(t.Context(), keyedCall{"a", errDown})
+		trial = true
+		full(t.Context(), keyedCall{"b", errDown})
+		assert.Equal(t, "full", pauses[len(pauses)-1], "a failed trial pauses its key, also without a place")
+		assert.Equal(t, 1, k.Len())
 	})
 }
 
@@ -121,6 +187,8 @@ func TestKeyedMistakes(t *testing.T) {
 	assert.ErrorContains(t, err, "circuitbreaker: KeyedOptions.Capacity is -1")
 	_, err = circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Rate: 2}})
 	assert.ErrorContains(t, err, "circuitbreaker: ")
+	_, err = circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Shadow: true}})
+	assert.ErrorContains(t, err, "circuitbreaker: KeyedOptions.Rule.Shadow")
 	assert.Panics(t, func() { circuitbreaker.WrapKeyed[int](nil, nil, nil) })
 
 	// Code of the user that panics: the key function, CountIf, Trial and Pause.
