@@ -368,7 +368,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			t.Ends = append(t.Ends, ended)
 		}
 		for at, next := range next {
-			if next == nil || !ends[at].HandOver || n == nil || q.isPaused("", "", now) || q.isPaused("", next.Key, now) || next.RunAt.After(now) {
+			if next == nil || !ends[at].HandOver || n == nil || q.isHeld(next.Key, now) || next.RunAt.After(now) {
 				continue
 			}
 			if i := q.find(ends[at].ID); next.Lane == i.Lane && next.Class == i.Class && (i.Class == "" || len(node.Classes) > 0) && turn.admit(next) {
@@ -390,7 +390,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			room = min(room, node.MaxCluster-len(q.in(Running, every)))
 		}
 		can := func(i *memItem, lane core.Lane) bool { // but for its class
-			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.isPaused("", "", now) && !(i.Key != "" && q.isPaused("", i.Key, now)) && (i.Losses >= LossesAlone) == want.Alone &&
+			return i.Lane == lane.Name && (i.Class == "" || len(node.Classes) > 0) && !i.RunAt.After(now) && !q.isHeld(i.Key, now) && (i.Losses >= LossesAlone) == want.Alone &&
 				(lane.Limit <= 0 || lane.Limit > len(q.in(Running, func(i *memItem) bool { return i.Lane == lane.Name })))
 		}
 		due := func(lane core.Lane) []*memItem { // the items of a lane that can be claimed, in order
@@ -420,7 +420,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 				}
 				if turn.admit(i) {
 					t.Items = append(t.Items, m.claim(i, n, now))
-				} else {
+				} else if !want.Alone { // the next one is tried
 					turn.lacks[i.Class] = turn.lack(i)
 				}
 			}
@@ -472,8 +472,13 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, from State, reason string) ([]State, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) ([]State, error) {
 		states := make([]State, len(ids))
-		for n, id := range ids {
-			i := q.find(id)
+		places := make([]int, len(ids)) // in the order of ids
+		for n := range places {
+			places[n] = n
+		}
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+		for _, n := range places {
+			i := q.find(ids[n])
 			switch {
 			case i == nil || i.State&from == 0:
 			case i.Flow == 2 && i.State&(Waiting|Running) != 0: // it is being undone
@@ -523,6 +528,11 @@ func (m *memory) Pause(ctx context.Context, queue string, p Pause, paused bool) 
 		}
 		return paused, nil
 	}))
+}
+
+// isHeld reports whether the queue or the key is paused.
+func (q *memQueue) isHeld(key string, now time.Time) bool {
+	return q.isPaused("", "", now) || key != "" && q.isPaused("", key, now)
 }
 
 func (q *memQueue) isPaused(class, key string, now time.Time) bool {

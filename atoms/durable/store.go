@@ -212,7 +212,8 @@ type Store interface {
 	// has a token. A claim takes one token. A class counts if it has a Limit
 	// or a rate, also if no node has it, or a Gate with a Limit. Tokens are those of package bucket: there are at most Burst. With a CostRate,
 	// an item is claimed if its class has its Cost, or a full bucket, and takes its Cost. Once an item lacks that, no other item
-	// of the class is claimed in the turn, but for hand-overs, and for items taken for their age or with Alone, which are passed over.
+	// of the class is claimed in the turn. Hand-overs, and items taken for their age or with Alone, do not count for that: such an item that lacks its
+	// cost is passed over. For their age, only the first item of each class in each lane is looked at.
 	// If the clock was set back to a time before the last change of the buckets, they go on as they were then: also a debt stays. (Store
 	// marks, the time when the rates were set, and the time of the last change: so a claim changes few numbers.)
 	//

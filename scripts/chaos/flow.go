@@ -199,8 +199,8 @@ type life struct {
 	n    int
 }
 
-// checkFlows: a step that another one has followed does not run again, what has begun is undone, backwards, if the item is dead or cancelled, and only
-// then, and signals are neither lost nor taken twice.
+// checkFlows checks four promises. A step does not run again once another one has followed. If the item is dead or cancelled, all that has begun is
+// undone, last step first. Nothing else is undone. No signal is lost or taken twice.
 func (h *history) checkFlows(r *report) {
 	lives, last := map[effect]life{}, map[int64]int{}
 	for _, c := range h.changes {

@@ -28,6 +28,31 @@ func parked(p durable.Park) durable.End {
 	return durable.End{Kind: durable.EndParked, Park: p, Version: 3}
 }
 
+// A step with which a flow parks has the attempts after the steps of the end are written: one of them that is done resets them.
+func (s *suite) attemptOfParks() {
+	n := s.join(s.a)
+	id := s.add("a")[0]
+	s.end(n, retry, durable.Retry, s.claims(n, 1, "a")...)
+	e := parked(durable.Park{Step: "w", Seq: 2, Pattern: "x", For: long})
+	e.Steps = list(step("s", 1, durable.StepDone, "1"))
+	s.end(n, e, durable.Ready, s.claims(n, 1, "a")...)
+	s.equal("attempt", s.steps(id, "s done 1, w begun").Steps[1].Attempt, 1)
+}
+
+// Cancel decides in the order of ids, not in that of the call: of two dead items of a key that are to be undone, the older one becomes the head.
+func (s *suite) cancelInOrder() {
+	n := s.join(s.a)
+	ids := s.add("a", "a")
+	for range ids {
+		i := s.claims(n, 1, "a")[0]
+		s.equal("begun", s.record(i, compensated(step("x", 1, durable.StepBegun, ""))), true)
+		s.end(n, dead, durable.Ready, i)
+		s.end(n, dead, durable.Dead, s.claims(n, 1, "a")...)
+	}
+	states := must[[]durable.State](s)(s.b.Cancel(s.ctx, s.queue, list(ids[1], 1<<50, ids[0], ids[1]), anyState, "left"))
+	s.equal("states", states, list(durable.Blocked, 0, durable.Ready, durable.Blocked))
+}
+
 // journal is the flow of an item, as the second opening of the database shows it, with "name state data" for each step.
 func (s *suite) journal(id durable.ItemID) (j durable.Journal, words string) {
 	s.Helper()
@@ -225,7 +250,10 @@ func (s *suite) parking() {
 	s.equal("waits no more", j.Wait == nil && s.item(id).RunAt.Before(w.Until) && s.item(id).RunAt.After(at), true)
 	s.equal("until stays", j.Steps[1].Until, w.Until)
 
+	at = s.item(id).RunAt
+	time.Sleep(time.Millisecond)
 	park(durable.Park{Step: "w", Seq: 2, Pattern: "x.2", For: long}) // a step that is done already: it only goes back
+	s.equal("when it was due", s.item(id).RunAt, at)
 	s.steps(id, "s done 1, w done x.1{}")
 	park(durable.Park{Step: "v", Seq: 3, Pattern: "x.*, y", For: long})
 	s.steps(id, "s done 1, w done x.1{}, v done x.2")

@@ -78,6 +78,28 @@ func (s *suite) costs() {
 	s.equal("debt", s.bucketOf("big"), "used -399, debt 1")
 }
 
+// An item that must run alone and lacks its cost is passed over, and the next one of its class is claimed.
+func (s *suite) costsAlone() {
+	gpt := durable.Class{Name: "gpt", CostRate: core.Rate{PerSecond: 1e-3, Burst: 100}}
+	alive := s.join(s.a, classes(gpt))
+	s.ok(ignore(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Class: "gpt", Cost: 60, Data: []byte("60")}, durable.Insert{Class: "gpt", Cost: 5, Data: []byte("5")}))))
+	for range durable.LossesAlone {
+		gone := s.join(s.a, classes(gpt))
+		s.claims(gone, 2, "60", "5")
+		s.ok(s.b.Charge(s.ctx, s.queue, "gpt", 0, -65))
+		s.expire(s.a, gone)
+		must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, ""))
+	}
+	s.ok(s.b.Charge(s.ctx, s.queue, "gpt", 0, 90))
+	for !must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect { // a pause of a second
+		s.pass()
+	}
+	s.pass()
+	t := must[durable.Turned](s)(s.a.Turn(s.ctx, alive, nil, durable.Want{Max: 1, Alone: true}))
+	s.equal("nothing waits for its cost", len(t.Waits), 0)
+	s.equal("claimed", len(t.Items) == 1 && string(t.Items[0].Data) == "5", true)
+}
+
 // A gate holds up its class in its turn, and nothing else. With a limit it lets so many run in all processes.
 func (s *suite) gates() {
 	n := s.join(s.a)

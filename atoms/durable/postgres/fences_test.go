@@ -135,6 +135,57 @@ func TestLockOfTheQueue(t *testing.T) {
 	})
 }
 
+// A turn reads what is paused, and then waits for the lock of a key. Pause returns meanwhile, or SetClass, and the turn must not go by the state before.
+func TestPauseMeetsTurn(t *testing.T) {
+	holds := func(claims int, change func(s *Store) error) func(t *testing.T, s *Store) bool {
+		return func(t *testing.T, s *Store) bool {
+			n := classed(t, s, durable.Class{}, 0)
+			insert(t, s, "ada", "ada")
+			ends := end(claim(t, s, n, 1)[0], durable.EndDone)
+			ends[0].Patience, ends[0].HandOver = time.Hour, true
+			insert(t, s, "bob")
+			for range 2 {
+				_, err := s.Insert(t.Context(), "q", []durable.Insert{{Class: "c"}})
+				require.NoError(t, err)
+			}
+			tx, err := s.pool.Begin(t.Context())
+			require.NoError(t, err)
+			defer tx.Rollback(context.Background())
+			require.NoError(t, s.within(t.Context(), tx, func(p *pipeline) { p.lockKeys("q", []string{"ada"}) }))
+			var turned durable.Turned
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				turned, err = s.Turn(context.Background(), n, ends, durable.Want{Max: 10})
+			}()
+			require.True(t, untilBlocked(t, s, tx, ended))
+			changed := change(s)
+			require.NoError(t, tx.Commit(t.Context()))
+			<-ended
+			require.NoError(t, err)
+			require.NoError(t, changed)
+			require.Equal(t, durable.OutcomeEnded, turned.Ends[0].Outcome)
+			if turned.Ends[0].Next != nil {
+				turned.Items = append(turned.Items, *turned.Ends[0].Next)
+			}
+			return len(turned.Items) == claims
+		}
+	}
+	pause := func(p durable.Pause) func(s *Store) error {
+		return func(s *Store) error { return s.Pause(context.Background(), "q", p, true) }
+	}
+	const read, without = "v_held := coalesce((select q.pauses", "v_held := v_held and coalesce((select q.pauses"
+	t.Run("queue", func(t *testing.T) { fence(t, read, without, holds(0, pause(durable.Pause{}))) })
+	t.Run("key", func(t *testing.T) { fence(t, read, without, holds(3, pause(durable.Pause{Key: "bob"}))) })
+	t.Run("key of a hand-over", func(t *testing.T) { fence(t, read, without, holds(3, pause(durable.Pause{Key: "ada"}))) })
+	t.Run("class", func(t *testing.T) {
+		fence(t, "where v_held and p.queue", "where false and p.queue", holds(2, pause(durable.Pause{Class: "c"})))
+	})
+	t.Run("limit", func(t *testing.T) {
+		fence(t, "c.name = any(v_free) and (c.lim", "false and (c.lim", holds(2, func(s *Store) error { return s.SetClass(context.Background(), "q", durable.Class{Name: "c", Limit: 1}) }))
+	})
+}
+
 // A node that was thought dead ends an item that another one runs by now.
 func TestTokenOfTheEnd(t *testing.T) {
 	fence(t, "current = token", "true", func(t *testing.T, s *Store) bool {
@@ -243,15 +294,20 @@ func signal(t *testing.T, s *Store, key string) durable.Signalled {
 	return done[0]
 }
 
+// outlived returns the claim of a process that was thought dead, and that of the process which runs the item by now.
+func outlived(t *testing.T, s *Store) (late, other durable.Node, mine, theirs durable.Item) {
+	late, other = node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
+	mine = flowing(t, s, late, "ada")
+	expire(t, s, late)
+	_, err := s.Beat(t.Context(), other, "")
+	require.NoError(t, err)
+	return late, other, mine, claim(t, s, other, 1)[0]
+}
+
 // A process that was thought dead writes a step of an item that another one runs by now.
 func TestTokenOfTheRecord(t *testing.T) {
 	fence(t, "i.token = r.token", "true", func(t *testing.T, s *Store) bool {
-		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
-		mine := flowing(t, s, late, "ada")
-		expire(t, s, late)
-		_, err := s.Beat(t.Context(), other, "")
-		require.NoError(t, err)
-		theirs := claim(t, s, other, 1)[0]
+		_, _, mine, theirs := outlived(t, s)
 		current := record(t, s, mine, "late")
 		_, names := journal(t, s, theirs.ID)
 		return !current && names == "first "
@@ -280,12 +336,7 @@ func TestLockOfTheRecord(t *testing.T) {
 // A process that was thought dead parks an item, or ends it, so that it is to be undone, while another one runs it.
 func TestTokenOfFlowEnds(t *testing.T) {
 	fence(t, "where current = token and state = 4 and kind > 1", "where kind > 1", func(t *testing.T, s *Store) bool {
-		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
-		mine := flowing(t, s, late, "ada")
-		expire(t, s, late)
-		_, err := s.Beat(t.Context(), other, "")
-		require.NoError(t, err)
-		theirs := claim(t, s, other, 1)[0]
+		late, other, mine, theirs := outlived(t, s)
 		for _, ends := range [][]durable.End{parks(mine), end(mine, durable.EndDead), end(mine, durable.EndHalfUndone)} {
 			if endAll(t, s, late, ends)[0].Outcome != durable.OutcomeFenced {
 				return false

@@ -218,12 +218,12 @@ func (s *Store) Signals(ctx context.Context, queue, key string, after int64, lim
 // the database of its store. In a later run of the body, Step returns nil without a call of fn. If fn returns an error or panics, or if the
 // process has lost the item ([durable.ErrLeaseLost]), the transaction is rolled back. See package flow for steps that have effects elsewhere.
 func Step(ctx context.Context, pool *pgxpool.Pool, name string, fn func(tx pgx.Tx) error) error {
-	s, ok := durable.StoreFrom(ctx).(*Store)
-	if !ok {
-		return errors.New("postgres: Step is for the body of an item in a store of PostgreSQL, called with its context")
-	}
-	queue := durable.ClaimFrom(ctx).Queue
 	return durable.FlowFrom(ctx).Within(ctx, name, func(ctx context.Context, record func() durable.Record) error {
+		s, ok := durable.StoreFrom(ctx).(*Store)
+		if !ok {
+			return errors.New("postgres: Step is for the body of an item in a store of PostgreSQL, called with its context")
+		}
+		queue := durable.ClaimFrom(ctx).Queue
 		return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			if err := fn(tx); err != nil {
 				return err

@@ -58,7 +58,12 @@ select id, state from undone`, queue, numbers(ids), reason, int16(from))
 }
 
 // undoes is the condition that Cancel of an item i undoes its flow, or that it is being undone.
-const undoes = `i.flow + 0 > 0 and (i.flow + 0 = 2 and i.state + 0 in (1, 2, 4, 8) or i.state + 0 <> 4 and exists (select from {s}.durable_step as s where s.queue = $1 and s.item = i.id and s.compensates and s.state < 3 offset 0))`
+var undoes = `i.flow + 0 > 0 and (i.flow + 0 = 2 and i.state + 0 in (1, 2, 4, 8) or i.state + 0 <> 4 and ` + toUndo("i.id") + `)`
+
+// toUndo is the condition that an item has a step that is to be undone.
+func toUndo(item string) string {
+	return "exists (select from {s}.durable_step as s where s.queue = $1 and s.item = " + item + " and s.compensates and s.state < 3 offset 0)"
+}
 
 // noWait ends the wait of a flow.
 const noWait = "step = '', pattern = '', likes = '', since = null, until = null"
@@ -98,7 +103,7 @@ with again as (
 		then 2 else 1 end
 	from (
 		select id, pg_catalog.row_number() over (partition by key, state = 16 order by id) as turn,
-			case when flow = 2 and not exists (select from {s}.durable_step as s where s.queue = $1 and s.item = o.id and s.compensates and s.state < 3 offset 0) then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
+			case when flow = 2 and not `+toUndo("o.id")+` then (select f.class from {s}.durable_flow as f where f.queue = $1 and f.item = o.id) end as own from {s}.durable_item as o
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (16, 64, 128) and state & $3::smallint <> 0
 	) as old where i.id = old.id and i.id = any($2::bigint[]) returning i.id, i.flow, old.own
 ),
@@ -124,7 +129,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 		more = false
 		const flowed, signalled = "(select * from gone where flow > 0)", "(select * from gone where exists (select from {s}.durable_signal where queue = $1 and item > 0 offset 0))"
 		p.do(inOrder)
-		p.prunePauses(queue)
+		p.prunePauses(queue, max, &more)
 		p.rows(func(rows pgx.Rows) error {
 			err := rows.Scan(&pruned)
 			more = more || pruned == max
@@ -144,18 +149,8 @@ flows as (`+beside("flow", flowed)+`),
 steps as (`+beside("step", flowed)+`),
 signals as (`+beside("signal", signalled)+`)
 select pg_catalog.count(*) from gone`, queue, states, ages, max)
-		p.rows(func(rows pgx.Rows) error {
-			var ids int
-			err := rows.Scan(&ids)
-			more = more || ids == max
-			return err
-		}, `
-with gone as (
-	delete from {s}.durable_unique where ctid = any(array(
-		select ctid from {s}.durable_unique where queue = $1 and until <= (select pg_catalog.clock_timestamp()) order by until limit $2 for update skip locked))
-	returning 1
-) select pg_catalog.count(*) from gone`, queue, max)
-		if keep.Signals >= 0 { // those that are still needed are looked at again later, or there could be more and more of them
+		p.prune("unique", "until <= (select pg_catalog.clock_timestamp()) order by until", queue, max, &more)
+		if keep.Signals >= 0 { // Signals that are still needed are looked at again after a quarter of that time. Otherwise each Prune would read all of them.
 			p.rows(func(pgx.Rows) error { more = true; return nil }, `
 with clock as materialized (select pg_catalog.clock_timestamp() as now),
 old as materialized (
@@ -168,10 +163,24 @@ old as materialized (
 ),
 later as (update {s}.durable_signal set checked = (select now from clock) - $2::bigint * interval '0.75 microseconds' where ctid = any(array(select place from old where needed))),
 gone as (delete from {s}.durable_signal where ctid = any(array(select place from old where not needed)) returning 1)
-select from gone having pg_catalog.count(*) >= $3`, queue, micros(keep.Signals), 2*durable.MaxSignals)
+select from old having pg_catalog.count(*) >= $3 and pg_catalog.bool_or(not needed)`, queue, micros(keep.Signals), 2*durable.MaxSignals)
 		}
 	})
 	return pruned, more && err == nil, err
+}
+
+// prune deletes at most max rows of a table that are old, but not those that others have locked: it waits for nobody.
+func (p *pipeline) prune(table, old, queue string, max int, more *bool) {
+	table = "{s}.durable_" + table
+	p.rows(func(rows pgx.Rows) error {
+		var gone int
+		err := rows.Scan(&gone)
+		*more = *more || gone == max
+		return err
+	}, `
+with gone as (
+	delete from `+table+` where ctid = any(array(select ctid from `+table+` where queue = $1 and `+old+` limit $2 for update skip locked)) returning 1
+) select pg_catalog.count(*) from gone`, queue, max)
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -66,10 +67,10 @@ func (p *pipeline) paused(queue string, concerns func(durable.Pause) bool, to *[
 }
 
 // prunePauses deletes pauses that nobody needs any more, and buckets of keys that are full.
-func (p *pipeline) prunePauses(queue string) {
-	p.do("delete from {s}.durable_pause where queue = $1 and until <= pg_catalog.clock_timestamp() - $2::bigint * interval '1 microsecond'", queue, micros(durable.KeptPause))
+func (p *pipeline) prunePauses(queue string, max int, more *bool) {
+	p.prune("pause", fmt.Sprintf("until <= (select pg_catalog.clock_timestamp()) - %d * interval '1 microsecond'", micros(durable.KeptPause)), queue, max, more)
 	p.do(`
 with q as (select queue from {s}.durable_queue where queue = $1 and pauses and not exists (select from {s}.durable_pause where queue = $1) and pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 2)))
 update {s}.durable_queue as u set pauses = false from q where u.queue = q.queue and not exists (select from {s}.durable_pause as p where p.queue = $1)`, queue)
-	p.do("delete from {s}.durable_key where queue = $1 and full_at <= pg_catalog.clock_timestamp()", queue)
+	p.prune("key", "full_at <= (select pg_catalog.clock_timestamp()) order by full_at", queue, max, more)
 }

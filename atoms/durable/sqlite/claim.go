@@ -214,13 +214,20 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 		held = fmt.Sprintf(unheld, t.now)
 	}
 	// due returns the items of a lane that can be claimed now, in order, whatever they cost; ok may leave some out.
+	var affords func(*item) bool // with Alone, items that lack their cost are passed over
+	if want.Alone {
+		affords = t.affords
+	}
 	due := func(l core.Lane, most int, ok func(*item) bool) (all []*item) {
 		most = min(most, rooms[l.Name])
 		classes := 0
 		of := func(place, class string) {
 			if limit := min(most, t.room(class)); limit > 0 {
+				if limit += again; want.Alone { // again: those that are taken are there again
+					limit = -1 // all
+				}
 				for _, i := range t.items("queue = ? and lane = ? and state in (2, 8) and run_at <= ? and id <> ? and (losses >= 2) = ?"+held+" order by run_at, id limit ?",
-					t.queue, place, t.now, first, want.Alone, limit+again) { // those that are taken are there again
+					t.queue, place, t.now, first, want.Alone, limit) {
 					if !taken[i.ID] && (ok == nil || ok(i)) {
 						all = append(all, i)
 					}
@@ -261,7 +268,7 @@ func (t *moment) claim(node durable.Node, want durable.Want, places []*item) (fo
 		again = 0
 		for more := true; more; {
 			more = false
-			for _, i := range due(l, most-len(found), nil) {
+			for _, i := range due(l, most-len(found), affords) {
 				if t.room(i.Class) <= 0 {
 					continue
 				}

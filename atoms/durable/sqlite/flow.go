@@ -115,10 +115,11 @@ func (t *moment) toUndo(i *item) []durable.Step {
 
 // apply changes an item as the end of its claim says, with its flow.
 func (t *moment) apply(i *item, e durable.End) (state durable.State, kind durable.EndKind, text string) {
-	flow, place, attempt := i.Flow, i.place, i.Attempts
+	flow, place := i.Flow, i.place
 	if e.Kind != durable.EndDone {
 		t.record(i, e.Version, e.Steps)
 	}
+	attempt := i.Attempts
 	var j durable.Journal
 	if i.Flow > 0 && e.Kind != durable.EndDone {
 		if waited := false; t.get(list{&j.Undo, &j.Reason, &waited}, "select undo, reason, step <> '' from durable_flow where item = ?", i.ID) && waited {
@@ -154,8 +155,8 @@ func (t *moment) park(i *item, e durable.End, attempt int) {
 	t.begin(i, e.Version)
 	i.Class = e.Park.Class
 	i.place = durable.Insert{Lane: i.Lane, Class: i.Class}.Place()
-	i.runAt = t.now
 	if e.Park.Step == "" {
+		i.runAt = t.now
 		return
 	}
 	w := durable.Parked{Step: e.Park.Step, Pattern: e.Park.Pattern}
@@ -167,6 +168,7 @@ func (t *moment) park(i *item, e durable.End, attempt int) {
 		return
 	}
 	if sent := t.sent(i, w.Pattern); sent != nil {
+		i.runAt = t.now
 		t.taken(i.ID, w.Step, *sent)
 		return
 	}

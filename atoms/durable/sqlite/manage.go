@@ -14,8 +14,13 @@ import (
 func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, from durable.State, reason string) ([]durable.State, error) {
 	return change(ctx, s, queue, func(t *moment) []durable.State {
 		states := make([]durable.State, len(ids))
-		for n, id := range ids {
-			switch i := t.find(id)[id]; {
+		places := make([]int, len(ids)) // in the order of ids
+		for n := range places {
+			places[n] = n
+		}
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+		for _, n := range places {
+			switch i := t.find(ids[n])[ids[n]]; {
 			case i == nil || i.State&from == 0:
 			case i.Flow > 0 && t.cancelFlow(i, reason):
 				states[n] = i.State
@@ -70,9 +75,11 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 			if age >= 0 {
 				gone, flows := t.pruneItems(`delete from durable_item where id in (
 	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id, flow > 0`, queue, state, t.in(-age), most-pruned)
-				t.do("delete from durable_attempt where item in (select value from json_each(?)) returning item", encode(gone))
-				t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
-				t.pruneFlows(gone, flows)
+				if len(gone) > 0 {
+					t.do("delete from durable_attempt where item in (select value from json_each(?)) returning item", encode(gone))
+					t.do("delete from durable_result where item in (select value from json_each(?)) returning item", encode(gone))
+					t.pruneFlows(gone, flows)
+				}
 				pruned += len(gone)
 			}
 		}

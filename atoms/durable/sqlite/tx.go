@@ -85,8 +85,9 @@ func Signal[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T]
 }
 
 // Step is a step of a flow whose effect is in the file of the queue: fn and the record of the step are one transaction of w, so both
-// happen once or not at all. Ctx is the context of the item's body. If fn returns an error, all is rolled back, and Step returns the error. If the
-// process has lost the item, it returns [durable.ErrLeaseLost].
+// happen once or not at all. Ctx is the context of the item's body, and w is the writer of the item's store. In a later run of the body, Step returns
+// nil without a call of fn. If fn returns an error, all is rolled back, and Step returns the error. If the process has lost the item, it returns
+// [durable.ErrLeaseLost].
 func Step(ctx context.Context, w *sqlitewriter.Writer, name string, fn func(tx *sqlitewriter.Tx) error) error {
 	claim := durable.ClaimFrom(ctx)
 	return durable.FlowFrom(ctx).Within(ctx, name, func(ctx context.Context, record func() durable.Record) error {

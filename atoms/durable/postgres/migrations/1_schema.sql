@@ -121,7 +121,7 @@ create table {s}.durable_signal (
 	item      bigint      not null,           -- 0: for the key
 	taken     bigint      not null default 0, -- the item whose flow took it
 	at        timestamptz not null,
-	checked   timestamptz not null,           -- when Prune found last that it is needed, and longer ago; at first, when it came
+	checked   timestamptz not null,           -- Prune looks at it when this is Keep.Signals ago. At first: when it came. If it is still needed then: three quarters of that time before now.
 	queue     text        collate "C" not null,
 	key       text        collate "C" not null,
 	name      text        collate "C" not null,
@@ -448,7 +448,7 @@ begin
 	update {s}.durable_flow as f set step = '', pattern = '', likes = '', since = null, until = null where f.queue = p_queue and f.item = p_item;
 end $$;
 
--- Ends the claims of items with flows, all but those that are done, in order of places. Their rows are locked, and their tokens are checked. Each object
+-- Ends the claims of items with flows, all but those that are done, in the order of p_places. Their rows are locked, and their tokens are checked. Each object
 -- in p_flows has the place of an end, its steps, and a wait. See durable.End.Apply.
 create function {s}.durable_flow_ends_1(p_queue text, p_now timestamptz, p_places int[], p_ids bigint[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_flows jsonb)
 returns table (place int, state smallint, key text, lane text, started timestamptz) language plpgsql -- lane: of the claim
@@ -458,9 +458,11 @@ as $$
 declare
 	i {s}.durable_item;
 	v_kind int; v_attempt int; v_note text;
+	v_of int[]; v_flows jsonb[]; -- the places of ends, and what they say
 begin
 	if p_flows is not null then
 		perform {s}.durable_steps_1(p_queue, p_now, p_flows, p_places);
+		select pg_catalog.array_agg((f.o ->> 'place')::int), pg_catalog.array_agg(f.o) into v_of, v_flows from pg_catalog.jsonb_array_elements(p_flows) as f (o);
 	end if;
 	foreach place in array p_places loop
 		select * into i from {s}.durable_item as o where o.id = p_ids[place];
@@ -469,14 +471,13 @@ begin
 		if state = 16 and i.key = '' and v_kind <> 10 then
 			state := 64;
 		end if;
-		if i.flow = 2 and state in (16, 64, 128) and v_kind <> 10 then -- a Cancel may have changed it meanwhile
+		if i.flow = 2 and state in (16, 64, 128) and v_kind <> 10 then -- a Cancel may have changed undo since the claim
 			select f.undo, f.reason into state, i.err from {s}.durable_flow as f where f.queue = p_queue and f.item = i.id;
 		elsif i.cancel <> '' and state <> 128 then
 			state := 128; i.err := i.cancel;
 		elsif state = 2 then
 			if v_kind = 9 then
-				select d.run_at, d.lane into i.run_at, i.lane from {s}.durable_park_1(p_queue, p_now, i, i.attempts, (
-					select f.o from pg_catalog.jsonb_array_elements(p_flows) as f (o) where (f.o ->> 'place')::int = durable_flow_ends_1.place)) as d;
+				select d.run_at, d.lane into i.run_at, i.lane from {s}.durable_park_1(p_queue, p_now, i, i.attempts, v_flows[pg_catalog.array_position(v_of, durable_flow_ends_1.place)]) as d;
 				i.flow := greatest(i.flow, 1);
 			elsif v_kind = 5 then
 				v_attempt := 5; v_note := p_errs[place]; i.run_at := p_now + p_afters[place] * interval '1 microsecond';
@@ -509,7 +510,7 @@ begin
 	end loop;
 end $$;
 
--- Adds signals, or returns one row with what is wrong with one of them, and adds none: see durable.Store.
+-- Adds signals. If one of them cannot be added, none is, and the last row says why; ignore the rows before it. See durable.Store.
 create function {s}.durable_signal_1(p_queue text, p_most int, p_keys text[], p_items bigint[], p_names text[], p_datas bytea[], p_uniques text[])
 returns table (wrong text, seq bigint, duplicate boolean, woken boolean) language plpgsql
 set jit = off set plan_cache_mode = force_generic_plan
@@ -565,7 +566,7 @@ end $$;
 
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
 --   0: the node is not alive
---   1: the outcome of the end at place, and its state
+--   1: the outcome of the end at place, and its state; flow 1: durable_flow_ends_1 has written its attempt
 --   2: the item that the end at place has promoted: running if it was handed over; outcome 1: its key was paused
 --   3: an item that was claimed, and its place among them; outcome as in 2
 --   4: a class without room, the microseconds until its next token in id, and those until half of its burst is there in token
@@ -614,7 +615,7 @@ declare
 	v_waits boolean;
 	v_queue {s}.durable_queue;                               -- null: it has no pauses and no rate of keys
 	v_held boolean := false;                                 -- keys may be paused
-	v_shut text[];                                           -- classes that are paused, or have a gate without room
+	v_shut text[];                                           -- classes that are paused, have a gate without room, or count only since v_free was read
 	v_ats timestamptz[]; v_starts timestamptz[]; v_prices bigint[]; -- of promoted items, ends, and promoted items
 	v_costed boolean; v_left double precision[]; v_size bigint[];   -- of classes that count: tokens for costs, and their burst; null: no rate
 	v_spent bigint[]; v_needs bigint[];                             -- what is taken of them, and the cost of the item for which they wait
@@ -666,8 +667,19 @@ begin
 		if v_node.id is null and p_most > 0 then
 			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint;
 		end if;
+		-- Pause and SetClass wait for turns that have this lock. What others have changed before it was read too early: it is read again.
+		v_held := coalesce((select q.pauses from {s}.durable_queue as q where q.queue = p_queue), false);
 		if v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = '' and p.class = '' and (p.until is null or p.until > pg_catalog.clock_timestamp())) then
 			v_node.id := null;
+		end if;
+		if v_classed then
+			v_shut := v_shut || array(
+				select p.class from {s}.durable_pause as p where v_held and p.queue = p_queue and p.key = '' and p.class <> '' and (p.until is null or p.until > pg_catalog.clock_timestamp())
+				union all select c.name from {s}.durable_class as c where c.queue = p_queue and c.name = any(v_free) and (c.lim > 0 or c.rate > 0 or c.cost_rate > 0));
+			if pg_catalog.cardinality(v_shut) > 0 then
+				v_free := array(select n from pg_catalog.unnest(v_free) as n where not n = any(v_shut));
+				v_names := array(select n.name from pg_catalog.unnest(v_names) with ordinality as n (name, n) where not n.name = any(v_shut) order by n.n);
+			end if;
 		end if;
 	end if;
 	v_now := pg_catalog.clock_timestamp();
