@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -44,7 +45,7 @@ type World struct {
 func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*World, error) {
 	conf := packages.Config{
 		Context: ctx, Dir: dir, Tests: tests, Fset: token.NewFileSet(),
-		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedModule | packages.NeedForTest,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule | packages.NeedForTest,
 	}
 	graph, err := packages.Load(&conf, patterns...)
 	if err != nil {
@@ -52,6 +53,7 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 	}
 	asked, deps := map[string]bool{}, map[string]map[string]bool{}
 	uses := map[string]bool{} // packages that use the library, or belong to the user's modules
+	read := map[string]bool{} // the files of these packages
 	for _, p := range graph {
 		asked[p.ID] = true
 	}
@@ -66,8 +68,23 @@ func Load(ctx context.Context, dir string, tests bool, patterns ...string) (*Wor
 		if uses[p.ID] && !asked[p.ID] {
 			patterns = append(slices.Clip(patterns), p.PkgPath)
 		}
+		for _, file := range p.GoFiles {
+			read[file] = read[file] || uses[p.ID] || asked[p.ID]
+		}
 	})
-	conf.Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
+	// With NeedDeps, types come from source. Without it, the go command compiles what packages import. Of other packages, functions have no bodies.
+	conf.ParseFile = func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+		file, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+		if file != nil && !read[name] {
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					f.Body = nil
+				}
+			}
+		}
+		return file, err
+	}
+	conf.Mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes |
 		packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule | packages.NeedForTest
 	loaded, err := packages.Load(&conf, patterns...)
 	if err != nil {
