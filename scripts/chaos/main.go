@@ -376,7 +376,7 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 			return err
 		}
 		n := c.rnd.IntN(len(c.workers))
-		p, long := c.workers[n], lease/4+time.Duration(c.rnd.IntN(int(2*lease)))
+		p, long := c.workers[n], lease/4+time.Duration(c.rnd.Int64N(int64(2*lease)))
 		act := c.rnd.IntN(10)
 		if c.server == nil {
 			act = act * 6 / 10 // the others need a server
@@ -387,7 +387,7 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 			if err := c.server.restart(); err != nil {
 				return err
 			}
-			restart = time.Now().Add(10*time.Second + time.Duration(c.rnd.IntN(int(10*time.Second))))
+			restart = time.Now().Add(10*time.Second + time.Duration(c.rnd.Int64N(int64(10*time.Second))))
 		case act < 3:
 			if p.mu.TryLock() {
 				acts.Go(func() {

@@ -234,9 +234,11 @@ func (w *worker) random(n int) int {
 	return w.rnd.IntN(n)
 }
 
+func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.random(int(d/time.Microsecond))) * time.Microsecond }
+
 func (w *worker) repeat(ctx context.Context, every time.Duration, do func(ctx context.Context)) {
 	for ctx.Err() == nil {
-		time.Sleep(time.Duration(w.random(int(2 * every))))
+		time.Sleep(w.upTo(2 * every))
 		hung := time.AfterFunc(hangs, func() { w.write(event{Op: "hung"}) })
 		do(ctx)
 		hung.Stop()
@@ -262,7 +264,7 @@ func (w *worker) produce(ctx context.Context) {
 		with.Class, with.Cost = className, 1+w.random(5)
 	}
 	if w.chance(6) {
-		with.Delay = time.Duration(w.random(int(time.Second)))
+		with.Delay = w.upTo(time.Second)
 	}
 	epoch, key := time.Now().Unix()/20, w.random(keys)
 	if w.chance(2) {
@@ -277,7 +279,7 @@ func (w *worker) produce(ctx context.Context) {
 		with.MaxAttempts, with.Metadata = j.Most, map[string]string{"key": j.Key}
 	}
 	if j.Key != "" && w.chance(40) { // it ends by itself
-		_ = w.queue.Pause(ctx, durable.Pause{Key: j.Key, For: time.Duration(1 + w.random(int(time.Second))), Reason: "chaos"})
+		_ = w.queue.Pause(ctx, durable.Pause{Key: j.Key, For: 1 + w.upTo(time.Second), Reason: "chaos"})
 	}
 	if w.chance(8) {
 		j.Trip, with.Class, with.Cost = w.trip(), "", 0
@@ -320,7 +322,7 @@ func (w *worker) produce(ctx context.Context) {
 	}
 	if w.chance(20) {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, time.Duration(w.random(int(10*time.Millisecond))))
+		ctx, stop = context.WithTimeout(ctx, w.upTo(10*time.Millisecond))
 		defer stop()
 	}
 	e.Unique = with.Unique
@@ -375,14 +377,14 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 // linger keeps a transaction open for a moment, or until the server ends it. Meanwhile its process
 // may be killed or paused.
 func (w *worker) linger() {
-	long := int(2 * lease)
+	long := 2 * lease
 	if w.File != "" { // it stops all others
 		long /= 10
 	}
 	if w.chance(200) {
-		time.Sleep(time.Duration(w.random(long)))
+		time.Sleep(w.upTo(long))
 	} else if w.chance(10) {
-		time.Sleep(time.Duration(w.random(long / 15)))
+		time.Sleep(w.upTo(long / 15))
 	}
 }
 
@@ -475,9 +477,9 @@ func (w *worker) work(ctx context.Context, j job) error {
 
 // live takes some time, and perhaps fails.
 func (w *worker) live(ctx context.Context, j job) error {
-	long := time.Duration(w.random(int(40 * time.Millisecond)))
+	long := w.upTo(40 * time.Millisecond)
 	if j.Long {
-		long = time.Duration(w.random(int(2 * lease)))
+		long = w.upTo(2 * lease)
 	}
 	if j.Kill {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -9,7 +9,7 @@ import (
 
 // creationLock is an advisory lock of the database. Tables are created under it, because
 // "create … if not exists" fails if two sessions run it at once.
-const creationLock = 0x657068656d657261
+const creationLock int64 = 0x657068656d657261
 
 // create makes the table if it does not exist. It looks first: a user without the right to create
 // tables may use a table that exists.
