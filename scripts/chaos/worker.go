@@ -234,7 +234,9 @@ func (w *worker) random(n int) int {
 	return w.rnd.IntN(n)
 }
 
-func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.random(int(d/time.Microsecond))) * time.Microsecond }
+func (w *worker) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.random(int(d/time.Microsecond))) * time.Microsecond
+}
 
 func (w *worker) repeat(ctx context.Context, every time.Duration, do func(ctx context.Context)) {
 	for ctx.Err() == nil {
