@@ -40,6 +40,9 @@ type Items = inspect.Items
 // ItemDetail is [inspect.ItemDetail]: An ItemDetail is an item with its history.
 type ItemDetail = inspect.ItemDetail
 
+// ItemStep is [inspect.ItemStep]: An ItemStep is a step of the flow of an item.
+type ItemStep = inspect.ItemStep
+
 // ItemAttempt is [inspect.ItemAttempt]: An ItemAttempt is one attempt to run an item.
 type ItemAttempt = inspect.ItemAttempt
 

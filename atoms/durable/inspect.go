@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -100,11 +101,42 @@ func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok
 		}
 		return d, false, err
 	}
-	d = inspect.ItemDetail{StoredItem: q.stored(x.Item), Why: x.String()}
+	d = inspect.ItemDetail{StoredItem: q.stored(x.Item), Why: x.String(), Steps: x.Flow.shown(x.Item)}
 	for _, a := range x.Attempts {
 		d.History = append(d.History, inspect.ItemAttempt{State: a.Kind.String(), Node: a.Node, Started: a.Started, Ended: a.Ended, Err: a.Err})
 	}
 	return d, true, nil
+}
+
+// shown are the steps of the flow of an item, for a page.
+func (j *Journal) shown(i Item) (steps []inspect.ItemStep) {
+	if j == nil {
+		return nil
+	}
+	becomes := cmp.Or(j.Undo, i.State)
+	for _, s := range j.Steps {
+		is := inspect.ItemStep{Name: s.Name, State: s.State.String(), Attempts: s.Attempt, Ended: s.At, Signal: s.Signal, Until: s.Until}
+		switch {
+		case s.State == StepBegun:
+			is.Started, is.Ended = s.At, time.Time{}
+		case s.Until.IsZero(): // when a wait began is not kept
+			is.Started = s.At.Add(-s.Took)
+		}
+		switch {
+		case j.Undo != 0 && i.State == Halted && s.Compensates && s.State != StepUndone:
+			is.State = "half undone"
+		case s.State != StepBegun:
+		case j.Wait != nil && j.Wait.Step == s.Name:
+			is.State, is.Signal = "waits", j.Wait.Pattern
+		case s.Until.IsZero() && becomes&(Retry|Dead|Halted) != 0:
+			is.State = "failed"
+		}
+		if s.State == StepBegun && s.Until.IsZero() && j.Undo == 0 {
+			is.Attempts = i.Attempts // those before it have begun again with each step that was done
+		}
+		steps = append(steps, is)
+	}
+	return steps
 }
 
 func (q stored[T]) Count(ctx context.Context, match inspect.ItemQuery) (int, error) {

@@ -139,7 +139,8 @@ func (l *letters) Items(_ context.Context, match inspect.ItemQuery) (inspect.Ite
 }
 
 func (l *letters) Item(_ context.Context, id int64) (inspect.ItemDetail, bool, error) {
-	return inspect.ItemDetail{StoredItem: l.dead[0], Why: "it is dead", History: []inspect.ItemAttempt{{State: "dead", Node: "shop-1"}}}, true, nil
+	return inspect.ItemDetail{StoredItem: l.dead[0], Why: "it is dead", History: []inspect.ItemAttempt{{State: "dead", Node: "shop-1"}},
+		Steps: []inspect.ItemStep{{Name: "write", State: "done"}, {Name: "send", State: "failed"}}}, true, nil
 }
 
 // A status page shows all queues of a program, from any package, and the history of an item, if the queue knows that.
@@ -155,9 +156,14 @@ func ExampleStoredQueue() {
 	if items, ok := queue.(inspect.Items); ok {
 		item, found, err := items.Item(ctx, 7)
 		fmt.Println(item.ID, item.Why, item.History[0].Node, found, err)
+		for _, step := range item.Steps { // of work that consists of several
+			fmt.Println(step.Name, step.State)
+		}
 	}
 	// Output:
 	// [{dead 1}] <nil>
 	// 7 ada no such address <nil>
 	// 7 it is dead shop-1 true <nil>
+	// write done
+	// send failed
 }

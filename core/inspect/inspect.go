@@ -93,8 +93,22 @@ type Items interface {
 // An ItemDetail is an item with its history.
 type ItemDetail struct {
 	StoredItem
-	Why     string        `json:"why"`     // why it waits, where it runs, or how it ended
-	History []ItemAttempt `json:"history"` // the oldest first; a store may keep only the last ones
+	Why     string        `json:"why"`             // why it waits, where it runs, or how it ended
+	History []ItemAttempt `json:"history"`         // the oldest first; a store may keep only the last ones
+	Steps   []ItemStep    `json:"steps,omitempty"` // of its flow, in the order in which they began: work of several steps that the store keeps
+}
+
+// An ItemStep is a step of the flow of an item.
+type ItemStep struct {
+	Name     string    `json:"name"`
+	State    string    `json:"state"` // begun, waits, done, failed, undone or half undone
+	Attempts int       `json:"attempts,omitempty"`
+	Started  time.Time `json:"started,omitzero"` // zero: not known
+	Ended    time.Time `json:"ended,omitzero"`
+	// Signal is the name of what it took. While it waits, it is the pattern of what it waits for, or "" if it sleeps.
+	//ephemeral:none
+	Signal string    `json:"signal,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // the deadline of a wait; zero: it is no wait
 }
 
 // An ItemAttempt is one attempt to run an item.

@@ -454,6 +454,11 @@ func TestPage(t *testing.T) {
 		for _, what := range []string{"ada", "hot", "order.started", "attempt", "the courier", "orders", "shop"} {
 			b.until(`document.body.innerText.includes(%q)`, what+hostile)
 		}
+		b.open("http://" + server.address + bad + "/" + views(evil, evilRuns)["item"])
+		b.until(`document.querySelector(".flow").innerText.includes(%q)`, "2invoices"+hostile)
+		b.open("http://" + server.address + bad + "/#queues")
+		b.until(`document.querySelector(".queues tbody .about").innerText.includes(%q)`, "paused by invoices"+hostile)
+		b.open("http://" + server.address + bad + "/" + views(evil, evilRuns)["operation"])
 		b.click("#main .danger")
 		b.until(`document.querySelector("dialog").open && document.querySelector("#ask-text").textContent.includes(%q)`, hostile)
 	})
@@ -515,6 +520,9 @@ func TestPage(t *testing.T) {
 			}
 		}
 		b.do(chromedp.EmulateViewport(360, 740))
+		b.open("http://" + server.address + bad + "/" + views(evil, evilRuns)["item"])
+		b.until(`document.querySelectorAll(".flow tbody tr").length === 3`)
+		b.accessible(source, "narrow, with the steps of a flow")
 		b.open(origin + "#operations")
 		b.click("tbody .danger")
 		b.until(`document.querySelector("dialog").open`)

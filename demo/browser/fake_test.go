@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -29,7 +30,7 @@ func (q *fakeQueue) Status(context.Context) (inspect.QueueStatus, error) {
 	defer q.mu.Unlock()
 	return inspect.QueueStatus{
 		Counts: []inspect.StateCount{{State: "ready", Items: q.ready}, {State: "running", Items: 3}, {State: "dead", Items: len(q.dead)}},
-		Oldest: 90 * time.Second, Nodes: 2, Paused: q.paused,
+		Oldest: 90 * time.Second, Nodes: 2, Paused: q.paused, Note: "key ada is paused by " + q.name + ": its endpoint is down",
 	}, nil
 }
 
@@ -58,6 +59,9 @@ func (q *fakeQueue) Item(_ context.Context, id int64) (d inspect.ItemDetail, ok 
 	d = inspect.ItemDetail{StoredItem: q.dead[i], Why: "dead: " + q.dead[i].Err}
 	for _, state := range []string{"retry", "dead"} {
 		d.History = append(d.History, inspect.ItemAttempt{State: state, Node: q.name, Started: time.Now().Add(-time.Second), Ended: time.Now(), Err: q.dead[i].Err})
+	}
+	for n, state := range []string{"done", "waits", "half undone"} {
+		d.Steps = append(d.Steps, inspect.ItemStep{Name: fmt.Sprint(n, q.name), State: state, Attempts: 1, Started: time.Now(), Signal: q.name})
 	}
 	return d, true, nil
 }

@@ -2,12 +2,15 @@ package statuspage
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
-// maxFirings is how many firings of a schedule are shown.
-const maxFirings = 20
+const (
+	maxFirings = 20  // of a schedule
+	maxSteps   = 100 // of the flow of an item
+)
 
 // countOf counts items of a queue.
 func (p *Page) countOf(q query) (source, error) {
@@ -32,7 +35,13 @@ func (p *Page) itemOf(q query) (source, error) {
 			a := &item.History[i]
 			a.State, a.Node, a.Err = cut(a.State), cut(a.Node), p.redacted(a.Err)
 		}
-		return object{"queue": id, "item": item}, err
+		missing := max(0, len(item.Steps)-maxSteps)
+		item.Steps = slices.Clone(item.Steps[missing:])
+		for i := range item.Steps {
+			s := &item.Steps[i]
+			s.Name, s.State, s.Signal = p.redacted(s.Name), cut(s.State), p.redacted(s.Signal)
+		}
+		return object{"queue": id, "item": item, "missing": missing}, err
 	}, err
 }
 

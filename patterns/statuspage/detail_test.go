@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -44,6 +45,23 @@ func TestDetails(t *testing.T) {
 			assert.Equal(t, code, request(p, "GET", "/api/"+target, "", nil).Code, target)
 		}
 	})
+}
+
+// An item that has a flow has its last 100 steps, in order, and says how many there are before these. Lists have none.
+func TestStepsOfAFlow(t *testing.T) {
+	q := &store{name: "q", dead: []inspect.StoredItem{{ID: 5, State: "ready", Err: "<b>\xff"}}}
+	p := newPage(t, statuspage.Options{Queues: []inspect.StoredQueue{q}})
+	assert.Equal(t, map[string]any{"name": "<b>\uFFFD", "state": "ready", "signal": "<b>\uFFFD"}, get(t, p, "item?id=5").at("item", "steps", 0))
+	assert.NotContains(t, request(p, "GET", "/api/item?id=5", "", nil).Body.String(), "<")
+	begun := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	q.steps = make([]inspect.ItemStep, 999)
+	q.steps[900] = inspect.ItemStep{Name: "approval", State: "waits", Attempts: 2, Started: begun, Until: begun.Add(time.Hour), Signal: "approval.*"}
+	o := get(t, p, "item?id=5")
+	assert.EqualValues(t, 900, o["missing"])
+	assert.Len(t, o.at("item", "steps"), 100)
+	assert.Equal(t, map[string]any{"name": "approval", "state": "waits", "attempts": 2.0, "started": "2000-01-01T00:00:00Z", "until": "2000-01-01T01:00:00Z", "signal": "approval.*"}, o.at("item", "steps", 0))
+	assert.Equal(t, "<b>\uFFFD", o.at("item", "steps", 99, "name"))
+	assert.Nil(t, get(t, p, "items?state=any").at("items", 0, "steps"))
 }
 
 // A change of many items is for those that match, 500 at most, and says how many it changed.

@@ -13,8 +13,8 @@
 //
 // A [Page] is an http.Handler. It shows coordinators, their operations and why those wait,
 // who waits for whom, how long operations wait and run, the signals of sinks, queues in
-// stores, and schedules. It needs no build step and loads nothing from elsewhere. Scripts can
-// read the same data as JSON under api/. API.md in the directory of this module lists the
+// stores, what is paused there and why, the steps of flows, and schedules. It needs no build step
+// and loads nothing from elsewhere. Scripts can read the same data as JSON under api/. API.md in the directory of this module lists the
 // fields.
 //
 // The page does not show caches and rate limiters, because they are no [core.Inspector]. A
@@ -34,7 +34,7 @@
 //
 // The page shows only the types of values and payloads. It shows only the types of items as
 // well, unless [Options.Show] makes texts of them. [Options.Redact] can change these texts, keys,
-// error texts and signal names before they are shown. The page never treats a text as markup.
+// error texts, signal names and names of steps before they are shown. The page never treats a text as markup.
 //
 // # Who changes something
 //

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -128,6 +129,7 @@ type store struct {
 	hangs atomic.Bool
 	calls []string
 	dead  []inspect.StoredItem
+	steps []inspect.ItemStep // of the flow of each item, before one more
 	last  inspect.ItemQuery
 	asked atomic.Int32
 }
@@ -166,6 +168,7 @@ func (s *store) Item(_ context.Context, id int64) (d inspect.ItemDetail, ok bool
 	for _, item := range s.dead {
 		if item.ID == id {
 			d = inspect.ItemDetail{StoredItem: item, Why: "why: " + item.Err, History: []inspect.ItemAttempt{{State: "retry", Node: item.Lane, Started: time.Now(), Err: item.Err}}}
+			d.Steps = append(slices.Clone(s.steps), inspect.ItemStep{Name: item.Err, State: item.State, Signal: item.Err})
 			return d, true, nil
 		}
 	}

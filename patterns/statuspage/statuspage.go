@@ -60,7 +60,7 @@ type Options struct {
 	// safe for concurrent use. If it panics, the page shows the panic as the text.
 	Show func(item any) string
 	// Redact returns the text to show in place of a key, an error text, the text of an item,
-	// the stack of a panic, a signal name, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// the stack of a panic, a signal name, the name of a step, the pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
 	// After that, the page cuts them, and all other texts, to 1,000 bytes, and stacks to 16,000. Redact is called
 	// often, and must be safe for concurrent use. Queries compare with the original texts, but find
 	// compares with those that are shown. Names of coordinators, sinks, queues, lanes and classes are not passed to Redact: do

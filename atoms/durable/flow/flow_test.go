@@ -331,6 +331,68 @@ func TestAwait(t *testing.T) {
 	})
 }
 
+// A status page shows the steps of a flow in each of their states, without results.
+func TestStepsOnAPage(t *testing.T) {
+	in(t, func(w *world) {
+		var broken atomic.Bool
+		broken.Store(true)
+		q, _ := w.process(func(ctx context.Context, _ string) error {
+			if _, err := flow.Do(ctx, flow.Step[string]{Name: "reserve", Do: func(context.Context) (string, error) { time.Sleep(2 * time.Second); return "secret", nil }}); err != nil {
+				return err
+			}
+			if _, err := flow.Await(ctx, "approval", "approval.*", time.Hour); err != nil {
+				return err
+			}
+			for _, name := range []string{"charge", "ship"} {
+				_, err := flow.Do(ctx, flow.Step[int]{Name: name, Do: func(context.Context) (int, error) {
+					if name == "ship" {
+						return 0, errors.New("no parcel")
+					}
+					return 1, nil
+				}, Compensate: func(context.Context, int, bool) error {
+					if name == "charge" && broken.Load() {
+						return durable.Permanent(errors.New("bank is closed"))
+					}
+					return nil
+				}})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}, durable.Options{MaxAttempts: 2, Backoff: time.Minute})
+		began := time.Now()
+		id := w.enqueue(q, "ada")
+		page := func() (text []string) {
+			d, ok, err := q.Inspect().Item(w.Context(), int64(id))
+			w.ok(err)
+			w.equal("found", ok, true)
+			since := func(t time.Time) string {
+				if t.IsZero() || t.Sub(began) > 10*time.Second { // the pause before another attempt is random
+					return "-"
+				}
+				return fmt.Sprint(t.Sub(began).Round(time.Second))
+			}
+			for _, s := range d.Steps {
+				text = append(text, strings.TrimSpace(fmt.Sprintf("%s %s %d %s-%s %s", s.Name, s.State, s.Attempts, since(s.Started), since(s.Ended), s.Signal)))
+			}
+			return text
+		}
+		w.settle(5 * time.Second)
+		w.equal("parked", strings.Join(page(), "; "), "reserve done 1 0s-2s; approval waits 1 2s-- approval.*")
+		w.ok(q.Signal(w.Context(), "ada", "approval.given", nil))
+		w.settle(5 * time.Second)
+		w.equal("tried again", strings.Join(page(), "; "), "reserve done 1 0s-2s; approval done 1 --5s approval.given; charge done 1 5s-5s; ship failed 1 5s--")
+		w.settle(2 * time.Minute)
+		w.equal("half undone", strings.Join(page(), "; "), "reserve done 1 0s-2s; approval done 1 --5s approval.given; charge half undone 1 5s-5s; ship undone 1 ---")
+		broken.Store(false)
+		_, err := q.AgainAll(w.Context(), durable.Query{Dead: true})
+		w.ok(err)
+		w.settle(time.Minute)
+		w.equal("undone", strings.Join(page(), "; "), "reserve done 1 0s-2s; approval done 1 --5s approval.given; charge undone 1 ---; ship undone 1 ---")
+	})
+}
+
 // After a call has parked the flow, each later call returns ErrParked, and the item is parked whatever the body returns.
 func TestSwallowedParks(t *testing.T) {
 	in(t, func(w *world) {

@@ -68,6 +68,7 @@ function queues() {
     column("Oldest", "num age", (cell, q) => text(cell, q.oldestMs > 0 ? span(q.oldestMs) : "–")),
     plain("Nodes", "num", (q) => count(q.nodes)),
     column("State", "status", (cell, q) => status(cell, q.error ? "unknown" : q.paused ? "paused" : "runs")),
+    plain("Note", "about", (q) => q.note),
     column("Actions", "actions", (cell, q) => {
       const name = `queue ${inside(q.name)}`;
       buttons(cell, [
@@ -157,7 +158,16 @@ function item() {
     plain("Node", "lane", (a) => a.node),
     plain("Error", "error", (a) => a.error),
   ], "It was not tried yet, or the store keeps no attempts.");
-  const body = el("div", { hidden: true }, head, list, why, attempts.node);
+  const flow = table("", "flow", (s) => s.i, [
+    rowHead("Step", "name", (cell, s) => text(cell, s.name)),
+    column("State", "status", (cell, s) => status(cell, s.state)),
+    column("Since", "time", (cell, s) => moment(cell, isSet(s.ended) ? s.ended : s.started)),
+    column("Took", "num age", (cell, s) => age(cell, s.ended || ["begun", "waits"].includes(s.state) ? s.started : "", s.ended)),
+    plain("Attempts", "num", (s) => s.attempts),
+    plain("Signal", "key", (s) => s.signal || (s.state === "waits" ? "none, it sleeps" : "")),
+    column("Until", "time", (cell, s) => moment(cell, s.until, "")),
+  ]);
+  const body = el("div", { hidden: true }, head, list, why, flow.node, attempts.node);
   return {
     title: "Item",
     nodes: [body],
@@ -166,7 +176,7 @@ function item() {
       text($("heading"), `Item ${p.id ?? ""} of ${queue}`);
       return ["item", { queue, id: p.id }];
     },
-    update({ item: d }) {
+    update({ item: d, missing }) {
       this.title = d.text || `Item ${d.id}`;
       body.hidden = false;
       itemButtons(head, queue, d);
@@ -187,6 +197,8 @@ function item() {
         ...Object.entries(d.metadata ?? {}).map((m) => fact(...m)),
       ].filter(Boolean));
       text(why.lastChild, d.why);
+      text(flow.title, `Steps of the flow${missing ? `, without the first ${count(missing)}` : ""}`);
+      flow.set((d.steps ?? []).map((s, i) => ({ ...s, i })));
       attempts.set((d.history ?? []).map((a, i) => ({ ...a, i })).reverse());
     },
   };
