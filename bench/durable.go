@@ -118,13 +118,20 @@ type workTable struct {
 	run    func(n int)          // runs and ends n items
 	serve  func() (stop func()) // runs items until stop is called
 	began  func(parcel)         // called by bodies, if it is not nil
+	work   work                 // the same; job is nil in our bodies
 	close  func()
 }
 
-func (t *workTable) body(p parcel) {
+type work func(ctx context.Context, job *river.Job[parcel]) error
+
+func (t *workTable) body(ctx context.Context, p parcel, job *river.Job[parcel]) error {
 	if t.began != nil {
 		t.began(p)
 	}
+	if t.work != nil {
+		return t.work(ctx, job)
+	}
+	return nil
 }
 
 func openWorkTable() *workTable {
@@ -170,7 +177,7 @@ func oursDurable(key func(parcel) string, slots int, classes ...durable.Class) *
 	t, ctx := openWorkTable(), context.Background()
 	store := core.Must(postgres.Open(ctx, t.Pool, postgres.Options{Schema: t.schema}))
 	queue := func() *durable.Queue[parcel] {
-		return core.Must(durable.New(store, key, func(_ context.Context, p parcel) error { t.body(p); return nil }, durable.Options{MaxConcurrency: slots, Classes: classes}))
+		return core.Must(durable.New(store, key, func(ctx context.Context, p parcel) error { return t.body(ctx, p, nil) }, durable.Options{MaxConcurrency: slots, Classes: classes}))
 	}
 	producer := queue()
 	if len(classes) > 0 {
@@ -241,7 +248,7 @@ func throughRiver(slots int) *workTable {
 	driver := riverpgxv5.New(t.Pool)
 	core.Must(core.Must(rivermigrate.New(driver, &rivermigrate.Config{Schema: t.schema})).Migrate(ctx, rivermigrate.DirectionUp, nil))
 	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[parcel]) error { t.body(job.Args); return nil }))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[parcel]) error { return t.body(ctx, job.Args, job) }))
 	client := core.Must(river.NewClient(driver, &river.Config{
 		Schema: t.schema, Workers: workers, Logger: slog.New(slog.DiscardHandler), FetchCooldown: time.Millisecond,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: slots}},
