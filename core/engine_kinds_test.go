@@ -20,7 +20,9 @@ func TestSignalsAreACopy(t *testing.T) {
 		checkSlice(t, "signals, as they were", names(got), []string{"a"})
 		got = op.Signals()
 		got[0].Name = "changed"
+		lookup(t, c, op.ID()).Signals[0].Name = "changed" // the reader's copy
 		checkEqual(t, "signal", op.Signals()[0].Name, "b")
+		checkEqual(t, "signal in a snapshot", lookup(t, c, op.ID()).Signals[0].Name, "b")
 	})
 }
 
