@@ -435,18 +435,6 @@ func TestSuiteNoticesBrokenSubjects(t *testing.T) {
 	}
 }
 
-func TestSuitePassesSoundSubject(t *testing.T) {
-	for _, c := range lifecycleCases {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if got := record(t, func(t testing.TB) { c.run(t, sound) }); got != "" {
-					t.Errorf("got failures of a sound subject:\n%s", got)
-				}
-			})
-		})
-	}
-}
-
 // A subject that offers only what is required is tested by the other cases.
 func TestSuiteSkipsMissingFields(t *testing.T) {
 	bare := func(t testing.TB) Subject {

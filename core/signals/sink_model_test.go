@@ -95,7 +95,7 @@ type sinkModel struct {
 var (
 	modelNames    = []string{"x", "x.y", "x.y.z", "y", "z:1", "z:2"}
 	modelKeys     = []string{"", "", "k1", "k2"}
-	modelPatterns = []string{"x", "x*", "x.*", "*", "y, z:*", "u.*", "?", "none", "x.y", "x.?", ""}
+	modelPatterns = []string{"x", "x*", "x.*", "*", "y, z:*", "u.*", "?", "none", "x.y", "x.?", "", ","}
 	modelSpans    = []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Hour}
 )
 
@@ -333,7 +333,8 @@ func (m *sinkModel) step() {
 	case n < 78:
 		m.operationRetracts()
 	case n < 80:
-		q := signals.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys), Held: m.rand.IntN(3) == 0}
+		q := m.query()
+		q.Held = m.rand.IntN(3) == 0
 		accepts := func(f *sinkFact) bool { return !f.held && m.accepts(q, f) }
 		gone := m.visible(accepts)
 		m.did("forget %+v", q)
@@ -497,6 +498,21 @@ func (m *sinkModel) accepts(q signals.Query, f *sinkFact) bool {
 		f.seq > q.AfterSeq && (!q.Held || f.held)
 }
 
+func (m *sinkModel) query() signals.Query {
+	q := signals.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys)}
+	switch m.rand.IntN(4) {
+	case 0:
+		q.Within = pick(m, modelSpans)
+	case 1:
+		q.AfterSeq = m.rand.Uint64N(m.next + 1)
+	case 2:
+		q.Operation = m.someOp().ID()
+	case 3:
+		q.Source = pick(m, []string{"owner", "other", ""})
+	}
+	return q
+}
+
 // ask compares one thing.
 func (m *sinkModel) ask() {
 	s := m.sink
@@ -514,18 +530,7 @@ func (m *sinkModel) ask() {
 			m.fatalf("%q: got Count %d, Has %v, want %d", pattern, got, s.Has(pattern), want)
 		}
 	case 2:
-		q := signals.Query{Pattern: pick(m, modelPatterns), Key: pick(m, modelKeys)}
-		switch m.rand.IntN(4) {
-		case 0:
-			q.Within = pick(m, modelSpans)
-		case 1:
-			q.AfterSeq = m.rand.Uint64N(m.next + 1)
-		case 2:
-			q.Operation = m.someOp().ID()
-		case 3:
-			q.Source = pick(m, []string{"owner", "other", ""})
-		}
-		m.compareSense(q)
+		m.compareSense(m.query())
 	case 3:
 		if m.rand.IntN(5) == 0 {
 			m.compare()

@@ -105,42 +105,6 @@ func TestRetract(t *testing.T) {
 	})
 }
 
-func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{})
-		s.SubscribeRetracted("*", func(r signals.Retraction) { t.Errorf("%v was retracted", r.Signal) })
-		c := bodies(t, core.Options{Sink: s})
-		defer c.Close()
-		m := s.Monitor("?, of.*", 0)
-		s.RaiseKey("a", "k")
-		time.Sleep(time.Second)
-		s.Raise("b")
-		checkError(t, "Do", c.Do(t.Context(), raise("of.operation")), nil)
-		s.Hold("h", "", 0)
-		for _, tt := range []struct {
-			q    signals.Query
-			want int
-		}{
-			{signals.Query{Pattern: "none"}, 0},
-			{signals.Query{Pattern: ","}, 0},
-			{signals.Query{AfterSeq: 100}, 0},
-			{signals.Query{Key: "other"}, 0},
-			{signals.Query{Within: time.Millisecond, Pattern: "a"}, 0},
-			{signals.Query{Within: time.Millisecond, Pattern: "b"}, 1},
-			{signals.Query{Key: "k"}, 1},
-			{signals.Query{Source: "coordinator"}, 1},
-		} {
-			checkEqual(t, fmt.Sprintf("Forget(%+v)", tt.q), s.Forget(tt.q), tt.want)
-		}
-		wantPanic(t, "signals: Forget needs a Query", func() { s.Forget(signals.Query{}) })
-		s.Raise("last")
-		checkEqual(t, "Forget", s.Forget(signals.Query{Pattern: "*"}), 1)
-		wantNames(t, "sink", sensed(s, signals.Query{}), "h")
-		wantNames(t, "coordinator", sensed(c, signals.Query{}), "of.operation")
-		checkEqual(t, "monitor", m.Count(), 4)
-	})
-}
-
 func TestSubscribeRetractedOrderAndCancel(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	var got []string

@@ -93,6 +93,7 @@ func TestSinkRefusesNil(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	var none context.Context
 	wantPanic(t, "signals: Restore needs signals", func() { s.Restore(nil) })
+	wantPanic(t, "signals: Forget needs a Query", func() { s.Forget(signals.Query{}) })
 	wantPanic(t, "signals: WaitFor needs a context", func() { s.WaitFor(none, "a") })
 	wantPanic(t, "signals: WaitGone needs a context", func() { s.WaitGone(none, "a") })
 	wantPanic(t, "signals: Watch needs a context", func() { s.Watch(none, "a") })

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
-	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
@@ -121,44 +120,6 @@ func anys[T any](all []T) (list []any) {
 		list = append(list, one)
 	}
 	return list
-}
-
-// A list beside a plain slice; a snapshot does not change.
-func TestListAgainstASlice(t *testing.T) {
-	for seed := range uint64(long.Often(400, 40)) {
-		random := rand.New(rand.NewPCG(seed, 4))
-		var l lists.List[int]
-		var want, seen, copied []int
-		numbers := make(map[int]uint64)
-		for step := range 400 {
-			switch n := random.IntN(10); {
-			case n < 4+step/100%2:
-				numbers[step+1] = l.Add(step + 1)
-				want = append(want, step+1)
-			case n < 9 && len(want) > 0:
-				i := random.IntN(len(want))
-				if got := l.Remove(numbers[want[i]]); got != want[i] {
-					t.Fatalf("seed %d: removed %d, want %d", seed, got, want[i])
-				}
-				if l.Remove(numbers[want[i]]) != 0 {
-					t.Fatalf("seed %d: removed twice", seed)
-				}
-				want = slices.Delete(want, i, i+1)
-			case n == 9:
-				seen = l.Snapshot()
-				copied = slices.Clone(seen)
-				if !slices.Equal(seen, want) {
-					t.Fatalf("seed %d: got %v, want %v", seed, seen, want)
-				}
-			}
-			if !slices.Equal(seen, copied) {
-				t.Fatalf("seed %d: a snapshot has changed", seed)
-			}
-			if last := append([]int{0}, want...); l.Len() != len(want) || l.Last() != last[len(last)-1] || len(l.All) > 2*len(want) {
-				t.Fatalf("seed %d: got %d, last %d, in %d places; want %v", seed, l.Len(), l.Last(), len(l.All), want)
-			}
-		}
-	}
 }
 
 // A new watcher of one name, or one that goes, leaves the routes of other names alone.
