@@ -9,6 +9,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
@@ -61,6 +62,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 replace github.com/ephemeralgo/ephemeral/atoms/durable/flow => ../atoms/durable/flow
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
+
+replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
 
 replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
 

@@ -28,6 +28,7 @@ func check(h *history) *report {
 	h.checkItems(r)
 	h.checkChanges(r)
 	h.checkRate(r)
+	h.checkPauses(r)
 	h.checkClaims(r)
 	h.checkEffects(r)
 	h.checkOrder(r)
@@ -197,6 +198,49 @@ func (h *history) checkRate(r *report) {
 		}
 		if left := costs.take(float64(i.Cost), c.Started); left < -1e-6 {
 			r.fault("costs", "change %d claims item %d, of the class, at %d us before its cost: %.3f are there", c.Seq, c.Item, c.Started, left)
+		}
+	}
+}
+
+// checkPauses: nothing of what is paused is claimed from the return of Pause until its time is over, or until
+// another call for the same begins. All times, also that of a claim, are those of one host, so there is no tolerance.
+func (h *history) checkPauses(r *report) {
+	type target struct{ class, key string } // both "": the queue
+	calls := map[target][]call{}
+	for _, c := range h.calls {
+		if c.Op == "pause" || c.Op == "resume" {
+			of := target{c.Ref, c.Skip}
+			calls[of] = append(calls[of], c)
+		}
+	}
+	type span struct{ from, to int64 } // microseconds
+	spans := map[target][]span{}
+	for of, all := range calls {
+		for n, p := range all {
+			s := span{p.To / 1000, p.At/1000 + p.Of}
+			for m, o := range all {
+				if m != n && o.To > p.At {
+					s.to = min(s.to, o.At/1000)
+				}
+			}
+			if p.Op == "pause" && p.Out == "ok" && s.from < s.to {
+				r.counts["pauses"]++
+				spans[of] = append(spans[of], s)
+			}
+		}
+	}
+	for _, c := range h.changes {
+		i := h.items[c.Item]
+		if c.State != durable.Running {
+			continue
+		}
+		of := map[target]bool{{}: true, {class: i.Class}: true, {key: i.Key}: true}
+		for t := range of {
+			for _, s := range spans[t] {
+				if s.from < c.Started && c.Started < s.to {
+					r.fault("B13 what is paused does not start", "change %d claims item %d, of class %q and key %q, at %d us; the pause of %q holds from %d to %d us", c.Seq, c.Item, i.Class, i.Key, c.Started, t, s.from, s.to)
+				}
+			}
 		}
 	}
 }

@@ -34,6 +34,7 @@ type database struct {
 	occupy func(ctx context.Context) (release func()) // takes a connection of the program
 	step   func(ctx context.Context, name, statement string, args ...any) error
 	close  func()
+	open   time.Duration // how long a transaction may stay so; on SQLite, it stops all others
 }
 
 // A transaction is one of a worker.
@@ -41,6 +42,7 @@ type transaction struct {
 	exec    func(statement string, args ...any) error
 	enqueue func(q *durable.Queue[job], j job) (durable.ItemID, error)
 	finish  func() error
+	signal  func(q *durable.Queue[job], key, name string, payload any, unique ...string) error
 }
 
 // open opens the database of a config.
@@ -66,7 +68,7 @@ func openPostgres(ctx context.Context, c config, migrate bool) (*database, error
 		pool.Close()
 		return nil, err
 	}
-	return &database{store: store, read: stdlib.OpenDBFromPool(pool), close: pool.Close,
+	return &database{store: store, read: stdlib.OpenDBFromPool(pool), close: pool.Close, open: 2 * lease,
 		exec: func(ctx context.Context, statements string) error {
 			_, err := pool.Exec(ctx, statements)
 			return err
@@ -77,7 +79,18 @@ func openPostgres(ctx context.Context, c config, migrate bool) (*database, error
 				return err
 			}
 			defer raw.Rollback(ctx)
-			if err := fn(ctx, ofPostgres(ctx, raw)); err != nil {
+			err = fn(ctx, transaction{
+				exec: func(statement string, args ...any) error {
+					_, err := raw.Exec(ctx, statement, args...)
+					return err
+				},
+				enqueue: func(q *durable.Queue[job], j job) (durable.ItemID, error) { return postgres.Enqueue(ctx, raw, q, j) },
+				finish:  func() error { return postgres.Finish(ctx, raw) },
+				signal: func(q *durable.Queue[job], key, name string, payload any, unique ...string) error {
+					return postgres.Signal(ctx, raw, q, key, name, payload, unique...)
+				},
+			})
+			if err != nil {
 				return err
 			}
 			if err := raw.Commit(ctx); err != nil {
@@ -100,17 +113,6 @@ func openPostgres(ctx context.Context, c config, migrate bool) (*database, error
 		}}, nil
 }
 
-func ofPostgres(ctx context.Context, raw pgx.Tx) transaction {
-	return transaction{
-		exec: func(statement string, args ...any) error {
-			_, err := raw.Exec(ctx, statement, args...)
-			return err
-		},
-		enqueue: func(q *durable.Queue[job], j job) (durable.ItemID, error) { return postgres.Enqueue(ctx, raw, q, j) },
-		finish:  func() error { return postgres.Finish(ctx, raw) },
-	}
-}
-
 func openSQLite(ctx context.Context, c config) (*database, error) {
 	number := int64(rand.Uint32()) << 31 // of the transaction, for triggers
 	at := &atomic.Int64{}
@@ -131,7 +133,7 @@ func openSQLite(ctx context.Context, c config) (*database, error) {
 		w.Close()
 		return nil, err
 	}
-	return &database{store: store, read: w.DB(), close: func() { w.Close() }, occupy: func(context.Context) func() { return func() {} },
+	return &database{store: store, read: w.DB(), close: func() { w.Close() }, open: lease / 5, occupy: func(context.Context) func() { return func() {} },
 		exec: func(ctx context.Context, statements string) error {
 			_, err := w.Exec(ctx, statements)
 			return err
@@ -145,6 +147,9 @@ func openSQLite(ctx context.Context, c config) (*database, error) {
 					},
 					enqueue: func(q *durable.Queue[job], j job) (durable.ItemID, error) { return sqlite.Enqueue(ctx, raw, q, j) },
 					finish:  func() error { return sqlite.Finish(ctx, raw) },
+					signal: func(q *durable.Queue[job], key, name string, payload any, unique ...string) error {
+						return sqlite.Signal(ctx, raw, q, key, name, payload, unique...)
+					},
 				})
 			})
 			if errors.Is(err, groupcommit.ErrUndecided) {

@@ -7,17 +7,10 @@
 //
 // It starts a server of PostgreSQL, and itself as worker processes that add, run, cancel and retry
 // items. Meanwhile it kills workers, stops them for longer than their lease, cuts and stalls their
-// connections, and restarts the server without warning. With -sqlite they share a file instead, and
+// connections, restarts the server without warning, and pauses keys, the class and the queue. With -sqlite they share a file instead, and
 // are killed and stopped. All the time it reads what must be so at every instant. At the end calm
 // workers run what is left, and it checks what the workers have written, and each change of an item,
 // which triggers in the database record.
-//
-// With -mesh, it cuts the link between two processes that share signals, for as long as -cut says:
-//
-//	go run ./scripts/chaos -mesh -cut 20s
-//
-// That is the test of atoms/mesh/embedded that CI runs with 2 seconds, between two network namespaces
-// where they are permitted, and through a proxy.
 //
 // With -mutate, it builds a copy of this program whose sources lack a fence, and runs that until it fails.
 //
@@ -39,7 +32,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,16 +46,11 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
-	flag.BoolVar(&o.mesh, "mesh", false, "cut the link between two nodes of a mesh")
-	flag.DurationVar(&o.cut, "cut", 20*time.Second, "with -mesh: for how long; at least 2s")
 	flag.BoolVar(&o.sqlite, "sqlite", false, "SQLite in place of PostgreSQL")
 	flag.BoolVar(&o.clock, "clock", false, "wrong clocks; PostgreSQL only")
 	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing, see build.go, or all, one after the other")
 	flag.Parse()
 	run := o.run
-	if o.mesh {
-		run = o.runMesh
-	}
 	if text := os.Getenv(variable); text != "" {
 		run = func() error { return runWorker(text) }
 	}
@@ -80,17 +67,7 @@ type options struct {
 	seed   uint64
 	mutate string
 	sqlite bool
-	mesh   bool
-	cut    time.Duration
 	clock  bool
-}
-
-// runMesh runs the test of a cut link for longer than CI does.
-func (o options) runMesh() error {
-	test := exec.Command("go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestCut$", "github.com/ephemeralgo/ephemeral/atoms/mesh/embedded")
-	test.Env = append(os.Environ(), "EPHEMERAL_MESH_CUT="+o.cut.String())
-	test.Stdout, test.Stderr = os.Stdout, os.Stderr
-	return test.Run()
 }
 
 func (o options) engine() string {
@@ -103,6 +80,7 @@ func (o options) engine() string {
 // A cluster is a run.
 type cluster struct {
 	options
+	notes                       // its own
 	dir     string              // for files
 	server  *server             // nil: SQLite
 	db      *database           // not through a proxy
@@ -113,7 +91,6 @@ type cluster struct {
 	workers []*process
 	readers sync.WaitGroup
 	senders sync.WaitGroup
-	signals atomic.Int64 // that were sent
 
 	mu     sync.Mutex
 	events []event
@@ -136,6 +113,12 @@ func (o options) run() error {
 		return o.runMutations(ctx)
 	}
 	c := &cluster{options: o, rnd: rand.New(rand.NewPCG(o.seed, 0)), counts: map[string]int{}}
+	c.write = func(e event) {
+		e.Worker, e.At = "chaos", time.Now().UnixNano()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.events = append(c.events, e)
+	}
 	fmt.Printf("seed %d\n", o.seed)
 	var err error
 	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
@@ -377,6 +360,8 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 		}
 		n := c.rnd.IntN(len(c.workers))
 		p, long := c.workers[n], lease/4+time.Duration(c.rnd.Int64N(int64(2*lease)))
+		pause, early := c.pick(), time.Duration(c.rnd.Int64N(int64(lease/3)))
+		acts.Go(func() { c.hold(ctx, pause, early) })
 		act := c.rnd.IntN(10)
 		if c.server == nil {
 			act = act * 6 / 10 // the others need a server
@@ -392,7 +377,7 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 			if p.mu.TryLock() {
 				acts.Go(func() {
 					defer p.mu.Unlock()
-					c.did("pauses")
+					c.did("stops")
 					p.cmd.Process.Signal(syscall.SIGSTOP)
 					time.Sleep(long)
 					p.cmd.Process.Signal(syscall.SIGCONT)
@@ -423,6 +408,29 @@ func (c *cluster) torment(ctx context.Context, span time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// pick returns what to pause next.
+func (c *cluster) pick() durable.Pause {
+	p := durable.Pause{For: time.Duration(1 + c.rnd.Int64N(int64(lease/2))), Reason: "chaos"}
+	switch c.rnd.IntN(8) {
+	case 0:
+		p.For /= 4 // the queue
+	case 1, 2:
+		p.Class = className
+	default:
+		p.Key = fmt.Sprintf("%d.%d", time.Now().Unix()/20, c.rnd.IntN(keys/10)) // a busy one
+	}
+	return p
+}
+
+// hold pauses something. If early comes before the end of that, it resumes it then.
+func (c *cluster) hold(ctx context.Context, p durable.Pause, early time.Duration) {
+	if err := c.pause(ctx, c.queue, p); err == nil && early < p.For {
+		time.Sleep(early)
+		p.For = 0
+		_ = c.pause(ctx, c.queue, p)
+	}
 }
 
 // watch reads, at random moments, what must be so at every instant.
@@ -544,11 +552,11 @@ func (c *cluster) judge(r *report, after time.Duration) error {
 		}
 	}
 	fmt.Printf(`
-| run | kills / pauses / cuts / stalls / restarts | acknowledged | lost | effects twice | fenced | at once (limit %d) | of the class | retried / cancelled / dead | freed | flows: steps / undone | signals: taken / late | read |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %d | %d | %d / %d / %d | %d | %d: %d / %d | %d: %d / %d | %d |
+| run | kills / stops / cuts / stalls / restarts | pauses | acknowledged | lost | effects twice | fenced | at once (limit %d) | of the class | retried / cancelled / dead | freed | flows: steps / undone | signals: taken / late | read |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| %s | %d / %d / %d / %d / %d | %d | %d | %d | %d (%d without Finish) | %d | %d | %d | %d / %d / %d | %d | %d: %d / %d | %d: %d / %d | %d |
 
-`, c.limit, c.name(), n["kills"], n["pauses"], n["cuts"], n["stalls"], n["restarts"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
+`, c.limit, c.name(), n["kills"], n["stops"], n["cuts"], n["stalls"], n["restarts"], k["pauses"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
 		k["fenced"], k["at once"], k["of the class"], k["retried"], k["cancelled"], k["dead"], k["freed"], k["flows"], k["steps"], k["undone"], k["signals"], k["taken"], k["late"], n["looks"])
 	for _, f := range faults[:min(5, len(faults))] {
 		fmt.Println(f)

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/signals"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 // The queue of all runs.
@@ -111,31 +114,79 @@ type job struct {
 	Trip   *trip `json:",omitempty"` // nil: it has no flow
 }
 
-// An event is a line that a worker writes. A call has two, with one number: at its
+// An event is a line that a worker writes, or a note of the parent. A call has two, with one number: at its
 // beginning, without Out, and at its end. If the end is missing it may have done anything.
 type event struct {
 	Worker string `json:",omitempty"` // the parent adds it
 	Call   int64  `json:",omitempty"`
-	Op     string // enqueue, effect, cancel, step, undo, signal; start, stop, told, took (a signal), late (was none), waits, lost (of a lease) and hung are no calls
+	Op     string // enqueue, effect, cancel, step, undo, signal, pause, resume; start, stop, told, took (a signal), late (was none), waits, lost (of a lease) and hung are no calls
 	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
 	At     int64  // nanoseconds: all processes have the clock of one host
-	Ref    string `json:",omitempty"` // of an item, or the name of a step
+	Ref    string `json:",omitempty"` // of an item, the name of a step, or the class that is paused
 	Unique string `json:",omitempty"` // of an item, or of a signal
-	Skip   string `json:",omitempty"` // the key of an item with SkipIfAlive, of one that waits for a signal, or of a signal
+	Skip   string `json:",omitempty"` // the key of an item with SkipIfAlive, of one that waits for a signal, or of a signal or pause
 	Item   int64  `json:",omitempty"`
 	Token  int64  `json:",omitempty"`
 	Tries  int    `json:",omitempty"`
 	Losses int    `json:",omitempty"` // of told: leases lost before the claim
-	Of     int64  `json:",omitempty"` // of undo: the result, a token
+	Of     int64  `json:",omitempty"` // of undo: the result, a token; of pause: microseconds
+}
+
+// notes are the events of a process.
+type notes struct {
+	write func(e event)
+	calls atomic.Int64
+}
+
+// begin writes the beginning of a call, and the function that it returns the end.
+func (n *notes) begin(e event) func(item durable.ItemID, out string) {
+	e.Call = n.calls.Add(1)
+	n.write(e)
+	return func(item durable.ItemID, out string) {
+		if e.Out = out; item != 0 {
+			e.Item = int64(item)
+		}
+		n.write(e)
+	}
+}
+
+// pause calls Pause, or Resume if p.For is 0.
+func (n *notes) pause(ctx context.Context, q *durable.Queue[job], p durable.Pause) (err error) {
+	e, call := event{Op: "pause", Skip: p.Key, Ref: p.Class, Of: p.For.Microseconds()}, q.Pause
+	if p.For == 0 {
+		e.Op, call = "resume", q.Resume
+	}
+	end := n.begin(e)
+	end(0, insist(ctx, func() error {
+		err = call(ctx, p)
+		return err
+	}))
+	return err
+}
+
+// insist calls a function until it succeeds, while the server restarts.
+func insist(ctx context.Context, do func() error) string {
+	for range 50 {
+		if do() == nil {
+			return "ok"
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return "maybe"
+		}
+	}
+	return "maybe" // one that was tried before may have done it
 }
 
 type worker struct {
 	config
+	notes
 	rnd   *rand.Rand // of mu
 	db    *database
 	queue *durable.Queue[job]
-	calls atomic.Int64
-	full  atomic.Bool // enough items wait
+	full  atomic.Bool    // enough items wait
+	body  core.Work[job] // live, with a breaker for each key
 
 	mu     sync.Mutex
 	recent []added
@@ -152,14 +203,22 @@ func runWorker(text string) error {
 	if err := json.Unmarshal([]byte(text), &w.config); err != nil {
 		return err
 	}
-	w.rnd = rand.New(rand.NewPCG(w.Seed, w.Seed))
+	w.rnd, w.write = rand.New(rand.NewPCG(w.Seed, w.Seed)), emit
+	breakers, err := circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Threshold: 2, OpenFor: lease / 3},
+		Pause: func(ctx context.Context, key string, d time.Duration, reason string) error {
+			return w.pause(ctx, w.queue, durable.Pause{Key: key, For: d, Reason: reason})
+		},
+		Trial: func(ctx context.Context) bool { return durable.ClaimFrom(ctx).Trial }})
+	if err != nil {
+		return err
+	}
+	w.body = circuitbreaker.WrapKeyed(breakers, func(j job) string { return j.Key }, w.live)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() { // the parent has gone
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
-	var err error
 	if w.db, err = open(ctx, w.config, false); err != nil {
 		return err
 	}
@@ -201,8 +260,8 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *signals.
 		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, Classes: c.classes(), KeyRate: keyRate(c.Limit), HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
-// write writes a line in one call, so that it is whole or missing.
-func (w *worker) write(e event) {
+// emit writes a line in one call, so that it is whole or missing.
+func emit(e event) {
 	e.At = time.Now().UnixNano()
 	line, err := json.Marshal(e)
 	if err == nil {
@@ -210,18 +269,6 @@ func (w *worker) write(e event) {
 	}
 	if err != nil {
 		os.Exit(1)
-	}
-}
-
-// begin writes the beginning of a call, and the function that it returns the end.
-func (w *worker) begin(e event) func(item durable.ItemID, out string) {
-	e.Call = w.calls.Add(1)
-	w.write(e)
-	return func(item durable.ItemID, out string) {
-		if e.Out = out; item != 0 {
-			e.Item = int64(item)
-		}
-		w.write(e)
 	}
 }
 
@@ -279,9 +326,6 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(5) {
 		j.Most = 1 + w.random(maxAttempts)
 		with.MaxAttempts, with.Metadata = j.Most, map[string]string{"key": j.Key}
-	}
-	if j.Key != "" && w.chance(40) { // it ends by itself
-		_ = w.queue.Pause(ctx, durable.Pause{Key: j.Key, For: 1 + w.upTo(time.Second), Reason: "chaos"})
 	}
 	if w.chance(8) {
 		j.Trip, with.Class, with.Cost = w.trip(), "", 0
@@ -379,10 +423,7 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 // linger keeps a transaction open for a moment, or until the server ends it. Meanwhile its process
 // may be killed or paused.
 func (w *worker) linger() {
-	long := 2 * lease
-	if w.File != "" { // it stops all others
-		long /= 10
-	}
+	long := w.db.open
 	if w.chance(200) {
 		time.Sleep(w.upTo(long))
 	} else if w.chance(10) {
@@ -453,7 +494,11 @@ func (w *worker) work(ctx context.Context, j job) error {
 			return err
 		}
 	} else if !w.Calm {
-		if err := w.live(ctx, j); err != nil {
+		do := w.body
+		if j.Key == "" {
+			do = w.live
+		}
+		if err := do(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -500,7 +545,7 @@ func (w *worker) live(ctx context.Context, j job) error {
 	}
 	n := w.random(100)
 	switch {
-	case n < 5, j.Poison && n < 80:
+	case n < 5, j.Poison && n < 80, strings.HasSuffix(j.Key, "3") && time.Now().Unix()%4 == 0: // some keys in bursts
 		return errors.New("chaos: failed")
 	case n < 6:
 		return durable.Permanent(errors.New("chaos: failed for ever"))
