@@ -132,6 +132,8 @@ var mutations = []mutation{
 	{name: "nocost", engine: "postgres", edits: [][3]string{{turnSQL, "v_price > 0 and v_left[v_c] <", "v_price < 0 and v_left[v_c] <"}}},
 	{name: "nokeyrate", engine: "postgres", edits: [][3]string{{turnSQL, "least(k.full_at, p_now + p_every * p_burst * interval '1 microsecond') - ", "p_now - "}}},
 	{name: "norate", engine: "postgres", edits: [][3]string{{turnSQL, "pg_catalog.floor({s}.durable_tokens_1({s}.durable_come_1(c.rate, c.since, v_now), c.mark, c.burst))::bigint", "1000"}}},
+	{name: "nopause", engine: "postgres", edits: [][3]string{{turnSQL, "p.key = i.key and p.key <> '' and p.class = '' and (p.until is null or p.until > v_now)", "false"}}},
+	{name: "late-pause", engine: "postgres", edits: [][3]string{{turnSQL, "where v_held and p.queue", "where false and p.queue"}}},
 	{name: "norow", engine: "postgres", limit: "0", edits: [][3]string{
 		{turnSQL, "limit v_k for update skip locked", "limit v_k"}, {turnSQL, "limit o.most for update skip locked", "limit o.most"}}},
 	{name: "early-lease", engine: "postgres", edits: [][3]string{{pgClaim, "expires <= pg_catalog.clock_timestamp() order", "expires <= pg_catalog.clock_timestamp() + interval '1 second' order"}}},
@@ -171,6 +173,7 @@ var mutations = []mutation{
 	{name: "nocost", engine: "sqlite", edits: [][3]string{{"sqlite/class.go", "c.CostRate.PerSecond == 0 || price == 0 ||", "true ||"}}},
 	{name: "nokeyrate", engine: "sqlite", edits: [][3]string{{"sqlite/pause.go", "return max(from, min(full, ", "return min(from, min(full, "}}},
 	{name: "norate", engine: "sqlite", edits: [][3]string{{"sqlite/class.go", "min(room, int(math.Floor(c.tokens(calls, now)))-int(c.taken[calls]))", "min(room, 1000)"}}},
+	{name: "nopause", engine: "sqlite", edits: [][3]string{{liteTurn, "held = fmt.Sprintf(unheld, t.now)", "held = \"\""}, {liteTurn, "\t\"fmt\"\n", ""}}},
 	{name: "early-lease", engine: "sqlite", edits: [][3]string{{liteTurn, "t.queue, t.now)\n\tfor", "t.queue, t.now+1_000_000)\n\tfor"}}},
 	{name: "noorder", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "order by b.rank, b.id limit 1", "order by b.rank, b.id desc limit 1"}}},
 	{name: "nounique", engine: "sqlite", edits: [][3]string{{"sqlite/item.go", "if done.Duplicate = !in.Replace; done.Duplicate {", "if done.Duplicate = false; done.Duplicate {"}}},
