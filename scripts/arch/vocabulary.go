@@ -35,20 +35,10 @@ func called(p *repo.Package, d repo.Decl) string {
 	return path.Base(p.Dir) + "." + d.Name
 }
 
-// fieldsOf returns the fields of a struct; nil of other types.
-func fieldsOf(d repo.Decl) []*ast.Field {
-	if spec, ok := d.Node.(*ast.TypeSpec); ok {
-		if s, ok := spec.Type.(*ast.StructType); ok {
-			return s.Fields.List
-		}
-	}
-	return nil
-}
-
 // eachStruct calls f for every exported struct whose name ends so, with its methods.
 func eachStruct(t *repo.Tree, end string, f func(name string, d repo.Decl, methods map[string]bool)) {
 	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		if !strings.HasSuffix(d.Name, end) || fieldsOf(d) == nil {
+		if !strings.HasSuffix(d.Name, end) || d.Members() == nil {
 			return
 		}
 		methods := map[string]bool{}
@@ -67,7 +57,7 @@ func options(t *repo.Tree, report reporter) {
 		if !methods["resolved"] {
 			report(t.At(d.Pos), name+" has no method resolved", "return the options with defaults, and an error, from a method resolved")
 		}
-		for _, f := range fieldsOf(d) {
+		for _, f := range d.Members() {
 			for _, field := range f.Names {
 				if want := policy.OptionNames[field.Name]; want != "" {
 					report(t.At(field.Pos()), name+"."+field.Name+" has a name of its own", "call it "+want)
@@ -86,24 +76,28 @@ func stats(t *repo.Tree, report reporter) {
 	})
 }
 
-var (
-	signalMade = regexp.MustCompile(`^\s*(?:(?:const )?Signal\w+ += |(?:var )?[A-Z]\w* += (?:signals\.)?New(?:Kind|Family)\[.+\]\()"([^"*,]*)(?::\*)?"`)
-	signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
-)
+var signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
 
 // signalNames checks the values of constants whose names begin with Signal, and of exported kinds,
 // and that the README beside them lists them.
 func signalNames(t *repo.Tree, report reporter) {
-	eachSource(t, signalMade, func(p *repo.Package, where string, made []string) {
-		found := signalName.FindStringSubmatch(made[1])
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		lit, ok := d.Signal().(*ast.BasicLit)
+		if !ok {
+			return
+		}
+		text, _ := strconv.Unquote(lit.Value) // the parser has checked it
+		name := strings.TrimSuffix(text, ":*")
+		found := signalName.FindStringSubmatch(name)
 		readme := string(t.Text(path.Join(p.Dir, "README.md")))
-		switch {
+		switch where := t.At(d.Pos); {
+		case strings.ContainsAny(name, "*,"): // several names
 		case found == nil:
-			report(where, made[1]+" is not in lower case with dots", "rename it")
+			report(where, name+" is not in lower case with dots", "rename it")
 		case !strings.HasSuffix(found[1], "ed") && !slices.Contains(policy.SignalStates, found[1]):
-			report(where, made[1]+" does not end in a past tense or a state", "rename it, or add the state to policy.SignalStates")
-		case readme != "" && !strings.Contains(readme, "`"+made[1]) && !strings.Contains(readme, "."+found[1]+"`"):
-			report(where, made[1]+" is not in the README", "list it there, at least with its end, as in `.failed`")
+			report(where, name+" does not end in a past tense or a state", "rename it, or add the state to policy.SignalStates")
+		case readme != "" && !strings.Contains(readme, "`"+name) && !strings.Contains(readme, "."+found[1]+"`"):
+			report(where, name+" is not in the README", "list it there, at least with its end, as in `.failed`")
 		}
 	})
 }
@@ -134,9 +128,7 @@ func oneName(t *repo.Tree, report reporter) {
 					}
 				}
 			case *ast.CallExpr:
-				if name := file.Source(n.Fun.Pos(), n.Fun.End()); len(n.Args) == 1 && newKind.MatchString(name) {
-					add(n.Args[0])
-				}
+				add(repo.KindName(n))
 			}
 			return true
 		})
@@ -150,9 +142,6 @@ func oneName(t *repo.Tree, report reporter) {
 		}
 	}
 }
-
-// newKind matches what makes a kind or a family.
-var newKind = regexp.MustCompile(`^(?:\w+\.)?New(?:Kind|Family)\[`)
 
 // eachSource calls f for every match in a file that is no test, in packages that module
 // complete shows.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/token"
 	"log/slog"
 	"path"
 	"regexp"
@@ -33,20 +32,8 @@ func signals(tree *repo.Tree) (string, error) {
 	for _, m := range tree.Modules {
 		for _, p := range m.Packages {
 			for _, d := range p.Decls {
-				spec, ok := d.Node.(*ast.ValueSpec)
-				if !ok || !policy.Shown(p.Dir) || !ast.IsExported(d.Name) || d.File.Test() || len(spec.Values) != len(spec.Names) {
-					continue
-				}
-				x := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })]
-				if call, isCall := x.(*ast.CallExpr); isCall && len(call.Args) == 1 {
-					if index, isKind := call.Fun.(*ast.IndexExpr); isKind && slices.Contains([]string{"NewKind", "NewFamily"}, repo.TypeName(index.X)) {
-						x = call.Args[0]
-					}
-				} else if d.Tok != token.CONST || !strings.HasPrefix(d.Name, "Signal") {
-					continue
-				}
-				lit, ok := x.(*ast.BasicLit)
-				if !ok { // a constant, here or in another package, which has its own row
+				lit, ok := d.Signal().(*ast.BasicLit) // or a constant, here or in another package, which has its own row
+				if !ok || !policy.Shown(p.Dir) || !ast.IsExported(d.Name) || d.File.Test() {
 					continue
 				}
 				name, _ := strconv.Unquote(lit.Value) // the parser has checked it

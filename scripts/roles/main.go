@@ -100,12 +100,10 @@ func (w *writer) each(p *repo.Package, f func(item)) {
 			if n.Doc != d.Doc {
 				it.comments = append(it.comments, n.Doc)
 			}
-			if i := slices.IndexFunc(n.Names, func(id *ast.Ident) bool { return id.Name == d.Name }); i < len(n.Values) {
-				it.value = n.Values[i]
-			}
+			it.value = d.Value()
 			f(it)
 		case *ast.TypeSpec:
-			for _, field := range members(n.Type) {
+			for _, field := range d.Members() {
 				fn, _ := field.Type.(*ast.FuncType)
 				if _, ok := n.Type.(*ast.StructType); ok {
 					fn = nil // a field with a function takes no names
@@ -119,17 +117,6 @@ func (w *writer) each(p *repo.Package, f func(item)) {
 			}
 		}
 	}
-}
-
-// members returns the fields of a struct type or the methods of an interface type.
-func members(typ ast.Expr) []*ast.Field {
-	switch t := typ.(type) {
-	case *ast.StructType:
-		return t.Fields.List
-	case *ast.InterfaceType:
-		return t.Methods.List
-	}
-	return nil
 }
 
 // directives returns the directives of the item, each without its prefix.
@@ -169,7 +156,7 @@ func (w *writer) add(it item) {
 			w.roles[key] = append(w.roles[key], text)
 		}
 	}
-	if kind := kindOf(it.value); kind != nil {
+	if kind := repo.KindName(it.value); kind != nil {
 		text, ok := w.constant(it.decl.File, it.p, kind)
 		if !ok {
 			w.errs = append(w.errs, fmt.Errorf("%s: the name of %s is not a constant", w.tree.At(it.pos), it.name))
@@ -227,21 +214,10 @@ func (w *writer) resolve(it item, text string) string {
 func hasField(p *repo.Package, name string) bool {
 	typ, field, _ := strings.Cut(name, ".")
 	return slices.ContainsFunc(p.Decls, func(d repo.Decl) bool {
-		spec, ok := d.Node.(*ast.TypeSpec)
-		return ok && d.Name == typ && slices.ContainsFunc(members(spec.Type), func(f *ast.Field) bool {
+		return d.Name == typ && slices.ContainsFunc(d.Members(), func(f *ast.Field) bool {
 			return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == field })
 		})
 	})
-}
-
-// kindOf returns the argument if the value is a call of signals.NewKind or signals.NewFamily.
-func kindOf(value ast.Expr) ast.Expr {
-	if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 {
-		if index, ok := call.Fun.(*ast.IndexExpr); ok && slices.Contains([]string{"NewKind", "NewFamily"}, repo.TypeName(index.X)) {
-			return call.Args[0]
-		}
-	}
-	return nil
 }
 
 // constant returns the text of a constant expression in a file of the package.
@@ -252,10 +228,8 @@ func (w *writer) constant(f *repo.GoFile, p *repo.Package, x ast.Expr) (string, 
 		return text, err == nil
 	case *ast.Ident:
 		for _, d := range p.Decls {
-			if spec, ok := d.Node.(*ast.ValueSpec); ok && d.Name == x.Name && d.Tok == token.CONST {
-				if i := slices.IndexFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == d.Name }); i < len(spec.Values) {
-					return w.constant(d.File, p, spec.Values[i])
-				}
+			if value := d.Value(); value != nil && d.Name == x.Name && d.Tok == token.CONST {
+				return w.constant(d.File, p, value)
 			}
 		}
 	case *ast.SelectorExpr:

@@ -64,8 +64,12 @@ func measure(t *repo.Tree) []size {
 func (s *size) add(d repo.Decl) {
 	if ast.IsExported(d.Name) && (d.Recv == "" || ast.IsExported(d.Recv)) {
 		s.counts[names]++
-		if spec, ok := d.Node.(*ast.TypeSpec); ok {
-			s.counts[names] += members(spec.Type)
+		for _, f := range d.Members() {
+			for _, name := range f.Names {
+				if ast.IsExported(name.Name) {
+					s.counts[names]++
+				}
+			}
 		}
 	}
 	fn, ok := d.Node.(*ast.FuncDecl)
@@ -78,27 +82,6 @@ func (s *size) add(d repo.Decl) {
 			s.counts[i], s.where[i] = n, at
 		}
 	}
-}
-
-// members counts the exported fields of a struct, or the exported methods of an interface.
-func members(of ast.Expr) (n int) {
-	var list *ast.FieldList
-	switch of := of.(type) {
-	case *ast.StructType:
-		list = of.Fields
-	case *ast.InterfaceType:
-		list = of.Methods
-	default:
-		return 0
-	}
-	for _, f := range list.List {
-		for _, name := range f.Names {
-			if ast.IsExported(name.Name) {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // cyclomatic is the cyclomatic complexity of a function with the functions in it: 1, and 1 for

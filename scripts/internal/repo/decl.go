@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // Decl is a name that a package declares outside its functions: a constant, a variable,
@@ -47,6 +49,49 @@ func declared(f *GoFile, decl ast.Decl) []Decl {
 			}
 		}
 		return all
+	}
+	return nil
+}
+
+// Value returns the value of a constant or a variable; nil if none is written for it.
+func (d Decl) Value() ast.Expr {
+	if spec, ok := d.Node.(*ast.ValueSpec); ok {
+		if i := slices.IndexFunc(spec.Names, func(id *ast.Ident) bool { return id.Name == d.Name }); i < len(spec.Values) {
+			return spec.Values[i]
+		}
+	}
+	return nil
+}
+
+// Signal returns the name of the signal that a constant Signal, a kind or a family is; nil for other declarations.
+func (d Decl) Signal() ast.Expr {
+	if name := KindName(d.Value()); name != nil {
+		return name
+	} else if d.Tok == token.CONST && strings.HasPrefix(d.Name, "Signal") {
+		return d.Value()
+	}
+	return nil
+}
+
+// KindName returns the argument if the expression is a call of signals.NewKind or signals.NewFamily.
+func KindName(x ast.Expr) ast.Expr {
+	if call, ok := x.(*ast.CallExpr); ok && len(call.Args) == 1 {
+		if index, ok := call.Fun.(*ast.IndexExpr); ok && slices.Contains([]string{"NewKind", "NewFamily"}, TypeName(index.X)) {
+			return call.Args[0]
+		}
+	}
+	return nil
+}
+
+// Members returns the fields of a struct type or the methods of an interface type.
+func (d Decl) Members() []*ast.Field {
+	if spec, ok := d.Node.(*ast.TypeSpec); ok {
+		switch t := spec.Type.(type) {
+		case *ast.StructType:
+			return t.Fields.List
+		case *ast.InterfaceType:
+			return t.Methods.List
+		}
 	}
 	return nil
 }
