@@ -255,30 +255,6 @@ func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 	}
 }
 
-// Blueprints and triggers that start each other do not loop for ever, because the chain of
-// causes is bounded.
-func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true, MaxDepth: 6}})
-		raise := func(name string) do {
-			return func(_ context.Context, r *molecules.Run) error { r.Raise(name); return nil }
-		}
-		r := newRunner(sink, molecules.Options{},
-			molecules.Blueprint{Name: "ping", On: "ping", Steps: steps(raise("pong"))},
-			molecules.Blueprint{Name: "pong", On: "pong", Steps: steps(raise("pung"))})
-		trigger := core.Must(molecules.NewTrigger(sink, "pung", func(_ context.Context, s signals.Signal) error {
-			sink.Because(s).Raise("ping")
-			return nil
-		}, molecules.TriggerOptions{}))
-		sink.Raise("ping")
-		synctest.Wait()
-		assert.Equal(t, uint64(5), r.Stats().Succeeded, "ping 0, pong 1, pung 2, ping 3, pong 4, pung 5, ping 6")
-		assert.Equal(t, uint64(2), trigger.Stats().Succeeded)
-		require.NoError(t, r.Close())
-		require.NoError(t, trigger.Close())
-	})
-}
-
 // The pattern "*" causes no endless loop: signals about runs start nothing, and signals that the
 // operations of runs raise without a cause start nothing.
 func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {

@@ -439,54 +439,6 @@ func TestWrap(t *testing.T) {
 	})
 }
 
-// All methods at once: every request is counted exactly once, and all tokens come back.
-func TestEverythingAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, core.Rate{PerSecond: 1000, Burst: 10}, ratelimit.Options{MaxQueued: 20})
-		var all sync.WaitGroup
-		const callers, rounds = 30, 60
-		for i := range callers {
-			all.Go(func() {
-				for j := range rounds {
-					switch (i + j) % 6 {
-					case 0:
-						l.Allow()
-						l.PauseFor(time.Microsecond)
-					case 1:
-						l.Wait(t.Context())
-					case 2:
-						ctx, cancel := context.WithCancel(t.Context())
-						time.AfterFunc(time.Duration(i+j)*time.Microsecond*100, cancel)
-						l.WaitN(ctx, 3)
-						cancel()
-					case 3:
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(j)*time.Millisecond)
-						l.WaitN(ctx, 2)
-						cancel()
-					case 4:
-						r := l.ReserveN(4)
-						r.Adjust(i % 5)
-						time.Sleep(time.Duration(i) * time.Millisecond)
-						r.Delay()
-						r.Cancel()
-					case 5:
-						l.SetRate(1000)
-						l.SetBurst(10)
-						l.Sink().Raise(ratelimit.CommandIncrease + ":1")
-						l.Stats()
-					}
-				}
-			})
-		}
-		all.Wait()
-		time.Sleep(time.Second)
-		s := l.Stats()
-		assert.EqualValues(t, callers*rounds/6*5, s.Allowed+s.Denied+s.Cancelled)
-		assert.Zero(t, s.Queued)
-		assert.Equal(t, 10.0, s.Limits[0].Tokens)
-	})
-}
-
 func TestNoAllocations(t *testing.T) {
 	if coretest.Race {
 		t.Skip("the race detector allocates")

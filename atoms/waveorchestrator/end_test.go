@@ -16,7 +16,6 @@ import (
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
-	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -64,18 +63,6 @@ func TestContextOfAWorker(t *testing.T) {
 				assert.Equal(t, []any{false, context.Canceled}, []any{limited, ctx.Err()})
 			}
 		})
-	})
-}
-
-func TestEarlyExitCancelsTheOthers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		o := orchestrator(t, opts{EarlyExit: func(int) bool { return true }}, worker{Name: "a", Do: gives(2, 10*ms)},
-			worker{Name: "b", Do: func(ctx context.Context, _ int) (int, error) {
-				<-ctx.Done()
-				assert.Equal(t, wave.ErrEarlyExit, context.Cause(ctx))
-				return 7, nil
-			}})
-		assert.Equal(t, "early-exit by a | completed a:0=2 | cancelled b:0", run(t, o))
 	})
 }
 
@@ -161,29 +148,6 @@ func TestClose(t *testing.T) {
 		assert.EqualValues(t, 3, o.Stats().Cancelled)
 		assert.Zero(t, o.Runs().Stats().Running)
 		require.NoError(t, coretest.CheckBooks(o.Stats()))
-	})
-}
-
-// A signal ends all executions, even one that waits for its turn.
-func TestExitBySignal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		o := orchestrator(t, opts{MaxConcurrency: 1, BreakerThreshold: 1}, worker{Name: "w", Do: hangs})
-		earlyexit.On(o, "verdict.*")
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() {
-				r, err := o.Execute(t.Context(), 0)
-				assert.ErrorAs(t, err, new(*earlyexit.ExitedError))
-				assert.Equal(t, wave.OutcomeCancelled, r.Outcome)
-			})
-		}
-		synctest.Wait()
-		o.Sink().Raise("verdict.bot")
-		all.Wait()
-		_, err := o.Execute(t.Context(), 0)
-		assert.ErrorIs(t, err, core.ErrClosed)
-		assert.Equal(t, "w:closed:0", breakers(o))
-		require.NoError(t, o.Drain(t.Context()))
 	})
 }
 

@@ -139,17 +139,6 @@ func TestCommandsHaveBoundaries(t *testing.T) {
 	facts.ExpectExactly(timeRejected, sizeRejected)
 }
 
-// A loop through another handler is ended by the sink, because the signals name their cause.
-func TestLoopsThroughOtherHandlersEnd(t *testing.T) {
-	sink := newSink(200, time.Minute)
-	newResizer(t, sink, windowsize.Options{})
-	cancel := sink.Subscribe(sizeApplied, func(s signals.Signal) { sink.Because(s).Raise("window.size.increase:1") })
-	defer cancel()
-	sink.Raise("window.size.increase:1")
-	assert.Equal(t, 201, window(sink).Capacity)
-	assert.Equal(t, uint64(1), sink.Stats().Blocked)
-}
-
 // A command with a key is for the Resizer of that name, even if it is forwarded to another
 // sink, or raised by an operation. A command without a key is for all Resizers.
 func TestKeyedCommands(t *testing.T) {

@@ -30,21 +30,6 @@ func TestHistogramAgainstSorted(t *testing.T) {
 	}
 }
 
-func TestHistogramBucketsAreContiguous(t *testing.T) {
-	for b := range buckets {
-		last := lastOf(b)
-		if got := bucketOf(last); got != b {
-			t.Fatalf("bucketOf(lastOf(%d) = %v) = %d", b, last, got)
-		}
-		if last < math.MaxInt64 && bucketOf(last+1) != b+1 {
-			t.Fatalf("%v and the next nanosecond are in buckets %d and %d", last, b, bucketOf(last+1))
-		}
-	}
-	if got := bucketOf(math.MaxInt64); got != buckets-1 {
-		t.Errorf("the longest duration is in bucket %d of %d", got, buckets)
-	}
-}
-
 func TestHistogramEdges(t *testing.T) {
 	var h histogram
 	if got := h.quantile(0.5); got != 0 {

@@ -1,7 +1,6 @@
 package filepipeline
 
 import (
-	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,35 +130,6 @@ func TestOpenOutputClearsItsOwnThumbnails(t *testing.T) {
 	slices.Sort(keep)
 	if got := listing(t, filepath.Join(dir, thumbsDir)); !slices.Equal(got, keep) {
 		t.Errorf("left %d names %q, want %q", len(got), got, keep)
-	}
-}
-
-func TestWriteThumb(t *testing.T) {
-	dir := t.TempDir()
-	out, err := OpenOutput(t.Context(), dir, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	hash := sum(nil)
-	if _, ok := out.hasThumb(hash); ok {
-		t.Error("hasThumb before it was written")
-	}
-	if err := out.writeThumb(hash, testImage(20, 10)); err != nil {
-		t.Fatal(err)
-	}
-	name, ok := out.hasThumb(hash)
-	coretest.Check(t, ok && name == "thumbs/"+hash+".png", "hasThumb = %q, %v", name, ok)
-	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if cfg, err := png.DecodeConfig(f); err != nil || cfg.Width != 20 || cfg.Height != 10 {
-		t.Errorf("thumbnail is %dx%d, %v", cfg.Width, cfg.Height, err)
-	}
-	if got := listing(t, filepath.Join(dir, thumbsDir)); len(got) != 1 {
-		t.Errorf("thumbs holds %q, want no temporary file", got)
 	}
 }
 

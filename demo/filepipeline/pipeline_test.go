@@ -146,11 +146,6 @@ func TestRunIsDeterministic(t *testing.T) {
 	coretest.Check(t, len(want) == 200, "%d rows, want 200", len(want))
 }
 
-func TestRunNothing(t *testing.T) {
-	s, rows, _ := run(t, files(nil), Options{})
-	coretest.Check(t, len(rows) == 0 && s.Files() == 0 && len(s.Signals) == 0, "an empty directory gives %v, %+v", rows, s)
-}
-
 // Failures of the disk: each of these files fails alone.
 func TestRunTrouble(t *testing.T) {
 	names := []string{"changes", "good", "locked", "panics", "panics later", "secret/x", "unreadable", "vanished", "vanishes"}

@@ -2,7 +2,6 @@ package filepipeline
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"slices"
 	"testing"
@@ -81,19 +80,6 @@ func (d tornDir) ReadDir(n int) ([]fs.DirEntry, error) {
 		err = denied("readdirent", "torn")
 	}
 	return entries, err
-}
-
-func TestWalkFlatDirectoryBeyondReadAhead(t *testing.T) {
-	data := map[string][]byte{}
-	var want []string
-	for i := range 3*readAhead + 7 {
-		name := fmt.Sprintf("%05d", i)
-		data[name] = nil
-		want = append(want, name)
-	}
-	got := transcript(files(data))
-	slices.Sort(got)
-	coretest.Check(t, slices.Equal(got, want), "walk yielded %d names, want %d, each once", len(got), len(want))
 }
 
 func TestWalkStopsAndClosesDirectories(t *testing.T) {

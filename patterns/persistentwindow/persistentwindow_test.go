@@ -114,7 +114,7 @@ func TestFailedFlushIsRepeated(t *testing.T) {
 	require.Equal(t, []string{"a 0", "a 2"}, stored(t, w))
 }
 
-// Rows beyond MaxAge and MaxRows are deleted when others are written.
+// Rows beyond MaxAge and MaxRows are deleted when others are written. Negative limits are none.
 func TestFileIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
@@ -132,6 +132,12 @@ func TestFileIsBounded(t *testing.T) {
 		sink.RaiseKey("a", "7")
 		require.NoError(t, window.Flush(t.Context()))
 		require.Equal(t, []string{"a 6", "a 7"}, stored(t, w))
+		require.NoError(t, window.Close())
+		window = open(t, w, sink, Options{MaxAge: -1, MaxRows: -1})
+		time.Sleep(1000 * time.Hour)
+		sink.RaiseKey("a", "8")
+		require.NoError(t, window.Flush(t.Context()))
+		require.Len(t, stored(t, w), 8, "all that the sink has shown, too")
 	})
 }
 

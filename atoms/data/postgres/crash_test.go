@@ -15,23 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // saver saves keys "NAME 00000000", "NAME 00000001" … one after the other until ctx ends or
-// Save fails. It calls acknowledge for each key, after the save or, on purpose, before it.
-func saver(ctx context.Context, e *engine, name string, early bool, acknowledge func(key string)) error {
+// Save fails. It calls acknowledge for each key after the save.
+func saver(ctx context.Context, e *engine, name string, acknowledge func(key string)) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s %08d", name, n)
-		if early {
-			acknowledge(key)
-		}
 		if err := e.Save(context.Background(), pairs(key, valueOf(key))); err != nil {
 			return err
 		}
-		if !early {
-			acknowledge(key)
-		}
+		acknowledge(key)
 	}
 	return nil
 }
@@ -55,53 +49,6 @@ func lost(t testing.TB, e *engine, acknowledged []string) (n int) {
 	}
 	t.Logf("%d saved, %d acknowledged, %d of them lost", len(there), len(acknowledged), n)
 	return n
-}
-
-// killLoop kills processes that save.
-func killLoop(t *testing.T, rounds int, early bool) error {
-	dsn := setting(t, "EPHEMERAL_POSTGRES_DSN")
-	open := func(dir string) *engine {
-		pool := connect(t, dsn)
-		schema := "kill_" + KeyHash(dir)
-		t.Cleanup(func() {
-			_, err := pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade")
-			require.NoError(t, err)
-		})
-		e, err := newEngine(context.Background(), pool, Options{Schema: schema, CreateSchema: true})
-		require.NoError(t, err)
-		return e
-	}
-	var e *engine
-	return coretest.KillLoop(t, coretest.Kill{
-		Rounds: rounds,
-		Child: func(dir string, round int, ack func(key string)) {
-			e := open(dir)
-			for i := range 8 {
-				go func() { panic(saver(context.Background(), e, fmt.Sprint(round, ".", i), early, ack)) }()
-			}
-		},
-		Check: func(dir string, acked []string) error {
-			if e == nil {
-				e = open(dir)
-			}
-			// A statement of the child holds a lock of the table until it ends.
-			if _, err := e.pool.Exec(context.Background(), "begin; lock table "+e.table+" in share mode; commit"); err != nil {
-				return err
-			}
-			if n := lost(t, e, acked); n > 0 {
-				return fmt.Errorf("%d are lost", n)
-			}
-			return nil
-		},
-	})
-}
-
-// A killed process loses no acknowledged key.
-func TestKill(t *testing.T) { require.NoError(t, killLoop(t, 0, false)) }
-
-// TestKill would notice lost keys.
-func TestKillOfProcessThatAcknowledgesTooEarly(t *testing.T) {
-	require.ErrorContains(t, killLoop(t, 30, true), "are lost")
 }
 
 // server starts a server for the test. Restart stops it without warning and starts it
@@ -160,7 +107,7 @@ func crash(t testing.TB, e *engine, restart func()) (acknowledged []string) {
 	ctx, stop := context.WithCancel(t.Context())
 	for i := range 8 {
 		all.Go(func() {
-			err := saver(ctx, e, fmt.Sprint(i), false, func(key string) {
+			err := saver(ctx, e, fmt.Sprint(i), func(key string) {
 				mu.Lock()
 				defer mu.Unlock()
 				acknowledged = append(acknowledged, key)

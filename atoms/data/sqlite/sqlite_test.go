@@ -2,10 +2,8 @@ package sqlite_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data/sqlite"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -203,55 +200,4 @@ func TestSavedComesAfterTheCommit(t *testing.T) {
 	})()
 	require.NoError(t, store.Save(t.Context(), "k", 1))
 	require.Equal(t, 1, seen)
-}
-
-// A value survives SIGKILL after its Save has returned.
-func TestKill(t *testing.T) {
-	require.NoError(t, killLoop(t, 0, 0))
-}
-
-// The same test fails if a save is acknowledged before it has returned.
-func TestKillFindsEarlyAcknowledgement(t *testing.T) {
-	require.ErrorContains(t, killLoop(t, 50, 1), "lost")
-}
-
-// killLoop acknowledges that many values before they are saved.
-func killLoop(t *testing.T, rounds, early int) error {
-	ctx := context.Background()
-	child := func(dir string, round int, ack func(string)) {
-		store := core.Must(sqlite.Open[string](ctx, filepath.Join(dir, "kill.db"), data.Options[string]{}))
-		for saver := range 8 {
-			go func() {
-				for n := 0; ; n++ {
-					key := fmt.Sprintf("%04d.%d.%06d", round, saver, n)
-					if err := store.Save(ctx, key, strings.Repeat(key, n%200)); err != nil {
-						panic(err)
-					}
-					ack(fmt.Sprintf("%04d.%d.%06d", round, saver, n+early))
-				}
-			}()
-		}
-	}
-	check := func(dir string, acked []string) error {
-		store := core.Must(sqlite.Open[string](ctx, filepath.Join(dir, "kill.db"), data.Options[string]{}))
-		defer store.Close()
-		there, next := map[string]bool{}, map[[2]int]int{}
-		for e, err := range store.All(ctx, "") {
-			var saver [2]int
-			var n int
-			if _, scan := fmt.Sscanf(e.Key, "%d.%d.%d", &saver[0], &saver[1], &n); err != nil || scan != nil {
-				return errors.Join(err, scan)
-			}
-			if n != next[saver] || e.Value != strings.Repeat(e.Key, n%200) {
-				return fmt.Errorf("%s is there, want number %d", e.Key, next[saver])
-			}
-			next[saver]++
-			there[e.Key] = true
-		}
-		if i := slices.IndexFunc(acked, func(key string) bool { return !there[key] }); i >= 0 {
-			return fmt.Errorf("%s was acknowledged and is lost", acked[i])
-		}
-		return nil
-	}
-	return coretest.KillLoop(t, coretest.Kill{Child: child, Check: check, Rounds: rounds})
 }
