@@ -628,7 +628,7 @@ func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (
 		})
 		q.pruneSignals(keep.Signals, now)
 		maps.DeleteFunc(q.pauses, func(_ Pause, p Pause) bool { return !p.Until.IsZero() && !p.Until.Add(KeptPause).After(now) })
-		maps.DeleteFunc(q.full, func(_ string, full time.Time) bool { return !full.After(now) })
+		maps.DeleteFunc(q.full, func(_ string, full time.Time) bool { return !full.Add(q.every).After(now) }) // an item that runs takes one more
 		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
 		return pruned, nil
 	})

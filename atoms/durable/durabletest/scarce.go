@@ -263,5 +263,16 @@ func (s *suite) keyRates() {
 		put("a")
 	}
 	s.equal("all", list[any](len(starts["a"]), fifth.Key), list[any](9, "a"))
-	s.ok(lawOfRates(core.Rate{PerSecond: float64(time.Second) / float64(every), Burst: burst}, starts["a"]))
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	put("p", "p", "p", "p")
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	running := next(s.a, 1)
+	s.pass()
+	s.pruned(durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, durable.MaxBatch) // its bucket is full, without what the running item takes
+	s.end(n, done, durable.Done, running...)
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	s.end(n, done, durable.Done, next(s.a, 1)...)
+	for _, key := range []string{"a", "p"} {
+		s.ok(lawOfRates(core.Rate{PerSecond: float64(time.Second) / float64(every), Burst: burst}, starts[key]))
+	}
 }

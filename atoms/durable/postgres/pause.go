@@ -66,11 +66,11 @@ func (p *pipeline) paused(queue string, concerns func(durable.Pause) bool, to *[
 	}, "select class, key, since, until, reason, node_name from {s}.durable_pause where "+active+" order by class, key", queue)
 }
 
-// prunePauses deletes pauses that nobody needs any more, and buckets of keys that are full.
+// prunePauses deletes pauses that nobody needs any more, and buckets of keys that stay full when an item that runs has taken its token.
 func (p *pipeline) prunePauses(queue string, max int, more *bool) {
 	p.prune("pause", fmt.Sprintf("until <= (select pg_catalog.clock_timestamp()) - %d * interval '1 microsecond'", micros(durable.KeptPause)), queue, max, more)
 	p.do(`
 with q as (select queue from {s}.durable_queue where queue = $1 and pauses and not exists (select from {s}.durable_pause where queue = $1) and pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 2)))
 update {s}.durable_queue as u set pauses = false from q where u.queue = q.queue and not exists (select from {s}.durable_pause as p where p.queue = $1)`, queue)
-	p.prune("key", "full_at <= (select pg_catalog.clock_timestamp()) order by full_at", queue, max, more)
+	p.prune("key", "full_at <= (select pg_catalog.clock_timestamp() - coalesce((select q.key_every from {s}.durable_queue as q where q.queue = $1), 0) * interval '1 microsecond') order by full_at", queue, max, more)
 }

@@ -86,13 +86,13 @@ func (s *Store) Pause(ctx context.Context, queue string, p durable.Pause, paused
 	return err
 }
 
-// prunePauses deletes pauses that nobody needs any more, and buckets of keys that are full.
+// prunePauses deletes pauses that nobody needs any more, and buckets of keys that stay full when an item that runs has taken its token.
 func (t *moment) prunePauses() {
 	if r := t.rule(); r.pauses {
 		t.do("delete from durable_pause where queue = ? and until > 0 and until <= ?", t.queue, t.in(-durable.KeptPause))
 		t.do("update durable_queue set pauses = 0 where queue = ?1 and not exists (select 1 from durable_pause where queue = ?1)", t.queue)
 	}
-	t.do("delete from durable_key where queue = ? and full_at <= ?", t.queue, t.now)
+	t.do("delete from durable_key where queue = ? and full_at <= ?", t.queue, t.now-t.rule().every)
 }
 
 // space is the first time, not before from, at which a key has a token.
