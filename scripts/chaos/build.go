@@ -109,6 +109,7 @@ type mutation struct {
 	edits  [][3]string // file below atoms/durable, text, and what is in its place
 	limit  string      // -limit; "": as it is
 	clock  bool        // -clock
+	flows  string      // -flows; "": as it is
 	beyond string      // why chaos does not find it, and what does; "": it does
 }
 
@@ -155,12 +156,9 @@ var mutations = []mutation{
 	{name: "claims-wait", engine: "postgres", limit: "0", edits: [][3]string{
 		{turnSQL, "limit v_k for update skip locked", "limit v_k for update"}, {turnSQL, "limit o.most for update skip locked", "limit o.most for update"}},
 		beyond: "claims wait for each other, which costs time only: TestClaimsDoNotWait"},
-	{name: "norecord", engine: "postgres", edits: [][3]string{{turnSQL, "i.token = r.token", "true"}},
-		beyond: "its items have no steps: TestTokenOfTheRecord"},
-	{name: "nolock-record", engine: "postgres", edits: [][3]string{{turnSQL, "as r (id bigint))) order by i.id for no key update", "as r (id bigint)))"}},
-		beyond: "as norecord: TestLockOfTheRecord"},
-	{name: "nolock-signal", engine: "postgres", edits: [][3]string{{turnSQL, "from pg_catalog.unnest(p_keys) as key union all select i.key", "from pg_catalog.unnest('{}'::text[]) as key union all select i.key"}},
-		beyond: "as norecord: TestSignalMeetsPark"},
+	{name: "norecord", engine: "postgres", limit: "0", flows: "2", edits: [][3]string{{turnSQL, "i.token = r.token", "true"}}},
+	{name: "nolock-record", engine: "postgres", limit: "0", flows: "2", edits: [][3]string{{turnSQL, "as r (id bigint))) order by i.id for no key update", "as r (id bigint)))"}}},
+	{name: "nolock-signal", engine: "postgres", limit: "0", flows: "2", edits: [][3]string{{turnSQL, "from pg_catalog.unnest(p_keys) as key union all select i.key", "from pg_catalog.unnest('{}'::text[]) as key union all select i.key"}}},
 	{name: "noself", engine: "postgres", edits: [][3]string{{"claim.go", "func() { s.lose(ErrLeaseLost) })", "func() {})"}},
 		beyond: "a body that goes on without its lease costs time, and its end is refused: TestLeaseIsLost"},
 	{name: "late-start", engine: "postgres", edits: [][3]string{{"claim.go", "return s.ctx.Err() == nil && s.left() > 0", "return true"}},
@@ -251,7 +249,7 @@ func (o options) runMutation(ctx context.Context, m mutation) (found string, err
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-for", o.span.String(), "-mutate", m.name, "-limit", cmp.Or(m.limit, fmt.Sprint(o.limit)), fmt.Sprintf("-sqlite=%v", o.sqlite), fmt.Sprintf("-clock=%v", o.clock || m.clock)}
+	args := []string{"-for", o.span.String(), "-mutate", m.name, "-limit", cmp.Or(m.limit, fmt.Sprint(o.limit)), fmt.Sprintf("-sqlite=%v", o.sqlite), "-flows", cmp.Or(m.flows, fmt.Sprint(o.flows)), fmt.Sprintf("-clock=%v", o.clock || m.clock)}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), mutant+"=1")
 	out, err := cmd.Output()

@@ -47,6 +47,7 @@ func main() {
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.BoolVar(&o.sqlite, "sqlite", false, "SQLite in place of PostgreSQL")
+	flag.IntVar(&o.flows, "flows", 8, "one of so many items has a flow")
 	flag.BoolVar(&o.clock, "clock", false, "wrong clocks; PostgreSQL only")
 	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing, see build.go, or all, one after the other")
 	flag.Parse()
@@ -68,6 +69,7 @@ type options struct {
 	mutate string
 	sqlite bool
 	clock  bool
+	flows  int
 }
 
 func (o options) engine() string {
@@ -204,7 +206,7 @@ func (c *cluster) round(ctx context.Context) (*report, error) {
 // open makes the tables, and a queue that does not run.
 func (c *cluster) open(ctx context.Context) error {
 	own := config{Name: "chaos", Limit: c.limit}
-	schema := schemaOfPostgres
+	schema := strings.Replace(schemaOfPostgres, "{slow}", fmt.Sprint(1/float64(c.flows)), 1)
 	if c.server != nil {
 		own.DSN = dsn(c.server.dir)
 	} else {
@@ -239,7 +241,10 @@ func (c *cluster) local(statement string) string {
 func (c *cluster) spawn(n int, calm bool) error {
 	p := c.workers[n]
 	name := fmt.Sprintf("%d-%x", n, c.rnd.Uint32())
-	own := config{Name: name, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm}
+	if calm {
+		name = "calm-" + name
+	}
+	own := config{Name: name, Limit: c.limit, Flows: c.flows, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm}
 	program, clock := c.program, ""
 	if c.server != nil {
 		own.DSN = dsn(p.proxy.dir) + "&application_name=" + name

@@ -213,7 +213,7 @@ func TestMutants(t *testing.T) {
 		t.Skip("it builds programs, which run for up to a minute each: set EPHEMERAL_REHEARSAL=1")
 	}
 	for _, lite := range []bool{false, true} {
-		o := options{span: time.Minute, limit: 6, sqlite: lite, mutate: "nolimit"} // found within seconds
+		o := options{span: time.Minute, limit: 6, flows: 8, sqlite: lite, mutate: "nolimit"} // found within seconds
 		if !lite && os.Getenv("EPHEMERAL_POSTGRES_PROGRAM") == "" {
 			t.Log("NOT TESTED on PostgreSQL: run go run ./scripts/postgres go test ./scripts/chaos")
 			continue

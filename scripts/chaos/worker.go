@@ -97,6 +97,7 @@ type config struct {
 	File  string // of SQLite; "": PostgreSQL
 	Seed  uint64
 	Limit int
+	Flows int  // one of so many items has a flow, and one of twice as many is long
 	Halt  bool // HaltOnDead
 	Old   bool // has the lane "old" and adds items to it; calm workers do not have it
 	Calm  bool // only runs items, and all of them end well
@@ -319,7 +320,7 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(2) {
 		key /= 10 // some keys are busy
 	}
-	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500), Long: w.chance(15)}
+	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500), Long: w.chance(2 * w.Flows)}
 	if w.chance(10) {
 		j.Key = ""
 	}
@@ -327,7 +328,7 @@ func (w *worker) produce(ctx context.Context) {
 		j.Most = 1 + w.random(maxAttempts)
 		with.MaxAttempts, with.Metadata = j.Most, map[string]string{"key": j.Key}
 	}
-	if w.chance(8) {
+	if w.chance(w.Flows) {
 		j.Trip, with.Class, with.Cost = w.trip(), "", 0
 	}
 	ref := func() { j.Ref = fmt.Sprintf("%s.%d", w.Name, w.calls.Add(1)) }
