@@ -69,7 +69,6 @@ var Rules = []Rule{
 	{"words", "readers are engineers in a hurry, and English is their second language", words},
 	{"options", "an option has one name and one place where it is checked", options},
 	{"links", "a link that leads nowhere costs a reader time", links},
-	{"stats", "users log Stats, and tests check the law that their comment states", stats},
 	{"signal names", "users write patterns that match signals: a signal says what has happened, or what state something is in", signalNames},
 	{"one name", "a gate, a pattern or a kind for the signals of one package must not get those of another", oneName},
 	{"errors", "a user who finds an error in a log must know which package it comes from", errorTexts},

@@ -35,43 +35,21 @@ func called(p *repo.Package, d repo.Decl) string {
 	return path.Base(p.Dir) + "." + d.Name
 }
 
-// eachStruct calls f for every exported struct whose name ends so, with its methods.
-func eachStruct(t *repo.Tree, end string, f func(name string, d repo.Decl, methods map[string]bool)) {
-	eachExport(t, func(p *repo.Package, d repo.Decl) {
-		if !strings.HasSuffix(d.Name, end) || d.Members() == nil {
-			return
-		}
-		methods := map[string]bool{}
-		for _, m := range p.Decls {
-			if m.Recv == d.Name {
-				methods[m.Name] = true
-			}
-		}
-		f(called(p, d), d, methods)
-	})
-}
-
 // options checks the names of options, and that one method checks their values.
 func options(t *repo.Tree, report reporter) {
-	eachStruct(t, "Options", func(name string, d repo.Decl, methods map[string]bool) {
-		if !methods["resolved"] {
-			report(t.At(d.Pos), name+" has no method resolved", "return the options with defaults, and an error, from a method resolved")
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		if !strings.HasSuffix(d.Name, "Options") || d.Members() == nil {
+			return
+		}
+		if !slices.ContainsFunc(p.Decls, func(m repo.Decl) bool { return m.Recv == d.Name && m.Name == "resolved" }) {
+			report(t.At(d.Pos), called(p, d)+" has no method resolved", "return the options with defaults, and an error, from a method resolved")
 		}
 		for _, f := range d.Members() {
 			for _, field := range f.Names {
 				if want := policy.OptionNames[field.Name]; want != "" {
-					report(t.At(field.Pos()), name+"."+field.Name+" has a name of its own", "call it "+want)
+					report(t.At(field.Pos()), called(p, d)+"."+field.Name+" has a name of its own", "call it "+want)
 				}
 			}
-		}
-	})
-}
-
-// stats checks the types whose names end in Stats.
-func stats(t *repo.Tree, report reporter) {
-	eachStruct(t, "Stats", func(name string, d repo.Decl, _ map[string]bool) {
-		if !strings.Contains(d.Doc.Text(), "=") {
-			report(t.At(d.Pos), name+" does not state its law", "write in its comment which sums are equal, as in Enqueued = Pending + ...")
 		}
 	})
 }
@@ -143,31 +121,21 @@ func oneName(t *repo.Tree, report reporter) {
 	}
 }
 
-// eachSource calls f for every match in a file that is no test, in packages that module
-// complete shows.
-func eachSource(t *repo.Tree, pattern *regexp.Regexp, f func(p *repo.Package, where string, found []string)) {
-	t.GoFiles(func(_ *repo.Module, p *repo.Package, file *repo.GoFile) {
-		if !policy.Shown(p.Dir) || file.Test() {
-			return
-		}
-		for i, line := range strings.Split(file.Source(file.Syntax.FileStart, file.Syntax.FileEnd), "\n") {
-			if found := pattern.FindStringSubmatch(line); found != nil && !strings.HasPrefix(strings.TrimSpace(line), "//") {
-				f(p, fmt.Sprintf("%s:%d", file.Name, i+1), found)
-			}
-		}
-	})
-}
-
 // errorText matches the text of a new error.
 var errorText = regexp.MustCompile(`\b(?:errors\.New|fmt\.Errorf)\(["\x60]([^"\x60]*)`)
 
 // errorTexts checks that texts of errors begin with the package, or with another error.
 func errorTexts(t *repo.Tree, report reporter) {
-	eachSource(t, errorText, func(p *repo.Package, where string, found []string) {
+	t.GoFiles(func(_ *repo.Module, p *repo.Package, file *repo.GoFile) {
+		if !policy.Shown(p.Dir) || file.Test() {
+			return
+		}
 		prefix := path.Base(p.Dir) + ": "
-		if text := found[1]; !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "%w") {
-			file, _, _ := strings.Cut(where, ":")
-			report(where, file+" has an error with text "+strconv.Quote(text), "begin it with "+prefix)
+		for i, line := range strings.Split(file.Source(file.Syntax.FileStart, file.Syntax.FileEnd), "\n") {
+			found := errorText.FindStringSubmatch(line)
+			if found != nil && !strings.HasPrefix(strings.TrimSpace(line), "//") && !strings.HasPrefix(found[1], prefix) && !strings.HasPrefix(found[1], "%w") {
+				report(fmt.Sprintf("%s:%d", file.Name, i+1), file.Name+" has an error with text "+strconv.Quote(found[1]), "begin it with "+prefix)
+			}
 		}
 	})
 }

@@ -70,9 +70,14 @@ var (
 	queued    = []string{"core", "atoms/durable"}
 
 	filesOfLarge = []string{"doc.go", "example*_test.go", "README.md", "go.mod"}
-	filesOfSmall = []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"}
 	filesOfTool  = []string{"README.md", "go.mod"}
 )
+
+// small is the kind of atoms and patterns.
+func small(pattern string, uses []string, reason string) Kind {
+	files := []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"}
+	return Kind{Pattern: pattern, Published: true, Uses: uses, Testify: true, Files: files, ReadmeLines: 80, Reason: reason}
+}
 
 // Kinds lists every kind of module. The first whose pattern matches counts.
 var Kinds = []Kind{
@@ -80,42 +85,24 @@ var Kinds = []Kind{
 		Pattern: "core", Published: true, Files: filesOfLarge, ReadmeLines: 200,
 		Reason: "every module depends on core, so core depends on nothing",
 	},
-	{
-		Pattern: "atoms/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "a user of one atom gets core and that atom; atoms work together by signals, not by imports",
-	},
-	{
-		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
-	},
-	{
-		Pattern: "atoms/data/*", Published: true, Uses: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
-	},
-	{
-		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
-	},
-	{
-		Pattern: "atoms/durable/*", Published: true, Uses: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules",
-	},
-	{
-		Pattern: "atoms/mesh/*", Published: true, Uses: []string{"core", "atoms/mesh"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere",
-	},
-	{
-		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "it gives jobs to an application of fx, which others should not have to download",
-	},
-	{
-		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "its window is in SQLite, which only atoms/sqlitewriter opens",
-	},
-	{
-		Pattern: "patterns/*", Published: true, Uses: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
-		Reason: "a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo",
-	},
+	small("atoms/*", core,
+		"a user of one atom gets core and that atom; atoms work together by signals, not by imports"),
+	small("atoms/data/sqlite", []string{"core", "atoms/data", "atoms/sqlitewriter"},
+		"it is a store like the others, and only atoms/sqlitewriter opens SQLite"),
+	small("atoms/data/*", stored,
+		"a store implements the contract in atoms/data; its own module keeps its driver out of the other modules"),
+	small("atoms/durable/sqlite", []string{"core", "atoms/durable", "atoms/sqlitewriter"},
+		"it is a store like the others, and only atoms/sqlitewriter opens SQLite"),
+	small("atoms/durable/*", queued,
+		"a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules"),
+	small("atoms/mesh/*", []string{"core", "atoms/mesh"},
+		"a server for a mesh; its own module keeps nats-server out of programs that have one elsewhere"),
+	small("patterns/fxmodule", []string{"core", "patterns/jobs"},
+		"it gives jobs to an application of fx, which others should not have to download"),
+	small("patterns/persistentwindow", []string{"core", "atoms/sqlitewriter"},
+		"its window is in SQLite, which only atoms/sqlitewriter opens"),
+	small("patterns/*", core,
+		"a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo"),
 	{
 		Pattern: "cmd/*", Published: true, Tool: true, Files: filesOfTool, ReadmeLines: 80,
 		Reason: "go install refuses a module that replaces others, so a command requires no module of this repository",
