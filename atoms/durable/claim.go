@@ -67,6 +67,7 @@ type run struct {
 	session   *session
 	release   func() bool // releases the run from the end of the session; nil: it has no operation
 	alone     bool        // nothing else runs beside it
+	until     time.Time   // it would start then because of the shadow of its class; zero: now
 	row       int         // claims of its key that were handed over one after the other
 	finished  atomic.Bool
 	result    atomic.Pointer[[]byte]
@@ -175,7 +176,9 @@ func (s *session) claimer() Node {
 // newSession makes the session of a node. Sent is the time when the call of Join began.
 func newSession(node Node, sent time.Time) *session {
 	s := &session{node: node, began: sent, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
-	s.inLine = s.limited || slices.ContainsFunc(node.Classes, func(c Class) bool { return c.Limit > 0 || c.Rate.PerSecond > 0 || c.CostRate.PerSecond > 0 })
+	s.inLine = s.limited || slices.ContainsFunc(node.Classes, func(c Class) bool {
+		return c.Limit > 0 || c.Rate.PerSecond > 0 || c.CostRate.PerSecond > 0 || c.Shadow != nil
+	})
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
 	s.until.Store(int64(s.span()))
 	s.fence = time.AfterFunc(time.Until(sent.Add(s.span())), func() { s.lose(ErrLeaseLost) })

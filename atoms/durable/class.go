@@ -36,6 +36,13 @@ type Class struct {
 	// below zero, and later items wait until it has filled up again. While the next item of the class lacks cost, no
 	// other item of the class is claimed, also in lower lanes. An item that is claimed for its age must have its cost, too.
 	CostRate core.Rate
+	// Shadow has a Rate and a CostRate that only count, over all processes, to see what they would do before they are in force; nil: none.
+	// They must not be looser than Rate and CostRate; a zero one means: as in force. A Limit is an error. An item comes to this
+	// virtual queue when it is claimed, first come first served. [Charge] counts there, too, for the items that are claimed after it.
+	// [ClassStats] has the counters, and Explain in the process that runs an item says how much longer it would wait. A process
+	// raises [core.SignalWouldThrottle] when items that it claims begin to wait there, and when none does any more, at most once
+	// a second; Waiting are items that it runs. The processes claim one after the other, as with a Rate. See [core.Limits].
+	Shadow *core.Limits
 
 	// DeferOn is a pattern of signals; "" means none. While a signal on Sink matches it, this process claims no items of the class.
 	//
@@ -52,7 +59,7 @@ type Class struct {
 
 // limits is the class with what a store counts.
 func (c Class) limits() Class {
-	return Class{Name: c.Name, Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate}
+	return Class{Name: c.Name, Limit: c.Limit, Rate: c.Rate, CostRate: c.CostRate, Shadow: c.Shadow}
 }
 
 // maxClasses is how many classes a queue can have.
@@ -63,12 +70,13 @@ const classMark = "\x01"
 
 // resolved returns the class with defaults, or says what is wrong with its limit and rate.
 func (c Class) resolved(what string) (Class, error) {
-	var errs [4]error
+	var errs [5]error
 	if c.Limit < 0 {
 		errs[0] = fmt.Errorf("durable: %s: limit is %d, but must not be negative", what, c.Limit)
 	}
 	c.Rate, errs[1] = rateOf(c.Rate, what)
 	c.CostRate, errs[2] = rateOf(c.CostRate, what+": CostRate")
+	c.Shadow, errs[4] = c.shadow(what)
 	switch {
 	case c.Trials < 0:
 		errs[3] = fmt.Errorf("durable: %s: Trials is %d, but must not be negative", what, c.Trials)
@@ -255,17 +263,17 @@ func (q *queue[T]) knows(class string) error {
 	return nil
 }
 
-// SetClass changes Limit, Rate and CostRate of the class with that name, for all processes at once; 0 means
+// SetClass changes Limit, Rate, CostRate and Shadow of the class with that name, for all processes at once; 0 and nil mean
 // none, as in [Options.Classes]. The other fields must be zero or equal those in Options. The store keeps them, also when all processes end. They count
 // instead of those in Options until [Queue.ResetClass]. After a change, the class has as many tokens
 // as before, but not more than the new burst. A rate that is new starts with a full bucket. Items
-// that run go on. If there is no such class in Options, the error matches [core.ErrUnknownClass].
+// that run go on. A Shadow with other values begins to count from zero. If there is no such class in Options, the error matches [core.ErrUnknownClass].
 func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
 	what := fmt.Sprintf("SetClass of %q", class.Name)
 	err := q.knows(class.Name)
 	for _, c := range q.opts.Classes {
 		if c.Name == class.Name && (class.DeferOn != "" && class.DeferOn != c.DeferOn || class.TrialOn != "" && class.TrialOn != c.TrialOn || class.Trials != 0 && class.Trials != c.Trials) {
-			err = fmt.Errorf("durable: %s: only Limit, Rate and CostRate can change", what)
+			err = fmt.Errorf("durable: %s: only Limit, Rate, CostRate and Shadow can change", what)
 		}
 	}
 	class, wrong := class.limits().resolved(what)
@@ -305,7 +313,9 @@ type ClassStats struct {
 	Calls   core.RateStats `json:"calls"`         // of the rate that counts now; Used is since the class has a rate
 	Cost    core.RateStats `json:"cost,omitzero"` // of the CostRate that counts now
 	Next    time.Time      `json:"next,omitzero"` // when both of its buckets have a token, or in an [Explanation] what the item costs, by the clock of the store; zero: now, or it has no rate
-	Set     bool           `json:"set"`           // Limit, Calls and Cost are those of [Queue.SetClass]
+	Set     bool           `json:"set"`           // Limit, Calls, Cost and Shadow are those of [Queue.SetClass]
+
+	Shadow core.ShadowStats `json:"shadow,omitzero"` // what [Class].Shadow has counted since it was set, of claims; Refused and Waiting are 0, and Waited has those that still wait
 }
 
 // LogValue groups the counters by their JSON names.
@@ -404,4 +414,64 @@ func (p *pump[T]) await(waits []ClassWait, claimed int) {
 	for _, class := range free {
 		core.Free.Raise(p.opts.Sink, class, core.ClassChange{Coordinator: p.opts.Name, Class: class})
 	}
+}
+
+// shadowed is what a process tells of a class with a shadow.
+type shadowed struct {
+	until time.Time // an item would wait until then
+	told  bool      // the last signal says so
+	quiet time.Time // no signal before
+}
+
+// claimed returns when an item that was claimed would start; zero: now. If it does not wait, none before it does.
+func (p *pump[T]) claimed(i Item) (until time.Time) {
+	s := p.shadows[i.Class]
+	if i.Shadow > 0 {
+		until = time.Now().Add(i.Shadow)
+		if s == nil {
+			if s = new(shadowed); p.shadows == nil {
+				p.shadows = map[string]*shadowed{}
+			}
+			p.shadows[i.Class] = s
+		}
+	}
+	if s != nil {
+		s.until = until
+	}
+	return until
+}
+
+// tellShadows makes signals say in which shadows items of this process begin to wait, and in which none does any more. It
+// returns when to look again; zero: after a claim.
+func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
+	for class, s := range p.shadows {
+		waits := s.until.After(now)
+		if s.told != waits && !now.Before(s.quiet) {
+			change := core.ClassChange{Coordinator: p.opts.Name, Class: class}
+			if s.told, s.quiet = waits, now.Add(time.Second); waits {
+				change.Waiting = max(1, p.late(class, now))
+			}
+			core.WouldThrottle.Raise(p.opts.Sink, class, change)
+		}
+		at := s.quiet
+		if s.told == waits && s.until.After(at) {
+			at = s.until
+		}
+		if (s.told || waits) && (again.IsZero() || at.Before(again)) {
+			again = at
+		}
+	}
+	return again
+}
+
+// late is how many items of a class run here that would still wait.
+func (p *pump[T]) late(class string, now time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.runs {
+		if r.item.Class == class && r.until.After(now) {
+			n++
+		}
+	}
+	return n
 }

@@ -24,6 +24,11 @@ func TestClassErrors(t *testing.T) {
 		"Options.Classes[0]: burst is 3, but there is no rate":                     {{Name: "a", Rate: core.Rate{Burst: 3}}},
 		"Options.Classes[0]: core: rate is -2, but must be 0":                      {{Name: "a", Rate: core.Rate{PerSecond: -2}}},
 		"Options.Classes has 65 entries, but there can be 64":                      make([]durable.Class, 65),
+		"Options.Classes[0]: Shadow is empty":                                      {{Name: "a", Shadow: &core.Limits{}}},
+		"Options.Classes[0]: Shadow.Limit is 3, but a shadow of a durable class":   {{Name: "a", Shadow: &core.Limits{Limit: 3}}},
+		"Options.Classes[0]: Shadow.Rate: burst is 3, but there is no rate":        {{Name: "a", Shadow: &core.Limits{Rate: core.Rate{Burst: 3}}}},
+		"Options.Classes[0]: Shadow.CostRate is 2 a second with a burst of 1, but must not be looser than the rate in force, which is 1 with 1": {
+			{Name: "a", CostRate: core.AtMost(1, time.Second), Shadow: &core.Limits{CostRate: core.Rate{PerSecond: 2, Burst: 1}}}},
 	} {
 		_, err := durable.New(durable.Memory(), keyOf, (&log{}).work, durable.Options{Classes: classes})
 		assert.ErrorContains(t, err, text)

@@ -442,7 +442,9 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	q.mu.Lock()
 	r := q.runs[id]
 	q.mu.Unlock()
-	x.Pending = r != nil && r.item.Token == x.Item.Token && r.state.Load() == pending
+	if r != nil && r.item.Token == x.Item.Token {
+		x.Pending, x.Item.Shadow = r.state.Load() == pending, r.item.Shadow
+	}
 	if i := x.Item; i.State == Running || i.State == Done {
 		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
 	}

@@ -44,6 +44,7 @@ type memItem struct {
 	attempts []Attempt
 	result   []byte
 	flow     memFlow
+	late     time.Duration // Shadow of the claim that is being made
 }
 
 type memNode struct {
@@ -334,7 +335,7 @@ func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	m.token++
 	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on, i.Note = Running, m.token, i.Attempts+1, now, n.Name, n, ""
 	item := i.view()
-	item.Cost = 0
+	item.Cost, item.Shadow, i.late = 0, i.late, 0
 	_, item.Trial = m.queues[n.Queue].pauses[Pause{Key: i.Key}] // one that is not over would keep it from being claimed
 	item.Trial = item.Trial && i.Key != ""
 	return item
@@ -357,7 +358,7 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 				ended = Ended{Outcome: OutcomeAlready, State: i.State}
 			} else if i != nil && i.Token == e.Token && (e.Kind != EndDone || i.Flow < 2) {
 				if c := q.class[i.Class]; c != nil {
-					c.charge(e.Calls, e.Cost, now)
+					c.bill(e.Calls, e.Cost, now)
 				}
 				next[at] = q.endClaim(i, e, now)
 				if i.State == Done {

@@ -46,6 +46,7 @@ type pump[T any] struct {
 	refused line // of turns with an end that was refused before
 	others  bool // the last turn had such an end: the next one is for others
 	classes classes
+	shadows map[string]*shadowed // by class; of those in which an item of this process would have waited
 }
 
 // manyEnds is how many ends are worth a second turn: so many take as long in the store as a commit.
@@ -96,6 +97,7 @@ func (p *pump[T]) run() {
 			}
 		}
 		now := time.Now()
+		tell := p.tellShadows(now)
 		stopped := p.wait > 0 && now.Before(p.retry)
 		s, some, next := p.take(now, stopped)
 		p.entry = p.share.enter(p.queue, now)
@@ -127,6 +129,9 @@ func (p *pump[T]) run() {
 			if next.After(p.last) {
 				next = p.last
 			}
+		}
+		if next.IsZero() || !tell.IsZero() && tell.Before(next) {
+			next = tell
 		}
 		var retry <-chan time.Time
 		if !next.IsZero() {
@@ -337,6 +342,7 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	p.metrics.claimed.Add(1)
 	p.metrics.claims.add(i.Started.Sub(i.RunAt))
 	p.share.add(alone)
+	t.until = p.claimed(i)
 	p.mu.Lock()
 	p.runs[i.ID] = t.run
 	early := len(p.runs) > p.opts.MaxConcurrency

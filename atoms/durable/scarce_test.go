@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestClassGates(t *testing.T) {
 		trial()
 		synctest.Wait()
 		assert.Equal(t, "5@4.5s", l.take())
-		assert.ErrorContains(t, q.SetClass(s.Context(), durable.Class{Name: "api", DeferOn: "x"}), "only Limit, Rate and CostRate can change")
+		assert.ErrorContains(t, q.SetClass(s.Context(), durable.Class{Name: "api", DeferOn: "x"}), "only Limit, Rate, CostRate and Shadow can change")
 	})
 }
 
@@ -183,5 +184,100 @@ func TestPauseOfAKey(t *testing.T) {
 		assert.ErrorIs(t, q.Pause(s.Context(), durable.Pause{Key: "one more"}), durable.ErrPauses)
 		require.NoError(t, q.Pause(s.Context(), durable.Pause{Key: "7", For: time.Second}), "it was paused")
 		require.NoError(t, q.Pause(s.Context(), durable.Pause{}))
+	})
+}
+
+// A shadow and rates in force with the same values agree on which items wait, and for how long, on the same trace.
+func TestShadowAgrees(t *testing.T) {
+	rate, cost := core.Rate{PerSecond: 10, Burst: 5}, core.Rate{PerSecond: 100, Burst: 60}
+	for name, limits := range map[string]core.Limits{"rate": {Rate: rate}, "cost": {CostRate: cost}, "all": {Rate: rate, CostRate: cost}} {
+		inBubble(t, func(s *shop) {
+			const items = 2000
+			join := func(queue string, c durable.Class) durable.Node {
+				c.Name = "c"
+				n := durable.Node{Queue: queue, Lease: 1000 * time.Hour, Lanes: []core.Lane{{}}, Classes: []durable.Class{c}}
+				var err error
+				n.ID, err = s.store.Join(s.Context(), n)
+				require.NoError(t, err)
+				return n
+			}
+			force, shadow := join("force", durable.Class{Rate: limits.Rate, CostRate: limits.CostRate}), join("shadow", durable.Class{Shadow: &limits})
+			turn := func(n durable.Node, ends ...durable.End) durable.Turned {
+				turned, err := s.store.Turn(s.Context(), n, ends, durable.Want{Max: durable.MaxBatch})
+				require.NoError(t, err)
+				return turned
+			}
+			var waited int
+			var longest time.Duration
+			var next time.Duration
+			serve := func(until time.Time) { // the queue in force
+				for next > 0 && !time.Now().Add(next).After(until) {
+					time.Sleep(next)
+					turned := turn(force)
+					for _, i := range turned.Items {
+						waited++
+						longest = max(longest, i.Started.Sub(i.RunAt))
+					}
+					if next = 0; len(turned.Waits) > 0 {
+						next = turned.Waits[0].Next
+					}
+				}
+				next = max(0, next-time.Until(until))
+				time.Sleep(time.Until(until))
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			for range items {
+				serve(time.Now().Add(time.Duration(r.ExpFloat64() * float64(110*time.Millisecond)).Truncate(time.Microsecond)))
+				in := []durable.Insert{{Class: "c", Cost: []int64{0, 1, 10, 20, 90}[r.IntN(5)] / 2}}
+				for _, n := range []durable.Node{force, shadow} {
+					_, err := s.store.Insert(s.Context(), n.Queue, in)
+					require.NoError(t, err)
+				}
+				turn(shadow)
+				if next == 0 {
+					if turned := turn(force); len(turned.Waits) > 0 {
+						next = turned.Waits[0].Next
+					}
+				}
+			}
+			serve(time.Now().Add(time.Hour))
+			stats, err := s.store.Stats(s.Context(), "shadow")
+			require.NoError(t, err)
+			got := stats.Classes[0].Shadow
+			assert.Equal(t, uint64(items), got.Started)
+			assert.Greater(t, waited, items/10, name)
+			assert.InEpsilon(t, waited, int(got.Waited), 0.01, name)
+			assert.InEpsilon(t, longest, got.Longest, 0.01, name)
+		})
+	}
+}
+
+// A process says when items that it claims begin to wait in a shadow, and when none does any more, at most once a second. Explain says
+// how long an item that runs would wait.
+func TestShadowIsTold(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		shadow := &core.Limits{Rate: core.Rate{PerSecond: 1, Burst: 1}}
+		work := func(_ context.Context, item string) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		}
+		q := s.serve(work, durable.Options{MaxConcurrency: 9, Classes: []durable.Class{{Name: "api", Shadow: shadow}}})
+		began, told := time.Now(), &log{}
+		core.WouldThrottle.Subscribe(q.Sink(), func(_ signals.Signal, c core.ClassChange) {
+			told.add(fmt.Sprintf("%s:%d@%v", c.Class, c.Waiting, time.Since(began).Round(100*time.Millisecond)))
+		})
+		ids := s.enqueue(q.Class("api"), "1", "2", "3", "4", "5")
+		time.Sleep(500 * time.Millisecond)
+		assert.Contains(t, s.explain(q, ids[3]), `; with the shadow of class "api" it would still wait for 2.5s`)
+		assert.NotContains(t, s.explain(q, ids[0]), "shadow")
+		time.Sleep(2 * time.Second)
+		assert.NotContains(t, s.explain(q, ids[2]), "shadow")
+		time.Sleep(2700 * time.Millisecond) // at 5.2 s there is a token and a bit
+		assert.Equal(t, core.ShadowStats{Limits: *shadow, Started: 5, Waited: 4, Longest: 4 * time.Second}, s.stats(q).Classes[0].Shadow)
+		s.enqueue(q.Class("api"), "6", "7") // the begin is told at once, and the end a second later
+		time.Sleep(5 * time.Second)
+		assert.Equal(t, "api:1@0s api:0@4s api:1@5.2s api:0@6.2s", told.take())
+		assert.NoError(t, q.SetClass(s.Context(), durable.Class{Name: "api"}))
+		assert.Zero(t, s.stats(q).Classes[0].Shadow)
 	})
 }

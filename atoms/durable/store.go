@@ -217,7 +217,10 @@ type Store interface {
 	// If the clock was set back to a time before the last change of the buckets, they go on as they were then: also a debt stays. (Store
 	// marks, the time when the rates were set, and the time of the last change: so a claim changes few numbers.)
 	//
-	// If the node or a lane has a limit, or if items of a class that counts wait, or an end has Calls or Cost, Turn holds the lock of the queue: it takes it after the
+	// If a class has a Shadow, each claim counts for it, as [Shadow].Claim does, hand-overs first, in the order in which the items are taken. It
+	// changes nothing else. It has the tokens that Charge and ends take and give back.
+	//
+	// If the node or a lane has a limit, or if items of a class that counts wait, or a class has a Shadow, or an end has Calls or Cost, Turn holds the lock of the queue: it takes it after the
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock
 	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
 	// the ends are committed and returned. If the queue is paused, no items are claimed.
@@ -284,11 +287,11 @@ type Store interface {
 	// Count counts the items that q selects; it ignores After and Limit.
 	Count(ctx context.Context, queue string, q Query) (int, error)
 
-	// SetClass sets Limit, Rate and CostRate of a class of the queue, in place of what nodes have. ResetClass
+	// SetClass sets Limit, Rate, CostRate and Shadow of a class of the queue, in place of what nodes have. ResetClass
 	// sets those of the node that joined last and has the class, or none. They change the class
 	// under the lock of the queue. The tokens of a class do not change with its rate, but are not more than the
 	// new burst; a rate that is new begins with a full bucket. When SetClass returns, no turn under way goes by
-	// the old values.
+	// the old values; but one under way may not count for a new Shadow.
 	SetClass(ctx context.Context, queue string, class Class) error
 	ResetClass(ctx context.Context, queue, class string) error
 
@@ -383,30 +386,31 @@ type Inserted struct {
 
 // An Item is an item as a store knows it.
 type Item struct {
-	ID       ItemID    `json:"id"`
-	Key      string    `json:"key,omitempty"`
-	Lane     string    `json:"lane,omitempty"`
-	Class    string    `json:"class,omitempty"`
-	Cost     int64     `json:"cost,omitempty"` // see [Queue.Cost]; items that are claimed do not have it
-	Trial    bool      `json:"-"`              // of an item that is claimed: see [Claim]
-	Rank     int       `json:"-"`
-	State    State     `json:"state"`
-	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
-	Losses   int       `json:"losses,omitempty"` // how often a process with the item lost its lease, since the last ordinary end
-	Token    int64     `json:"token,omitempty"`  // token of the current or last claim; 0: no claim, or its lease was lost
-	Unique   string    `json:"unique,omitempty"`
-	Enqueued time.Time `json:"enqueued"`
-	RunAt    time.Time `json:"runAt"`            // the item is not claimed before this time
-	Started  time.Time `json:"started,omitzero"` // the time of the last claim
-	Ended    time.Time `json:"ended,omitzero"`   // zero unless it is Finished or Halted
-	Node     string    `json:"node,omitempty"`   // name of the node of the current or last claim
-	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
-	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
-	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
-	Failing  time.Time `json:"failing,omitzero"` // the end of the first failed attempt; zero: none has failed
-	Note     string    `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
-	Text     string    `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
-	Data     []byte    `json:"-"`
+	ID       ItemID        `json:"id"`
+	Key      string        `json:"key,omitempty"`
+	Lane     string        `json:"lane,omitempty"`
+	Class    string        `json:"class,omitempty"`
+	Cost     int64         `json:"cost,omitempty"` // see [Queue.Cost]; items that are claimed do not have it
+	Trial    bool          `json:"-"`              // of an item that is claimed: see [Claim]
+	Shadow   time.Duration `json:"-"`              // of an item that is claimed: how much later it would have started with the Shadow of its class
+	Rank     int           `json:"-"`
+	State    State         `json:"state"`
+	Attempts int           `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
+	Losses   int           `json:"losses,omitempty"` // how often a process with the item lost its lease, since the last ordinary end
+	Token    int64         `json:"token,omitempty"`  // token of the current or last claim; 0: no claim, or its lease was lost
+	Unique   string        `json:"unique,omitempty"`
+	Enqueued time.Time     `json:"enqueued"`
+	RunAt    time.Time     `json:"runAt"`            // the item is not claimed before this time
+	Started  time.Time     `json:"started,omitzero"` // the time of the last claim
+	Ended    time.Time     `json:"ended,omitzero"`   // zero unless it is Finished or Halted
+	Node     string        `json:"node,omitempty"`   // name of the node of the current or last claim
+	Expires  time.Time     `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
+	Cancel   string        `json:"cancel,omitempty"` // reason of a Cancel while Running
+	Err      string        `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
+	Failing  time.Time     `json:"failing,omitzero"` // the end of the first failed attempt; zero: none has failed
+	Note     string        `json:"note,omitempty"`   // of a [Snooze], until the item is claimed again
+	Text     string        `json:"text,omitempty"`   // of Options.Show, in [SignalFailed]
+	Data     []byte        `json:"-"`
 
 	Flow        uint8             `json:"flow,omitempty"`        // 1: it has a [Journal]; 2: and is undone. Both claims and reads have it
 	Extra       string            `json:"-"`                     // what Insert said; engines keep it, and do not read it

@@ -76,7 +76,7 @@ func (d *differ) item(i durable.Item, ours bool) durable.Item {
 		i.ID, i.Token = d.id(i.ID), d.tokens[i.Token]
 	}
 	later := i.RunAt.After(time.Now().Add(long / 2))
-	i.RunAt, i.Enqueued = time.Time{}, time.Time{}
+	i.RunAt, i.Enqueued, i.Shadow = time.Time{}, time.Time{}, i.Shadow.Round(rounded)
 	for _, t := range []*time.Time{&i.Started, &i.Ended, &i.Expires, &i.Failing} {
 		if !t.IsZero() {
 			*t = time.Unix(1, 0)
@@ -227,8 +227,12 @@ func (d *differ) step() {
 // class is a class with random values, whose tokens come too late for the test.
 func (d *differ) class(name string) durable.Class {
 	return durable.Class{Name: name, Limit: pick(d, 0, 1, 2, 3), Rate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8}),
-		CostRate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 10}, core.Rate{PerSecond: 1e-7, Burst: 4})}
+		CostRate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 10}, core.Rate{PerSecond: 1e-7, Burst: 4}),
+		Shadow:   pick(d, nil, nil, &core.Limits{Rate: core.Rate{PerSecond: 1e-7, Burst: 3}}, &core.Limits{Rate: core.Rate{PerSecond: 1e-6, Burst: 2}, CostRate: core.Rate{PerSecond: 1e-7, Burst: 4}})}
 }
+
+// rounded is less than the tokens of these classes take to come, and more than a test.
+const rounded = 30 * time.Hour
 
 // turn ends random claims, perhaps some that were ended before, and claims.
 func (d *differ) turn(node [2]durable.Node) {
@@ -341,7 +345,7 @@ func (d *differ) sameClass(c *durable.ClassStats) {
 	if c.Next.After(time.Now().Add(long)) {
 		c.Next = time.Unix(1, 0)
 	}
-	c.Calls.Debt, c.Cost.Debt = math.Round(c.Calls.Debt), math.Round(c.Cost.Debt)
+	c.Calls.Debt, c.Cost.Debt, c.Shadow.Longest = math.Round(c.Calls.Debt), math.Round(c.Cost.Debt), c.Shadow.Longest.Round(rounded)
 }
 
 // samePauses takes away what may differ.

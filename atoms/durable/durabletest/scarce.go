@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // bucketOf is what the store shows of the cost of a class, in whole tokens.
@@ -98,6 +99,124 @@ func (s *suite) costsAlone() {
 	t := must[durable.Turned](s)(s.a.Turn(s.ctx, alive, nil, durable.Want{Max: 1, Alone: true}))
 	s.equal("nothing waits for its cost", len(t.Waits), 0)
 	s.equal("claimed", len(t.Items) == 1 && string(t.Items[0].Data) == "5", true)
+}
+
+// A shadow keeps nothing waiting. It says what rates of the same values would: which items, of all processes, and for how long.
+func (s *suite) shadows() {
+	// A call comes in 1000 s, and a token of the cost in 100 s.
+	limits := core.Limits{Rate: core.Rate{PerSecond: 1e-3, Burst: 4}, CostRate: core.Rate{PerSecond: 1e-2, Burst: 100}}
+	shadow, wide := durable.Class{Name: "gpt", Shadow: &limits}, core.Rate{PerSecond: 1e-2, Burst: 1000}
+	put := func(key string, costs ...int64) {
+		s.Helper()
+		var items []durable.Insert
+		for _, cost := range costs {
+			items = append(items, durable.Insert{Key: key, Class: "gpt", Cost: cost})
+		}
+		s.ok(ignore(s.a.Insert(s.ctx, s.queue, items)))
+	}
+	turn := func(store durable.Store, n durable.Node, want durable.Want, ends ...durable.End) (items []durable.Item, waits []int) {
+		s.Helper()
+		t := must[durable.Turned](s)(store.Turn(s.ctx, n, ends, want))
+		for _, e := range t.Ends {
+			if e.Next != nil {
+				items = append(items, *e.Next)
+			}
+		}
+		items = append(items, t.Items...)
+		for _, i := range items { // a test takes less than 50 s
+			waits = append(waits, int(i.Shadow.Round(100*time.Second)/time.Second))
+		}
+		return items, waits
+	}
+	counts := func(what string, want ...int) { // started, waited, longest
+		s.Helper()
+		for _, c := range must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Classes {
+			got := c.Shadow
+			s.equal(what, list(int(got.Started), int(got.Waited), int(got.Longest.Round(100*time.Second)/time.Second)), want)
+			s.equal(what+": limits", got.Limits == limits && got.Refused == 0 && got.Waiting == 0, len(want) > 0 && want[0] > 0)
+		}
+	}
+	most := durable.Want{Max: 10}
+
+	// In force, and as a shadow: the same items wait, and the first one for as long.
+	queue := s.queue
+	s.queue += " in force"
+	n := s.join(s.a, classes(durable.Class{Name: "gpt", Rate: limits.Rate, CostRate: limits.CostRate}))
+	put("", 60, 30, 30, 0, 5)
+	t, _ := s.waits(n)
+	s.equal("in force", list(len(t.Items), int(t.Waits[0].Next.Round(100*time.Second)/time.Second)), list(2, 2000))
+	s.queue = queue
+	n, other := s.join(s.a, classes(shadow)), s.join(s.b, classes(shadow)) // the second one changes nothing
+	put("", 60, 30, 30, 0, 5)
+	items, waits := turn(s.a, n, durable.Want{Max: 3})
+	_, later := turn(s.b, other, most)
+	s.equal("two processes", append(waits, later...), list(0, 0, 2000, 2000, 2500))
+	counts("two processes", 5, 3, 2500)
+	x, _, err := s.b.Explain(s.ctx, s.queue, items[0].ID)
+	s.ok(err)
+	s.equal("explained", list(int(x.Class.Shadow.Started), int(x.Class.Running)), list(5, 5))
+
+	s.ok(s.b.Charge(s.ctx, s.queue, "gpt", 0, 10))
+	put("", 5)
+	_, waits = turn(s.a, n, most)
+	s.equal("charged", waits, list(4000))
+	wrong := endOf(items[0], durable.End{Kind: durable.EndDone, Cost: -60})
+	wrong.Token--
+	turn(s.a, n, durable.Want{}, wrong)
+	put("", 0)
+	_, waits = turn(s.a, n, most, endOf(items[0], durable.End{Kind: durable.EndDone, Cost: -60}))
+	s.equal("given back: it waits for a call only", waits, list(3000))
+	put("", 5)
+	turn(s.b, other, durable.Want{Max: 1, Ahead: 1}) // a shadow does not keep items from being claimed ahead
+	counts("claimed ahead", 8, 6, 4000)
+
+	// A class that is held up claims nothing, and counts nothing. What is lost, given back or handed over counts with each claim.
+	put("k", 0, 0)
+	s.ok(s.a.Pause(s.ctx, s.queue, durable.Pause{Class: "gpt"}, true))
+	turn(s.a, n, most)
+	s.ok(s.a.Pause(s.ctx, s.queue, durable.Pause{Class: "gpt"}, false))
+	turn(s.a, n, durable.Want{Max: 10, Gates: list(durable.Gate{Class: "gpt"})})
+	counts("held up", 8, 6, 4000)
+	item, _ := turn(s.a, n, durable.Want{Max: 10, Gates: list(durable.Gate{Class: "gpt", Limit: 10})})
+	next, waits := turn(s.a, n, durable.Want{}, endOf(item[0], durable.End{Kind: durable.EndDone, HandOver: true}))
+	s.equal("handed over", waits, list(6000))
+	turn(s.a, n, most, endOf(next[0], back))
+	counts("again", 11, 9, 7000)
+	s.equal("not again", s.item(next[0].ID).Shadow, time.Duration(0))
+	s.expire(s.b, other)
+	must[durable.Beaten](s)(s.a.Beat(s.ctx, n, ""))
+	_, waits = turn(s.a, n, most)
+	s.equal("lost", waits, list(8000, 9000, 10000))
+
+	// Beside rates in force. The same limits go on, and other ones begin.
+	shadow.CostRate, shadow.Limit = wide, 500
+	s.ok(s.a.SetClass(s.ctx, s.queue, shadow))
+	s.ok(s.a.Charge(s.ctx, s.queue, "gpt", 0, 1000))
+	put("", 1, 0)
+	_, waits = turn(s.a, n, most)
+	s.equal("the rate in force decides", len(waits), 0)
+	s.ok(s.a.Charge(s.ctx, s.queue, "gpt", 0, -500))
+	_, waits = turn(s.a, n, most)
+	s.equal("both", list[any](len(waits), waits[0] > 40000), list[any](2, true))
+	s.ok(s.a.SetClass(s.ctx, s.queue, durable.Class{Name: "gpt"}))
+	put("", 1)
+	_, waits = turn(s.a, n, most)
+	s.equal("removed", waits, list(0))
+	counts("removed", 0, 0, 0)
+	s.ok(s.b.ResetClass(s.ctx, s.queue, "gpt"))
+	put("", 101, 0)
+	_, waits = turn(s.a, n, most)
+	s.equal("it begins again, and no item waits for the debt of another one", waits, list(0, 0))
+	counts("begins again", 2, 0, 0)
+	for _, extreme := range list(core.Rate{PerSecond: bucket.MinRate, Burst: 1}, core.Rate{PerSecond: bucket.MinRate, Burst: int(bucket.MaxBurst)}, core.Rate{PerSecond: bucket.MaxRate, Burst: 1}) {
+		s.ok(s.a.SetClass(s.ctx, s.queue, durable.Class{Name: "gpt", Shadow: &core.Limits{Rate: extreme, CostRate: extreme}}))
+		for _, by := range list(bucket.MaxBurst, bucket.MaxBurst, -bucket.MaxBurst) {
+			s.ok(s.b.Charge(s.ctx, s.queue, "gpt", by, by))
+			put("", bucket.MaxBurst)
+			_, waits = turn(s.a, n, most)
+			s.equal("not for ever", waits[0] <= 1e9, true)
+		}
+	}
 }
 
 // A gate holds up its class in its turn, and nothing else. With a limit it lets so many run in all processes.

@@ -295,6 +295,17 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			t.Ends[place-1].Promoted = true
 		case kind == 4:
 			t.Waits = append(t.Waits, durable.ClassWait{Class: i.Key, Next: duration(int64(i.ID)), Half: duration(i.Token)})
+		case kind == 5:
+			for n := range t.Items {
+				if t.Items[n].ID == i.ID {
+					t.Items[n].Shadow = duration(i.Token)
+				}
+			}
+			for _, e := range t.Ends {
+				if e.Next != nil && e.Next.ID == i.ID {
+					e.Next.Shadow = duration(i.Token)
+				}
+			}
 		default:
 			i.Trial = outcome == 1
 			at, _ := slices.BinarySearch(turns, place)

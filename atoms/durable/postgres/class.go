@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // What durable_class_1 does with a class.
@@ -19,7 +20,11 @@ const (
 )
 
 func (p *pipeline) class(kind int, queue string, c durable.Class) {
-	p.do("select {s}.durable_class_1($1, $2, $3, $4, $5, $6, $7, $8)", kind, queue, c.Name, c.Limit, c.Rate.PerSecond, int64(c.Rate.Burst), c.CostRate.PerSecond, int64(c.CostRate.Burst))
+	var shadow []float64 // nil: none
+	if l := c.Shadow; l != nil {
+		shadow = []float64{l.Rate.PerSecond, float64(l.Rate.Burst), l.CostRate.PerSecond, float64(l.CostRate.Burst)}
+	}
+	p.do("select {s}.durable_class_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", kind, queue, c.Name, c.Limit, c.Rate.PerSecond, int64(c.Rate.Burst), c.CostRate.PerSecond, int64(c.CostRate.Burst), shadow)
 }
 
 // declare stores what a node has, in the order of names, in which all nodes lock them.
@@ -79,12 +84,13 @@ func (s *Store) change(ctx context.Context, queue string, fill func(p *pipeline)
 // classes adds a statement that reads the classes of a queue, or only that of an item, or of the head
 // before it, without what waits, and with Next for its cost.
 func (p *pipeline) classes(queue string, item durable.ItemID, read func(durable.ClassStats)) {
-	const known = "(i.class is not null or c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.is_set)"
+	const known = "(i.class is not null or c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.shadow or c.is_set)"
 	const columns = `, coalesce(c.lim, 0), coalesce(c.rate, 0), coalesce(c.burst, 0), coalesce(c.used, 0), case when c.rate > 0 then greatest(0, -o.tokens) else 0 end,
 	coalesce(c.cost_rate, 0), case when c.cost_rate > 0 then c.cost_burst else 0 end, case when c.cost_rate > 0 then c.cost_used else 0 end, case when c.cost_rate > 0 then greatest(0, -o.costs) else 0 end, coalesce(c.is_set, false),
+	h.limits, coalesce(h.started, 0), coalesce(h.waited, 0), coalesce(h.longest, 0),
 	pg_catalog.now() + nullif(least(greatest(0, case when c.rate > 0 and o.tokens < 1 then pg_catalog.ceil((1 - o.tokens) / c.rate * 1000000) end,
 		case when c.cost_rate > 0 and o.costs < o.need then pg_catalog.ceil((o.need - o.costs) / c.cost_rate * 1000000) end), 9000000000000000), 0) * interval '1 microsecond' `
-	const tokens = `cross join lateral (select {s}.durable_since_1(c.since, c.seen, pg_catalog.now()) as came) as s cross join lateral (
+	const tokens = `left join {s}.durable_shadow as h on c.shadow and h.queue = c.queue and h.name = c.name cross join lateral (select {s}.durable_since_1(c.since, c.seen, pg_catalog.now()) as came) as s cross join lateral (
 	select {s}.durable_tokens_1({s}.durable_come_1(c.rate, s.came, pg_catalog.now()), c.mark, c.burst) as tokens,
 		{s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, s.came, pg_catalog.now()), c.cost_mark, c.cost_burst) as costs, greatest(1, least(coalesce(i.price, 1), c.cost_burst)) as need) as o`
 	sql, args := `
@@ -108,7 +114,12 @@ from (
 	p.rows(func(rows pgx.Rows) error {
 		var c durable.ClassStats
 		var next *time.Time
-		err := rows.Scan(&c.Name, &c.Pending, &c.Running, &c.Limit, &c.Calls.PerSecond, &c.Calls.Burst, &c.Calls.Used, &c.Calls.Debt, &c.Cost.PerSecond, &c.Cost.Burst, &c.Cost.Used, &c.Cost.Debt, &c.Set, &next)
+		var shadow []float64
+		var longest int64
+		err := rows.Scan(&c.Name, &c.Pending, &c.Running, &c.Limit, &c.Calls.PerSecond, &c.Calls.Burst, &c.Calls.Used, &c.Calls.Debt, &c.Cost.PerSecond, &c.Cost.Burst, &c.Cost.Used, &c.Cost.Debt, &c.Set, &shadow, &c.Shadow.Started, &c.Shadow.Waited, &longest, &next)
+		if c.Shadow.Longest = duration(longest); shadow != nil {
+			c.Shadow.Limits = core.Limits{Rate: core.Rate{PerSecond: shadow[0], Burst: int(shadow[1])}, CostRate: core.Rate{PerSecond: shadow[2], Burst: int(shadow[3])}}
+		}
 		if next != nil {
 			c.Next = *next
 		}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -22,6 +23,7 @@ type class struct {
 	stored        int64      // since as it is in the file
 	marks         [2]float64 // of Rate and CostRate
 	used          [2]int64
+	shadow        *durable.Shadow // nil: none
 
 	// What this transaction knows: items that run, tokens that it takes, whether a gate or a pause holds it up, and the cost of the item
 	// for which it waits.
@@ -31,11 +33,28 @@ type class struct {
 	lacks       int64
 }
 
-const classColumns = "name, lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst"
+const classColumns = "name, lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst, shadow, own_shadow"
 
 func (c *class) columns() list {
 	return list{&c.Name, &c.Limit, &c.Rate.PerSecond, &c.Rate.Burst, &c.CostRate.PerSecond, &c.CostRate.Burst, &c.since, &c.seen, &c.marks[0], &c.marks[1], &c.used[0], &c.used[1], &c.isSet,
-		&c.own.Limit, &c.own.Rate.PerSecond, &c.own.Rate.Burst, &c.own.CostRate.PerSecond, &c.own.CostRate.Burst}
+		&c.own.Limit, &c.own.Rate.PerSecond, &c.own.Rate.Burst, &c.own.CostRate.PerSecond, &c.own.CostRate.Burst, kept[durable.Shadow]{&c.shadow}, kept[core.Limits]{&c.own.Shadow}}
+}
+
+// kept is in a column as JSON; "" is nil.
+type kept[V any] struct{ at **V }
+
+func (k kept[V]) Scan(text any) error {
+	if *k.at = nil; text == "" {
+		return nil
+	}
+	return json.Unmarshal(fmt.Append(nil, text), k.at)
+}
+
+func (k kept[V]) text() string {
+	if *k.at == nil {
+		return ""
+	}
+	return encode(*k.at)
 }
 
 func (c *class) rates() [2]core.Rate { return [2]core.Rate{c.Rate, c.CostRate} }
@@ -126,6 +145,7 @@ func (c *class) use(to durable.Class, now int64) {
 			next.marks[of] = -min(float64(rate.Burst), c.tokens(of, now))
 		}
 	}
+	next.shadow = c.shadow.Use(to.Shadow, now)
 	*c = next
 }
 
@@ -136,8 +156,8 @@ func (t *moment) change(name string, with func(c *class)) {
 	before := *c
 	with(c)
 	if t.freed = true; *c != before || c.own == (durable.Class{}) {
-		t.do("insert or replace into durable_class (queue, "+classColumns+") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", t.queue, c.Name, c.Limit, c.Rate.PerSecond, c.Rate.Burst, c.CostRate.PerSecond, c.CostRate.Burst,
-			c.since, c.seen, c.marks[0], c.marks[1], c.used[0], c.used[1], c.isSet, c.own.Limit, c.own.Rate.PerSecond, c.own.Rate.Burst, c.own.CostRate.PerSecond, c.own.CostRate.Burst)
+		t.do("insert or replace into durable_class (queue, "+classColumns+") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", t.queue, c.Name, c.Limit, c.Rate.PerSecond, c.Rate.Burst, c.CostRate.PerSecond, c.CostRate.Burst,
+			c.since, c.seen, c.marks[0], c.marks[1], c.used[0], c.used[1], c.isSet, c.own.Limit, c.own.Rate.PerSecond, c.own.Rate.Burst, c.own.CostRate.PerSecond, c.own.CostRate.Burst, kept[durable.Shadow]{&c.shadow}.text(), kept[core.Limits]{&c.own.Shadow}.text())
 	}
 }
 
@@ -156,14 +176,15 @@ func (t *moment) bill(name string, byCalls, byCost int64) {
 		c.read(t.now)
 		c.take(calls, byCalls, t.now)
 		c.take(cost, byCost, t.now)
+		c.shadow.Charge(byCalls, byCost, t.now)
 		t.freed = true
 		t.saveMarks(c)
 	}
 }
 
 func (t *moment) saveMarks(c *class) {
-	t.do("update durable_class set since = ?, seen = ?, mark = ?, cost_mark = ?, used = ?, cost_used = ? where queue = ? and name = ?",
-		c.since, t.now, c.marks[0], c.marks[1], c.used[0], c.used[1], t.queue, c.Name)
+	t.do("update durable_class set since = ?, seen = ?, mark = ?, cost_mark = ?, used = ?, cost_used = ?, shadow = ? where queue = ? and name = ?",
+		c.since, t.now, c.marks[0], c.marks[1], c.used[0], c.used[1], kept[durable.Shadow]{&c.shadow}.text(), t.queue, c.Name)
 }
 
 // declare stores what a node has.
@@ -171,6 +192,9 @@ func (t *moment) declare(own durable.Class) {
 	t.change(own.Name, func(c *class) {
 		if c.own = own; !c.isSet && (c.Limit != own.Limit || c.rates() != (&class{Class: own}).rates()) {
 			c.use(own, t.now)
+		}
+		if !c.isSet {
+			c.shadow = c.shadow.Use(own.Shadow, t.now)
 		}
 		c.own.Name = ""
 	})
@@ -194,11 +218,11 @@ func (s *Store) ResetClass(ctx context.Context, queue, name string) error {
 
 func ignore[V any](_ V, err error) error { return err }
 
-// counted are the classes with a limit or a rate, and those that are held up, read once in a transaction, after the ends.
+// counted are the classes with a limit, a rate or a shadow, and those that are held up, read once in a transaction, after the ends.
 func (t *moment) counted() map[string]*class {
 	if t.classes == nil {
 		t.classes = map[string]*class{}
-		for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0)", t.queue) {
+		for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0 or shadow <> '')", t.queue) {
 			t.classes[c.Name] = c.read(t.now)
 		}
 		of := func(name string) *class {
@@ -250,6 +274,7 @@ func (t *moment) admit(i *item) {
 		c.running++
 		c.taken[calls]++
 		c.taken[cost] += i.Cost
+		i.Shadow = c.shadow.Claim(i.Cost, t.now)
 	}
 }
 
@@ -262,7 +287,7 @@ func (t *moment) affords(i *item) bool {
 // charge stores what the transaction takes of the tokens.
 func (t *moment) charge() {
 	for _, c := range t.classes {
-		if rates := c.rates(); rates != ([2]core.Rate{}) && (c.taken != [2]int64{} || c.since != c.stored) { // or the clock was set back
+		if rates := c.rates(); (rates != ([2]core.Rate{}) || c.shadow != nil) && (c.taken != [2]int64{} || c.since != c.stored) { // or the clock was set back
 			c.take(calls, c.taken[calls], t.now)
 			c.take(cost, c.taken[cost], t.now)
 			c.taken, c.stored = [2]int64{}, c.since
@@ -313,7 +338,7 @@ func (t *moment) waits(places []*item, lanes []core.Lane, alone bool) (waits []d
 
 // stats adds the counters of a class to what is known of it. Next is when an item with that cost has its tokens.
 func (c *class) stats(price, now int64) durable.ClassStats {
-	s := durable.ClassStats{Name: c.Name, Limit: c.Limit, Running: c.running, Set: c.isSet}
+	s := durable.ClassStats{Name: c.Name, Limit: c.Limit, Running: c.running, Set: c.isSet, Shadow: c.shadow.Stats()}
 	c.read(now)
 	for of, to := range []*core.RateStats{&s.Calls, &s.Cost} {
 		if rate := c.rates()[of]; rate.PerSecond > 0 {
@@ -328,7 +353,7 @@ func (c *class) stats(price, now int64) durable.ClassStats {
 
 func (t *moment) classStats() (all []durable.ClassStats) {
 	known := map[string]*class{}
-	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0 or is_set)", t.queue) {
+	for _, c := range rows(t, (*class).columns, "select "+classColumns+" from durable_class where queue = ? and (lim > 0 or rate > 0 or cost_rate > 0 or shadow <> '' or is_set)", t.queue) {
 		known[c.Name] = &c
 	}
 	pending := map[string]int{}

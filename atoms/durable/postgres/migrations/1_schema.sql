@@ -209,11 +209,28 @@ create table {s}.durable_class (
 	since     timestamptz      not null,           -- rate * (now - since) tokens have come
 	seen      timestamptz      not null,           -- the time of the last change of the marks: if the clock is before it, it was set back
 	is_set    boolean          not null default false, -- by SetClass
+	shadow    boolean          not null default false, -- limits of it in durable_shadow are not null
 	own_lim   int              not null default 0, -- of the node that joined last
 	own_rate  double precision not null default 0,
 	own_burst bigint           not null default 0,
 	own_cost_rate  double precision not null default 0,
 	own_cost_burst bigint           not null default 0,
+	primary key (queue, name)
+) with (fillfactor = 50);
+
+-- Shadows of classes: rates that only count. A row of what is not set and no node has is not there. See durable.Shadow.
+create table {s}.durable_shadow (
+	queue   text        collate "C" not null,
+	name    text        collate "C" not null,
+	own     double precision[], -- of the node that joined last: tokens a second, burst, and the same for what items cost; null: none
+	limits  double precision[], -- that count now
+	marks   double precision[], -- of the two rates
+	since   timestamptz,
+	seen    timestamptz,
+	at      timestamptz,        -- nothing starts before
+	started bigint,
+	waited  bigint,
+	longest bigint,             -- microseconds
 	primary key (queue, name)
 ) with (fillfactor = 50);
 
@@ -230,17 +247,69 @@ language sql immutable as $$ select case when p_come - p_mark between -1e-9 and 
 create function {s}.durable_take_1(p_come double precision, p_mark double precision, p_burst bigint, p_n bigint) returns double precision
 language sql immutable as $$ select greatest(p_mark, p_come - p_burst) + p_n $$;
 
+-- The marks of a shadow after tokens of both rates were taken.
+create function {s}.durable_marks_1(p_limits double precision[], p_marks double precision[], p_since timestamptz, p_now timestamptz, p_n bigint[]) returns double precision[]
+language sql immutable as $$
+select array[
+	case when p_limits[1] > 0 and p_n[1] <> 0 then {s}.durable_take_1({s}.durable_come_1(p_limits[1], p_since, p_now), p_marks[1], p_limits[2]::bigint, p_n[1]) else p_marks[1] end,
+	case when p_limits[3] > 0 and p_n[2] <> 0 then {s}.durable_take_1({s}.durable_come_1(p_limits[3], p_since, p_now), p_marks[2], p_limits[4]::bigint, p_n[2]) else p_marks[2] end]
+$$;
+
 -- Takes tokens of a class, also if they are not there, or gives some back. Without a rate there are none. It is called with the lock of the queue.
 create function {s}.durable_charge_1(p_queue text, p_name text, p_now timestamptz, p_calls bigint, p_cost bigint) returns void
 language sql as $$
+with charged as (
 update {s}.durable_class as c set since = n.since, seen = p_now,
 	used = case when c.rate > 0 then c.used + p_calls else c.used end,
 	mark = case when c.rate > 0 and p_calls <> 0 then {s}.durable_take_1({s}.durable_come_1(c.rate, n.since, p_now), c.mark, c.burst, p_calls) else c.mark end,
 	cost_used = case when c.cost_rate > 0 then c.cost_used + p_cost else c.cost_used end,
 	cost_mark = case when c.cost_rate > 0 and p_cost <> 0 then {s}.durable_take_1({s}.durable_come_1(c.cost_rate, n.since, p_now), c.cost_mark, c.cost_burst, p_cost) else c.cost_mark end
 from (select {s}.durable_since_1(d.since, d.seen, p_now) as since from {s}.durable_class as d where d.queue = p_queue and d.name = p_name) as n
-where c.queue = p_queue and c.name = p_name
+where c.queue = p_queue and c.name = p_name returning c.shadow
+)
+update {s}.durable_shadow as h set since = n.since, seen = p_now, marks = n.marks,
+	at = least(n.at, n.since + least(1e10, greatest(-1e9, n.marks[1] / nullif(n.limits[1], 0), n.marks[2] / nullif(n.limits[3], 0))) * interval '1 second') -- what comes back lets items start earlier
+from charged cross join lateral (
+	select d.limits, s.since, {s}.durable_since_1(d.at, d.seen, p_now) as at, {s}.durable_marks_1(d.limits, d.marks, s.since, p_now, array[p_calls, p_cost]) as marks
+	from {s}.durable_shadow as d cross join lateral (select {s}.durable_since_1(d.since, d.seen, p_now) as since) as s where charged.shadow and d.queue = p_queue and d.name = p_name
+) as n
+where charged.shadow and h.queue = p_queue and h.name = p_name
 $$;
+
+-- Counts items that are claimed, in this order, and returns those that would have started later, and by how many microseconds. It is called with the lock of the queue.
+create function {s}.durable_shadow_1(p_queue text, p_now timestamptz, p_ids bigint[]) returns table (item bigint, wait bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+	h {s}.durable_shadow;
+	v_item bigint; v_cost bigint; v_at timestamptz; v_wait bigint;
+begin
+	for h in select * from {s}.durable_shadow as d where d.queue = p_queue and d.limits is not null order by d.name loop
+		h.since := {s}.durable_since_1(h.since, h.seen, p_now); h.at := {s}.durable_since_1(h.at, h.seen, p_now); h.seen := p_now;
+		for v_item, v_cost in
+			select i.id, coalesce(i.cost, 0) from pg_catalog.unnest(p_ids) with ordinality as t (id, turn) join {s}.durable_item as i on i.id = t.id
+			where i.lane || '' >= pg_catalog.chr(1) || h.name || pg_catalog.chr(1) and i.lane || '' < pg_catalog.chr(1) || h.name || pg_catalog.chr(2) order by t.turn
+		loop
+			v_at := greatest(p_now, h.at);
+			for n in 1 .. 2 loop
+				if h.limits[2 * n - 1] > 0 and (n = 1 or v_cost > 0) then
+					v_at := greatest(v_at, h.since + pg_catalog.floor(greatest(-1e9, least(1e10, (h.marks[n] + least(case n when 1 then 1 else v_cost end, h.limits[2 * n])) / h.limits[2 * n - 1])) * 1000000) * interval '1 microsecond');
+				end if;
+			end loop;
+			h.at := least(v_at, p_now + 1000000000 * interval '1 second');
+			h.marks := {s}.durable_marks_1(h.limits, h.marks, h.since, h.at, array[1, v_cost]);
+			v_wait := (extract(epoch from h.at - p_now) * 1000000)::bigint;
+			h.started := h.started + 1;
+			if v_wait > 0 then
+				h.waited := h.waited + 1; h.longest := greatest(h.longest, v_wait);
+				item := v_item; wait := v_wait;
+				return next;
+			end if;
+		end loop;
+		update {s}.durable_shadow as d set (marks, since, seen, at, started, waited, longest) = (h.marks, h.since, h.seen, h.at, h.started, h.waited, h.longest)
+		where d.queue = p_queue and d.name = h.name and d.started < h.started;
+	end loop;
+end $$;
 
 -- The first time, not before p_from, at which a key has a token. It is called with the lock of the key.
 create function {s}.durable_space_1(p_queue text, p_key text, p_every bigint, p_burst bigint, p_now timestamptz, p_from timestamptz) returns timestamptz
@@ -251,29 +320,39 @@ select greatest(p_from, (
 )) $$;
 
 -- Changes a class: 1 is what a node has, 2 sets the values, and 3 resets them.
-create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint, p_cost_rate double precision, p_cost_burst bigint) returns void
+create function {s}.durable_class_1(p_kind int, p_queue text, p_name text, p_lim int, p_rate double precision, p_burst bigint, p_cost_rate double precision, p_cost_burst bigint, p_shadow double precision[]) returns void
 language plpgsql as $$
 declare
 	c {s}.durable_class;
+	h {s}.durable_shadow;
 	v_now timestamptz;
 begin
 	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
-	if p_kind = 1 and (c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst) = (p_lim, p_rate, p_burst, p_cost_rate, p_cost_burst) then
+	if p_kind = 1 and (c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst) = (p_lim, p_rate, p_burst, p_cost_rate, p_cost_burst)
+		and (select d.own from {s}.durable_shadow as d where d.queue = p_queue and d.name = p_name) is not distinct from p_shadow then
 		return;
 	end if;
 	perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
 	v_now := pg_catalog.clock_timestamp();
 	insert into {s}.durable_class (queue, name, since, seen) values (p_queue, p_name, v_now, v_now) on conflict do nothing;
 	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
+	delete from {s}.durable_shadow as d where d.queue = p_queue and d.name = p_name returning * into h;
 	if p_kind = 1 then
+		h.own := p_shadow;
 		c.own_lim := p_lim; c.own_rate := p_rate; c.own_burst := p_burst; c.own_cost_rate := p_cost_rate; c.own_cost_burst := p_cost_burst;
 	else
 		c.is_set := p_kind = 2;
 	end if;
 	if p_kind = 3 or p_kind = 1 and not c.is_set then
-		p_lim := c.own_lim; p_rate := c.own_rate; p_burst := c.own_burst; p_cost_rate := c.own_cost_rate; p_cost_burst := c.own_cost_burst;
+		p_lim := c.own_lim; p_rate := c.own_rate; p_burst := c.own_burst; p_cost_rate := c.own_cost_rate; p_cost_burst := c.own_cost_burst; p_shadow := h.own;
 	elsif p_kind = 1 then
-		p_lim := c.lim; p_rate := c.rate; p_burst := c.burst; p_cost_rate := c.cost_rate; p_cost_burst := c.cost_burst;
+		p_lim := c.lim; p_rate := c.rate; p_burst := c.burst; p_cost_rate := c.cost_rate; p_cost_burst := c.cost_burst; p_shadow := h.limits;
+	end if;
+	if h.limits is distinct from p_shadow then -- it begins to count
+		h := (p_queue, p_name, h.own, p_shadow, array[-p_shadow[2], -p_shadow[4]], v_now, v_now, v_now, 0, 0, 0);
+	end if;
+	if h.own is not null or p_shadow is not null then
+		insert into {s}.durable_shadow values (p_queue, p_name, h.own, h.limits, h.marks, h.since, h.seen, h.at, h.started, h.waited, h.longest);
 	end if;
 	c.since := {s}.durable_since_1(c.since, c.seen, v_now);
 	if (c.rate, c.burst, c.cost_rate, c.cost_burst) <> (p_rate, p_burst, p_cost_rate, p_cost_burst) then
@@ -281,9 +360,9 @@ begin
 		c.cost_mark := -case when c.cost_rate = 0 then p_cost_burst else least(p_cost_burst, {s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, c.since, v_now), c.cost_mark, c.cost_burst)) end;
 		c.since := v_now;
 	end if;
-	update {s}.durable_class as d set (lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst)
+	update {s}.durable_class as d set (lim, rate, burst, cost_rate, cost_burst, since, seen, mark, cost_mark, used, cost_used, shadow, is_set, own_lim, own_rate, own_burst, own_cost_rate, own_cost_burst)
 		= (p_lim, p_rate, p_burst, p_cost_rate, p_cost_burst, c.since, v_now, c.mark, c.cost_mark, case when p_rate = 0 then 0 else c.used end, case when p_cost_rate = 0 then 0 else c.cost_used end,
-			c.is_set, c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst)
+			p_shadow is not null, c.is_set, c.own_lim, c.own_rate, c.own_burst, c.own_cost_rate, c.own_cost_burst)
 	where d.queue = p_queue and d.name = p_name;
 end $$;
 
@@ -564,12 +643,13 @@ begin
 	end;
 end $$;
 
--- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of five kinds:
+-- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of six kinds:
 --   0: the node is not alive
 --   1: the outcome of the end at place, and its state; flow 1: durable_flow_ends_1 has written its attempt
 --   2: the item that the end at place has promoted: running if it was handed over; outcome 1: its key was paused
 --   3: an item that was claimed, and its place among them; outcome as in 2
 --   4: a class without room, the microseconds until its next token in id, and those until half of its burst is there in token
+--   5: an item that was claimed, and in token how many microseconds later it would have started with the shadow of its class
 -- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
 create function {s}.durable_turn_1(
 	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
@@ -620,6 +700,7 @@ declare
 	v_costed boolean; v_left double precision[]; v_size bigint[];   -- of classes that count: tokens for costs, and their burst; null: no rate
 	v_spent bigint[]; v_needs bigint[];                             -- what is taken of them, and the cost of the item for which they wait
 	v_price bigint; v_place text;
+	v_shadowed boolean := false;                                    -- a class has a shadow
 begin
 	if p_most > 0 or v_ends > 0 then
 		select * into v_queue from {s}.durable_queue as q where q.queue = p_queue;
@@ -633,8 +714,9 @@ begin
 			v_shut := v_shut || array(select g.name from unnest(p_gates, p_gate_limits) as g (name, lim) where g.lim = 0);
 		end if;
 		select coalesce(pg_catalog.array_agg(c.name) filter (where not (c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.name = any(coalesce(p_gates, '{}')))), '{}'),
-			coalesce(pg_catalog.array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.name = any(coalesce(p_gates, '{}'))), '{}')
-		into v_free, v_names from {s}.durable_class as c where c.queue = p_queue and (v_shut is null or not c.name = any(v_shut));
+			coalesce(pg_catalog.array_agg(c.name order by c.name) filter (where c.lim > 0 or c.rate > 0 or c.cost_rate > 0 or c.name = any(coalesce(p_gates, '{}'))), '{}'),
+			coalesce(pg_catalog.bool_or(c.shadow), false) and (p_most > 0 or true = any(p_hands))
+		into v_free, v_names, v_shadowed from {s}.durable_class as c where c.queue = p_queue and (v_shut is null or not c.name = any(v_shut));
 		v_counted := (pg_catalog.cardinality(v_names) > 0 or exists (select from unnest(p_gates, p_gate_limits) as g (name, lim) where g.lim > 0 and (v_shut is null or not g.name = any(v_shut)))) and (p_most > 0 or true = any(p_hands));
 		v_classed := pg_catalog.cardinality(v_names) + pg_catalog.cardinality(v_free) > 0;
 	end if;
@@ -659,7 +741,7 @@ begin
 			end;
 		end if;
 	end if;
-	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted or p_calls is not null then
+	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted or v_shadowed or p_calls is not null then
 		perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
 	end if;
 	if p_most > 0 or true = any(p_hands) then
@@ -1003,6 +1085,10 @@ begin
 				where d.queue = p_queue and d.name = u.name and (d.rate > 0 or d.cost_rate > 0)
 			) as d
 		) as u where c.queue = p_queue and c.name = u.name and (u.n > 0 or u.cost > 0 or u.seen > v_now);
+	end if;
+	if v_shadowed then
+		return query select 5, 0, 0, w.item, '', '', 0, 0::smallint, 0, w.wait, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint
+		from {s}.durable_shadow_1(p_queue, v_now, array(select n.id from unnest(v_heads, v_of, v_take) as n (id, place, take) where n.take order by n.place) || v_taken) as w;
 	end if;
 	if v_counted and v_classed and v_waits then
 		return query select 4, 0, 0, least(w.next, 9000000000000000)::bigint, w.name, '', 0, 0::smallint, 0, least(w.half, 9000000000000000)::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::timestamptz, 0, null::text, null::bytea, 0::smallint

@@ -182,6 +182,8 @@ create table durable_class (
 	own_burst integer not null default 0,
 	own_cost_rate  real    not null default 0,
 	own_cost_burst integer not null default 0,
+	shadow     text not null default '', -- the durable.Shadow that counts now, as JSON; '': none
+	own_shadow text not null default '', -- core.Limits, as JSON
 	primary key (queue, name)
 ) strict, without rowid;
 
