@@ -291,6 +291,10 @@ func QueueRun(ctx context.Context, queues ...interface{ Run(context.Context) err
 	return durable.Run(ctx, queues...)
 }
 
+// QueueShadow is [durable.Shadow]: A Shadow is what a store in Go keeps of a
+// Class.Shadow, also as JSON: buckets, and what they have counted.
+type QueueShadow = durable.Shadow
+
 // QueueSignalSucceeded is [durable.SignalSucceeded]: an item has ended well
 const QueueSignalSucceeded = durable.SignalSucceeded
 

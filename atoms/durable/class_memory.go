@@ -16,7 +16,7 @@ type memClass struct {
 	own         Class
 	set         bool // by SetClass
 	calls, cost memBucket
-	virtual     *Shadow
+	shadow      *Shadow
 }
 
 // memBucket are the tokens of a rate.
@@ -67,7 +67,7 @@ func (c *memClass) charge(calls, cost int64, now time.Time) {
 // bill is charge, and the shadow has it, too.
 func (c *memClass) bill(calls, cost int64, now time.Time) {
 	c.charge(calls, cost, now)
-	c.virtual.Charge(calls, cost, now.UnixMicro())
+	c.shadow.Charge(calls, cost, now.UnixMicro())
 }
 
 // declare notes what a node has.
@@ -82,7 +82,7 @@ func (c *memClass) use(to Class, now time.Time) {
 	c.Class = to
 	c.calls.use(to.Rate, now)
 	c.cost.use(to.CostRate, now)
-	c.virtual = c.virtual.Use(to.Shadow, now.UnixMicro())
+	c.shadow = c.shadow.Use(to.Shadow, now.UnixMicro())
 }
 
 func (b *memBucket) use(rate core.Rate, now time.Time) {
@@ -187,7 +187,7 @@ func (t *memTurn) admit(i *memItem) bool {
 	}
 	if c := t.class[i.Class]; c != nil && i.Class != "" {
 		c.charge(1, i.Cost, t.now)
-		i.late = c.virtual.Claim(i.Cost, t.now.UnixMicro())
+		i.late = c.shadow.Claim(i.Cost, t.now.UnixMicro())
 	}
 	return true
 }
@@ -224,7 +224,7 @@ func (t *memTurn) waits(can func(*memItem) bool) (waits []ClassWait) {
 func (q *memQueue) classStats(now time.Time) (all []ClassStats) {
 	names := map[string]bool{}
 	for name, c := range q.class {
-		if c.Limit > 0 || c.Rate.PerSecond > 0 || c.CostRate.PerSecond > 0 || c.virtual != nil || c.set {
+		if c.Limit > 0 || c.Rate.PerSecond > 0 || c.CostRate.PerSecond > 0 || c.shadow != nil || c.set {
 			names[name] = true
 		}
 	}
@@ -241,7 +241,7 @@ func (q *memQueue) statsOf(class string, price int64, now time.Time) ClassStats 
 	s := ClassStats{Name: class, Running: q.runs(class), Pending: len(q.in(Ready|Retry, func(i *memItem) bool { return i.Class == class }))}
 	if c := q.class[class]; c != nil {
 		s.Limit, s.Set, s.Calls, s.Cost = c.Limit, c.set, c.calls.stats(now), c.cost.stats(now)
-		s.Shadow = c.virtual.Stats()
+		s.Shadow = c.shadow.Stats()
 		if wait := max(c.calls.until(1, now), c.cost.until(max(1, price), now)); wait > 0 {
 			s.Next = now.Add(wait)
 		}

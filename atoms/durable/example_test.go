@@ -500,3 +500,14 @@ func ExampleGate() {
 	fmt.Println(len(turn.Items), string(turn.Items[0].Data))
 	// Output: 1 mail
 }
+
+// A store that is written in Go counts with a Shadow; its times are microseconds.
+func ExampleShadow() {
+	var none *durable.Shadow
+	shadow := none.Use(&core.Limits{Rate: core.Rate{PerSecond: 1, Burst: 1}}, 0)
+	fmt.Println(shadow.Claim(0, 0), shadow.Claim(0, 0))
+	fmt.Println(shadow.Stats().Waited, "of", shadow.Stats().Started)
+	// Output:
+	// 0s 1s
+	// 1 of 2
+}

@@ -9,10 +9,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Shadow is what an engine in Go keeps of a [Class].Shadow: buckets, and what they have counted. It is a virtual queue: an
-// item comes to it when it is claimed, and starts there when its tokens are there, first come first served. Times are
+// A Shadow is what a store in Go keeps of a [Class].Shadow, also as JSON: buckets, and what they have counted. It is a virtual queue:
+// an item comes to it when it is claimed, and starts there when its tokens are there, first come first served. Times are
 // microseconds of the clock of the store. The methods of a nil Shadow do nothing. It is not safe for concurrent use.
-type Shadow struct {
+type Shadow struct{ shadowState }
+
+type shadowState struct {
 	core.ShadowStats
 	Marks       [2]float64 // so many of the tokens that have come were taken, or have overflowed
 	Since, Seen int64      // tokens have come since then; the time of the last change: if the clock is before it, it was set back
@@ -30,7 +32,7 @@ func (s *Shadow) Use(limits *core.Limits, now int64) *Shadow {
 	case s != nil && s.Limits == *limits:
 		return s
 	}
-	return &Shadow{core.ShadowStats{Limits: *limits}, [2]float64{-float64(limits.Rate.Burst), -float64(limits.CostRate.Burst)}, now, now, now}
+	return &Shadow{shadowState{core.ShadowStats{Limits: *limits}, [2]float64{-float64(limits.Rate.Burst), -float64(limits.CostRate.Burst)}, now, now, now}}
 }
 
 // Claim counts an item that is claimed, and returns how much later it would have started.
@@ -39,7 +41,7 @@ func (s *Shadow) Claim(cost, now int64) time.Duration {
 		return 0
 	}
 	s.read(now)
-	takes := tokens{1, cost}
+	takes := [2]int64{1, cost}
 	start := max(now, s.At)
 	for n, r := range s.rates() {
 		if takes[n] > 0 {
@@ -56,13 +58,13 @@ func (s *Shadow) Claim(cost, now int64) time.Duration {
 	return wait
 }
 
-// Charge takes tokens, also if they are not there, or gives some back.
+// Charge takes [2]int64, also if they are not there, or gives some back.
 func (s *Shadow) Charge(calls, cost, now int64) {
 	if s == nil {
 		return
 	}
 	s.read(now)
-	s.take(tokens{calls, cost}, now)
+	s.take([2]int64{calls, cost}, now)
 	last := int64(math.MinInt64) // tokens that came back let the items that wait start earlier
 	for n := range s.rates() {
 		last = max(last, s.when(n, s.Marks[n], now))
@@ -101,7 +103,7 @@ func (s *Shadow) when(n int, come float64, now int64) int64 {
 	return min(s.Since+int64(max(-4e18, min(4e18, math.Floor(come/rate*1e6)))), now+longestWait)
 }
 
-func (s *Shadow) take(takes tokens, at int64) {
+func (s *Shadow) take(takes [2]int64, at int64) {
 	for n, r := range s.rates() {
 		if takes[n] != 0 {
 			s.Marks[n] = max(s.Marks[n], r.PerSecond*float64(at-s.Since)/1e6-float64(r.Burst)) + float64(takes[n])
@@ -133,4 +135,64 @@ func (c Class) shadow(what string) (*core.Limits, error) {
 		return nil, err // without limits there is no shadow
 	}
 	return &made, nil
+}
+
+// shadowed is what a process knows of the shadow of a class.
+type shadowed struct {
+	until time.Time // an item would wait until then
+	told  bool      // the last signal says so
+	quiet time.Time // no signal before
+}
+
+// claimed returns when an item that was claimed would start; zero: now. If it does not wait, none before it does.
+func (p *pump[T]) claimed(i Item) (until time.Time) {
+	s := p.shadows[i.Class]
+	if i.Shadow > 0 {
+		until = time.Now().Add(i.Shadow)
+		if s == nil {
+			if s = new(shadowed); p.shadows == nil {
+				p.shadows = map[string]*shadowed{}
+			}
+			p.shadows[i.Class] = s
+		}
+	}
+	if s != nil {
+		s.until = until
+	}
+	return until
+}
+
+// tellShadows makes signals say in which shadows items of this process begin to wait, and in which none does any more. It
+// returns when to look again; zero: after a claim.
+func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
+	for class, s := range p.shadows {
+		waits := s.until.After(now)
+		if s.told != waits && !now.Before(s.quiet) {
+			change := core.ClassChange{Coordinator: p.opts.Name, Class: class}
+			if s.told, s.quiet = waits, now.Add(time.Second); waits {
+				change.Waiting = max(1, p.late(class, now))
+			}
+			core.WouldThrottle.Raise(p.opts.Sink, class, change)
+		}
+		at := s.quiet
+		if s.told == waits && s.until.After(at) {
+			at = s.until
+		}
+		if (s.told || waits) && (again.IsZero() || at.Before(again)) {
+			again = at
+		}
+	}
+	return again
+}
+
+// late is how many items of a class run here that would still wait.
+func (p *pump[T]) late(class string, now time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.runs {
+		if r.item.Class == class && r.until.After(now) {
+			n++
+		}
+	}
+	return n
 }

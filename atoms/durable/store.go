@@ -217,8 +217,9 @@ type Store interface {
 	// If the clock was set back to a time before the last change of the buckets, they go on as they were then: also a debt stays. (Store
 	// marks, the time when the rates were set, and the time of the last change: so a claim changes few numbers.)
 	//
-	// If a class has a Shadow, each claim counts for it, as [Shadow].Claim does, hand-overs first, in the order in which the items are taken. It
-	// changes nothing else. It has the tokens that Charge and ends take and give back.
+	// If a class has a Shadow, it has buckets of its own, which keep nothing from being claimed. Each claim counts there, hand-overs first, in the order in
+	// which items are taken: the item would start when these buckets have its tokens, and not before an earlier one. They are taken as of that time. What
+	// Charge and ends take and give back counts there, too. If tokens come back, the next items may start earlier: when no bucket has a debt.
 	//
 	// If the node or a lane has a limit, or if items of a class that counts wait, or a class has a Shadow, or an end has Calls or Cost, Turn holds the lock of the queue: it takes it after the
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock

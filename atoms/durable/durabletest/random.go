@@ -226,9 +226,10 @@ func (d *differ) step() {
 
 // class is a class with random values, whose tokens come too late for the test.
 func (d *differ) class(name string) durable.Class {
-	return durable.Class{Name: name, Limit: pick(d, 0, 1, 2, 3), Rate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8}),
+	limit := pick(d, 0, 1, 2, 3)
+	return durable.Class{Name: name, Limit: limit, Rate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 3}, core.Rate{PerSecond: 1e-7, Burst: 8}),
 		CostRate: pick(d, core.Rate{}, core.Rate{}, core.Rate{PerSecond: 1e-6, Burst: 10}, core.Rate{PerSecond: 1e-7, Burst: 4}),
-		Shadow:   pick(d, nil, nil, &core.Limits{Rate: core.Rate{PerSecond: 1e-7, Burst: 3}}, &core.Limits{Rate: core.Rate{PerSecond: 1e-6, Burst: 2}, CostRate: core.Rate{PerSecond: 1e-7, Burst: 4}})}
+		Shadow:   []*core.Limits{{Rate: core.Rate{PerSecond: 1e-6, Burst: 2}, CostRate: core.Rate{PerSecond: 1e-7, Burst: 4}}, nil, {Rate: core.Rate{PerSecond: 1e-7, Burst: 3}}, nil}[limit]}
 }
 
 // rounded is less than the tokens of these classes take to come, and more than a test.

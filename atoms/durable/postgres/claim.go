@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -265,10 +266,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 	if wait {
 		patience = -1
 	}
-	*t, *alive = durable.Turned{Ends: make([]durable.Ended, len(ends))}, true
-	if len(ends) == 0 {
-		t.Ends = nil
-	}
+	*t, *alive = durable.Turned{Ends: append([]durable.Ended(nil), make([]durable.Ended, len(ends))...)}, true // nil if there are none
 	args := []any{node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, len(node.Classes) > 0, patience, numbers(ids), tokens, keys, kinds, after, errs, hand, calls, costs, gates, most}
 	add := func(arg any) string { args = append(args, arg); return fmt.Sprint("$", len(args)) }
 	kept, flows := keeping(ends, add), ""
@@ -296,16 +294,7 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 		case kind == 4:
 			t.Waits = append(t.Waits, durable.ClassWait{Class: i.Key, Next: duration(int64(i.ID)), Half: duration(i.Token)})
 		case kind == 5:
-			for n := range t.Items {
-				if t.Items[n].ID == i.ID {
-					t.Items[n].Shadow = duration(i.Token)
-				}
-			}
-			for _, e := range t.Ends {
-				if e.Next != nil && e.Next.ID == i.ID {
-					e.Next.Shadow = duration(i.Token)
-				}
-			}
+			shadow(t, i.ID, duration(i.Token))
 		default:
 			i.Trial = outcome == 1
 			at, _ := slices.BinarySearch(turns, place)
@@ -314,6 +303,20 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 		return nil
 	}, "with t as materialized (select * from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22"+flows+"))"+kept+`
 select kind, place, outcome, `+common+", i.expires, i.losses, '', 0 from t as i", args...)
+}
+
+// shadow sets Shadow of an item that the turn has claimed.
+func shadow(t *durable.Turned, id durable.ItemID, late time.Duration) {
+	for n := range t.Items {
+		if t.Items[n].ID == id {
+			t.Items[n].Shadow = late
+		}
+	}
+	for _, e := range t.Ends {
+		if e.Next != nil && e.Next.ID == id {
+			e.Next.Shadow = late
+		}
+	}
 }
 
 // lanesOf reads what Join has stored.
