@@ -171,14 +171,14 @@ func plain(statement string) string {
 }
 
 // rows reads all rows of a statement. Into returns where the columns of one go.
-func rows[V any](ctx context.Context, db *sql.DB, statement string, into func(v *V) []any) (all []V, err error) {
+func rows[V any](ctx context.Context, db *sql.DB, all *[]V, statement string, into func(v *V) []any) error {
 	found, err := db.QueryContext(ctx, statement)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for err == nil && found.Next() {
-		all = append(all, *new(V))
-		err = found.Scan(into(&all[len(all)-1])...)
+		*all = append(*all, *new(V))
+		err = found.Scan(into(&(*all)[len(*all)-1])...)
 	}
-	return all, errors.Join(err, found.Err(), found.Close())
+	return errors.Join(err, found.Err(), found.Close())
 }

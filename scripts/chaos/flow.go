@@ -319,6 +319,10 @@ func (h *history) checkSignals(r *report, lives map[effect]life, last map[int64]
 		}
 		return stored[item][n], true
 	}
+	again := map[int64]bool{} // while an item is dead or cancelled, its flow takes nothing, and its deadline passes
+	for _, c := range h.changes {
+		again[c.Item] = again[c.Item] || c.Old&(durable.Dead|durable.Cancelled) != 0
+	}
 	took := map[life]string{}
 	for _, c := range h.calls {
 		s, there := signals[c.Unique]
@@ -339,7 +343,7 @@ func (h *history) checkSignals(r *report, lives map[effect]life, last map[int64]
 		case "late":
 			r.counts["late"]++
 			at, ok := answer(c.Item)
-			if l.n != last[c.Item] || !ok {
+			if l.n != last[c.Item] || !ok || again[c.Item] {
 				continue
 			}
 			if at.Signal != "" {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 
@@ -158,46 +159,30 @@ type history struct {
 // one of the engine.
 func load(ctx context.Context, db *sql.DB, local func(string) string, l limits, events []event) (*history, error) {
 	h := &history{limits: l, items: map[int64]item{}, placed: map[string]bool{}}
-	items, err := rows(ctx, db, local("select id, key, lane, rank, state, token, unique_id, data, coalesce(cost, 0) from chaos_queue.durable_item"), func(i *item) []any {
-		return []any{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Token, &i.Unique, &i.Data, &i.Cost}
-	})
+	var items []item
+	var placed []string
+	err := errors.Join(
+		rows(ctx, db, &items, local("select id, key, lane, rank, state, token, unique_id, data, coalesce(cost, 0) from chaos_queue.durable_item"), func(i *item) []any {
+			return []any{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Token, &i.Unique, &i.Data, &i.Cost}
+		}),
+		rows(ctx, db, &h.changes, local("select seq, tx, worker, item, old, state, old_token, token, live, started from chaos.change order by seq"), func(c *change) []any {
+			return []any{&c.Seq, &c.Tx, &c.Worker, &c.Item, &c.Old, &c.State, &c.OldToken, &c.Token, &c.Live, &c.Started}
+		}),
+		rows(ctx, db, &h.effects, local("select item, token from chaos.effect"), func(e *effect) []any { return []any{&e.Item, &e.Token} }),
+		rows(ctx, db, &h.overs, local("select node, worker, live from chaos.over"), func(o *over) []any { return []any{&o.Node, &o.Worker, &o.Live} }),
+		rows(ctx, db, &h.inside, local("select item, token from chaos.inside"), func(e *effect) []any { return []any{&e.Item, &e.Token} }),
+		rows(ctx, db, &h.steps, local("select item, name, state, compensates, signal, data, at, until, enqueued from chaos.step"), func(s *step) []any {
+			return []any{&s.Item, &s.Name, &s.State, &s.Compensates, &s.Signal, &s.Data, &s.At, &s.Until, &s.Enqueued}
+		}),
+		rows(ctx, db, &h.sent, local("select item, key, unique_id, taken, at from chaos.sent"), func(s *sent) []any { return []any{&s.Item, &s.Key, &s.Unique, &s.Taken, &s.At} }),
+		rows(ctx, db, &placed, local("select ref from chaos.placed"), func(ref *string) []any { return []any{ref} }))
 	for _, i := range items {
-		if err == nil {
-			err = json.Unmarshal(i.Data, &i.job)
-		}
 		var place durable.Item
 		place.SetPlace(i.Lane)
+		err = errors.Join(err, json.Unmarshal(i.Data, &i.job))
 		i.Token, i.Lane, i.Class = max(0, i.Token), place.Lane, place.Class
 		h.items[i.ID] = i
 	}
-	if err != nil {
-		return nil, err
-	}
-	h.changes, err = rows(ctx, db, local("select seq, tx, worker, item, old, state, old_token, token, live, started from chaos.change order by seq"), func(c *change) []any {
-		return []any{&c.Seq, &c.Tx, &c.Worker, &c.Item, &c.Old, &c.State, &c.OldToken, &c.Token, &c.Live, &c.Started}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if h.effects, err = rows(ctx, db, local("select item, token from chaos.effect"), func(e *effect) []any { return []any{&e.Item, &e.Token} }); err != nil {
-		return nil, err
-	}
-	if h.overs, err = rows(ctx, db, local("select node, worker, live from chaos.over"), func(o *over) []any { return []any{&o.Node, &o.Worker, &o.Live} }); err != nil {
-		return nil, err
-	}
-	if h.inside, err = rows(ctx, db, local("select item, token from chaos.inside"), func(e *effect) []any { return []any{&e.Item, &e.Token} }); err != nil {
-		return nil, err
-	}
-	h.steps, err = rows(ctx, db, local("select item, name, state, compensates, signal, data, at, until, enqueued from chaos.step"), func(s *step) []any {
-		return []any{&s.Item, &s.Name, &s.State, &s.Compensates, &s.Signal, &s.Data, &s.At, &s.Until, &s.Enqueued}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if h.sent, err = rows(ctx, db, local("select item, key, unique_id, taken, at from chaos.sent"), func(s *sent) []any { return []any{&s.Item, &s.Key, &s.Unique, &s.Taken, &s.At} }); err != nil {
-		return nil, err
-	}
-	placed, err := rows(ctx, db, local("select ref from chaos.placed"), func(ref *string) []any { return []any{ref} })
 	for _, ref := range placed {
 		h.placed[ref] = true
 	}
