@@ -8,7 +8,7 @@ import (
 // has the [Item] as payload, with its new State and Err and without its Data: see
 // [ItemSucceeded] and the other kinds. It is raised in the process that had the claim. A queue also
 // raises [core.SignalThrottled] and [core.SignalFree], as in core, with the name of the class as key:
-// this process has found items that wait for tokens, or none any more.
+// this process has found items that wait for tokens, or none any more. [core.SignalWouldThrottle] is the same for a [Class].Shadow.
 const (
 	SignalSucceeded = "durable.succeeded" // an item has ended well
 	SignalRetried   = "durable.retried"   // an attempt failed; there will be another one
