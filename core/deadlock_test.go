@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,31 +17,14 @@ import (
 // One test for each way in which a program could come to wait for itself. A bubble
 // reports what hangs.
 
-// Close in a body of another coordinator waits.
-func TestCloseOfAnotherWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a, b := bodies(t, core.Options{MaxConcurrency: 2}), bodies(t, core.Options{})
-		g := newGate()
-		enqueue(t, b, g.body)
-		var closed []func() error
-		for range 2 {
-			closed = append(closed, call(t, do(a, func(context.Context) error {
-				checkError(t, "Close", b.Close(), nil)
-				checkEqual(t, "running", b.Stats().Running, 0)
-				return nil
-			})))
-		}
-		time.Sleep(time.Second)
-		g.open()
-		for _, end := range closed {
-			checkError(t, "what closes", end(), nil)
-		}
-	})
-}
-
-// An item of a ForEach or a Map that closes another coordinator waits for its bodies.
+// A body, or an item of a ForEach or a Map, that closes another coordinator waits for its bodies.
 func TestCloseFromAnItem(t *testing.T) {
 	loops := map[string]func(ctx context.Context, item func() error) error{
+		"Do": func(ctx context.Context, item func() error) error {
+			b := bodies(t, core.Options{MaxConcurrency: 2})
+			first := enqueue(t, b, func(context.Context) error { return item() })
+			return errors.Join(b.Do(ctx, func(context.Context) error { return item() }), b.Wait(ctx, first))
+		},
 		"ForEach": func(ctx context.Context, item func() error) error {
 			return core.ForEach(ctx, upTo(3), func(context.Context, int) error { return item() }, core.Options{})
 		},

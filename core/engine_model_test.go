@@ -1497,8 +1497,8 @@ func (d *modelDriver) compareOp(o *modelOp) {
 	if ok && (s.Lane != lane || s.Class != class || s.Key != o.key) {
 		d.fatalf("Lookup(%v): got lane %q, class %q and key %q, want %q, %q and %q", o, s.Lane, s.Class, s.Key, lane, class, o.key)
 	}
-	if ok && (s.Status != o.status || s.Pins != o.pins || !s.Started.Equal(o.started) || !s.Finished.Equal(o.finished)) {
-		d.fatalf("Lookup(%v): got %+v, want status %v, %d pins, started %v, finished %v", o, s, o.status, o.pins, o.started, o.finished)
+	if ok && (s.Status != o.status || s.Pins != o.pins || !s.Enqueued.Equal(o.enqueued) || !s.Started.Equal(o.started) || !s.Finished.Equal(o.finished)) {
+		d.fatalf("Lookup(%v): got %+v, want status %v, %d pins, enqueued %v, started %v, finished %v", o, s, o.status, o.pins, o.enqueued, o.started, o.finished)
 	}
 }
 

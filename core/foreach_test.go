@@ -181,24 +181,45 @@ func TestForEachTakesItemsAsNeeded(t *testing.T) {
 	})
 }
 
-// A source that panics, or ends the goroutine, leaves nothing behind.
+// A source or a key function that panics ends the loop, after the bodies that run.
 func TestForEachOfPanickingSource(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cancelled := false
-		defer func() {
-			checkEqual(t, "panic", recover(), any("source"))
-			checkEqual(t, "cancelled", cancelled, true) // and waited for
-		}()
-		core.ForEach(t.Context(), func(yield func(int) bool) {
-			yield(1)
-			synctest.Wait()
-			panic("source")
-		}, func(ctx context.Context, i int) error {
+	body := func(ended *bool) core.Work[int] {
+		return func(ctx context.Context, _ int) error {
 			<-ctx.Done()
-			cancelled = true
+			time.Sleep(time.Second)
+			*ended = true
 			return ctx.Err()
-		}, core.Options{})
-	})
+		}
+	}
+	second := func(i int) string {
+		if i == 1 {
+			synctest.Wait()
+			panic(errOnPurpose)
+		}
+		return "k"
+	}
+	for name, loop := range map[string]func(context.Context, core.Work[int]){
+		"source": func(ctx context.Context, work core.Work[int]) {
+			core.ForEach(ctx, func(yield func(int) bool) {
+				for i := range 3 {
+					second(i)
+					yield(i)
+				}
+			}, work, core.Options{})
+		},
+		"key": func(ctx context.Context, work core.Work[int]) {
+			core.ForEachKeyed(ctx, upTo(3), second, work, core.Options{})
+		},
+	} {
+		bubble(t, func(t *testing.T) {
+			ended := false
+			defer func() {
+				checkEqual(t, name+": panic", recover(), any(errOnPurpose))
+				checkEqual(t, name+": what ran has ended", ended, true)
+			}()
+			loop(t.Context(), body(&ended))
+		})
+	}
 }
 
 // The signals of a loop are on the sink, and the loop is deferred and refused by signals.

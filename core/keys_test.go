@@ -102,26 +102,3 @@ func TestSetKeyDoesNotDisturbScheduling(t *testing.T) {
 		}
 	})
 }
-
-// A key function that panics ends the loop, after the bodies that run.
-func TestForEachKeyedPanickingKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ended := false
-		defer func() {
-			checkEqual(t, "panic", recover(), any(errOnPurpose))
-			checkEqual(t, "what ran has ended", ended, true)
-		}()
-		core.ForEachKeyed(t.Context(), upTo(3), func(i int) string {
-			if i == 1 {
-				synctest.Wait()
-				panic(errOnPurpose)
-			}
-			return "k"
-		}, func(ctx context.Context, _ int) error {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			ended = true
-			return nil
-		}, core.Options{})
-	})
-}

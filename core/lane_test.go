@@ -58,7 +58,7 @@ func TestUnknownLane(t *testing.T) {
 	})
 }
 
-// A lane is a view of its coordinator: all methods work through it.
+// A lane is a view of its coordinator: all methods work through it; see TestLaneLifecycle.
 func TestLaneIsAViewOfItsCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, g := occupied(t, core.Options{Lanes: lanes(t, "hot, normal"), Name: "views"})
@@ -72,17 +72,12 @@ func TestLaneIsAViewOfItsCoordinator(t *testing.T) {
 		}
 		finalized := 0
 		hot.OnFinalized(func(core.Snapshot) { finalized++ })
-		hot.Pause()
-		checkEqual(t, "paused", c.Stats().Paused, true)
-		c.Resume()
 		g.open()
 		checkError(t, "Wait", hot.Wait(t.Context(), id), nil)
 		checkEqual(t, "said", hot.Has("said"), true)
 		enqueue(t, hot.Lane("normal"), quick) // a view of a view
-		checkError(t, "Close", hot.Close(), nil)
+		closeDown(t, c)
 		checkEqual(t, "finalized", finalized, 3)
-		_, err := c.TryEnqueue(context.Background(), quick)
-		checkError(t, "TryEnqueue after Close", err, core.ErrClosed)
 	})
 }
 

@@ -30,32 +30,6 @@ func TestStatusString(t *testing.T) {
 // begin is when time begins in a bubble.
 var begin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestSnapshotTimes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		time.Sleep(time.Second)
-		enqueue(t, c, func(context.Context) error { time.Sleep(time.Minute); return nil })
-		synctest.Wait()
-		id := enqueue(t, c, func(context.Context) error { time.Sleep(time.Hour); return nil })
-		at := func(d time.Duration) time.Time { return begin.Add(time.Second + d) }
-		check := func(status core.Status, started, finished time.Time, duration time.Duration) {
-			t.Helper()
-			s := checkStatus(t, c, id, status)
-			if !s.Enqueued.Equal(at(0)) || !s.Started.Equal(started) || !s.Finished.Equal(finished) || s.Duration() != duration {
-				t.Errorf("got enqueued %v, started %v, finished %v, duration %v\nwant %v, %v, %v, %v",
-					s.Enqueued, s.Started, s.Finished, s.Duration(), at(0), started, finished, duration)
-			}
-		}
-		check(core.StatusPending, time.Time{}, time.Time{}, 0)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		check(core.StatusRunning, at(time.Minute), time.Time{}, 0)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		check(core.StatusSucceeded, at(time.Minute), at(time.Minute+time.Hour), time.Hour)
-	})
-}
-
 // A snapshot does not change when its operation does.
 func TestSnapshotDoesNotChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -2,7 +2,6 @@ package signals
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -10,112 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/hook"
-	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
-
-// listedSink is a sink and a list of all that was raised on it. The Seq of a fact is its place in the list, plus one.
-type listedSink struct {
-	*Sink
-	list     []listedFact
-	first    int // all before it have left the window
-	capacity int
-	age      time.Duration
-}
-
-type listedFact struct {
-	name       string
-	at         time.Time
-	held, gone bool
-}
-
-func (m *listedSink) add(name string, held bool) {
-	m.expire()
-	m.list = append(m.list, listedFact{name: name, at: time.Now(), held: held})
-	m.first = max(m.first, len(m.list)-m.capacity)
-}
-
-func (m *listedSink) resize(capacity int, age time.Duration) {
-	m.Resize(capacity, age)
-	m.expire()
-	m.capacity, m.age = capacity, age
-	m.first = max(m.first, len(m.list)-capacity)
-}
-
-func (m *listedSink) expire() {
-	for m.age > 0 && m.first < len(m.list) && time.Since(m.list[m.first].at) >= m.age {
-		m.first++
-	}
-}
-
-// present returns what is present of each name, and of all as "*".
-func (m *listedSink) present() map[string][]uint64 {
-	m.expire()
-	found := make(map[string][]uint64)
-	for i, f := range m.list {
-		if f.held || i >= m.first && !f.gone {
-			found[f.name] = append(found[f.name], uint64(i+1))
-			found["*"] = append(found["*"], uint64(i+1))
-		}
-	}
-	return found
-}
-
-// Counts and exact queries, which use the index, beside a list. In some windows the oldest and the newest fact share
-// a segment. The long form has windows of a million facts, which are full.
-func TestIndexAgainstAList(t *testing.T) {
-	for seed := range uint64(long.Often(41, 8)) {
-		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 2))
-			steps, burst, capacities, ages := 40, 3000, []int{100, 2000, 2048, 3000, 4000, 9000}, []time.Duration{0, time.Second}
-			if seed == 40 {
-				steps, burst, capacities, ages = 20, 300_000, []int{4000, 1<<20 - 1000, 1 << 20}, []time.Duration{0, 3 * time.Second}
-			}
-			m := listedSink{Sink: NewSink(SinkOptions{})}
-			name := func() string { return fmt.Sprint("name", random.IntN(1<<random.IntN(14))) }
-			resize := func() { m.resize(capacities[random.IntN(len(capacities))], ages[random.IntN(len(ages))]) }
-			resize()
-			for step := range steps {
-				switch n := random.IntN(20); {
-				case n < 12:
-					for range random.IntN(burst) {
-						one := name()
-						m.add(one, false)
-						m.Raise(one)
-					}
-				case n < 14:
-					resize()
-				case n < 16:
-					pattern := fmt.Sprintf("name?%d*", random.IntN(10))
-					m.Retract(pattern)
-					for i := range m.list {
-						f := &m.list[i]
-						f.gone = f.gone || Match(pattern, f.name)
-					}
-				case n < 18:
-					time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
-				default:
-					one := name()
-					m.add(one, true)
-					m.Hold(one, "", 0)
-				}
-				time.Sleep(10 * time.Millisecond)
-				want, asks := m.present(), []string{"*"}
-				for range 20 {
-					asks = append(asks, name())
-				}
-				for _, ask := range asks {
-					var got []uint64
-					for signal := range m.Sense(Query{Pattern: ask}) {
-						got = append(got, signal.Seq)
-					}
-					if n := m.Count(ask); n != len(want[ask]) || m.Has(ask) != (n > 0) || !slices.Equal(got, want[ask]) {
-						t.Fatalf("seed %d, step %d: %s: got Count %d, Has %v, %d sensed, want %d", seed, step, ask, n, m.Has(ask), len(got), len(want[ask]))
-					}
-				}
-			}
-		})
-	}
-}
 
 // overtaker raises more facts each time the lock is released than the index takes in under one lock.
 type overtaker struct {
@@ -258,6 +152,9 @@ func TestNewCountersLeaveOthersAlone(t *testing.T) {
 	}
 	if s.names.plain["b.again"] == nil || len(s.names.plain) > maxCounters {
 		t.Errorf("a name that was asked for again has no counter, of %d", len(s.names.plain))
+	}
+	if n := s.names.counters.Len(); n > 2*maxCounters {
+		t.Errorf("got %d counters, want at most %d for patterns and %[2]d for names", n, maxCounters)
 	}
 	for pattern, c := range counters {
 		if c == nil || s.names.patterns[pattern] != c {

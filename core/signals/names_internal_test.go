@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // liveNames is how many names all maps of the sink know.
@@ -163,57 +161,5 @@ func TestRoutesAreFoundOnce(t *testing.T) {
 	}
 	if got := s.names.recent[place("a.9")].route; got != route {
 		t.Error("names with the same watchers do not share their route")
-	}
-}
-
-// Many names, each raised once, directly, by owners and on a sink that they are forwarded to: no table keeps
-// one.
-func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
-	n := long.Often(1_000_000, 200_000)
-	s, to := NewSink(SinkOptions{Capacity: 1000}), NewSink(SinkOptions{Capacity: 1000})
-	s.Forward(to, "file.*")
-	m := s.Monitor("file.*", time.Nanosecond)
-	sc := NewScope(s, "", ScopeOptions{})
-	gates := []*Gate{sc.Gate("stop", nil), sc.Gate("wait", nil)}
-	var owners []*Owner
-	for i := 0; i < n; i += 100 {
-		for j := range 90 {
-			s.Raise(fmt.Sprint("file.saved:", i+j))
-		}
-		o := &Owner{ID: OperationID(i)}
-		for j := range 10 {
-			sc.Raise(o, Note{Name: fmt.Sprint("file.read:", i+j)})
-		}
-		if owners = append(owners, o); len(owners) > 10 {
-			sc.Evict(owners[0])
-			owners = owners[1:]
-		}
-		s.Has(fmt.Sprintf("file.*:%d", i))
-	}
-	m.Count()
-	for i, got := range []int{liveNames(s), liveNames(to), len(sc.present.names)} {
-		if got > 1001 {
-			t.Errorf("table %d: got %d live names in a window of 1000", i, got)
-		}
-	}
-	for _, o := range owners {
-		sc.Evict(o)
-	}
-	for _, g := range gates {
-		g.Stop()
-	}
-	s.Forget(Query{Pattern: "*"})
-	to.Forget(Query{Pattern: "*"})
-	m.Count()
-	for i, names := range []*names{&s.names, &to.names, &sc.names} {
-		if len(names.patterns) > maxCounters || len(names.plain) > maxCounters || names.gates.Len() != 0 {
-			t.Errorf("table %d: got %d patterns, %d plain names, %d gates", i, len(names.patterns), len(names.plain), names.gates.Len())
-		}
-	}
-	if live := liveNames(s) + liveNames(to) + len(sc.present.names); live != 0 {
-		t.Errorf("got %d live names", live)
-	}
-	if m.stamps.N > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
-		t.Errorf("got %d stamps, %d and %d facts", m.stamps.N, s.ring.stored, to.ring.stored)
 	}
 }
