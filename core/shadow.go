@@ -36,7 +36,7 @@ type ShadowStats struct {
 	Refused uint64 `json:"refused"`         // of these, would have found no room, as the queues have only Depth or MaxQueued places
 	Waiting int    `json:"waiting"`         // would still wait
 
-	Longest time.Duration `json:"longest"` // how much later an item would have started
+	Longest time.Duration `json:"longest"` // how much later one of Waited would have started; those that would still wait do not count yet
 }
 
 // stricter returns a copy with defaults, or an error if s is not valid or looser than what is in force.

@@ -24,7 +24,7 @@ type Claim struct {
 	Attempt  int   // from 1
 	Node     string
 	Enqueued time.Time
-	Trial    bool              // a [Pause] of the key has ended, and no item of the key is Done since
+	Trial    bool              // an Auto [Pause] of the key has ended, and no item of the key is Done since
 	Metadata map[string]string // of the item; do not change it
 }
 

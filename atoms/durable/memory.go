@@ -13,7 +13,8 @@ import (
 
 // Memory returns a store in memory, for tests: nothing in it survives the process. It has one
 // mutex, and every call reads all items of its queue. It uses package time, so it runs in a
-// synctest bubble. To imitate several processes, make several queues on one store. It owns no
+// synctest bubble. It wakes up no Wait: that looks at each Poll, so compare times of items, not the time when Wait
+// returned. To imitate several processes, make several queues on one store. It owns no
 // goroutine and needs no closing.
 func Memory() Store { return &memory{queues: map[string]*memQueue{}} }
 
@@ -336,8 +337,7 @@ func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on, i.Note = Running, m.token, i.Attempts+1, now, n.Name, n, ""
 	item := i.view()
 	item.Cost, item.Shadow, i.late = 0, i.late, 0
-	_, item.Trial = m.queues[n.Queue].pauses[Pause{Key: i.Key}] // one that is not over would keep it from being claimed
-	item.Trial = item.Trial && i.Key != ""
+	item.Trial = i.Key != "" && m.queues[n.Queue].pauses[Pause{Key: i.Key}].Auto // one that is not over would keep it from being claimed
 	return item
 }
 
@@ -517,13 +517,17 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID, from Sta
 func (m *memory) Pause(ctx context.Context, queue string, p Pause, paused bool) error {
 	return ignore(call(ctx, m, queue, func(q *memQueue, now time.Time) (bool, error) {
 		of := Pause{Class: p.Class, Key: p.Key}
-		if _, known := q.pauses[of]; paused && !known && of != (Pause{}) && len(q.paused(now, func(p Pause) bool { return p.Class+p.Key != "" })) >= MaxPauses {
+		old, known := q.pauses[of]
+		if paused && !known && of != (Pause{}) && len(q.paused(now, func(p Pause) bool { return p.Class+p.Key != "" })) >= MaxPauses {
 			return false, ErrPauses
 		}
-		delete(q.pauses, of)
 		if p.Since = now; p.For > 0 {
 			p.Until = now.Add(p.For)
 		}
+		if paused && p.Auto && known && (old.Until.IsZero() || p.For > 0 && old.Until.After(p.Until)) {
+			return false, nil
+		}
+		delete(q.pauses, of)
 		if p.For = 0; paused {
 			q.pauses[of] = p
 		}

@@ -17,6 +17,9 @@ type Pause struct {
 	Key    string        `json:"key,omitempty"`   // or this; both "": all items of the queue
 	For    time.Duration `json:"-"`               // how long; 0: until Resume. At most 100 years
 	Reason string        `json:"reason,omitempty"`
+	// Auto is for a pause that a program sets, such as a circuit breaker: it never takes the place of a pause that ends later, and
+	// after one of a key, [Claim].Trial is set.
+	Auto bool `json:"auto,omitempty"`
 
 	// These are set in answers.
 	By    string    `json:"by,omitempty"`   // Options.Node of the process that has paused it
@@ -38,7 +41,7 @@ const (
 var ErrPauses = errors.New("durable: too many classes and keys of the queue are paused")
 
 // Pause stops all processes from starting items of the queue, of a class or of a key. It ends after For, or with Resume; a new Pause of
-// the same takes the place of the old one. Running items go on, and Enqueue still adds items. Claims that
+// the same takes the place of the old one; if it is Auto, only of one that ends earlier. Running items go on, and Enqueue still adds items. Claims that
 // begin or commit after Pause has returned obey it. The end of For is found at the next Poll. [Queue.Explain], [Queue.Stats], status pages and
 // the command "ephemeral top" say what is paused, why, by whom and since when. If [MaxPauses] are paused, the error is [ErrPauses].
 func (q *Queue[T]) Pause(ctx context.Context, p Pause) error {

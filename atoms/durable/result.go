@@ -21,7 +21,8 @@ type Result struct {
 	Data  []byte // JSON of [Return]; nil: none
 }
 
-// An EndedError says that an item has ended, or was halted, without a result.
+// An EndedError says that an item has ended, or was halted, without a result. Its Err is only the text of the error of the body,
+// as the store has it: errors.Is finds nothing in it.
 type EndedError struct {
 	ID    ItemID
 	State State // Dead, Halted or Cancelled

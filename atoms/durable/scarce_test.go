@@ -145,7 +145,7 @@ func TestPauseOfAKey(t *testing.T) {
 			return nil
 		}, opts)
 		other := s.queue(l.work, opts)
-		require.NoError(t, other.Pause(s.Context(), durable.Pause{Key: "a", For: time.Minute, Reason: "the endpoint is down"}))
+		require.NoError(t, other.Pause(s.Context(), durable.Pause{Key: "a", For: time.Minute, Auto: true, Reason: "the endpoint is down"}))
 		ids := s.enqueue(q, "a/1", "a/2", "b/1")
 		const why = "key a is paused by web-1 since 2000-01-01T00:00:00Z until 2000-01-01T00:01:00Z: the endpoint is down"
 		assert.Contains(t, s.explain(q, ids[0]), why)

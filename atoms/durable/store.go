@@ -274,9 +274,9 @@ type Store interface {
 	Depths(ctx context.Context, queue string) ([]Depth, error)
 
 	// Pause stops claims of the queue, a class or a key for p.For, or until it is called with paused false, which reads Class and Key only.
-	// A new pause takes the place of the old one. Running items go on. When Pause returns, no turn under way goes by the state before.
+	// A new pause takes the place of the old one; if it is Auto, only of one that ends earlier. Running items go on. When Pause returns, no turn under way goes by the state before.
 	// If [MaxPauses] classes and keys are paused, it returns [ErrPauses]. A pause of a key whose time is over is kept for
-	// [KeptPause], or until an item of the key is Done: until then, items of the key that are claimed have Trial.
+	// [KeptPause], or until an item of the key is Done: until then, items of the key that are claimed have Trial, if it was Auto.
 	Pause(ctx context.Context, queue string, p Pause, paused bool) error
 
 	// Items returns a page of the items that q selects, at most q.Limit, as they are in one snapshot, in an

@@ -17,6 +17,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 // Order is the item of the examples.
@@ -86,6 +88,43 @@ func Example_durable() {
 		panic(err)
 	}
 	// Output: ship order-1 attempt 1
+}
+
+func Example_paidAPI() {
+	type Question struct {
+		Customer string
+		Estimate int // of tokens
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	store := durable.Memory() // for tests; a program opens the store of sqlite or postgres
+	customer := func(q Question) string { return q.Customer }
+
+	var questions *durable.Queue[Question]
+	endpoints := core.Must(circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{ // one for each customer
+		Rule: breaker.Options{Threshold: 3, OpenFor: time.Minute},
+		Pause: func(ctx context.Context, key string, d time.Duration, reason string) error {
+			return questions.Pause(ctx, durable.Pause{Key: key, For: d, Reason: reason, Auto: true})
+		},
+		Trial: func(ctx context.Context) bool { return durable.ClaimFrom(ctx).Trial },
+	}))
+	ask := func(ctx context.Context, q Question) error {
+		defer stop()  // one question is enough for this example
+		tokens := 340 // the answer of the API says what it has cost
+		fmt.Println("asked for", q.Customer)
+		return durable.Charge(ctx, 0, tokens-q.Estimate) // the difference; less than 0 gives back
+	}
+	questions = core.Must(durable.New(store, customer, circuitbreaker.WrapKeyed(endpoints, customer, ask), durable.Options{
+		Name:    "questions",
+		Classes: []durable.Class{{Name: "model", Rate: core.AtMost(60, time.Minute), CostRate: core.PerMinute(10_000)}},
+	}))
+	defer questions.Close()
+
+	q := Question{"ada", 300}
+	core.Must(questions.Class("model").Cost(q.Estimate).Enqueue(ctx, q))
+	if err := questions.Run(ctx); err != nil {
+		panic(err)
+	}
+	// Output: asked for ada
 }
 
 func Example_flow() {

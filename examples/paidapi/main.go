@@ -54,7 +54,7 @@ func open(dir, url string) (*durable.Queue[question], func()) {
 		}
 		answer.Body.Close()
 		if wait, ok := retry.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
-			pause := durable.Pause{Class: "api", For: wait, Reason: "the API answers " + answer.Status}
+			pause := durable.Pause{Class: "api", For: wait, Auto: true, Reason: "the API answers " + answer.Status}
 			return errors.Join(questions.Pause(ctx, pause), durable.Snooze(wait)) // no attempt: the question comes back
 		}
 		used, err := strconv.Atoi(answer.Header.Get("Tokens"))

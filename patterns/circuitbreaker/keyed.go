@@ -30,11 +30,12 @@ type KeyedOptions struct {
 	// CountIf is as in [Options].
 	CountIf func(error) bool
 
-	// Pause tells a queue that a key is open for a time, so that no process starts its items, for example with Pause of a queue of
-	// package durable; nil: other processes do not know. It is called by the call that has opened the key, with a
+	// Pause tells a queue that a key is open for a time, so that no process starts its items. For a queue of package durable, that is
+	// q.Pause(ctx, durable.Pause{Key: key, For: d, Reason: reason, Auto: true}): Auto keeps a longer pause of a person. Declare
+	// q before the breaker, because its body needs the breaker. nil: other processes do not know. It is called by the call that has opened the key, with a
 	// context that is not cancelled and ends after ten seconds. If it returns an error or panics, that is joined to the error of the call.
 	Pause func(ctx context.Context, key string, d time.Duration, reason string) error
-	// Trial reports whether the call of ctx is the first one after such a pause, for example [durable.Claim].Trial; nil:
+	// Trial reports whether the call of ctx is the first one after such a pause, for example durable.ClaimFrom(ctx).Trial, see [durable.Claim]; nil:
 	// none is. The breaker allows a trial, also if the key is open here. If it fails, the key opens at once, in whichever process it ran. While there is no place for the key, it is only paused.
 	//
 	// [durable.Claim]: https://pkg.go.dev/github.com/ephemeralgo/ephemeral/atoms/durable#Claim

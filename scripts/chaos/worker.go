@@ -207,7 +207,7 @@ func runWorker(text string) error {
 	w.rnd, w.write = rand.New(rand.NewPCG(w.Seed, w.Seed)), emit
 	breakers, err := circuitbreaker.NewKeyed(circuitbreaker.KeyedOptions{Rule: breaker.Options{Threshold: 2, OpenFor: lease / 3},
 		Pause: func(ctx context.Context, key string, d time.Duration, reason string) error {
-			return w.pause(ctx, w.queue, durable.Pause{Key: key, For: d, Reason: reason})
+			return w.pause(ctx, w.queue, durable.Pause{Key: key, For: d, Reason: reason, Auto: true})
 		},
 		Trial: func(ctx context.Context) bool { return durable.ClaimFrom(ctx).Trial }})
 	if err != nil {

@@ -291,7 +291,7 @@ func (s *suite) pauses() {
 	n.Queue = s.queue
 	n = s.join(s.b)
 	s.add("a", "a", "b")
-	pause(s.a, durable.Pause{Key: "a", For: short, Reason: "down"}, true)
+	pause(s.a, durable.Pause{Key: "a", For: short, Reason: "down", Auto: true}, true)
 	s.claims(n, 9, "b")
 	s.pass()
 	item := s.claims(n, 9, "a")[0]
@@ -301,6 +301,23 @@ func (s *suite) pauses() {
 	s.equal("still", item.Trial, true)
 	ended := must[[]durable.Ended](s)(endAll(s, s.a, n, endOf(item, durable.End{Kind: durable.EndDone, HandOver: true})))
 	s.equal("no more", ended[0].Next.Trial, false)
+	auto := func(p durable.Pause, want string) {
+		s.Helper()
+		p.Key, p.Auto, p.Reason = "c", true, "auto"
+		pause(s.b, p, true)
+		got := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Pauses[0]
+		s.equal("in force", list[any](got.Reason, got.Auto), list[any](want, want == "auto"))
+	}
+	pause(s.a, durable.Pause{Key: "c", Reason: "person"}, true)
+	auto(durable.Pause{For: long}, "person")
+	auto(durable.Pause{}, "person")
+	pause(s.a, durable.Pause{Key: "c", For: long, Reason: "person"}, true)
+	auto(durable.Pause{For: short}, "person")
+	auto(durable.Pause{For: 2 * long}, "auto")
+	pause(s.a, durable.Pause{Key: "c", For: short, Reason: "person"}, true)
+	auto(durable.Pause{}, "auto")
+	pause(s.a, durable.Pause{Key: "c", For: short, Reason: "person"}, true)
+	s.add("c")
 	pause(s.a, durable.Pause{Key: "b", For: short}, true)
 	pause(s.b, durable.Pause{For: short}, true)
 	s.equal("beat", must[durable.Beaten](s)(s.a.Beat(s.ctx, n, "")).Paused, true)
@@ -308,8 +325,10 @@ func (s *suite) pauses() {
 	s.equal("it ends by itself", must[durable.Beaten](s)(s.a.Beat(s.ctx, n, "")).Paused, false)
 	stats = must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
 	s.equal("no pause", list[any](stats.Paused, len(stats.Pauses)), list[any](false, 0))
-	s.add("c", strings.Repeat("k", durable.MaxText))
-	s.claims(n, 9, "c", strings.Repeat("k", durable.MaxText))
+	s.add(strings.Repeat("k", durable.MaxText))
+	for _, item := range s.claims(n, 9, "c", strings.Repeat("k", durable.MaxText)) {
+		s.equal("after the pause of a person", item.Trial, false)
+	}
 }
 
 // In any time, a key starts no more often than its rate allows: after ends, retries, lost leases, signals, and when it was empty. A retry in the future

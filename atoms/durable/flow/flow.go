@@ -38,7 +38,8 @@ type Step[R any] struct {
 	// Do does the work. Its result is kept as JSON, with at most Options.MaxResult bytes. If it returns an error, the step is not done: return the error.
 	Do func(ctx context.Context) (R, error)
 	// Compensate undoes the step when the flow is dead or cancelled; nil means that there is nothing to undo. Known says that Do has returned a
-	// result; otherwise it is not known whether Do took effect, and the result is the zero R. Compensate is called at least once, so it is
+	// result. Otherwise Do has returned an error, or its process has died: it is not known whether Do took effect, and the result is the zero R.
+	// So the Compensate of the step that failed is called as well, and it first asks the service whether there is something to undo. Compensate is called at least once, so it is
 	// idempotent. It is tried up to 8 times; a permanent error ends that at once. Then the flow is half undone.
 	Compensate func(ctx context.Context, result R, known bool) error
 }

@@ -38,10 +38,11 @@ func (s *Store) Pause(ctx context.Context, queue string, p durable.Pause, paused
 			return durable.ErrPauses
 		}, "select pg_catalog.count(*) from {s}.durable_pause where "+active+" and key || class <> '' and (key, class) <> ($2, $3)", queue, p.Key, p.Class)
 		to.do(`
-insert into {s}.durable_pause as p (queue, key, class, since, until, reason, node_name)
-values ($1, $2, $3, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + nullif($4::bigint, 0) * interval '1 microsecond', $5, $6)
-on conflict (queue, key, class) do update set since = excluded.since, until = excluded.until, reason = excluded.reason, node_name = excluded.node_name`,
-			queue, p.Key, p.Class, micros(p.For), p.Reason, p.By)
+insert into {s}.durable_pause as p (queue, key, class, since, until, reason, node_name, auto)
+values ($1, $2, $3, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + nullif($4::bigint, 0) * interval '1 microsecond', $5, $6, $7)
+on conflict (queue, key, class) do update set since = excluded.since, until = excluded.until, reason = excluded.reason, node_name = excluded.node_name, auto = excluded.auto
+where not excluded.auto or p.until <= coalesce(excluded.until, 'infinity')`,
+			queue, p.Key, p.Class, micros(p.For), p.Reason, p.By, p.Auto)
 		to.do("insert into {s}.durable_queue as q (queue, pauses) values ($1, true) on conflict (queue) do update set pauses = true where not q.pauses", queue)
 	})
 	if guard.Is(err, durable.ErrPauses) {
@@ -55,7 +56,7 @@ func (p *pipeline) paused(queue string, concerns func(durable.Pause) bool, to *[
 	p.rows(func(rows pgx.Rows) error {
 		var one durable.Pause
 		var until *time.Time
-		err := rows.Scan(&one.Class, &one.Key, &one.Since, &until, &one.Reason, &one.By)
+		err := rows.Scan(&one.Class, &one.Key, &one.Since, &until, &one.Reason, &one.By, &one.Auto)
 		if until != nil {
 			one.Until = *until
 		}
@@ -63,7 +64,7 @@ func (p *pipeline) paused(queue string, concerns func(durable.Pause) bool, to *[
 			*to = append(*to, one)
 		}
 		return err
-	}, "select class, key, since, until, reason, node_name from {s}.durable_pause where "+active+" order by class, key", queue)
+	}, "select class, key, since, until, reason, node_name, auto from {s}.durable_pause where "+active+" order by class, key", queue)
 }
 
 // prunePauses deletes pauses that nobody needs any more, and buckets of keys that stay full when an item that runs has taken its token.

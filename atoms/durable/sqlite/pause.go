@@ -37,8 +37,8 @@ func (t *moment) paused(which string) (all []durable.Pause) {
 		durable.Pause
 		since, until int64
 	}
-	for _, p := range rows(t, func(p *pause) list { return list{&p.Class, &p.Key, &p.since, &p.until, &p.Reason, &p.By} },
-		"select class, key, since, until, reason, node_name from durable_pause where "+active+" and "+which+" order by class, key", t.queue, t.now) {
+	for _, p := range rows(t, func(p *pause) list { return list{&p.Class, &p.Key, &p.since, &p.until, &p.Reason, &p.By, &p.Auto} },
+		"select class, key, since, until, reason, node_name, auto from durable_pause where "+active+" and "+which+" order by class, key", t.queue, t.now) {
 		p.Since, p.Until = at(p.since), at(p.until)
 		all = append(all, p.Pause)
 	}
@@ -48,16 +48,15 @@ func (t *moment) paused(which string) (all []durable.Pause) {
 // stopped reports whether the whole queue is paused.
 func (t *moment) stopped() bool { return len(t.paused("class = '' and key = ''")) > 0 }
 
-// held reports whether a key is paused; tried whether a pause of it is over, and no item is done since.
-func (t *moment) held(key string) bool  { return key != "" && t.pauseOf(key) == 1 }
-func (t *moment) tried(key string) bool { return key != "" && t.pauseOf(key) == 0 }
+// held reports whether a key is paused; tried whether an Auto pause of it is over, and no item is done since.
+func (t *moment) held(key string) bool  { return t.isPaused(key, "until = 0 or until > ?2") }
+func (t *moment) tried(key string) bool { return t.isPaused(key, "auto and until > 0 and until <= ?2") }
 
-func (t *moment) pauseOf(key string) int {
-	holds := -1
-	if t.rule().pauses {
-		t.get(list{&holds}, "select until = 0 or until > ? from durable_pause where queue = ? and key = ? and class = ''", t.now, t.queue, key)
+func (t *moment) isPaused(key, how string) (is bool) {
+	if key != "" && t.rule().pauses {
+		t.get(list{&is}, "select "+how+" from durable_pause where queue = ?1 and key = ?3 and class = ''", t.queue, t.now, key)
 	}
-	return holds
+	return is
 }
 
 // Pause is as in [durable.Store].
@@ -68,14 +67,18 @@ func (s *Store) Pause(ctx context.Context, queue string, p durable.Pause, paused
 		if full = paused && p.Class+p.Key != "" && len(others) >= durable.MaxPauses && !slices.ContainsFunc(others, func(o durable.Pause) bool { return o.Class == p.Class && o.Key == p.Key }); full {
 			return false
 		}
+		until := int64(0)
+		if p.For > 0 {
+			until = t.in(p.For)
+		}
+		longer := false
+		if paused && p.Auto && t.get(list{&longer}, "select until = 0 or ?4 > 0 and until > ?4 from durable_pause where queue = ?1 and key = ?2 and class = ?3", t.queue, p.Key, p.Class, until) && longer {
+			return false
+		}
 		t.freed = true
 		t.do("delete from durable_pause where queue = ? and key = ? and class = ?", t.queue, p.Key, p.Class)
 		if paused {
-			until := int64(0)
-			if p.For > 0 {
-				until = t.in(p.For)
-			}
-			t.do("insert into durable_pause (queue, key, class, since, until, reason, node_name) values (?, ?, ?, ?, ?, ?, ?)", t.queue, p.Key, p.Class, t.now, until, p.Reason, p.By)
+			t.do("insert into durable_pause (queue, key, class, since, until, auto, reason, node_name) values (?, ?, ?, ?, ?, ?, ?, ?)", t.queue, p.Key, p.Class, t.now, until, p.Auto, p.Reason, p.By)
 			t.do("insert into durable_queue (queue, pauses) values (?, 1) on conflict (queue) do update set pauses = 1", t.queue)
 		}
 		return true

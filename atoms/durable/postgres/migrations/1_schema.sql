@@ -172,6 +172,7 @@ create table {s}.durable_pause (
 	class     text        collate "C" not null,
 	since     timestamptz not null,
 	until     timestamptz,                      -- null: until it is resumed
+	auto      boolean     not null,             -- set by a program, such as a breaker
 	reason    text        not null,
 	node_name text        not null,
 	primary key (queue, key, class)
@@ -646,7 +647,7 @@ end $$;
 -- Ends claims, and then claims items, in one call: see durable.Store. Its rows are of six kinds:
 --   0: the node is not alive
 --   1: the outcome of the end at place, and its state; flow 1: durable_flow_ends_1 has written its attempt
---   2: the item that the end at place has promoted: running if it was handed over; outcome 1: its key was paused
+--   2: the item that the end at place has promoted: running if it was handed over; outcome 1: it is a trial
 --   3: an item that was claimed, and its place among them; outcome as in 2
 --   4: a class without room, the microseconds until its next token in id, and those until half of its burst is there in token
 --   5: an item that was claimed, and in token how many microseconds later it would have started with the shadow of its class
@@ -895,7 +896,7 @@ begin
 				node = case when n.take then v_node.id end,
 				node_name = case when n.take then v_node.name else i.node_name end
 			from unnest(v_heads, v_of, v_take, v_ats) as n (id, place, take, at) where i.id = n.id
-			returning 2, n.place, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+			returning 2, n.place, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and p.auto offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
 				i.node_name, v_node.expires, i.cancel, i.err, i.failing, 0, i.extra, case when n.take then i.data end, i.flow;
 			v_most := v_most - pg_catalog.cardinality(pg_catalog.array_positions(v_take, true));
 		end if;
@@ -1070,7 +1071,7 @@ begin
 		return query update {s}.durable_item as i set
 			state = 4, token = pg_catalog.nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
 		from pg_catalog.unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
-		returning 3, t.turn::int, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
+		returning 3, t.turn::int, case when v_held and exists (select from {s}.durable_pause as p where p.queue = p_queue and p.key = i.key and p.key <> '' and p.class = '' and p.auto offset 0) then 1 else 0 end, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
 			i.node_name, v_node.expires, i.cancel, i.err, i.failing, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.extra, i.data, i.flow;
 	end if;
 	if v_late or 0 < any(v_used) then -- late: the clock was set back

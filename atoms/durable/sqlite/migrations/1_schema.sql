@@ -147,6 +147,7 @@ create table durable_pause (
 	class     text    not null,
 	since     integer not null,
 	until     integer not null, -- 0: until it is resumed
+	auto      integer not null, -- set by a program, such as a breaker
 	reason    text    not null,
 	node_name text    not null,
 	primary key (queue, key, class)
