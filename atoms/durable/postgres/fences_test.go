@@ -186,6 +186,22 @@ func TestPauseMeetsTurn(t *testing.T) {
 	})
 }
 
+// Prune sees that nothing is paused any more, and then waits for a Pause, whose transaction has begun before.
+func TestPauseMeetsPrune(t *testing.T) {
+	fence(t, " and u.ctid = q.place", "", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 0)
+		for _, on := range []bool{true, false} {
+			require.NoError(t, s.Pause(t.Context(), "q", durable.Pause{Key: "ada"}, on))
+		}
+		meanwhile(t, s, func(p *pipeline) { p.pause("q", durable.Pause{Key: "ada"}, true) }, func() {
+			_, _, err := s.Prune(t.Context(), "q", durable.Keep{}, 10)
+			require.NoError(t, err)
+		})
+		insert(t, s, "ada")
+		return len(claim(t, s, n, 1)) == 0
+	})
+}
+
 // A node that was thought dead ends an item that another one runs by now.
 func TestTokenOfTheEnd(t *testing.T) {
 	fence(t, "current = token", "true", func(t *testing.T, s *Store) bool {
