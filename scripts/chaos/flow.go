@@ -323,6 +323,12 @@ func (h *history) checkSignals(r *report, lives map[effect]life, last map[int64]
 	for _, c := range h.changes {
 		again[c.Item] = again[c.Item] || c.Old&(durable.Dead|durable.Cancelled) != 0
 	}
+	told := map[string]int64{} // microseconds: when a signal was acknowledged: its transaction may stay open for long
+	for _, c := range h.calls {
+		if c.Op == "signal" && c.Out == "ok" {
+			told[c.Unique] = c.To / 1000
+		}
+	}
 	took := map[life]string{}
 	for _, c := range h.calls {
 		s, there := signals[c.Unique]
@@ -352,7 +358,7 @@ func (h *history) checkSignals(r *report, lives map[effect]life, last map[int64]
 			for _, s := range h.sent {
 				mine := s.Item == c.Item || s.Item == 0 && s.Key == h.items[c.Item].Key
 				by, _ := answer(s.Taken)
-				if mine && s.At >= at.Enqueued && s.At < at.Until && (s.Taken == 0 || s.Taken != c.Item && by.At > at.Until) {
+				if to, ok := told[s.Unique]; ok && mine && s.At >= at.Enqueued && s.At < at.Until && to < at.Until && (s.Taken == 0 || s.Taken != c.Item && last[s.Taken] == 0 && by.At > at.Until) {
 					r.fault("F3 late or not", "item %d was late with token %d at %d us; signal %s came at %d us, and was taken by item %d at %d us", c.Item, c.Token, at.Until, s.Unique, s.At, s.Taken, by.At)
 				}
 			}

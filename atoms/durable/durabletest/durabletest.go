@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "replace and skip": (*suite).stands, "extra": (*suite).extra, "delays": (*suite).delays,
 		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "finished by a body": (*suite).finished,
-		"steps": (*suite).records, "signals": (*suite).signals, "parking": (*suite).parking, "attempts of parks": (*suite).attemptOfParks, "cancel in order": (*suite).cancelInOrder, "classes of steps": (*suite).steppedClasses, "undoing": (*suite).undoing, "signals meet parks": (*suite).meetings,
+		"steps": (*suite).records, "signals": (*suite).signals, "parking": (*suite).parking, "attempts of parks": (*suite).attemptOfParks, "cancel in order": (*suite).cancelInOrder, "cancelled twice": (*suite).cancelledTwice, "classes of steps": (*suite).steppedClasses, "undoing": (*suite).undoing, "signals meet parks": (*suite).meetings,
 		"classes": (*suite).classes, "rates": (*suite).rates, "costs": (*suite).costs, "costs of items alone": (*suite).costsAlone, "gates": (*suite).gates, "shadows": (*suite).shadows, "pauses": (*suite).pauses, "rates of keys": (*suite).keyRates, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)

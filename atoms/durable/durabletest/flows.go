@@ -53,6 +53,23 @@ func (s *suite) cancelInOrder() {
 	s.equal("states", states, list(durable.Blocked, 0, durable.Ready, durable.Blocked))
 }
 
+// An item is cancelled while it runs, loses its lease, and is cancelled again: it is undone, and does not end at once.
+func (s *suite) cancelledTwice() {
+	gone, alive := s.join(s.a), s.join(s.b)
+	id := s.add("a")[0]
+	s.equal("begun", s.record(s.claims(gone, 1, "a")[0], compensated(step("x", 1, durable.StepBegun, ""))), true)
+	cancel := func(want durable.State) {
+		s.Helper()
+		s.equal("cancelled", must[[]durable.State](s)(s.b.Cancel(s.ctx, s.queue, list(id), anyState, "left")), list(want))
+	}
+	cancel(durable.Running)
+	s.expire(s.a, gone)
+	must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, ""))
+	cancel(durable.Ready)
+	i := s.claims(alive, 1, "a")[0]
+	s.equal("to be undone", list[any](int(i.Flow), i.Cancel), list[any](2, ""))
+}
+
 // journal is the flow of an item, as the second opening of the database shows it, with "name state data" for each step.
 func (s *suite) journal(id durable.ItemID) (j durable.Journal, words string) {
 	s.Helper()

@@ -42,7 +42,7 @@ with undone as (
 		state = case when old.goes or i.state = 1 then i.state when i.state <> 64 or i.key = '' or old.turn = 1 and not exists `+head("i.key")+` then 2 else 1 end,
 		attempts = case when old.goes then i.attempts else 0 end, token = case when old.goes then i.token else 0 end,
 		run_at = case when old.goes then i.run_at else `+spaced("(select pg_catalog.clock_timestamp())")+` end,
-		ended = null, failing = case when old.goes then i.failing end
+		cancel = '', ended = null, failing = case when old.goes then i.failing end
 	from (
 		select id, flow = 2 and state <> 16 and state <> 64 as goes, pg_catalog.row_number() over (partition by key, state = 64 order by id) as turn from {s}.durable_item as i
 		where queue || '' = $1 and id = any($2::bigint[]) and state + 0 in (1, 2, 4, 8, 16, 64) and state & $4::smallint <> 0 and `+undoes+`
