@@ -180,16 +180,6 @@ func closeDown[T any](t testing.TB, c *core.Coordinator[T]) {
 
 var errCause = errors.New("cause")
 
-// newest returns the newest signal of that name.
-func newest(t *testing.T, from signals.Sensor, name string) signals.Signal {
-	t.Helper()
-	all := slices.Collect(from.Sense(signals.Query{Pattern: name}))
-	if len(all) == 0 {
-		t.Fatalf("no signal %q", name)
-	}
-	return all[len(all)-1]
-}
-
 // sensed lists the names of the signals that q selects, in order.
 func sensed(from signals.Sensor, q signals.Query) []string {
 	var names []string
@@ -197,11 +187,6 @@ func sensed(from signals.Sensor, q signals.Query) []string {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-func wantNames(t *testing.T, what string, got []string, want ...string) {
-	t.Helper()
-	coretest.Check(t, slices.Equal(got, want), "%s: got %q, want %q", what, got, want)
 }
 
 func names(facts []signals.Signal) (all []string) {
