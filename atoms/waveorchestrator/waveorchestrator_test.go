@@ -197,6 +197,24 @@ func TestOrchestratorsWithinOrchestrators(t *testing.T) {
 	})
 }
 
+// A worker may execute its own orchestrator.
+func TestRecursion(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var _ core.ResultWork[int, wave.Result[int]] = new(wave.Orchestrator[int, int]).Execute
+		var o *wave.Orchestrator[int, int]
+		o = orchestrator(t, opts{}, worker{Name: "w", Do: func(ctx context.Context, in int) (int, error) {
+			if in == 0 {
+				return 1, nil
+			}
+			r, err := o.Execute(ctx, in-1)
+			return r.Completed[0].Value + 1, err
+		}})
+		r, err := o.Execute(t.Context(), 5)
+		require.NoError(t, err)
+		assert.Equal(t, "completed | completed w:0=6", brief(r))
+	})
+}
+
 func TestExecutionsAndRunsAreOperations(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
@@ -39,6 +41,27 @@ func TestInspectImage(t *testing.T) {
 			}
 			want := File{test.name, int64(len(test.data)), sum(test.data), test.mime, test.format, test.w, test.h}
 			coretest.Check(t, got == want, "inspect\n got %+v\nwant %+v", got, want)
+		})
+	}
+}
+
+func TestInspectSkips(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		data string
+		want Reason
+	}{
+		{"text.png", "hello", ReasonNoImage},
+		{"empty.png", "", ReasonEmpty},
+		{"webp", "RIFF\x00\x00\x00\x00WEBPVP8 ", ReasonUnsupported},
+		{"bmp", "BM\x00\x00", ReasonUnsupported},
+		{"a signature torn off", "\x89PNG", ReasonNoImage},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := inspect(files(map[string][]byte{test.name: []byte(test.data)}), test.name, testLimits)
+			if skipped, ok := errors.AsType[*skipError](err); !ok || skipped.reason != test.want {
+				t.Errorf("inspect: %v, want skipped: %s", err, test.want)
+			}
 		})
 	}
 }
@@ -83,6 +106,16 @@ func TestInspectFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestInspectUnreadable(t *testing.T) {
+	locked := openFunc{fstest.MapFS{}, func(_ fs.FS, name string) (fs.File, error) { return nil, denied("open", name) }}
+	_, err := inspect(locked, "x", testLimits)
+	if !errors.Is(err, fs.ErrPermission) || cause(err) != "permission denied" {
+		t.Errorf("inspect: %v, cause %q; want permission denied", err, cause(err))
+	}
+	_, err = inspect(fstest.MapFS{"x": {Mode: fs.ModeNamedPipe}}, "x", testLimits)
+	coretest.Check(t, err != nil && err.Error() == "no longer a regular file", "inspect of what became a pipe: %v", err)
 }
 
 // A file may grow while it is read. Then its size does not bound the bytes that are read.

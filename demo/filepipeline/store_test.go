@@ -71,6 +71,41 @@ func newStore(t *testing.T, path string) *store {
 	return s
 }
 
+func TestStoreRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b#c%20d&e=é.jsonl")
+	s := newStore(t, path)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(s.insert(File{"ok", 10, "aa", "image/png", "png", 2, 3}, ""))
+	check(s.setThumb("ok", "thumbs/aa.png"))
+	check(s.insert(File{"torn", 11, "bb", "image/gif", "gif", 4, 5}, ""))
+	check(s.setError("torn", "decode: unexpected EOF"))
+	check(s.insert(File{Path: "locked"}, "permission denied"))
+	check(s.insert(File{Path: "odd '\n\xff; DROP TABLE files; --"}, "x"))
+	check(s.close())
+
+	want := map[string]row{
+		"ok":     {"ok", "aa", "png", "2", "3", "10", "image/png", "thumbs/aa.png", "-", "-"},
+		"torn":   {"torn", "bb", "gif", "4", "5", "11", "image/gif", "-", "-", "decode: unexpected EOF"},
+		"locked": {"locked", "-", "-", "-", "-", "-", "-", "-", "-", "permission denied"},
+	}
+	want["odd '\n\xff; DROP TABLE files; --"] = row{"odd '\n\xff; DROP TABLE files; --", "-", "-", "-", "-", "-", "-", "-", "-", "x"}
+	got := readRows(t, path)
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("row\n got %q\nwant %q", got[name], w)
+		}
+	}
+	coretest.Check(t, len(got) == len(want), "%d rows, want %d", len(got), len(want))
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 2 {
+		t.Errorf("a closed store leaves %q, want the table and its lock alone", left)
+	}
+}
+
 // In the simple model, the lowest path of equal files is the original, in whatever order
 // they come.
 func TestStoreClaimInAnyOrder(t *testing.T) {
@@ -108,6 +143,23 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 				t.Errorf("order %v: duplicate_of of %s = %s, want %s", order, name, r.duplicateOf, want[name])
 			}
 		}
+	}
+}
+
+func TestStoreStartsFresh(t *testing.T) {
+	path := filepath.Join(t.TempDir(), tableName)
+	s := newStore(t, path)
+	if err := s.insert(File{Path: "vanishes"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStore(t, path).close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readRows(t, path); len(got) != 0 {
+		t.Errorf("the second run shows %v of the first", got)
 	}
 }
 

@@ -98,3 +98,10 @@ func TestRenderThumbRefusesOtherBytes(t *testing.T) {
 		}
 	})
 }
+
+func TestScaleLeavesSmallImagesAlone(t *testing.T) {
+	img := image.NewPaletted(image.Rect(0, 0, 200, 100), color.Palette{color.Black, color.White})
+	if got := scale(img, 200, 100); got != image.Image(img) {
+		t.Errorf("scale made a new %T of an image that fits", got)
+	}
+}

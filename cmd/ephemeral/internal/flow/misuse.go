@@ -132,8 +132,14 @@ func (in inside) other(of expr) bool {
 	return in.declares(o) || isParam && p.n != roles.Recv || !isParam && len(in.w.trace(of, nil).fields) > 0
 }
 
-// runs reports whether an argument is the function.
-func (in inside) runs(x expr) bool { return slices.Contains(in.w.functions(x), in.body) }
+// runs reports whether an argument is the function, or a wrapper of the library around it.
+func (in inside) runs(x expr) bool {
+	if c := callOf(x); c != nil {
+		dir, name := in.w.key(c.callee)
+		return dir != "" && name == "Wrap" && slices.ContainsFunc(c.args, in.runs)
+	}
+	return slices.Contains(in.w.functions(x), in.body)
+}
 
 // foreign reports whether a context is not that of the body: it is context.Background(), or made
 // from it, or a variable from outside.

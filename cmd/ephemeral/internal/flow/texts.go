@@ -89,19 +89,34 @@ func isText(t types.Type) bool {
 
 // standard returns the result of some functions of the standard library.
 func (w *World) standard(c *call, f *frame) ([]Text, bool) {
+	all := []Text{{Pos: c.Pos()}}
 	switch name := fullName(c.callee); {
 	case name == "strings.Join":
 		list, ok := w.list(c.args[0], f)
-		all, sep := []Text{{Pos: c.Pos()}}, []Text{{}}
+		sep := []Text{{}}
 		for _, el := range list.elements() {
 			all = join(join(all, sep), w.texts(el, list.frame))
 			sep = w.texts(c.args[1], f)
 		}
 		return all, ok
+	case name == "fmt.Sprint" && !c.Ellipsis.IsValid():
+		for _, x := range c.args { // a number may have a space before it
+			all = join(all, w.printed(x, f))
+		}
 	case name == "fmt.Sprintf" && !c.Ellipsis.IsValid():
 		return w.formatted(c, f)
+	default:
+		return nil, false
 	}
-	return nil, false
+	return all, true
+}
+
+// printed returns the texts of an argument of package fmt. Those of other types are holes.
+func (w *World) printed(x expr, f *frame) []Text {
+	if isText(typeOf(x)) {
+		return w.texts(x, f)
+	}
+	return []Text{{S: Hole}}
 }
 
 // fullName is the name of a function with its package, such as fmt.Sprint or core.Must.
@@ -133,8 +148,8 @@ func (w *World) formatted(c *call, f *frame) ([]Text, bool) {
 		case verb == "%%":
 			plain("%")
 			continue
-		case (verb == "%s" || verb == "%v") && n < len(c.args) && isText(typeOf(c.args[n])):
-			all = join(all, w.texts(c.args[n], f))
+		case (verb == "%s" || verb == "%v") && n < len(c.args):
+			all = join(all, w.printed(c.args[n], f))
 		default:
 			all = join(all, []Text{{S: Hole}})
 		}

@@ -13,6 +13,7 @@ import (
 type pipeline struct {
 	sink        *signals.Sink
 	fetch, save *core.Coordinator[int]
+	retried     *core.Coordinator[int]
 	next        *pipeline
 }
 
@@ -22,6 +23,7 @@ func newPipeline(sink *signals.Sink) *pipeline {
 	opts.Lanes = core.Must(core.ParseLanes("fast, slow"))
 	opts.Lanes = append(opts.Lanes, core.Lane{Name: "late"})
 	p.fetch = core.Must(core.NewCoordinator(p.run, opts))
+	p.retried = core.Must(core.NewCoordinator(retry.Wrap(core.Must(retry.New(retry.Options{})), p.again), core.Options{Name: "retried"}))
 	var err error
 	p.save, err = newSaver(retry.Wrap(core.Must(retry.New(retry.Options{})), p.store))
 	if err != nil {
@@ -32,6 +34,10 @@ func newPipeline(sink *signals.Sink) *pipeline {
 
 func newSaver(work core.Work[int]) (*core.Coordinator[int], error) {
 	return core.NewCoordinator(work, core.Options{Lanes: []core.Lane{{Name: "disk"}}})
+}
+
+func (p *pipeline) again(_ context.Context, n int) error {
+	return p.retried.Do(context.Background(), n) // want `Do waits for the coordinator "retried"`
 }
 
 func (p *pipeline) run(ctx context.Context, n int) error {
