@@ -46,7 +46,7 @@ func (to *pipeline) pause(queue string, p durable.Pause, paused bool) {
 	}, "select pg_catalog.count(*) from {s}.durable_pause where "+active+" and key || class <> '' and (key, class) <> ($2, $3)", queue, p.Key, p.Class)
 	to.do(`
 insert into {s}.durable_pause as p (queue, key, class, since, until, reason, node_name, auto)
-values ($1, $2, $3, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp() + nullif($4::bigint, 0) * interval '1 microsecond', $5, $6, $7)
+select $1, $2, $3, c.now, c.now + nullif($4::bigint, 0) * interval '1 microsecond', $5, $6, $7 from (select pg_catalog.clock_timestamp() as now) as c
 on conflict (queue, key, class) do update set since = excluded.since, until = excluded.until, reason = excluded.reason, node_name = excluded.node_name, auto = excluded.auto
 where not excluded.auto or p.until <= coalesce(excluded.until, 'infinity')`,
 		queue, p.Key, p.Class, micros(p.For), p.Reason, p.By, p.Auto)
