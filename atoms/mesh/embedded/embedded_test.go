@@ -34,6 +34,7 @@ var cutTime = func() time.Duration {
 // A link is cut and keeps what is sent meanwhile. Both sides say that they are alone; after it,
 // both hold the same again, and what is old is not raised.
 func TestCut(t *testing.T) {
+	t.Parallel()
 	for name, lay := range map[string]func(t *testing.T) link{"namespaces": namespaces, "proxy": proxy} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +88,7 @@ func testCut(t *testing.T, l link) {
 
 // A slow handler loses signals. All are counted.
 func TestSlowHandler(t *testing.T) {
+	t.Parallel()
 	conn := run(t, embedded.Options{}).Conn()
 	slow := options("two")
 	slow.MaxLate = 500 * time.Millisecond

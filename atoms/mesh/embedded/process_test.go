@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -44,6 +45,10 @@ func TestMain(m *testing.M) {
 		}
 		serve(o)
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // tests wait for clocks and do not compute
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
