@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -59,12 +58,8 @@ func TestPage(t *testing.T) {
 
 	var b *tab
 	address, mayFail := "", false
-	long := []string{"ManyItems", "SevenTabs", "HostileNamesAreText", "Keyboard", "Accessible"} // half of the time
 	run := func(name string, do func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
-			if os.Getenv("EPHEMERAL_LONG") == "" && slices.Contains(long, name) {
-				t.Skip("it takes long: set EPHEMERAL_LONG")
-			}
 			b, address, mayFail = newTab(t, browser), "http://"+server.address+"/", false
 			do(t)
 			if !t.Failed() {

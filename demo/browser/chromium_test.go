@@ -17,7 +17,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // patience is how long a condition may take. It is long, because machines may be loaded.
@@ -35,8 +34,8 @@ func need(t testing.TB, format string, args ...any) {
 // chromium starts the browser, and returns the context for tabs.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
-	if coretest.Race && os.Getenv("EPHEMERAL_BROWSER_REQUIRED") == "" {
-		t.Skip("the race detector watches patterns/statuspage in its own tests")
+	if os.Getenv("EPHEMERAL_LONG") == "" {
+		t.Skip("it starts a browser: set EPHEMERAL_LONG")
 	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		path, err := exec.LookPath(name)
