@@ -45,10 +45,8 @@ func dial(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
 
 // Messages are not larger than the server permits. What alone is too large is counted and signalled, and hides nothing.
 func TestMaxPayload(t *testing.T) {
-	t.Parallel()
 	for _, limit := range []int32{32 << 10, 4 << 10} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			t.Parallel()
 			url, _ := plain(t, &server.Options{MaxPayload: limit})
 			one, two := join(t, dial(t, url), options("one")), join(t, dial(t, url), options("two"))
 			one.gone(t, mesh.SignalAlone)
@@ -83,7 +81,6 @@ func TestMaxPayload(t *testing.T) {
 
 // A server that comes back with another limit: what fits no more ends elsewhere, and stands again when it fits again.
 func TestMaxPayloadChanges(t *testing.T) {
-	t.Parallel()
 	url, stop := plain(t, &server.Options{})
 	opts := options("one")
 	opts.Lease = lease
