@@ -196,14 +196,13 @@ func (s *Scheduler) recall(ctx context.Context, e *entry) error {
 
 // store stores since when a schedule is in force, or, for a pause, is not.
 func (s *Scheduler) store(ctx context.Context, d Definition, since time.Time, inForce bool) error {
-	for i, name := range d.stored() {
-		if i == 1 || i == 2 && inForce {
-			if err := s.opts.Store.ResetTick(ctx, name, since); err != nil {
-				return err
-			}
+	names := d.stored()
+	if inForce { // first: a process that reads between the two does not take an older time of the schedule for another cron
+		if err := s.opts.Store.ResetTick(ctx, names[2], since); err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.opts.Store.ResetTick(ctx, names[1], since)
 }
 
 // Remove removes a schedule, and reports whether there was one. A hand-over that has begun

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -95,6 +96,17 @@ func (m *memory) ResetTick(_ context.Context, schedule string, to time.Time) err
 	}
 	m.ticks[schedule] = to
 	return m.fail
+}
+
+// watched calls back after each ResetTick, as if another process were scheduled there.
+type watched struct {
+	*memory
+	then func()
+}
+
+func (w watched) ResetTick(ctx context.Context, schedule string, to time.Time) error {
+	defer w.then()
+	return w.memory.ResetTick(ctx, schedule, to)
 }
 
 // permanent is an error that is not retried.
@@ -841,5 +853,21 @@ func TestATargetFuncSkips(t *testing.T) {
 		d := job("b", "@hourly")
 		d.Overlap = SkipOverlap
 		assert.ErrorContains(t, s.Add(t.Context(), d), `scheduledtasks: schedule "b": Overlap is "skip", but that needs a target with a method Lookup, which a scheduledtasks.TargetFunc does not have`)
+	})
+}
+
+// A process that starts while another one stores since when a schedule is in force still hands over the ticks that were missed.
+func TestProcessesStartTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(4*time.Hour + 30*time.Minute)
+		m, others := &memory{ticks: map[string]time.Time{"a": time.Now().Add(-210 * time.Minute)}}, []*journal(nil)
+		open(t, &journal{}, Options{Missed: 9, Store: watched{m, func() {
+			others = append(others, new(journal))
+			open(t, others[len(others)-1], Options{Missed: 9, Store: &memory{ticks: maps.Clone(m.ticks)}}, job("a", "@hourly"))
+		}}}, job("a", "@hourly"))
+		require.Len(t, others, 2)
+		for _, j := range others {
+			assert.Equal(t, []string{"a 02:00:00", "a 03:00:00", "a 04:00:00"}, j.take())
+		}
 	})
 }
