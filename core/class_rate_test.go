@@ -40,7 +40,7 @@ func TestCostAboveTheBurst(t *testing.T) {
 		cancelled := enqueue(t, api.Cost(10), s.body("never"))
 		next := enqueue(t, api.Cost(1), s.body("next"))
 		synctest.Wait()
-		checkExplained(t, c, next, `operation # is pending: class "api" has its next token in 100ms; 2 items before it go first`)
+		checkExplained(t, c, next, `operation # is pending: class "api" has its next token of CostRate in 100ms; 2 items before it go first`)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		if got := c.Stats().Classes[0]; got.Cost != (core.RateStats{PerSecond: 10, Burst: 10, Used: 36, Debt: 25}) || time.Until(got.Next) != 3500*time.Millisecond {
@@ -133,8 +133,9 @@ func TestKeyRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStarts()
 		c := keyedBodies(t, core.Options{MaxConcurrency: 2, KeyRate: core.Rate{PerSecond: 1, Burst: 2}, KeyCostRate: core.Rate{PerSecond: 10, Burst: 10}})
+		var ann core.OperationID
 		for range 4 {
-			enqueue(t, c, keyedBody{"ann", s.body("ann")})
+			ann = enqueue(t, c, keyedBody{"ann", s.body("ann")})
 		}
 		enqueue(t, c.Cost(30), keyedBody{"bob", s.body("bob 30")})
 		last := enqueue(t, c.Cost(1), keyedBody{"bob", s.body("bob 1")})
@@ -142,7 +143,8 @@ func TestKeyRate(t *testing.T) {
 			enqueue(t, c, keyedBody{"", s.body("none")})
 		}
 		synctest.Wait()
-		checkExplained(t, c, last, `operation # is pending: key "bob" has its next token in 2.1s`)
+		checkExplained(t, c, last, `operation # is pending: key "bob" has its next token of KeyCostRate in 2.1s`)
+		checkExplained(t, c, ann, `operation # is pending: key "ann" has its next token of KeyRate in 1s; 1 item before it goes first`)
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
 		s.checkAnyOrder(t, "ann 0", "ann 0", "ann 1000", "ann 2000", "bob 1 2100", "bob 30 0", "none 0", "none 0", "none 0", "none 0")
 	})

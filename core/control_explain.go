@@ -139,11 +139,17 @@ func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
 func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
 	class := &e.classes[o.sched.Class]
-	if at := e.scheduler.NextTokens(o.sched.Class, now); at > 0 {
-		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.Wall(at)}, nil)
+	of := func(cost bool, calls, costs string) string {
+		if cost {
+			return costs
+		}
+		return calls
 	}
-	if at := e.scheduler.KeyTokens(&o.sched, now); at > 0 {
-		x.add(o, Reason{Kind: ReasonRate, Key: o.sched.Key(), Expires: e.clock.Wall(at)}, nil)
+	if at, cost := e.scheduler.ClassLacks(o.sched.Class, now); at > 0 {
+		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, What: of(cost, "Rate", "CostRate"), Expires: e.clock.Wall(at)}, nil)
+	}
+	if at, cost := e.scheduler.KeyLacks(&o.sched, now); at > 0 {
+		x.add(o, Reason{Kind: ReasonRate, Key: o.sched.Key(), What: of(cost, "KeyRate", "KeyCostRate"), Expires: e.clock.Wall(at)}, nil)
 	}
 	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
 		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}, nil)

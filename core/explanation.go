@@ -35,7 +35,7 @@ type Reason struct {
 	Running int            `json:"running,omitempty"` // how many run
 	Limit   int            `json:"limit,omitempty"`   // how many may run
 	Ahead   int            `json:"ahead,omitempty"`   // how many operations go first; for ReasonNested, how many it waits for
-	What    string         `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend, or why it is stuck
+	What    string         `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend, or why it is stuck; for ReasonRate, the option whose tokens come last, such as CostRate
 	Signal  signals.Signal `json:"signal,omitzero"`   // the signal that refuses or defers it
 	Since   time.Time      `json:"since,omitzero"`    // the start of this state
 	Expires time.Time      `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
@@ -59,7 +59,7 @@ const (
 	ReasonStuck    ReasonKind = "stuck"    // its body does not return: What, Since; see [Options.StuckAfter]
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
-	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, and Expires: when its next item has its tokens
+	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, What, and Expires: when its next item has its tokens
 	ReasonTrial ReasonKind = "trial" // fewer items of its class may run because of TrialOn: Class, Limit, Signal, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
@@ -151,10 +151,10 @@ func (r Reason) text(now time.Time) string {
 		if r.Class == "" {
 			of = fmt.Sprintf("key %q", r.Key)
 		}
-		if next := span(" has its next token in %v", r.Expires); next != "" {
-			return of + next
+		if next := span("%v", r.Expires); next != "" {
+			return fmt.Sprintf("%s has its next token of %s in %s", of, r.What, next)
 		}
-		return of + " lacks tokens"
+		return of + " lacks tokens of " + r.What
 	case ReasonTrial:
 		return fmt.Sprintf("at most %d of class %q run at once because of %s", r.Limit, r.Class, r.signalText()) + span(", which ends in %v", r.Expires)
 	case ReasonShadow:

@@ -306,14 +306,15 @@ type ClassWait struct {
 // ClassStats are counters of a class over all processes; see [Stats]. Summed over the classes,
 // Pending <= Ready + Delayed + Retry and Running <= Running of [Stats].
 type ClassStats struct {
-	Name    string         `json:"name"`
-	Pending int            `json:"pending"` // items that are Ready or Retry; 0 in an [Explanation]
-	Running int            `json:"running"`
-	Limit   int            `json:"limit"`         // that counts now; 0: no limit of its own
-	Calls   core.RateStats `json:"calls"`         // of the rate that counts now; Used is since the class has a rate
-	Cost    core.RateStats `json:"cost,omitzero"` // of the CostRate that counts now
-	Next    time.Time      `json:"next,omitzero"` // when both of its buckets have a token, or in an [Explanation] what the item costs, by the clock of the store; zero: now, or it has no rate
-	Set     bool           `json:"set"`           // Limit, Calls, Cost and Shadow are those of [Queue.SetClass]
+	Name     string         `json:"name"`
+	Pending  int            `json:"pending"` // items that are Ready or Retry; 0 in an [Explanation]
+	Running  int            `json:"running"`
+	Limit    int            `json:"limit"`             // that counts now; 0: no limit of its own
+	Calls    core.RateStats `json:"calls"`             // of the rate that counts now; Used is since the class has a rate
+	Cost     core.RateStats `json:"cost,omitzero"`     // of the CostRate that counts now
+	Next     time.Time      `json:"next,omitzero"`     // when both of its buckets have a token, or in an [Explanation] what the item costs, by the clock of the store; zero: now, or it has no rate
+	NextCost time.Time      `json:"nextCost,omitzero"` // the same for the CostRate only: if it is Next, that rate comes last
+	Set      bool           `json:"set"`               // Limit, Calls, Cost and Shadow are those of [Queue.SetClass]
 
 	Shadow core.ShadowStats `json:"shadow,omitzero"` // what [Class].Shadow has counted since it was set, of claims; Refused and Waiting are 0, and Waited has those that still wait
 }
@@ -333,7 +334,11 @@ func (s *ClassStats) waits(now time.Time) (why []string) {
 		why = append(why, fmt.Sprintf("class %s runs %d of %d", s.Name, s.Running, s.Limit))
 	}
 	if s.Next.After(now) {
-		why = append(why, fmt.Sprintf("class %s has its next token in %v", s.Name, round(s.Next.Sub(now))))
+		of := "Rate"
+		if !s.NextCost.Before(s.Next) {
+			of = "CostRate"
+		}
+		why = append(why, fmt.Sprintf("class %s has its next token of %s in %v", s.Name, of, round(s.Next.Sub(now))))
 	}
 	return why
 }

@@ -115,7 +115,7 @@ func (b *memBucket) take(n int64, now time.Time) {
 // until is the time until there are n tokens, or the bucket is full, in whole microseconds.
 func (b *memBucket) until(n int64, now time.Time) time.Duration {
 	at := now.UnixNano()
-	if b.rate.PerSecond == 0 {
+	if b.rate.PerSecond == 0 || n == 0 {
 		return 0
 	}
 	d := time.Duration(b.meter.Due(b.mark, n, at) - at)
@@ -232,7 +232,7 @@ func (q *memQueue) classStats(now time.Time) (all []ClassStats) {
 		names[i.Class] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, q.statsOf(name, 0, now))
+		all = append(all, q.statsOf(name, 1, now))
 	}
 	return all
 }
@@ -242,8 +242,12 @@ func (q *memQueue) statsOf(class string, price int64, now time.Time) ClassStats 
 	if c := q.class[class]; c != nil {
 		s.Limit, s.Set, s.Calls, s.Cost = c.Limit, c.set, c.calls.stats(now), c.cost.stats(now)
 		s.Shadow = c.shadow.Stats()
-		if wait := max(c.calls.until(1, now), c.cost.until(max(1, price), now)); wait > 0 {
+		cost := c.cost.until(price, now)
+		if wait := max(c.calls.until(1, now), cost); wait > 0 {
 			s.Next = now.Add(wait)
+		}
+		if cost > 0 {
+			s.NextCost = now.Add(cost)
 		}
 	}
 	return s

@@ -64,8 +64,8 @@ func TestClassRate(t *testing.T) {
 		id := s.enqueue(q, "a/3", "c/1")[0]
 		time.Sleep(250 * time.Millisecond)
 		assert.ElementsMatch(t, []string{"a/1slow@0s", "c/1@0s"}, strings.Fields(l.take())) // they start at the same time
-		assert.Equal(t, "behind 1 item of key a; the first waits: class slow has its next token in 750ms", s.explain(q, id))
-		assert.Equal(t, "class slow has its next token in 750ms; behind 1 item of its lane and class", s.explain(q, id-1))
+		assert.Equal(t, "behind 1 item of key a; the first waits: class slow has its next token of Rate in 750ms", s.explain(q, id))
+		assert.Equal(t, "class slow has its next token of Rate in 750ms; behind 1 item of its lane and class", s.explain(q, id-1))
 		assert.Equal(t, 2, s.stats(q).Classes[0].Pending)
 		time.Sleep(5 * time.Second)
 		assert.Equal(t, "a/2slow@1s b/1slow@2s a/2slow@3s a/3@3s", l.take())

@@ -84,7 +84,7 @@ func (x Explanation) String() string {
 func (x Explanation) why() string {
 	i := x.Item
 	if x.Flow != nil && x.Flow.Wait != nil {
-		return x.Flow.Wait.waits(x.Time)
+		return x.Flow.Wait.String()
 	}
 	if i.State == Blocked && x.Head != nil {
 		return fmt.Sprintf("behind %s of key %s; the first %s", count(x.Ahead), i.Key, x.about(*x.Head))
@@ -101,6 +101,9 @@ func count(items int) string {
 	}
 	return fmt.Sprint(items, " items")
 }
+
+// moment and round are how texts have points in time and spans of it.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func round(d time.Duration) time.Duration {
 	if d > time.Second {
@@ -119,10 +122,15 @@ func (x Explanation) attempt(i Item) string {
 // about says where an item runs or how it ended.
 func (x Explanation) about(i Item) string {
 	if x.headWaits != nil && i.ID != x.Item.ID {
-		return x.headWaits.waits(x.Time)
+		return x.headWaits.String()
 	}
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
-	switch wait := round(i.RunAt.Sub(x.Time)); {
+	wait, rate := round(i.RunAt.Sub(x.Time)), ""
+	if x.KeyNext.After(x.Time) && !x.KeyNext.Before(i.RunAt) { // its key delays it
+		rate = fmt.Sprintf("key %s has its next token of KeyRate in %v", i.Key, wait)
+	}
+	also := func(text string) string { return strings.TrimSuffix(text+"; "+rate, "; ") }
+	switch {
 	case i.State == Running:
 		does := "runs on"
 		if x.Pending && i.ID == x.Item.ID {
@@ -133,15 +141,15 @@ func (x Explanation) about(i Item) string {
 			text += ", is to be cancelled: " + i.Cancel
 		}
 		if late := i.Started.Add(i.Shadow).Sub(x.Time); late > 0 && x.Class != nil && x.Class.Shadow.Started > 0 {
-			text += fmt.Sprintf("; with the shadow of class %q it would still wait for %v", i.Class, late.Round(100*time.Millisecond))
+			text += fmt.Sprintf("; with the shadow of class %q it would still wait for %v", i.Class, round(late))
 		}
 		return text
 	case i.State == Retry && wait > 0:
-		return fmt.Sprintf("waits for %v after %s: %s", wait, x.attempt(i), i.Err)
+		return also(fmt.Sprintf("waits for %v after %s: %s", wait, x.attempt(i), i.Err))
 	case i.State == Ready && wait > 0 && i.Note != "":
-		return fmt.Sprintf("is snoozed for %v: %s", wait, i.Note)
+		return also(fmt.Sprintf("is snoozed for %v: %s", wait, i.Note))
 	case i.State == Ready && wait > 0:
-		return fmt.Sprintf("is delayed for %v", wait)
+		return cmp.Or(rate, fmt.Sprintf("is delayed for %v", wait))
 	case i.State == Halted:
 		return fmt.Sprintf("has been dead for %v and keeps its key until Again or Cancel: %s", round(x.Time.Sub(i.Ended)), i.Err)
 	case i.State == Dead, i.State == Cancelled:

@@ -24,6 +24,10 @@ func TestExplanations(t *testing.T) {
 	node := func(name, note string, run, limit int, lane string) durable.Serving {
 		return durable.Serving{Node: durable.Node{Name: name, MaxConcurrency: 4, MaxCluster: limit, Lanes: []core.Lane{{Name: lane, Limit: limit}}}, Note: note, Running: run}
 	}
+	day := time.Date(2026, 1, 2, 4, 4, 5, 6000, time.FixedZone("", 3600)) // texts are in UTC
+	later := func(state durable.State, note string) durable.Item {
+		return durable.Item{State: state, Key: "ada", RunAt: now.Add(3 * time.Second), Note: note}
+	}
 	head := func(i durable.Item) *durable.Item { return &i }
 	for want, x := range map[string]durable.Explanation{
 		"behind 2 items of key ada; the first runs on shop-2 for 3s, attempt 2 of 8, lease ends in 11s": {Item: blocked, Head: &running, Ahead: 2},
@@ -42,6 +46,17 @@ func TestExplanations(t *testing.T) {
 		"is about to be claimed": {Item: ready, Running: 60, LaneRunning: 60, Nodes: []durable.Serving{node("a", "", 3, 5, "hot"), node("b", "", 3, 0, "hot")}},
 		"was lost with its process 3 times, so it waits until a process runs nothing else": {Item: durable.Item{State: durable.Ready, RunAt: now, Losses: 3},
 			Nodes: []durable.Serving{node("a", "", 1, 0, "")}},
+		"no node serves the queue; class gpt has its next token of Rate in 2s":     {Item: ready, Class: &durable.ClassStats{Name: "gpt", Next: now.Add(2 * time.Second), NextCost: now.Add(time.Second)}},
+		"no node serves the queue; class gpt has its next token of CostRate in 2s": {Item: ready, Class: &durable.ClassStats{Name: "gpt", Next: now.Add(2 * time.Second), NextCost: now.Add(2 * time.Second)}},
+		"key ada has its next token of KeyRate in 3s":                              {Item: later(durable.Ready, ""), KeyNext: now.Add(3 * time.Second)},
+		"is delayed for 3s":                                                        {Item: later(durable.Ready, ""), KeyNext: now.Add(time.Second)},
+		"is snoozed for 3s: busy":                                                  {Item: later(durable.Ready, "busy")},
+		"waits for 3s after attempt 0 of 8: ; key ada has its next token of KeyRate in 3s": {Item: later(durable.Retry, ""), KeyNext: now.Add(3 * time.Second)},
+		"behind 1 item of key ada; the first key ada has its next token of KeyRate in 3s":  {Item: blocked, Ahead: 1, Head: head(later(durable.Ready, "")), KeyNext: now.Add(3 * time.Second)},
+		"waits for a or b since 2026-01-02T03:04:05Z until 2026-01-02T04:04:05Z; done: x":  {Item: ready, Flow: &durable.Journal{Wait: &durable.Parked{Pattern: "a, b", Since: day, Until: day.Add(time.Hour)}, Steps: []durable.Step{{Name: "x", State: durable.StepDone}}}},
+		"sleeps since 2026-01-02T03:04:05Z until 2026-01-02T04:04:05Z; done: nothing":      {Item: ready, Flow: &durable.Journal{Wait: &durable.Parked{Since: day, Until: day.Add(time.Hour)}}},
+		"key ada is paused by web-1 since 2026-01-02T03:04:05Z until 2026-01-02T04:04:05Z: down; no node serves the queue": {Item: ready,
+			Pauses: []durable.Pause{{Key: "ada", By: "web-1", Since: day, Until: day.Add(time.Hour), Reason: "down"}}},
 		"done 1h0m0s ago": {Item: durable.Item{State: durable.Done, Ended: ago(time.Hour)}},
 	} {
 		x.Time, x.MaxAttempts = now, 8

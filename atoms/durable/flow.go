@@ -51,6 +51,7 @@ type Flow struct {
 	seen     map[string]uintptr // names of this run, and where they were called
 	undos    map[string]func(ctx context.Context, data []byte, known bool) error
 	pending  []Step // to be written before the next step begins
+	kept     bool   // the store knows of the flow
 	seq      int
 	size     int // bytes of results
 	running  int
@@ -122,7 +123,7 @@ func FlowFrom(ctx context.Context) *Flow {
 }
 
 func newFlow(of *flows, r *run, j Journal) *Flow {
-	f := &Flow{of: of, run: r, journal: j, known: map[string]Step{}, seen: map[string]uintptr{}, undos: map[string]func(context.Context, []byte, bool) error{}}
+	f := &Flow{of: of, run: r, journal: j, kept: r.item.Flow > 0, known: map[string]Step{}, seen: map[string]uintptr{}, undos: map[string]func(context.Context, []byte, bool) error{}}
 	for _, s := range j.Steps {
 		f.known[s.Name], f.seq, f.size = s, max(f.seq, s.Seq), f.size+len(s.Data)
 	}
@@ -316,6 +317,7 @@ func (f *Flow) exit(s Step, done, pending bool) error {
 
 // wrote forgets what is written.
 func (f *Flow) wrote(steps []Step) {
+	f.kept = true
 	f.pending = slices.DeleteFunc(f.pending, func(p Step) bool {
 		return slices.ContainsFunc(steps, func(s Step) bool { return s.Name == p.Name && s.State == p.State })
 	})
@@ -617,8 +619,10 @@ func (f *Flow) end(e End) (_ End, strays []string) {
 		e = End{Kind: EndParked, Park: *f.park}
 	}
 	if e.Kind == EndDone {
-		return e, f.strays()
+		if strays = f.strays(); !f.kept { // a flow of one step costs no more than an item
+			return e, strays
+		}
 	}
 	e.Steps, e.Version, f.pending = f.pending, f.journal.Version, nil // a step that outlives the body does not touch them
-	return e, nil
+	return e, strays
 }

@@ -100,8 +100,8 @@ func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Se
 	}
 }
 
-// History returns the flow of an item: its steps, with their results, and what it waits for. It is kept as long as the item. The last
-// step of a flow that ended well is not kept. If the queue has no such item, the error is [ErrUnknown].
+// History returns the flow of an item: its steps, with their results, and what it waits for. It is kept as long as the item. A flow that ended well
+// before anything was recorded, such as one of a single step, has no steps. If the queue has no such item, the error is [ErrUnknown].
 func (q *Queue[T]) History(ctx context.Context, id ItemID) (Journal, error) {
 	return q.history(ctx, id, true)
 }
@@ -143,20 +143,17 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// waits says what a parked flow waits for.
-func (p Parked) waits(now time.Time) string {
-	until := p.Until.UTC().Format("Monday 15:04 UTC")
-	if p.Until.Sub(now) > 6*24*time.Hour {
-		until = p.Until.UTC().Format("2006-01-02 15:04 UTC")
-	}
+// String says what a parked flow waits for, since when and until when.
+func (p Parked) String() string {
+	span := fmt.Sprintf("since %s until %s", moment(p.Since), moment(p.Until))
 	if p.Pattern == "" {
-		return fmt.Sprintf("sleeps since %v, until %s", round(now.Sub(p.Since)), until)
+		return "sleeps " + span
 	}
 	var names []string
 	for name := range strings.SplitSeq(p.Pattern, ",") {
 		names = append(names, strings.TrimSpace(name))
 	}
-	return fmt.Sprintf("waits for %s since %v, until %s", strings.Join(names, " or "), round(now.Sub(p.Since)), until)
+	return fmt.Sprintf("waits for %s %s", strings.Join(names, " or "), span)
 }
 
 // shownSteps is how many names of steps a text has at most.

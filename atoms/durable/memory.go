@@ -114,11 +114,17 @@ func (q *memQueue) enter(i *memItem) {
 
 // space lets the head of a key wait for a token of the key.
 func (q *memQueue) space(i *memItem, now time.Time) {
-	if full, ok := q.full[i.Key]; ok && q.every > 0 {
-		if next := minTime(full, now.Add(q.every*time.Duration(q.burst))).Add(-q.every * time.Duration(q.burst-1)); next.After(i.RunAt) {
-			i.RunAt = next
-		}
+	if next := q.nextOf(i.Key, now); next.After(i.RunAt) {
+		i.RunAt = next
 	}
+}
+
+// nextOf is when a key has its next token; zero: it has one.
+func (q *memQueue) nextOf(key string, now time.Time) (next time.Time) {
+	if full, ok := q.full[key]; ok && q.every > 0 {
+		next = minTime(full, now.Add(q.every*time.Duration(q.burst))).Add(-q.every * time.Duration(q.burst-1))
+	}
+	return next
 }
 
 // book takes a token of the key for a claim that ends now.
@@ -438,6 +444,9 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
 	if e.Kind != EndDone {
 		i.record(e.Steps, e.Version, now)
+	} else if attempts := i.Attempts; i.Flow > 0 {
+		i.record(e.Steps, e.Version, now)
+		i.Attempts = attempts
 	}
 	undone, attempt := i.Flow == 2, i.Attempts
 	state, kind, text := e.Apply(&i.Item, &i.flow.Journal)
@@ -598,6 +607,9 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 			return x, nil
 		}
 		x = Explanation{Attempts: slices.Clone(i.attempts), Item: i.view(), Time: now, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		if next := q.nextOf(i.Key, now); next.After(now) {
+			x.KeyNext = next
+		}
 		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
 		class, price := i.Class, i.Cost
 		switch i.State {

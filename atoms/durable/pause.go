@@ -105,12 +105,12 @@ func (p Pause) String() string {
 		text.WriteString(" by " + p.By)
 	}
 	if !p.Since.IsZero() {
-		text.WriteString(" since " + p.Since.UTC().Format(time.RFC3339))
+		text.WriteString(" since " + moment(p.Since))
 	}
 	if p.Until.IsZero() {
 		text.WriteString(" until it is resumed")
 	} else {
-		text.WriteString(" until " + p.Until.UTC().Format(time.RFC3339))
+		text.WriteString(" until " + moment(p.Until))
 	}
 	if p.Reason != "" {
 		text.WriteString(": " + p.Reason)

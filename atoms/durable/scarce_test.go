@@ -57,7 +57,7 @@ func TestCostRate(t *testing.T) {
 		synctest.Wait()                           // it has charged
 		id := s.enqueue(gpt.Cost(50), "below")[0] // 20 are left
 		assert.Equal(t, int64(80), s.stats(q).Classes[0].Cost.Used)
-		assert.Contains(t, s.explain(q, id), "class gpt has its next token in")
+		assert.Contains(t, s.explain(q, id), "class gpt has its next token of CostRate in")
 		s.enqueue(gpt.Cost(20), "20")
 		s.enqueue(q, "free")
 		time.Sleep(30 * time.Second)

@@ -501,7 +501,7 @@ type End struct {
 	HandOver bool          // claim the key's next item
 	Result   []byte        // EndDone: kept with the item; nil: none
 	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
-	Steps    []Step        // of a flow, written with the end as [Store].Record does, but not with EndDone; Attempts is 1 then, before the end counts
+	Steps    []Step        // of a flow, written with the end as [Store].Record does, so Attempts is 1 then, before the end counts; with EndDone only if the item has a flow, and Attempts stays
 	Version  int           // of the flow, if these are the first
 	Park     Park          // EndParked
 
@@ -613,6 +613,7 @@ type Explanation struct {
 	LaneRunning int         `json:"laneRunning"`       // items of its lane that run
 	Pauses      []Pause     `json:"pauses,omitempty"`  // of the queue, and of the class and key of the item
 	Class       *ClassStats `json:"class,omitempty"`   // of the item, or of Head if the item is Blocked; nil: it has no class
+	KeyNext     time.Time   `json:"keyNext,omitzero"`  // when its key has its next token of KeyRate; zero: now, or there is no rate
 	Nodes       []Serving   `json:"nodes,omitempty"`   // nodes whose lease has not ended, sorted by ID
 	MaxAttempts int         `json:"maxAttempts"`       // set by the [Queue]
 	Pending     bool        `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; set by the [Queue]

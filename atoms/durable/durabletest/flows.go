@@ -153,8 +153,17 @@ func (s *suite) records() {
 	late.Token--
 	s.equal("fenced", must[[]durable.Ended](s)(endAll(s, s.b, n, late))[0].Outcome, durable.OutcomeFenced)
 	s.steps(ids[1], "x done 1")
-	s.end(n, durable.End{Kind: durable.EndDone, Steps: list(step("last", 9, durable.StepDone, ""))}, durable.Done, got[2])
+	done := endOf(got[2], durable.End{Kind: durable.EndDone, Steps: list(step("last", 9, durable.StepDone, `"l"`), step("y", 2, durable.StepDone, "2"))})
+	done.Token--
+	s.equal("fenced", must[[]durable.Ended](s)(endAll(s, s.b, n, done))[0].Outcome, durable.OutcomeFenced)
 	s.steps(ids[2], `y done, z done "z"`)
+	done.Token++
+	s.equal("done", must[[]durable.Ended](s)(endAll(s, s.b, n, done))[0].Outcome, durable.OutcomeEnded)
+	s.steps(ids[2], `y done 2, z done "z", last done "l"`)
+	s.equal("attempts stay", s.item(ids[2]).Attempts, got[2].Attempts)
+	one := s.add("d")[0]
+	s.end(n, durable.End{Kind: durable.EndDone, Steps: list(step("only", 1, durable.StepDone, ""))}, durable.Done, s.claims(n, 1, "d")...)
+	s.equal("no flow", list(int(s.item(one).Flow), len(s.steps(one, "").Steps)), list(0, 0))
 	s.end(n, durable.End{Kind: durable.EndGivenBack, Steps: list(step("w", 2, durable.StepDone, "2"))}, durable.Ready, got[0])
 	s.equal("given back", s.item(ids[0]).Attempts, 0)
 	again := s.claims(n, 2, "a", "b")

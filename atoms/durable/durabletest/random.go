@@ -346,6 +346,9 @@ func (d *differ) sameClass(c *durable.ClassStats) {
 	if c.Next.After(time.Now().Add(long)) {
 		c.Next = time.Unix(1, 0)
 	}
+	if c.NextCost.After(time.Now().Add(long)) {
+		c.NextCost = time.Unix(1, 0)
+	}
 	c.Calls.Debt, c.Cost.Debt, c.Shadow.Longest = math.Round(c.Calls.Debt), math.Round(c.Cost.Debt), c.Shadow.Longest.Round(rounded)
 }
 
@@ -362,6 +365,9 @@ func (d *differ) samePauses(all []durable.Pause) {
 func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanation {
 	d.sameClass(x.Class)
 	d.samePauses(x.Pauses)
+	if !x.KeyNext.IsZero() {
+		x.KeyNext = time.Unix(1, 0)
+	}
 	x.Item, x.Time, x.Attempts = d.item(x.Item, ours), time.Time{}, d.attempts(x.Attempts, ours)
 	if x.Head != nil {
 		head := d.item(*x.Head, ours)

@@ -169,7 +169,7 @@ func (s *suite) classes() {
 	s.equal("given back, and handed over", list[any](got, string(t.Ends[1].Next.Data)), list[any](list("wait few", "wait rare"), "fewa"))
 	x, _, err := s.b.Explain(s.ctx, s.queue, items[3].ID)
 	s.ok(err)
-	s.equal("explained", list[any](x.Class.Name, x.Class.Calls.Used, x.Class.Next.Sub(x.Time) > 15*time.Minute), list[any]("rare", int64(3), true))
+	s.equal("explained", list[any](x.Class.Name, x.Class.Calls.Used, x.Class.Next.Sub(x.Time) > 15*time.Minute, x.Class.NextCost.IsZero()), list[any]("rare", int64(3), true, true))
 
 	s.ok(s.a.SetClass(s.ctx, s.queue, durable.Class{Name: "few", Limit: 1}))
 	n = s.join(s.a, classes(few, rare))

@@ -49,6 +49,19 @@ results as (
 	on conflict (queue, item) do update set data = excluded.data
 )`, add(ids), add(results))
 	}
+	if last := lastSteps(ends); last != nil { // only of items that have a flow
+		parts += fmt.Sprintf(`,
+steps as (
+	insert into {s}.durable_step (queue, item, name, seq, state, compensates, attempt, took, at, until, signal, data)
+	select distinct on (f.id, s.name) $1, f.id, s.name, s.seq, s.state, s.compensates, s.attempt, s.took, pg_catalog.clock_timestamp(), timestamptz 'epoch' + s.until * interval '1 microsecond', s.signal, pg_catalog.decode(s.data, 'base64')
+	from t join pg_catalog.jsonb_to_recordset(%s::jsonb) as f (place int, id bigint, steps jsonb) using (place)
+	cross join lateral rows from (pg_catalog.jsonb_to_recordset(f.steps)
+		as (name text, seq int, state smallint, compensates boolean, attempt int, took bigint, until bigint, signal text, data text)) with ordinality as s (name, seq, state, compensates, attempt, took, until, signal, data, n)
+	where t.kind = 1 and t.outcome = 1 and t.state = 32 and exists (select from {s}.durable_flow as o where o.queue = $1 and o.item = f.id) order by f.id, s.name, s.n desc
+	on conflict (queue, item, name) do update set seq = excluded.seq, state = excluded.state, compensates = excluded.compensates, attempt = excluded.attempt,
+		took = excluded.took, at = excluded.at, until = excluded.until, signal = excluded.signal, data = excluded.data
+)`, add(encode(last)))
+	}
 	if !failed {
 		return parts
 	}

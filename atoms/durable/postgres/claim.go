@@ -215,8 +215,8 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 	}
 	var alive bool
 	if err = s.transactOn(ctx, s.forTurns(), changes, func(p *pipeline) {
-		if slices.ContainsFunc(ends, func(e durable.End) bool { return e.Kind != durable.EndDone }) {
-			p.do(byIndex) // for attempts; the function sees to itself
+		if slices.ContainsFunc(ends, func(e durable.End) bool { return e.Kind != durable.EndDone || len(e.Steps) > 0 }) {
+			p.do(byIndex) // for attempts and steps; the function sees to itself
 		}
 		p.turn(node, ends, want, false, &t, &alive)
 	}); err != nil {

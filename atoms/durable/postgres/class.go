@@ -88,11 +88,11 @@ func (p *pipeline) classes(queue string, item durable.ItemID, read func(durable.
 	const columns = `, coalesce(c.lim, 0), coalesce(c.rate, 0), coalesce(c.burst, 0), coalesce(c.used, 0), case when c.rate > 0 then greatest(0, -o.tokens) else 0 end,
 	coalesce(c.cost_rate, 0), case when c.cost_rate > 0 then c.cost_burst else 0 end, case when c.cost_rate > 0 then c.cost_used else 0 end, case when c.cost_rate > 0 then greatest(0, -o.costs) else 0 end, coalesce(c.is_set, false),
 	h.limits, coalesce(h.started, 0), coalesce(h.waited, 0), coalesce(h.longest, 0),
-	pg_catalog.now() + nullif(least(greatest(0, case when c.rate > 0 and o.tokens < 1 then pg_catalog.ceil((1 - o.tokens) / c.rate * 1000000) end,
-		case when c.cost_rate > 0 and o.costs < o.need then pg_catalog.ceil((o.need - o.costs) / c.cost_rate * 1000000) end), 9000000000000000), 0) * interval '1 microsecond' `
+	pg_catalog.now() + nullif(least(greatest(0, case when c.rate > 0 and o.tokens < 1 then pg_catalog.ceil((1 - o.tokens) / c.rate * 1000000) end, o.after), 9000000000000000), 0) * interval '1 microsecond',
+	pg_catalog.now() + least(o.after, 9000000000000000) * interval '1 microsecond' `
 	const tokens = `left join {s}.durable_shadow as h on c.shadow and h.queue = c.queue and h.name = c.name cross join lateral (select {s}.durable_since_1(c.since, c.seen, pg_catalog.now()) as came) as s cross join lateral (
-	select {s}.durable_tokens_1({s}.durable_come_1(c.rate, s.came, pg_catalog.now()), c.mark, c.burst) as tokens,
-		{s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, s.came, pg_catalog.now()), c.cost_mark, c.cost_burst) as costs, greatest(1, least(coalesce(i.price, 1), c.cost_burst)) as need) as o`
+	select b.*, case when c.cost_rate > 0 and b.need > 0 and b.costs < b.need then pg_catalog.ceil((b.need - b.costs) / c.cost_rate * 1000000) end as after from (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, s.came, pg_catalog.now()), c.mark, c.burst) as tokens,
+		{s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, s.came, pg_catalog.now()), c.cost_mark, c.cost_burst) as costs, least(coalesce(i.price, 1), c.cost_burst) as need) as b) as o`
 	sql, args := `
 select coalesce(c.name, i.class), coalesce(i.pending, 0), coalesce(i.running, 0)`+columns+`
 from (select * from {s}.durable_class where queue = $1) as c full join (
@@ -106,22 +106,25 @@ from (select * from {s}.durable_class where queue = $1) as c full join (
 		sql, args = `
 select i.class, 0, (select pg_catalog.count(*) from {s}.durable_item as r where r.queue = $1 and r.state = 4 and r.lane >= pg_catalog.chr(1) || i.class || pg_catalog.chr(1) and r.lane < pg_catalog.chr(1) || i.class || pg_catalog.chr(2))`+columns+`
 from (
-	select pg_catalog.split_part(coalesce(h.lane, me.lane), pg_catalog.chr(1), 2) as class, case when h.lane is null then me.cost else h.cost end as price
+	select pg_catalog.split_part(coalesce(h.lane, me.lane), pg_catalog.chr(1), 2) as class, coalesce(case when h.lane is null then me.cost else h.cost end, 0) as price
 	from {s}.durable_item as me left join lateral (select h.lane, h.cost from {s}.durable_item as h where me.state + 0 = 1 and h.queue = $1 and h.key = me.key and h.key <> '' and h.state in (2, 4, 8, 16) offset 0) as h on true
 	where me.queue || '' = $1 and me.id = $2
 ) as i left join {s}.durable_class as c on c.queue = $1 and c.name = i.class `+tokens+" where i.class <> ''", []any{queue, item}
 	}
 	p.rows(func(rows pgx.Rows) error {
 		var c durable.ClassStats
-		var next *time.Time
+		var next, nextCost *time.Time
 		var shadow []float64
 		var longest int64
-		err := rows.Scan(&c.Name, &c.Pending, &c.Running, &c.Limit, &c.Calls.PerSecond, &c.Calls.Burst, &c.Calls.Used, &c.Calls.Debt, &c.Cost.PerSecond, &c.Cost.Burst, &c.Cost.Used, &c.Cost.Debt, &c.Set, &shadow, &c.Shadow.Started, &c.Shadow.Waited, &longest, &next)
+		err := rows.Scan(&c.Name, &c.Pending, &c.Running, &c.Limit, &c.Calls.PerSecond, &c.Calls.Burst, &c.Calls.Used, &c.Calls.Debt, &c.Cost.PerSecond, &c.Cost.Burst, &c.Cost.Used, &c.Cost.Debt, &c.Set, &shadow, &c.Shadow.Started, &c.Shadow.Waited, &longest, &next, &nextCost)
 		if c.Shadow.Longest = duration(longest); shadow != nil {
 			c.Shadow.Limits = core.Limits{Rate: core.Rate{PerSecond: shadow[0], Burst: int(shadow[1])}, CostRate: core.Rate{PerSecond: shadow[2], Burst: int(shadow[3])}}
 		}
 		if next != nil {
 			c.Next = *next
+		}
+		if nextCost != nil {
+			c.NextCost = *nextCost
 		}
 		read(c)
 		return err

@@ -72,6 +72,16 @@ func flowsOf(ends []durable.End) string {
 	return encode(all)
 }
 
+// lastSteps are those of flows that are done.
+func lastSteps(ends []durable.End) (all []flow) {
+	for n, e := range ends {
+		if e.Kind == durable.EndDone && len(e.Steps) > 0 {
+			all = append(all, flow{Place: n + 1, ID: e.ID, Steps: stepsOf(e.Steps)})
+		}
+	}
+	return all
+}
+
 func encode(all []flow) string {
 	text, _ := json.Marshal(all) // it has only numbers and texts
 	return string(text)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -77,6 +78,14 @@ func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x
 		count(&x.Before, "me.state in (2, 8) and i.lane = me.lane and i.state in (2, 8) and i.run_at <= pg_catalog.now() and (i.run_at, i.id) < (me.run_at, me.id)")
 		count(&x.Running, "i.state = 4")
 		count(&x.LaneRunning, "i.state = 4 and pg_catalog.split_part(i.lane, pg_catalog.chr(1), -1) = pg_catalog.split_part(me.lane, pg_catalog.chr(1), -1)")
+		p.rows(func(rows pgx.Rows) error {
+			var next *time.Time
+			err := rows.Scan(&next)
+			if next != nil && next.After(x.Time) {
+				x.KeyNext = *next
+			}
+			return err
+		}, "select {s}.durable_space_1($1, i.key, q.key_every, q.key_burst, pg_catalog.now(), pg_catalog.now()) from {s}.durable_item as i, {s}.durable_queue as q where q.queue = $1 and i.queue || '' = $1 and i.id = $2", queue, id)
 		p.classes(queue, id, func(c durable.ClassStats) { x.Class = &c })
 		p.paused(queue, func(p durable.Pause) bool {
 			return p.Class == "" && p.Key == "" || p.Class != "" && x.Class != nil && p.Class == x.Class.Name || p.Key != "" && p.Key == x.Item.Key

@@ -345,8 +345,12 @@ func (c *class) stats(price, now int64) durable.ClassStats {
 			*to = core.RateStats{PerSecond: rate.PerSecond, Burst: rate.Burst, Used: c.used[of], Debt: max(0, -c.tokens(of, now))}
 		}
 	}
-	if wait := max(c.until(calls, 1, now), c.until(cost, max(1, price), now)); wait > 0 {
+	costs := c.until(cost, price, now)
+	if wait := max(c.until(calls, 1, now), costs); wait > 0 {
 		s.Next = at(now + wait.Microseconds())
+	}
+	if costs > 0 {
+		s.NextCost = at(now + costs.Microseconds())
 	}
 	return s
 }
@@ -373,7 +377,7 @@ union all select lane, 0, count(*) from durable_item where queue = ?1 and state 
 		pending[n.Class] += n.pending
 	}
 	for _, c := range known {
-		s := c.stats(0, t.now)
+		s := c.stats(1, t.now)
 		s.Pending = pending[c.Name]
 		all = append(all, s)
 	}

@@ -116,8 +116,11 @@ func (t *moment) toUndo(i *item) []durable.Step {
 // apply changes an item as the end of its claim says, with its flow.
 func (t *moment) apply(i *item, e durable.End) (state durable.State, kind durable.EndKind, text string) {
 	flow, place := i.Flow, i.place
-	if e.Kind != durable.EndDone {
+	if attempts := i.Attempts; e.Kind != durable.EndDone {
 		t.record(i, e.Version, e.Steps)
+	} else if i.Flow > 0 {
+		t.record(i, e.Version, e.Steps)
+		i.Attempts = attempts
 	}
 	attempt := i.Attempts
 	var j durable.Journal

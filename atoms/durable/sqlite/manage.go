@@ -167,6 +167,9 @@ func (t *moment) explain(i *item) durable.Explanation {
 		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.place, t.now, i.runAt, i.ID)
 	}
 	x.Class = t.classOf(class, price)
+	if next := t.space(i.Key, t.now); next > t.now {
+		x.KeyNext = at(next)
+	}
 	for _, p := range t.paused("true") {
 		if p.Class == "" && p.Key == "" || p.Class != "" && p.Class == class || p.Key != "" && p.Key == i.Key {
 			x.Pauses = append(x.Pauses, p)

@@ -1,5 +1,11 @@
 package sched
 
+import (
+	"cmp"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/meters"
+)
+
 // This file decides nothing: it tells others how things are, for statistics and explanations.
 
 // Lane says how many items of a lane run and may run.
@@ -32,30 +38,50 @@ func (b *Board) Rates(class uint8, now int64) (uses [2]RateUse) {
 // NextTokens is when the next item of a class has the tokens of the class, or 0 if none waits for
 // them.
 func (b *Board) NextTokens(class uint8, now int64) int64 {
+	at, _ := b.ClassLacks(class, now)
+	return at
+}
+
+// ClassLacks is NextTokens, and whether the tokens for costs are the last ones.
+func (b *Board) ClassLacks(class uint8, now int64) (at int64, cost bool) {
 	r := b.classes[class].rates
 	if r == nil {
-		return 0
+		return 0, false
 	}
 	for i := range b.lanes {
 		if item := b.lanes[i].lines[class].head; item != nil {
-			if due := r.Due(&r.Buckets, item.takes(), item.asOf(now)); due > now {
-				return due
-			}
-			return 0
+			return lacks(&r.Meters, &r.Buckets, item, now)
 		}
 	}
-	return 0
+	return 0, false
 }
 
-// KeyTokens is when the key of an item has tokens for its next item, or 0 if it does not lack them.
-func (b *Board) KeyTokens(item *Item, now int64) int64 {
+// KeyLacks is when the key of an item has tokens for its next item, or 0 if it does not lack them, and whether those for costs are
+// the last ones.
+func (b *Board) KeyLacks(item *Item, now int64) (at int64, cost bool) {
 	if b.rated == nil || item.turn == nil {
-		return 0
+		return 0, false
 	}
-	if k := b.rated.known[item.turn.key.text]; k.in == &b.rated.parked && k.at > now {
-		return k.at
+	k := b.rated.known[item.turn.key.text]
+	if k.in != &b.rated.parked || k.at <= now {
+		return 0, false
 	}
-	return 0
+	for i := range item.turn.key.turns {
+		t := &item.turn.key.turns[i]
+		if next := cmp.Or(t.up, t.queue.head); next != nil && !cost {
+			_, cost = lacks(&b.rated.Meters, &k.Buckets, next, now)
+		}
+	}
+	return k.at, cost
+}
+
+// lacks is when an item has its tokens, or 0 if they are there, and whether those for costs are the last ones.
+func lacks(m *meters.Meters, b *meters.Buckets, item *Item, now int64) (at int64, cost bool) {
+	from := item.asOf(now)
+	if at = m.Due(b, item.takes(), from); at <= now {
+		return 0, false
+	}
+	return at, m.Due(b, meters.Tokens{1}, from) < at
 }
 
 // RatesKeys reports whether keys have rates. Then items take their places as they are pushed.
