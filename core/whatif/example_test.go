@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -31,13 +33,17 @@ func Example() {
 
 	trace := core.Must(whatif.Read(&file))
 	opts := trace.Options // as recorded
+	opts.Lanes = slices.Clone(opts.Lanes)
 	opts.Lanes[1].Limit += 8
 	report := core.Must(whatif.Run(trace, opts))
+	fmt.Println(strings.Split(report.String(), "\n")[1])
 	var is whatif.Result = report.Simulated
 	for _, w := range is.Waits {
 		if w.Lane == "interactive" {
 			fmt.Println(w.Started, "of", written.Operations, "are interactive; the batch may take 8 more:", w.P99 <= 200*time.Millisecond)
 		}
 	}
-	// Output: 50 of 100 are interactive; the batch may take 8 more: true
+	// Output:
+	// Changed: limit of lane batch 8 -> 16.
+	// 50 of 100 are interactive; the batch may take 8 more: true
 }

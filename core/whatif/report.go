@@ -125,13 +125,17 @@ func (t *Trace) recorded() Result {
 		e := &t.operations[i]
 		c.add(e, e.Lane, e.Class, e.Started, e.Wait, e.Kind)
 	}
-	return c.done(t.Options)
+	return c.done(t.was)
 }
 
 // String is one screen for a person.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d operations in %v, %d not recorded. Limit: recorded %d, simulated %d.\n\n", r.Trace.Operations, round(r.Trace.Span), r.Trace.Dropped, r.Trace.Options.MaxConcurrency, r.Options.MaxConcurrency)
+	fmt.Fprintf(&b, "%d operations in %v, %d not recorded. Limit: recorded %d, simulated %d.\n", r.Trace.Operations, round(r.Trace.Span), r.Trace.Dropped, r.Trace.was.MaxConcurrency, r.Options.MaxConcurrency)
+	if changed := r.changed(); len(changed) > 0 {
+		fmt.Fprintf(&b, "Changed: %s.\n", strings.Join(changed, ", "))
+	}
+	b.WriteByte('\n')
 	fmt.Fprintf(&b, "%-20s %-9s %9s %9s %9s %9s %9s %9s  p99\n", "waits", "", "started", "refused", "p50", "p95", "p99", "longest")
 	longest := max(1, r.Recorded.Waits[0].P99, r.Simulated.Waits[0].P99)
 	for _, w := range r.Simulated.Waits {
@@ -169,6 +173,33 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "\nkeys that waited %v: recorded %d, simulated %d. Dropped: %d, %d.\n", StarvedAfter, r.Recorded.Starved, r.Simulated.Starved, r.Recorded.Dropped, r.Simulated.Dropped)
 	b.WriteString("Durations do not react to load: each operation runs for as long as it was recorded, whatever runs beside it.\n")
 	return b.String()
+}
+
+// changed says which limits and rates of lanes and classes are others than recorded.
+func (r Report) changed() (all []string) {
+	add := func(what string, was, is any) {
+		if was != is {
+			all = append(all, fmt.Sprintf("%s %v -> %v", what, was, is))
+		}
+	}
+	for _, is := range r.Options.Lanes {
+		for _, was := range r.Trace.was.Lanes {
+			if was.Name == is.Name {
+				add("limit of lane "+is.Name, was.Limit, is.Limit)
+			}
+		}
+	}
+	rate := func(r core.Rate) string { return fmt.Sprintf("%v/s (burst %d)", r.PerSecond, r.Burst) }
+	for _, is := range r.Options.Classes {
+		for _, was := range r.Trace.was.Classes {
+			if was.Name == is.Name {
+				add("limit of class "+is.Name, was.Limit, is.Limit)
+				add("rate of class "+is.Name, rate(was.Rate), rate(is.Rate))
+				add("cost rate of class "+is.Name, rate(was.CostRate), rate(is.CostRate))
+			}
+		}
+	}
+	return all
 }
 
 // bars draws numbers as bars.

@@ -22,6 +22,7 @@ type Trace struct {
 	Operations int
 	Dropped    uint64 // see [Counts]
 
+	was        core.Options // resolved Options, also if the caller changes those
 	keyed      bool
 	operations []tape.Event // as they came
 	gates      []tape.Event // moves of gates, as they came
@@ -201,8 +202,9 @@ func Read(r io.Reader) (*Trace, error) {
 	if err != nil {
 		return nil, broken(err)
 	}
-	t := &Trace{Options: h.Options, keyed: h.Keyed}
-	err = t.read(d, resolved.(core.Options))
+	t := &Trace{Options: h.Options, was: resolved.(core.Options), keyed: h.Keyed}
+	t.was.Lanes, t.was.Classes = slices.Clone(t.was.Lanes), slices.Clone(t.was.Classes)
+	err = t.read(d, t.was)
 	switch {
 	case guard.Is(err, io.EOF) || guard.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("whatif: the trace ends after %d operations, without its end: %w", len(t.operations), io.ErrUnexpectedEOF)

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -45,14 +46,17 @@ type change struct {
 
 func show(args []string, out, errOut io.Writer) error {
 	flags := flag.NewFlagSet("whatif", flag.ContinueOnError)
-	flags.SetOutput(errOut)
-	flags.Usage = func() {
-		fmt.Fprintln(errOut, "usage: ephemeral whatif TRACE [flags]; without flags, it shows the recorded options")
+	flags.SetOutput(io.Discard) // run prints errors
+	flags.Usage = func() {}
+	usage := func() {
+		fmt.Fprintln(errOut, "usage: ephemeral whatif TRACE [-limit 8,16] [-lane batch.limit=8,16] [-class stripe.rate=25,50] [-p99 200ms] [-of batch]")
+		fmt.Fprintln(errOut, "It prints a row for each combination; without flags, a report on the recorded options. A value takes the place of the recorded one.")
+		flags.SetOutput(errOut)
 		flags.PrintDefaults()
 	}
 	var tries [][]change // a row for each combination
 	flags.Func("limit", "try these limits of all operations, such as 8,16,32", func(list string) error {
-		return try(&tries, "limit", list, func(o *core.Options, n float64) { o.MaxConcurrency = int(n) })
+		return try(&tries, "limit", list, true, func(o *core.Options, n float64) error { o.MaxConcurrency = int(n); return nil })
 	})
 	flags.Func("lane", "try these limits of a lane, such as batch.limit=8,16; may be repeated", func(list string) error {
 		return tryPart(&tries, list, func(o *core.Options, name, field string, n float64) bool {
@@ -85,8 +89,11 @@ func show(args []string, out, errOut io.Writer) error {
 	of := flags.String("of", "", "the lane or class that -p99 and the rows are about; all operations without it")
 	file := ""
 	for rest := args; ; { // flags may follow the file
-		if err := flags.Parse(rest); err != nil {
+		if err := flags.Parse(rest); guard.Is(err, flag.ErrHelp) {
+			usage()
 			return err
+		} else if err != nil {
+			return fmt.Errorf("whatif: %w", err)
 		}
 		if rest = flags.Args(); len(rest) == 0 {
 			break
@@ -97,7 +104,7 @@ func show(args []string, out, errOut io.Writer) error {
 		file, rest = rest[0], rest[1:]
 	}
 	if file == "" {
-		flags.Usage()
+		usage()
 		return errors.New("whatif: the file of a trace is missing")
 	}
 	f, err := os.Open(file)
@@ -212,17 +219,31 @@ func smallest(t *whatif.Trace, o core.Options, of string, p99 time.Duration) int
 }
 
 // try adds the values of a list.
-func try(tries *[][]change, what, list string, set func(o *core.Options, n float64)) error {
+func try(tries *[][]change, what, list string, whole bool, set func(o *core.Options, n float64) error) error {
 	var values []change
 	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		text = strings.TrimSpace(text)
+		n, err := number(text, whole)
 		if err != nil {
 			return err
 		}
-		values = append(values, change{what + " " + strings.TrimSpace(text), func(o *core.Options) error { set(o, n); return nil }})
+		values = append(values, change{what + " " + text, func(o *core.Options) error { return set(o, n) }})
 	}
 	*tries = append(*tries, values)
 	return nil
+}
+
+// number reads a value.
+func number(text string, whole bool) (n float64, err error) {
+	switch n, err = strconv.ParseFloat(text, 64); {
+	case strings.HasPrefix(text, "+"), strings.HasPrefix(text, "-"):
+		return n, fmt.Errorf("%q has a sign, but a value is the new limit or rate itself, not how much it changes", text)
+	case err != nil, math.IsNaN(n), math.IsInf(n, 0):
+		return n, fmt.Errorf("%q is not a number", text)
+	case whole && (n != math.Trunc(n) || n > math.MaxInt32):
+		return n, fmt.Errorf("%q is not a whole number up to %d, as a limit must be", text, math.MaxInt32)
+	}
+	return n, nil
 }
 
 // tryPart adds the values of NAME.FIELD=LIST.
@@ -232,19 +253,13 @@ func tryPart(tries *[][]change, text string, set func(o *core.Options, name, fie
 	if dot < 0 {
 		return errors.New("it must be NAME.FIELD=VALUES")
 	}
-	if err := try(tries, what, list, nil); err != nil {
-		return err
-	}
-	for i, values := 0, (*tries)[len(*tries)-1]; i < len(values); i++ {
-		n, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimPrefix(values[i].text, what)), 64)
-		values[i].set = func(o *core.Options) error {
-			if !set(o, what[:dot], what[dot+1:], n) {
-				return fmt.Errorf("whatif: the trace has no %q", what)
-			}
-			return nil
+	name, field := what[:dot], what[dot+1:]
+	return try(tries, what, list, field == "limit", func(o *core.Options, n float64) error {
+		if !set(o, name, field, n) {
+			return fmt.Errorf("whatif: the trace has no %q", what)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // short leaves three digits.

@@ -59,7 +59,14 @@ func TestCommand(t *testing.T) {
 		{full + " -p99 1ms", "limit 10 ", "", 0}, // a lower one refuses some, and nobody waits
 		{"", "busy slots", "", 0},
 		{"-class strpe.limit=8", "", `no "strpe.limit"`, 2},
-		{"-limit many", "", "invalid", 2},
+		{"-limit many", "", `invalid value "many" for flag -limit: "many" is not a number`, 2},
+		{"-limit 8.5", "", `"8.5" is not a whole number`, 2},
+		{"-class stripe.rate=NaN", "", `"NaN" is not a number`, 2},
+		{"-lane default.limit=+8", "", `"+8" has a sign`, 2},
+		{"-limit -1", "", `"-1" has a sign`, 2},
+		{"-nosuch", "", "-nosuch", 2},
+		{"-of nosuch -limit 8", "nosuch", `no lane or class "nosuch"`, 2},
+		{"-h", "", "[-lane batch.limit=8,16]", 0},
 	} {
 		var out, errOut strings.Builder
 		args := strings.Fields(x.args)
@@ -67,10 +74,10 @@ func TestCommand(t *testing.T) {
 			args = append([]string{name}, args...)
 		}
 		status := run(args, &out, &errOut)
-		if status != x.status || !strings.Contains(out.String(), x.out) || !strings.Contains(errOut.String(), x.errOut) {
+		if status != x.status || !strings.Contains(out.String(), x.out) || x.errOut != "" && strings.Count(errOut.String(), x.errOut) != 1 {
 			t.Errorf("%s: got status %d\n%s%s", x.args, status, &out, &errOut)
 		}
-		if status == 0 && !strings.HasSuffix(out.String(), "Durations do not react to load: each operation runs for as long as it was recorded, whatever runs beside it.\n") {
+		if status == 0 && x.errOut == "" && !strings.HasSuffix(out.String(), "Durations do not react to load: each operation runs for as long as it was recorded, whatever runs beside it.\n") {
 			t.Errorf("%s: the last line does not say that durations do not react:\n%s", x.args, &out)
 		}
 	}
