@@ -141,7 +141,7 @@ func (x Explanation) about(i Item) string {
 			text += ", is to be cancelled: " + i.Cancel
 		}
 		if late := i.Started.Add(i.Shadow).Sub(x.Time); late > 0 && x.Class != nil && x.Class.Shadow.Started > 0 {
-			text += fmt.Sprintf("; with the shadow of class %q it would still wait for %v", i.Class, round(late))
+			text += fmt.Sprintf("; with the shadow of class %q it would still wait for %v", i.Class, late.Round(100*time.Millisecond))
 		}
 		return text
 	case i.State == Retry && wait > 0:

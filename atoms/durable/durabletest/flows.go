@@ -160,7 +160,6 @@ func (s *suite) records() {
 	done.Token++
 	s.equal("done", must[[]durable.Ended](s)(endAll(s, s.b, n, done))[0].Outcome, durable.OutcomeEnded)
 	s.steps(ids[2], `y done 2, z done "z", last done "l"`)
-	s.equal("attempts stay", s.item(ids[2]).Attempts, got[2].Attempts)
 	one := s.add("d")[0]
 	s.end(n, durable.End{Kind: durable.EndDone, Steps: list(step("only", 1, durable.StepDone, ""))}, durable.Done, s.claims(n, 1, "d")...)
 	s.equal("no flow", list(int(s.item(one).Flow), len(s.steps(one, "").Steps)), list(0, 0))

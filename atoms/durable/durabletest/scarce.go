@@ -21,6 +21,15 @@ func (s *suite) bucketOf(class string) string {
 	return "none"
 }
 
+// explained is what the second opening of the database says.
+func (s *suite) explained(id durable.ItemID) durable.Explanation {
+	s.Helper()
+	x, ok, err := s.b.Explain(s.ctx, s.queue, id)
+	s.ok(err)
+	s.equal("explained", ok, true)
+	return x
+}
+
 // A claim takes the cost of its item. While the next item of a class lacks it, no other one of the class is claimed. Charges
 // count at once, also without a claim; what an end gives back counts only if it is the one that ends the claim.
 func (s *suite) costs() {
@@ -40,6 +49,8 @@ func (s *suite) costs() {
 
 	s.ok(s.b.Charge(s.ctx, s.queue, "gpt", 7, 40))
 	s.equal("charged", s.bucketOf("gpt"), "used 130, debt 30")
+	s.equal("why", strings.Contains(s.explained(ids[2].ID).String(), "class gpt has its next token of CostRate in "), true)
+	s.equal("without a cost", s.explained(ids[4].ID).Class.Next.IsZero(), true)
 	s.ok(s.b.Charge(s.ctx, s.queue, "other", 7, 40)) // it has no rate
 	wrong := endOf(first, durable.End{Kind: durable.EndDone, Cost: -60})
 	wrong.Token--
@@ -63,12 +74,18 @@ func (s *suite) costs() {
 	// More than the burst needs a full bucket. A hand-over needs the cost, too. A full bucket takes nothing back.
 	big := durable.Class{Name: "big", Rate: core.Rate{PerSecond: 1e-3, Burst: 9}, CostRate: core.Rate{PerSecond: 1e-3, Burst: 100}}
 	n = s.join(s.b, classes(big))
-	s.ok(ignore(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Class: "big", Cost: 500, Data: []byte("500")}, durable.Insert{Key: "a", Class: "big", Cost: 1, Data: []byte("1")},
-		durable.Insert{Key: "a", Class: "big", Cost: 101, Data: []byte("101")}))))
+	more := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Class: "big", Cost: 500, Data: []byte("500")}, durable.Insert{Key: "a", Class: "big", Cost: 1, Data: []byte("1")},
+		durable.Insert{Key: "a", Class: "big", Cost: 101, Data: []byte("101")})))
 	t, got = s.waits(n)
 	s.equal("more than the burst", list[any](got, s.bucketOf("big")), list[any](list("500", "wait gpt"), "used 500, debt 400"))
 	t, got = s.waits(n, endOf(t.Items[0], durable.End{Kind: durable.EndDone, HandOver: true, Calls: 3}))
 	s.equal("not handed over", list[any](t.Ends[0].Next == nil, got), list[any](true, list("wait big", "wait gpt")))
+	x := s.explained(more[1].ID)
+	s.equal("the cost", x.Class.NextCost.Equal(x.Class.Next) && x.Class.Next.After(x.Time.Add(390000*time.Second)), true)
+	s.ok(s.b.Charge(s.ctx, s.queue, "big", 1000, 0)) // in 992,000 s
+	x = s.explained(more[1].ID)
+	s.equal("the rate", strings.Contains(x.String(), "class big has its next token of Rate in ") && x.Class.NextCost.Before(x.Class.Next) && x.Class.NextCost.After(x.Time), true)
+	s.ok(s.b.Charge(s.ctx, s.queue, "big", -1000, 0))
 	s.equal("calls", must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Classes[0].Calls.Used, int64(4))
 	s.ok(s.b.Charge(s.ctx, s.queue, "big", 0, -1000))
 	s.equal("only to the burst", s.bucketOf("big"), "used -500, debt 0")
@@ -374,6 +391,8 @@ func (s *suite) keyRates() {
 	s.equal("its key", third.Key, "a")
 	s.equal("its time", !third.RunAt.Before(starts["a"][0].Add(every)), true)
 	s.end(n, retry, durable.Retry, *third)
+	x := s.explained(third.ID)
+	s.equal("explained", !x.Item.RunAt.After(x.Time) || x.KeyNext.Equal(x.Item.RunAt) && strings.Contains(x.String(), "; key a has its next token of KeyRate in "), true)
 	s.equal("a retry waits, too", !s.item(third.ID).RunAt.Before(starts["a"][0].Add(2*every)), true)
 	fourth := next(s.a, 1)[0]
 	s.end(n, durable.End{Kind: durable.EndSnoozed, After: long}, durable.Ready, fourth)

@@ -151,7 +151,7 @@ func Example() {
 	// Output:
 	// reserve
 	// charge
-	// waits for approval.given or approval.refused since 3h0m0s, until Monday 00:00 UTC; done: reserve, charge <nil>
+	// waits for approval.given or approval.refused since 2000-01-01T00:00:00Z until 2000-01-03T00:00:00Z; done: reserve, charge <nil>
 	// send a survey about shelf 7 4711 [label of a label of b]
 	// 2 <nil>
 	// reserve
