@@ -185,7 +185,7 @@ const ReasonStuck = core.ReasonStuck
 const ReasonBody = core.ReasonBody
 
 // ReasonRate is [core.ReasonRate]: its class or its key lacks tokens; fields Class or
-// Key, and Expires: when its next item has its tokens
+// Key, What, and Expires: when its next item has its tokens
 const ReasonRate = core.ReasonRate
 
 // ReasonTrial is [core.ReasonTrial]: fewer items of its class may run because of

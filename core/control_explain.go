@@ -4,6 +4,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -139,17 +140,16 @@ func (x *explainer) behind(o *Operation, r Reason, first *Operation) {
 func (x *explainer) rates(o *Operation, now int64) {
 	e := o.engine
 	class := &e.classes[o.sched.Class]
-	of := func(cost bool, calls, costs string) string {
-		if cost {
-			return costs
+	at, cost := e.scheduler.Lacks(&o.sched, now)
+	for i, r := range []Reason{{Class: class.Name, What: "Rate"}, {Key: o.sched.Key(), What: "KeyRate"}} {
+		if at[i] == 0 {
+			continue
 		}
-		return calls
-	}
-	if at, cost := e.scheduler.ClassLacks(o.sched.Class, now); at > 0 {
-		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, What: of(cost, "Rate", "CostRate"), Expires: e.clock.Wall(at)}, nil)
-	}
-	if at, cost := e.scheduler.KeyLacks(&o.sched, now); at > 0 {
-		x.add(o, Reason{Kind: ReasonRate, Key: o.sched.Key(), What: of(cost, "KeyRate", "KeyCostRate"), Expires: e.clock.Wall(at)}, nil)
+		if cost[i] {
+			r.What = strings.Replace(r.What, "Rate", "CostRate", 1)
+		}
+		r.Kind, r.Expires = ReasonRate, e.clock.Wall(at[i])
+		x.add(o, r, nil)
 	}
 	for s, until := range class.trialOn.Engine().Standing(now, maxExplained) {
 		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s, Since: s.Time, Expires: e.clock.Wall(until)}, nil)

@@ -160,9 +160,6 @@ func (s *suite) records() {
 	done.Token++
 	s.equal("done", must[[]durable.Ended](s)(endAll(s, s.b, n, done))[0].Outcome, durable.OutcomeEnded)
 	s.steps(ids[2], `y done 2, z done "z", last done "l"`)
-	one := s.add("d")[0]
-	s.end(n, durable.End{Kind: durable.EndDone, Steps: list(step("only", 1, durable.StepDone, ""))}, durable.Done, s.claims(n, 1, "d")...)
-	s.equal("no flow", list(int(s.item(one).Flow), len(s.steps(one, "").Steps)), list(0, 0))
 	s.end(n, durable.End{Kind: durable.EndGivenBack, Steps: list(step("w", 2, durable.StepDone, "2"))}, durable.Ready, got[0])
 	s.equal("given back", s.item(ids[0]).Attempts, 0)
 	again := s.claims(n, 2, "a", "b")
@@ -176,6 +173,12 @@ func (s *suite) records() {
 	s.equal("of a lost lease", s.record(lost, step("late", 1, durable.StepDone, "")), false)
 	s.equal("nor after a new claim", len(s.claim(n, durable.Want{Max: 2})) > 0 && s.record(lost, step("late", 1, durable.StepDone, "")), false)
 	s.steps(ids[1], "x done 1")
+
+	s.queue += " of one step"
+	n = s.join(s.a)
+	one := s.add("d")[0]
+	s.end(n, durable.End{Kind: durable.EndDone, Steps: list(step("only", 1, durable.StepDone, ""))}, durable.Done, s.claims(n, 1, "d")...)
+	s.equal("no flow", list(int(s.item(one).Flow), len(s.steps(one, "").Steps)), list(0, 0))
 }
 
 // Signals are kept in the order in which they came. An id is accepted once for each key or item, and there are at most MaxSignals.

@@ -89,9 +89,9 @@ func (p *pipeline) classes(queue string, item durable.ItemID, read func(durable.
 	coalesce(c.cost_rate, 0), case when c.cost_rate > 0 then c.cost_burst else 0 end, case when c.cost_rate > 0 then c.cost_used else 0 end, case when c.cost_rate > 0 then greatest(0, -o.costs) else 0 end, coalesce(c.is_set, false),
 	h.limits, coalesce(h.started, 0), coalesce(h.waited, 0), coalesce(h.longest, 0),
 	pg_catalog.now() + nullif(least(greatest(0, case when c.rate > 0 and o.tokens < 1 then pg_catalog.ceil((1 - o.tokens) / c.rate * 1000000) end, o.after), 9000000000000000), 0) * interval '1 microsecond',
-	pg_catalog.now() + least(o.after, 9000000000000000) * interval '1 microsecond' `
+	pg_catalog.now() + o.after * interval '1 microsecond' `
 	const tokens = `left join {s}.durable_shadow as h on c.shadow and h.queue = c.queue and h.name = c.name cross join lateral (select {s}.durable_since_1(c.since, c.seen, pg_catalog.now()) as came) as s cross join lateral (
-	select b.*, case when c.cost_rate > 0 and b.need > 0 and b.costs < b.need then pg_catalog.ceil((b.need - b.costs) / c.cost_rate * 1000000) end as after from (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, s.came, pg_catalog.now()), c.mark, c.burst) as tokens,
+	select b.*, case when c.cost_rate > 0 and b.need > 0 and b.costs < b.need then least(pg_catalog.ceil((b.need - b.costs) / c.cost_rate * 1000000), 9000000000000000) end as after from (select {s}.durable_tokens_1({s}.durable_come_1(c.rate, s.came, pg_catalog.now()), c.mark, c.burst) as tokens,
 		{s}.durable_tokens_1({s}.durable_come_1(c.cost_rate, s.came, pg_catalog.now()), c.cost_mark, c.cost_burst) as costs, least(coalesce(i.price, 1), c.cost_burst) as need) as b) as o`
 	sql, args := `
 select coalesce(c.name, i.class), coalesce(i.pending, 0), coalesce(i.running, 0)`+columns+`

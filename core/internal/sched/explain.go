@@ -38,12 +38,11 @@ func (b *Board) Rates(class uint8, now int64) (uses [2]RateUse) {
 // NextTokens is when the next item of a class has the tokens of the class, or 0 if none waits for
 // them.
 func (b *Board) NextTokens(class uint8, now int64) int64 {
-	at, _ := b.ClassLacks(class, now)
+	at, _ := b.classLacks(class, now)
 	return at
 }
 
-// ClassLacks is NextTokens, and whether the tokens for costs are the last ones.
-func (b *Board) ClassLacks(class uint8, now int64) (at int64, cost bool) {
+func (b *Board) classLacks(class uint8, now int64) (at int64, cost bool) {
 	r := b.classes[class].rates
 	if r == nil {
 		return 0, false
@@ -56,23 +55,25 @@ func (b *Board) ClassLacks(class uint8, now int64) (at int64, cost bool) {
 	return 0, false
 }
 
-// KeyLacks is when the key of an item has tokens for its next item, or 0 if it does not lack them, and whether those for costs are
-// the last ones.
-func (b *Board) KeyLacks(item *Item, now int64) (at int64, cost bool) {
+// Lacks is when the class and the key of an item have tokens for their next items, or 0 if they do not lack them, and whether those for
+// costs are the last ones.
+func (b *Board) Lacks(item *Item, now int64) (at [2]int64, cost [2]bool) {
+	at[0], cost[0] = b.classLacks(item.Class, now)
 	if b.rated == nil || item.turn == nil {
-		return 0, false
+		return at, cost
 	}
 	k := b.rated.known[item.turn.key.text]
 	if k.in != &b.rated.parked || k.at <= now {
-		return 0, false
+		return at, cost
 	}
 	for i := range item.turn.key.turns {
 		t := &item.turn.key.turns[i]
-		if next := cmp.Or(t.up, t.queue.head); next != nil && !cost {
-			_, cost = lacks(&b.rated.Meters, &k.Buckets, next, now)
+		if next := cmp.Or(t.up, t.queue.head); next != nil && !cost[1] {
+			_, cost[1] = lacks(&b.rated.Meters, &k.Buckets, next, now)
 		}
 	}
-	return k.at, cost
+	at[1] = k.at
+	return at, cost
 }
 
 // lacks is when an item has its tokens, or 0 if they are there, and whether those for costs are the last ones.

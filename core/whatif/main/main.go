@@ -56,7 +56,7 @@ func show(args []string, out, errOut io.Writer) error {
 	}
 	var tries [][]change // a row for each combination
 	flags.Func("limit", "try these limits of all operations, such as 8,16,32", func(list string) error {
-		return try(&tries, "limit", list, true, func(o *core.Options, n float64) error { o.MaxConcurrency = int(n); return nil })
+		return try(&tries, "limit", list, func(o *core.Options, n float64) error { o.MaxConcurrency = int(n); return nil })
 	})
 	flags.Func("lane", "try these limits of a lane, such as batch.limit=8,16; may be repeated", func(list string) error {
 		return tryPart(&tries, list, func(o *core.Options, name, field string, n float64) bool {
@@ -89,11 +89,8 @@ func show(args []string, out, errOut io.Writer) error {
 	of := flags.String("of", "", "the lane or class that -p99 and the rows are about; all operations without it")
 	file := ""
 	for rest := args; ; { // flags may follow the file
-		if err := flags.Parse(rest); guard.Is(err, flag.ErrHelp) {
-			usage()
-			return err
-		} else if err != nil {
-			return fmt.Errorf("whatif: %w", err)
+		if err := flags.Parse(rest); err != nil {
+			return helped(err, usage)
 		}
 		if rest = flags.Args(); len(rest) == 0 {
 			break
@@ -176,6 +173,15 @@ func show(args []string, out, errOut io.Writer) error {
 	return err
 }
 
+// helped is the error of flags. It shows the usage if the error is the request for it.
+func helped(err error, usage func()) error {
+	if guard.Is(err, flag.ErrHelp) {
+		usage()
+		return err
+	}
+	return fmt.Errorf("whatif: %w", err)
+}
+
 // options are a copy of the recorded options.
 func options(t *whatif.Trace) core.Options {
 	o := t.Options
@@ -219,11 +225,11 @@ func smallest(t *whatif.Trace, o core.Options, of string, p99 time.Duration) int
 }
 
 // try adds the values of a list.
-func try(tries *[][]change, what, list string, whole bool, set func(o *core.Options, n float64) error) error {
+func try(tries *[][]change, what, list string, set func(o *core.Options, n float64) error) error {
 	var values []change
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
-		n, err := number(text, whole)
+		n, err := number(text, strings.HasSuffix(what, "limit"))
 		if err != nil {
 			return err
 		}
@@ -254,7 +260,7 @@ func tryPart(tries *[][]change, text string, set func(o *core.Options, name, fie
 		return errors.New("it must be NAME.FIELD=VALUES")
 	}
 	name, field := what[:dot], what[dot+1:]
-	return try(tries, what, list, field == "limit", func(o *core.Options, n float64) error {
+	return try(tries, what, list, func(o *core.Options, n float64) error {
 		if !set(o, name, field, n) {
 			return fmt.Errorf("whatif: the trace has no %q", what)
 		}
