@@ -17,14 +17,11 @@ func Example() {
 		fmt.Println("insert", rows) // insert [a b c], then insert [d]
 		return nil
 	}
-	batcher, err := batching.New(insert, batching.Options[string]{
+	batcher := core.Must(batching.New(insert, batching.Options[string]{
 		MaxSize:  3,
 		MaxDelay: time.Second,
 		OnError:  func(rows []string, err error) { fmt.Println("not inserted:", rows, err) },
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer batcher.Close()
 
 	ctx := context.Background()

@@ -9,16 +9,14 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 // Other parts of a program can use a store through signals.
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink}))
 	data.Saved("orders").Subscribe(sink, func(s signals.Signal, _ struct{}) { fmt.Println("saved", s.Key) })
 	data.Save[float64]("orders").Raise(sink, "order-123", 42.5) // save.data.orders; prints: saved order-123
 	if err := orders.Drain(context.Background()); err != nil {  // waits for all requests

@@ -26,10 +26,7 @@ func Example() {
 		return nil
 	}
 	store := durable.Memory() // a program opens the store of an engine
-	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders", MaxCluster: 40})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders", MaxCluster: 40}))
 	defer orders.Close()
 
 	for _, id := range []string{"4711", "4712"} {

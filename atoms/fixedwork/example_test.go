@@ -15,10 +15,7 @@ func Example() {
 		}
 		return nil
 	}
-	pool, err := fixedwork.New(resize, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	pool := core.Must(fixedwork.New(resize, core.Options{MaxConcurrency: 4}))
 	defer pool.Close()
 
 	ctx := context.Background()

@@ -13,10 +13,7 @@ import (
 
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	h, err := hedge.New(hedge.Options{Delay: 10 * time.Millisecond, MaxExtra: 1, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	h := core.Must(hedge.New(hedge.Options{Delay: 10 * time.Millisecond, MaxExtra: 1, Sink: sink}))
 	hedge.Started.Subscribe(sink, func(s signals.Signal, e hedge.Event) {
 		fmt.Println(s.Name, "after at least 10 ms:", e.After >= 10*time.Millisecond)
 	})
@@ -32,10 +29,7 @@ func Example() {
 			return "", context.Cause(ctx)
 		}
 	}
-	prices, err := core.NewResultCoordinator(hedge.WrapResult(h, price), core.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	prices := core.Must(core.NewResultCoordinator(hedge.WrapResult(h, price), core.Options{Sink: sink}))
 	defer prices.Close()
 	fmt.Println(prices.Do(context.Background(), "Dune"))
 

@@ -20,10 +20,7 @@ func Example() {
 		return nil
 	}
 	customer := func(o Order) string { return o.Customer }
-	orders, err := keyedsequential.New(customer, process, core.Options{MaxConcurrency: 16})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(keyedsequential.New(customer, process, core.Options{MaxConcurrency: 16}))
 	defer orders.Close()
 
 	ctx := context.Background()

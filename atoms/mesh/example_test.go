@@ -25,22 +25,16 @@ func ExampleJoin() {
 	}
 	defer conn.Close()
 	sink := signals.NewSink(signals.SinkOptions{})
-	m, err := mesh.Join(ctx, conn, sink, mesh.Options{
+	m := core.Must(mesh.Join(ctx, conn, sink, mesh.Options{
 		Cluster: "shop",
 		Share:   "payment.*, gateway.*, update.*", // all else stays in this process
 		Carry:   []mesh.Carrier{mesh.Carry(PaymentDeclined)},
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer m.Close() // what this node holds ends everywhere
 
 	declined := sink.Monitor("payment.declined", time.Minute) // counts those of all nodes
-	payments, err := core.NewCoordinator(func(context.Context, string) error { return nil },
-		core.Options{Sink: sink, CancelOn: "gateway.down, mesh.alone"}) // raised or held on any node
-	if err != nil {
-		panic(err)
-	}
+	payments := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Sink: sink, CancelOn: "gateway.down, mesh.alone"})) // raised or held on any node
 	defer payments.Close()
 
 	release := sink.Hold("update.in-progress", "db", 0) // until released, or this process is gone

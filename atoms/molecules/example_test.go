@@ -24,7 +24,7 @@ func Example() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
 
-	runner, err := molecules.New(sink, []molecules.Blueprint{{
+	runner := core.Must(molecules.New(sink, []molecules.Blueprint{{
 		Name: "order",
 		On:   "order.placed",
 		Steps: []molecules.Step{
@@ -38,10 +38,7 @@ func Example() {
 				return nil
 			}},
 		},
-	}}, molecules.Options{Order: molecules.OrderSerial})
-	if err != nil {
-		panic(err)
-	}
+	}}, molecules.Options{Order: molecules.OrderSerial}))
 	sink.Subscribe("order.shipped, molecule.failed", func(s signals.Signal) {
 		fmt.Println(s.Name, s.Key)
 	})

@@ -19,13 +19,10 @@ func Example() {
 		fmt.Println("the backup charges", order)
 		return nil
 	}
-	charge, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
+	charge := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "primary", Priority: 1, Do: primary},
 		{Name: "backup", Priority: 2, Do: backup},
-	}, priorityprocessor.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}, priorityprocessor.Options{}))
 	defer charge.Close()
 
 	for _, order := range []string{"order-1", "order-2", "order-3", "order-4"} {

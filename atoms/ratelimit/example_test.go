@@ -14,20 +14,14 @@ import (
 
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 2}, ratelimit.Options{Name: "api", Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 2}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer l.Close()
 
 	callAPI := func(ctx context.Context, order string) error {
 		fmt.Println("order", order)
 		return nil
 	}
-	calls, err := core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 1})
-	if err != nil {
-		panic(err)
-	}
+	calls := core.Must(core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 1}))
 	begin := time.Now()
 	for _, order := range []string{"a", "b", "c", "d"} {
 		if _, err := calls.Enqueue(context.Background(), order); err != nil {

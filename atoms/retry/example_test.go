@@ -14,14 +14,11 @@ import (
 )
 
 func Example() {
-	r, err := retry.New(retry.Options{
+	r := core.Must(retry.New(retry.Options{
 		Attempts: 4,
 		Backoff:  retry.Exponential(time.Millisecond, 2),
 		MaxDelay: time.Second,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 
 	errBusy, errGone := errors.New("busy"), errors.New("no such file")
 	read := func(ctx context.Context, name string) (string, error) {
@@ -39,7 +36,7 @@ func Example() {
 		text, err := retry.DoValue(ctx, r, func(ctx context.Context) (string, error) { return read(ctx, name) })
 		fmt.Println(text, err) // contents of a.txt <nil>; for gone.txt: no such file
 	}
-	err = r.Do(ctx, func(context.Context) error { return errBusy })
+	err := r.Do(ctx, func(context.Context) error { return errBusy })
 	fmt.Println(err, errors.Is(err, errBusy), errors.Is(err, retry.ErrAttempts)) // retry: gave up after 4 attempts: busy true true
 	// Output:
 	// contents of a.txt <nil>

@@ -19,13 +19,10 @@ func Example() {
 		fmt.Println(s.Name, s.Key, string(task.Payload)) // report.due sales {"file": "sales.csv"}
 	})
 	run := core.Must(core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink}))
-	definitions, err := scheduledtasks.Parse([]byte(`[{
+	definitions := core.Must(scheduledtasks.Parse([]byte(`[{
 		"name": "report", "cron": "30 2 * * *", "timeZone": "UTC",
 		"signal": "report.due", "key": "sales", "payload": {"file": "sales.csv"}
-	}]`))
-	if err != nil {
-		panic(err)
-	}
+	}]`)))
 	tasks, err := scheduledtasks.New(definitions, run, scheduledtasks.Options{Sink: sink, Missed: scheduledtasks.RunOnce})
 	if err != nil { // scheduledtasks.Load("schedule.json", run, ...) reads a file
 		panic(err)

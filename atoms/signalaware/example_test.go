@@ -17,22 +17,16 @@ func Example() {
 	}
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
-	gate, err := signalaware.New(process, core.Options{
+	gate := core.Must(signalaware.New(process, core.Options{
 		CancelOn:       "shutdown, circuit-open",
 		DeferOn:        "backpressure.*",
 		Sink:           sink,
 		MaxConcurrency: 8,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer gate.Close()
 
 	gate.Raise("backpressure.downstream") // items wait
-	id, err := gate.Enqueue(ctx, "first")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(gate.Enqueue(ctx, "first"))
 	fmt.Println(gate.Why()[0])
 	sink.Retract("backpressure.*") // the item runs
 	if err := gate.Wait(ctx, id); err != nil {
@@ -40,7 +34,7 @@ func Example() {
 	}
 
 	sink.Raise("shutdown") // items are refused
-	_, err = gate.Enqueue(ctx, "second")
+	_, err := gate.Enqueue(ctx, "second")
 	if refused, ok := errors.AsType[*core.RefusedError](err); ok {
 		fmt.Println("refused because of", refused.Signal.Name)
 	}

@@ -17,22 +17,16 @@ func Example() {
 		fmt.Println("loading", userID)
 		return Profile{"Ada"}, nil
 	}
-	cache, err := slidingcache.New(loadProfile, slidingcache.Options[string]{
+	cache := core.Must(slidingcache.New(loadProfile, slidingcache.Options[string]{
 		Sliding:  5 * time.Minute,
 		Absolute: time.Hour,
 		Capacity: 1000,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer cache.Close()
 
 	ctx := context.Background()
-	profile, err := cache.Get(ctx, "user-123") // loads and stores it
-	if err != nil {
-		panic(err)
-	}
-	profile, _ = cache.Get(ctx, "user-123") // expires five minutes from now
+	profile := core.Must(cache.Get(ctx, "user-123")) // loads and stores it
+	profile, _ = cache.Get(ctx, "user-123")          // expires five minutes from now
 	if cached, ok := cache.GetIfPresent("user-123"); ok {
 		fmt.Println(cached == profile, cached.Name)
 	}

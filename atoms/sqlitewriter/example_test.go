@@ -27,10 +27,7 @@ func Example() {
 	defer remove()
 	ctx := context.Background()
 
-	w, err := sqlitewriter.Open(ctx, path, sqlitewriter.Options{})
-	if err != nil {
-		panic(err)
-	}
+	w := core.Must(sqlitewriter.Open(ctx, path, sqlitewriter.Options{}))
 	defer w.Close()
 	core.Must(w.Exec(ctx, "create table if not exists log(id integer primary key, text text)"))
 	var savers sync.WaitGroup

@@ -21,10 +21,7 @@ func Example() {
 	jobs := core.Must(core.NewCoordinator(process, core.Options{EchoAge: 30 * time.Second}))
 	defer jobs.Close()
 
-	evictor, err := volatile.New(jobs, volatile.Options{})
-	if err != nil {
-		panic(err)
-	}
+	evictor := core.Must(volatile.New(jobs, volatile.Options{}))
 	defer evictor.Close()
 
 	gone := make(chan string, 3)

@@ -5,15 +5,13 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{Capacity: 200, MaxAge: time.Minute})
-	resizer, err := windowsize.New(sink, windowsize.Options{})
-	if err != nil {
-		panic(err)
-	}
+	resizer := core.Must(windowsize.New(sink, windowsize.Options{}))
 	defer resizer.Close()
 
 	sink.Raise("window.size.increase:100")

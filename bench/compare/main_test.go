@@ -182,9 +182,9 @@ func TestTableRelatesRoundByRound(t *testing.T) {
 	}}
 	var out strings.Builder
 	(&table{all: &out, doc: io.Discard}).row("g", m)
-	want := `| g/r | 30.0 | good | 60.0 | 0.50 (0.50–0.50) | 0.5 | met | **2.00 > 1** | 2.00 |
-| g/r | 30.0 | bad | 60.0 | 0.50 (0.50–0.50) | 0.4 | **missed** | **2.00 > 1** | 2.00 |
-| g/r | 30.0 | shown | 30.0 | 1.00 (1.00–1.00) |  |  | **2.00 > 1** | 2.00 |
+	want := `| g/r | 30.0 | good | 60.0 | 0.50 (0.50–0.50) | 0.5 | **2.00 > 1** | 2.00 |
+| g/r | 30.0 | bad | 60.0 | 0.50 (0.50–0.50) | 0.4 **missed** | **2.00 > 1** | 2.00 |
+| g/r | 30.0 | shown | 30.0 | 1.00 (1.00–1.00) |  | **2.00 > 1** | 2.00 |
 `
 	coretest.Check(t, out.String() == want, "got\n%s\nwant\n%s", &out, want)
 }

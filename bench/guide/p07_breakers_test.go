@@ -107,24 +107,6 @@ func Example_breakers() {
 	// Output: 4 succeeded, 0 failed
 }
 
-func Example_breakerRefuses() {
-	sink := signals.NewSink(signals.SinkOptions{})
-	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
-	defer breaker.Close()
-	quotes := core.Must(core.NewCoordinator(
-		func(ctx context.Context, quote string) error { return nil },
-		core.Options{Sink: sink, CancelOn: "circuit.open.carrier"}))
-	defer quotes.Close()
-
-	breaker.Trip() // opens the breaker, like 5 failures
-	fmt.Println(quotes.Do(context.Background(), "quote-1"))
-	ask := circuitbreaker.Wrap(breaker, func(ctx context.Context, quote string) error { return nil })
-	fmt.Println(errors.Is(ask(context.Background(), "quote-2"), circuitbreaker.ErrOpen))
-	// Output:
-	// core: refused because of signal "circuit.open.carrier"
-	// true
-}
-
 func Example_together() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{})) // 100 calls a second

@@ -41,13 +41,10 @@ func Example_antsBefore() {
 
 func Example_antsAfter() {
 	ctx := context.Background()
-	pool, err := fixedwork.New(func(ctx context.Context, url string) error {
+	pool := core.Must(fixedwork.New(func(ctx context.Context, url string) error {
 		_, err := get(ctx, url)
 		return err
-	}, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 4}))
 	defer pool.Close()
 
 	for _, url := range urls {

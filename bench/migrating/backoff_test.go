@@ -39,15 +39,12 @@ func Example_backoffBefore() {
 func Example_backoffAfter() {
 	request := busyTwice()
 
-	r, err := retry.New(retry.Options{
+	r := core.Must(retry.New(retry.Options{
 		Attempts: 5,
 		Backoff:  retry.Exponential(time.Millisecond, 1.5),
 		Jitter:   retry.EqualJitter,
 		MaxDelay: time.Minute,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	body, err := retry.DoValue(context.Background(), r, func(context.Context) (string, error) { return request() })
 	fmt.Println(body, err, r.Stats().Recovered)
 	// Output: CAT <nil> 1

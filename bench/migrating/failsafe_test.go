@@ -36,11 +36,8 @@ func Example_failsafeAfter() {
 	retries := core.Must(retry.New(retry.Options{Attempts: 5, Backoff: retry.Exponential(time.Millisecond, 2), MaxDelay: time.Second}))
 	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{}))
 	call := func(context.Context, string) (string, error) { return request() }
-	pages, err := core.NewResultCoordinator(
-		retry.WrapResult(retries, ratelimit.WrapResult(limiter, call)), core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	pages := core.Must(core.NewResultCoordinator(
+		retry.WrapResult(retries, ratelimit.WrapResult(limiter, call)), core.Options{MaxConcurrency: 4}))
 	defer pages.Close()
 	fmt.Println(pages.Do(context.Background(), "/cat"))
 	// Output: CAT <nil>

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -42,16 +43,13 @@ func Example_gobreakerBefore() {
 func Example_gobreakerAfter() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
-	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "pages",
 		Window:    30 * time.Second,
 		Threshold: 3,
 		OpenFor:   time.Minute,
 		HalfOpen:  1,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer breaker.Close()
 	defer sink.Subscribe("circuit.open.*", func(s signals.Signal) { fmt.Println(s.Name) })()
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/expirable"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -27,14 +28,8 @@ func Example_lruBefore() {
 
 func Example_lruAfter() {
 	ctx := context.Background()
-	pages, err := lru.New(lru.Options[string, string]{Capacity: 10_000, TTL: -1, MaxAge: 10 * time.Minute})
-	if err != nil {
-		panic(err)
-	}
-	body, err := pages.GetOrLoad(ctx, "/cat", get)
-	if err != nil {
-		panic(err)
-	}
+	pages := core.Must(lru.New(lru.Options[string, string]{Capacity: 10_000, TTL: -1, MaxAge: 10 * time.Minute}))
+	body := core.Must(pages.GetOrLoad(ctx, "/cat", get))
 	fmt.Println(body, pages.Len())
 	// Output: CAT 1
 }

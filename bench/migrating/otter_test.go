@@ -8,6 +8,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 func Example_otterBefore() {
@@ -22,14 +23,11 @@ func Example_otterBefore() {
 }
 
 func Example_otterAfter() {
-	pages, err := slidingcache.New(get, slidingcache.Options[string]{
+	pages := core.Must(slidingcache.New(get, slidingcache.Options[string]{
 		Capacity:     10_000,
 		Sliding:      10 * time.Minute,
 		RefreshAfter: time.Minute,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer pages.Close()
 	body, err := pages.Get(context.Background(), "/cat")
 	fmt.Println(body, err)

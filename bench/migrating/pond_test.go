@@ -25,20 +25,11 @@ func Example_pondBefore() {
 
 func Example_pondAfter() {
 	ctx := context.Background()
-	pool, err := core.NewResultCoordinator(get, core.Options{MaxConcurrency: 4, MaxQueued: 100})
-	if err != nil {
-		panic(err)
-	}
+	pool := core.Must(core.NewResultCoordinator(get, core.Options{MaxConcurrency: 4, MaxQueued: 100}))
 	defer pool.Close()
 
-	cat, err := pool.Submit(ctx, "/cat")
-	if err != nil {
-		panic(err)
-	}
-	gone, err := pool.Submit(ctx, "/gone")
-	if err != nil {
-		panic(err)
-	}
+	cat := core.Must(pool.Submit(ctx, "/cat"))
+	gone := core.Must(pool.Submit(ctx, "/gone"))
 	fmt.Println(cat.Wait(ctx))
 	fmt.Println(gone.Wait(ctx))
 	// Output:
@@ -64,13 +55,10 @@ func Example_pondGroupBefore() {
 
 func Example_pondGroupAfter() {
 	ctx := context.Background()
-	pool, err := core.NewCoordinator(func(ctx context.Context, url string) error {
+	pool := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
 		_, err := get(ctx, url)
 		return err
-	}, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 4}))
 	defer pool.Close()
 
 	group := pool.Group(ctx, core.GroupOptions{StopOnError: true})

@@ -31,10 +31,7 @@ func Example_rateBefore() {
 
 func Example_rateAfter() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	limiter, err := ratelimit.New(core.Rate{PerSecond: 1000, Burst: 2}, ratelimit.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 1000, Burst: 2}, ratelimit.Options{Sink: sink}))
 	defer limiter.Close()
 	limited := ratelimit.WrapResult(limiter, get)
 

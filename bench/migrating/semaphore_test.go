@@ -23,10 +23,7 @@ func Example_semaphoreBefore() {
 }
 
 func Example_semaphoreAfter() {
-	pages, err := core.NewResultCoordinator(get, core.Options{MaxConcurrency: 2})
-	if err != nil {
-		panic(err)
-	}
+	pages := core.Must(core.NewResultCoordinator(get, core.Options{MaxConcurrency: 2}))
 	defer pages.Close()
 	fmt.Println(pages.Do(context.Background(), "/cat"))
 	// Output: CAT <nil>

@@ -132,9 +132,9 @@ func shown(format string, x float64) string {
 
 const head = `# Beside the original
 
-The original is the C# library that this one follows, as a program with these rows. Both programs do the same operations, in turns, each in a
-process of its own. Times are the least of all turns. The ratio is the original's time by ours, the median of the turns: above 1 we are
-faster. [bench/README.md](../bench/README.md) says what is fair. A program writes this file, and keeps lines of rows that it does not measure:
+The original is the C# library that this one follows, as a program with these rows. Both programs take turns, each time in a new process. Times
+are the least of all turns. The ratio is the original's time by ours, the median of the turns: above 1 we are faster. A program writes this file,
+and keeps lines of rows that it does not measure:
 
 ` + "```sh\ngo run ./bench/original -beside ORIGINAL -doc docs/original.md\n```\n\n"
 

@@ -17,15 +17,12 @@ func (e busyError) RetryAfter() time.Duration { return e.wait }
 
 // The server refuses the first call, so the next one waits.
 func Example() {
-	polite, err := adaptiverate.New(func(_ context.Context, request int) error {
+	polite := core.Must(adaptiverate.New(func(_ context.Context, request int) error {
 		if request == 1 {
 			return busyError{time.Hour} // its method RetryAfter returns an hour
 		}
 		return nil
-	}, core.Options{Name: "api", MaxConcurrency: 8})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{Name: "api", MaxConcurrency: 8}))
 	defer polite.Close()
 
 	ctx := context.Background()

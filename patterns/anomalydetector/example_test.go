@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 )
@@ -11,15 +12,12 @@ import (
 // Five errors in ten seconds are an anomaly. During this time, the detector holds a signal.
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	detector, err := anomalydetector.New(sink, anomalydetector.Options{
+	detector := core.Must(anomalydetector.New(sink, anomalydetector.Options{
 		Name:      "errors",
 		Pattern:   "error.*",
 		Threshold: 5,
 		Window:    10 * time.Second,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer detector.Close()
 	sink.Subscribe("anomaly.*", func(s signals.Signal) { fmt.Println("alarm:", s.Name) }) // alarm: anomaly.errors
 

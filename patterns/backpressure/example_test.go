@@ -15,13 +15,10 @@ func Example() {
 	db := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
 		core.Options{Name: "db", Sink: sink}))
 	db.Pause()
-	intake, err := backpressure.New(func(ctx context.Context, order string) error {
+	intake := core.Must(backpressure.New(func(ctx context.Context, order string) error {
 		_, err := db.Enqueue(ctx, order)
 		return err
-	}, core.Options{Name: "intake", Sink: sink, MaxConcurrency: 1})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{Name: "intake", Sink: sink, MaxConcurrency: 1}))
 	stages := core.InOrder(intake, db)
 	defer stages.Close()
 	var target backpressure.Target = db

@@ -13,14 +13,11 @@ import (
 func Example() {
 	started, finish := make(chan struct{}, 4), make(chan struct{})
 	tenant := func(request string) string { name, _, _ := strings.Cut(request, "/"); return name }
-	tenants, err := controlledfanout.New(tenant, func(context.Context, string) error {
+	tenants := core.Must(controlledfanout.New(tenant, func(context.Context, string) error {
 		started <- struct{}{}
 		<-finish
 		return nil
-	}, core.Options{MaxConcurrency: 100, MaxPerKey: 2})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 100, MaxPerKey: 2}))
 	defer tenants.Close()
 
 	ctx := context.Background()

@@ -13,10 +13,7 @@ import (
 func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	call := func(context.Context, string) error { return nil }
-	elastic, err := dynamicconcurrency.New(call, dynamicconcurrency.Scale{Min: 2, Max: 10}, core.Options{Name: "api", Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	elastic := core.Must(dynamicconcurrency.New(call, dynamicconcurrency.Scale{Min: 2, Max: 10}, core.Options{Name: "api", Sink: sink}))
 	defer elastic.Close()
 	defer dynamicconcurrency.Increased.Subscribe(sink, func(s signals.Signal, limit int) {
 		fmt.Println(s.Key, "may run", limit)

@@ -15,10 +15,7 @@ func Example() {
 	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	process := func(ctx context.Context, widget string) error { return nil } // in a program: Do of a priorityprocessor.Failover on the sink
 	key := func(widget string) string { return widget }
-	system, err := dynamicworkflow.New(key, process, dynamicworkflow.Options{Route: dynamicworkflow.Best(2), Max: 64}, core.Options{Name: "widgets", Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	system := core.Must(dynamicworkflow.New(key, process, dynamicworkflow.Options{Route: dynamicworkflow.Best(2), Max: 64}, core.Options{Name: "widgets", Sink: sink}))
 	defer system.Close()
 	defer dynamicworkflow.Decisions.Subscribe(sink, func(s signals.Signal, _ dynamicworkflow.Decision) {
 		fmt.Println(s.Key, s.Name)

@@ -13,19 +13,13 @@ import (
 )
 
 func Example() {
-	dir, err := os.MkdirTemp("", "flights")
-	if err != nil {
-		panic(err)
-	}
+	dir := core.Must(os.MkdirTemp("", "flights"))
 	defer os.RemoveAll(dir)
 	sink := signals.NewSink(signals.SinkOptions{})
 	uploads := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads"}))
-	recorder, err := flightrecorder.New(sink, flightrecorder.Options{
+	recorder := core.Must(flightrecorder.New(sink, flightrecorder.Options{
 		On: "breaker.opened.*", Dir: dir, Coordinators: []core.Inspector{uploads},
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer recorder.Close()
 	flightrecorder.Recorded.Subscribe(sink, func(_ signals.Signal, r flightrecorder.Recording) {
 		text, err := os.ReadFile(r.Report)

@@ -31,14 +31,11 @@ func Example() {
 		return nil
 	}
 	sink := signals.NewSink(signals.SinkOptions{})
-	runner, err := jobs.New(sink, []jobs.Job{
+	runner = core.Must(jobs.New(sink, []jobs.Job{
 		jobs.OnKind(saved, thumbnail, jobs.Options{Name: "thumbnail", Lane: "hot", MaxConcurrency: 4, MaxRetries: 3, EmitOnComplete: "thumbnail.done"}),
 		jobs.OnKindKeyed(saved, user, scan, jobs.Options{Name: "scan", Lane: "io:2", Await: []string{"scanner.ready"}, AwaitTimeout: time.Minute}),
 		jobs.On("thumbnail.done", publish, jobs.Options{Name: "publish", Lane: "io"}),
-	}, core.Options{MaxConcurrency: 16})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 16}))
 	defer runner.Close()
 	saved.Raise(sink, "", file{"cat.png", "ann"})
 	sink.Raise("scanner.ready")

@@ -15,13 +15,10 @@ import (
 func Example() {
 	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
 	user := func(command string) string { name, _, _ := strings.Cut(command, "/"); return name }
-	users, err := keyedpriorityfanout.New(user, func(_ context.Context, command string) error {
+	users := core.Must(keyedpriorityfanout.New(user, func(_ context.Context, command string) error {
 		fmt.Println(command)
 		return nil
-	}, core.Lane{Depth: 100, CancelOn: "circuit.open.*"}, core.Options{MaxConcurrency: 8, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Lane{Depth: 100, CancelOn: "circuit.open.*"}, core.Options{MaxConcurrency: 8, Sink: sink}))
 	defer users.Close()
 	urgent := users.Lane(keyedpriorityfanout.Priority)
 
@@ -38,7 +35,7 @@ func Example() {
 	}
 
 	defer sink.Hold("circuit.open.api", "", 0)()
-	_, err = urgent.TryEnqueue(ctx, "ada/cancel again")
+	_, err := urgent.TryEnqueue(ctx, "ada/cancel again")
 	if refused, ok := errors.AsType[*core.RefusedError](err); ok {
 		fmt.Println("refused because of", refused.Signal.Name)
 	}

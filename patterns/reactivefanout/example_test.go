@@ -11,15 +11,12 @@ import (
 // The store is blocked, so the first stage does not run far ahead.
 func Example() {
 	blocked := make(chan struct{})
-	fanout, err := reactivefanout.New(func(_ context.Context, page string) (int, error) {
+	fanout := core.Must(reactivefanout.New(func(_ context.Context, page string) (int, error) {
 		return len(page), nil // fetch
 	}, func(context.Context, int) error {
 		<-blocked // store
 		return nil
-	}, reactivefanout.Options{Concurrency: 8, Downstream: 4, High: 32, Low: 8})
-	if err != nil {
-		panic(err)
-	}
+	}, reactivefanout.Options{Concurrency: 8, Downstream: 4, High: 32, Low: 8}))
 	defer fanout.Close()
 
 	ctx := context.Background()

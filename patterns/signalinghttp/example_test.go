@@ -26,10 +26,7 @@ func Example() {
 	sink := signals.NewSink(signals.SinkOptions{})
 	client := &http.Client{Transport: signalinghttp.NewTransport(nil, sink)} // nil: http.DefaultTransport
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/big.bin", nil)
-	if err != nil {
-		panic(err)
-	}
+	req := core.Must(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/big.bin", nil))
 	var file strings.Builder
 	n, err := signalinghttp.Download(client, req, &file, sink)
 	fmt.Println(n, err)

@@ -18,16 +18,13 @@ func Example() {
 	})
 	sink.RaiseKey("error.database", "order-6")
 
-	watcher, err := signallogwatcher.New(sink, "error.*", func(_ context.Context, s signals.Signal) error {
+	watcher := core.Must(signallogwatcher.New(sink, "error.*", func(_ context.Context, s signals.Signal) error {
 		if s.Key == "" {
 			return errors.New("nobody is on duty")
 		}
 		fmt.Println("alert:", s.Name, s.Key)
 		return nil
-	}, core.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{}))
 	defer watcher.Close()
 
 	sink.RaiseKey("error.timeout", "order-7")

@@ -19,20 +19,14 @@ func Example() {
 	tracing := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 
 	sink := signals.NewSink(signals.SinkOptions{})
-	tel, err := telemetry.New(sink, telemetry.Options{TracerProvider: tracing, Signals: "error.*, circuit.*"})
-	if err != nil {
-		panic(err)
-	}
+	tel := core.Must(telemetry.New(sink, telemetry.Options{TracerProvider: tracing, Signals: "error.*, circuit.*"}))
 	defer tel.Close()
 
 	callAPI := func(ctx context.Context, user string) error {
 		core.OperationFrom(ctx).Raise("error.timeout")
 		return errors.New("no answer for " + user)
 	}
-	c, err := core.NewCoordinator(telemetry.Wrap(tel, callAPI), core.Options{Name: "api", Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	c := core.Must(core.NewCoordinator(telemetry.Wrap(tel, callAPI), core.Options{Name: "api", Sink: sink}))
 	defer c.Close()
 	tel.ObserveCoordinator(c)
 

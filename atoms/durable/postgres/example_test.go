@@ -10,6 +10,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Order is an item of the examples, which need a server and are only compiled.
@@ -19,15 +20,9 @@ func (o Order) CustomerKey() string { return o.Customer }
 
 func Example() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
-	}
+	pool := core.Must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	defer pool.Close()
-	store, err := postgres.Open(ctx, pool, postgres.Options{})
-	if err != nil {
-		panic(err)
-	}
+	store := core.Must(postgres.Open(ctx, pool, postgres.Options{}))
 	ship := func(ctx context.Context, o Order) error {
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "insert into shipment (order_id) values ($1)", o.ID); err != nil {

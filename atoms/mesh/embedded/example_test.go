@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/mesh"
 	"github.com/ephemeralgo/ephemeral/atoms/mesh/embedded"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -14,21 +15,12 @@ import (
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	server, err := embedded.New(ctx, embedded.Options{})
-	if err != nil {
-		panic(err)
-	}
+	server := core.Must(embedded.New(ctx, embedded.Options{}))
 	defer server.Close()
 	here, there := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-	shop1, err := mesh.Join(ctx, server.Conn(), here, mesh.Options{Cluster: "shop", Name: "shop-1", Share: "gateway.*"})
-	if err != nil {
-		panic(err)
-	}
+	shop1 := core.Must(mesh.Join(ctx, server.Conn(), here, mesh.Options{Cluster: "shop", Name: "shop-1", Share: "gateway.*"}))
 	defer shop1.Close()
-	shop2, err := mesh.Join(ctx, server.Conn(), there, mesh.Options{Cluster: "shop", Name: "shop-2", Share: "gateway.*"})
-	if err != nil {
-		panic(err)
-	}
+	shop2 := core.Must(mesh.Join(ctx, server.Conn(), there, mesh.Options{Cluster: "shop", Name: "shop-2", Share: "gateway.*"}))
 	defer shop2.Close()
 
 	here.WaitGone(ctx, mesh.SignalAlone) // shop-2 is heard
