@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
@@ -66,45 +65,6 @@ func Example_breaker() {
 	// order-3 delivered
 	// breaker.closed.carrier: enough trials have succeeded
 	// order-4 delivered
-}
-
-func Example_breakers() {
-	type page struct{ host, path string }
-	sink := signals.NewSink(signals.SinkOptions{})
-	var failed atomic.Bool
-	fetch := func(ctx context.Context, p page) error {
-		if p.host == "south" && !failed.Swap(true) {
-			return errors.New("no answer")
-		}
-		return nil
-	}
-	byHost := map[string]core.Work[page]{}
-	for _, host := range []string{"north", "south"} {
-		breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
-			Name: host, Threshold: 1, HalfOpen: 1, OpenFor: 20 * time.Millisecond}))
-		defer breaker.Close()
-		byHost[host] = circuitbreaker.Wrap(breaker, fetch)
-	}
-	r := core.Must(retry.New(retry.Options{Attempts: 12, RetryIf: func(err error) bool {
-		return retry.Retryable(err) || errors.Is(err, circuitbreaker.ErrOpen)
-	}}))
-	work := func(ctx context.Context, p page) error { return byHost[p.host](ctx, p) }
-	host := func(p page) string { return p.host }
-	pages := core.Must(core.NewKeyedCoordinator(host, retry.Wrap(r, work), core.Options{
-		MaxConcurrency: 16, MaxPerKey: 2, // two of each host
-		Classes: []core.Class{{Name: "web", Rate: core.AtMost(50, time.Second)}}, // in all
-	}))
-	defer pages.Close()
-
-	ctx := context.Background()
-	for _, p := range []page{{"north", "/a"}, {"south", "/a"}, {"south", "/b"}, {"north", "/b"}} {
-		core.Must(pages.Class("web").Enqueue(ctx, p))
-	}
-	if err := pages.Drain(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println(pages.Stats().Succeeded, "succeeded,", pages.Stats().Failed, "failed")
-	// Output: 4 succeeded, 0 failed
 }
 
 func Example_together() {

@@ -7,15 +7,19 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/sqlite"
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
@@ -113,5 +117,45 @@ func TestBreakersBesideAPerson(t *testing.T) {
 		if s := core.Must(person.Stats(t.Context())); s.Done != s.Items {
 			t.Error(s)
 		}
+	})
+}
+
+// A breaker for each of a few hosts, retries that wait for it, two pages of a host at once, and a rate for all: when a host
+// fails, only its own pages wait, and all are fetched.
+func TestBreakerForEachHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type page struct{ host, path string }
+		sink := signals.NewSink(signals.SinkOptions{})
+		var failed atomic.Bool
+		fetch := func(ctx context.Context, p page) error {
+			if p.host == "south" && !failed.Swap(true) {
+				return errors.New("no answer")
+			}
+			return nil
+		}
+		byHost := map[string]core.Work[page]{}
+		for _, host := range []string{"north", "south"} {
+			breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
+				Name: host, Threshold: 1, HalfOpen: 1, OpenFor: 20 * time.Millisecond}))
+			defer breaker.Close()
+			byHost[host] = circuitbreaker.Wrap(breaker, fetch)
+		}
+		r := core.Must(retry.New(retry.Options{Attempts: 12, RetryIf: func(err error) bool {
+			return retry.Retryable(err) || errors.Is(err, circuitbreaker.ErrOpen)
+		}}))
+		work := func(ctx context.Context, p page) error { return byHost[p.host](ctx, p) }
+		host := func(p page) string { return p.host }
+		pages := core.Must(core.NewKeyedCoordinator(host, retry.Wrap(r, work), core.Options{
+			MaxConcurrency: 16, MaxPerKey: 2, // two of each host
+			Classes: []core.Class{{Name: "web", Rate: core.AtMost(50, time.Second)}}, // in all
+		}))
+		defer pages.Close()
+
+		ctx := t.Context()
+		for _, p := range []page{{"north", "/a"}, {"south", "/a"}, {"south", "/b"}, {"north", "/b"}} {
+			core.Must(pages.Class("web").Enqueue(ctx, p))
+		}
+		coretest.Check(t, pages.Drain(ctx) == nil, "pages are not drained")
+		coretest.Check(t, pages.Stats().Succeeded == 4, "got %v", pages.Stats())
 	})
 }

@@ -2,8 +2,8 @@ package guide_test
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"testing"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -13,13 +13,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
-func Example_telemetry() {
-	ctx, sink := context.Background(), signals.NewSink(signals.SinkOptions{})
-	reader := sdkmetric.NewManualReader() // a program: sdkmetric.NewPeriodicReader(exporter)
+// ObserveAll exports the counters of parts of several modules, with their units.
+func TestObserveAll(t *testing.T) {
+	ctx, sink := t.Context(), signals.NewSink(signals.SinkOptions{})
+	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	tel := core.Must(telemetry.New(sink, telemetry.Options{MeterProvider: provider}))
 	defer tel.Close()
@@ -48,14 +50,10 @@ func Example_telemetry() {
 	for _, m := range all.ScopeMetrics[0].Metrics {
 		units[m.Name] = m.Unit
 	}
-	for _, name := range []string{"coordinator.failed", "cache.hits", "limiter.denied", "queue.ready", "queue.oldest", "scheduler.missed"} {
-		fmt.Println("ephemeral."+name, units["ephemeral."+name])
+	for name, unit := range map[string]string{
+		"coordinator.failed": "{count}", "cache.hits": "{count}", "limiter.denied": "{count}", "queue.ready": "{count}", "queue.oldest": "s", "scheduler.missed": "{count}",
+	} {
+		got, found := units["ephemeral."+name]
+		coretest.Check(t, found && got == unit, "the unit of %s is %q, want %q", name, got, unit)
 	}
-	// Output:
-	// ephemeral.coordinator.failed {count}
-	// ephemeral.cache.hits {count}
-	// ephemeral.limiter.denied {count}
-	// ephemeral.queue.ready {count}
-	// ephemeral.queue.oldest s
-	// ephemeral.scheduler.missed {count}
 }
