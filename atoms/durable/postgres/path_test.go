@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -34,6 +35,10 @@ end $do$`
 
 // A schema that comes first in search_path has functions with the names of those of PostgreSQL. None is called.
 func TestShadowedFunctions(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the code is that of TestStore")
+	}
+	t.Setenv("EPHEMERAL_LONG", "") // the short form has all statements
 	schema := newSchema(t) + "_shadow"
 	pool := connect(t)
 	_, err := pool.Exec(t.Context(), strings.ReplaceAll(shadows, "SCHEMA", schema))
