@@ -100,7 +100,7 @@ func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Se
 }
 
 // History returns the flow of an item: its steps, with their results, and what it waits for. It is kept as long as the item. A flow that ended well
-// before anything was recorded, such as one of a single step, has no steps. If the queue has no such item, the error is [ErrUnknown].
+// before anything was recorded, such as one of a single step, has no steps, and Finish of an engine records none. If the queue has no such item, the error is [ErrUnknown].
 func (q *Queue[T]) History(ctx context.Context, id ItemID) (Journal, error) {
 	return q.history(ctx, id, true)
 }
