@@ -28,8 +28,8 @@ func TestShadow(t *testing.T) {
 		var ids []core.OperationID
 		for range 4 {
 			ids = append(ids, enqueue(t, c.Class("stripe"), second))
+			synctest.Wait() // so that one signal comes after the other
 		}
-		synctest.Wait()
 		checkEqual(t, "running", c.Stats().Running, 4)
 		checkExplained(t, c, ids[1], `operation # is running`)
 		checkExplained(t, c, ids[3], `operation # is running: with the shadow of class "stripe" it would still wait for 4s; with the shadow of all operations it would still wait`)
