@@ -94,8 +94,8 @@ func (b *memBucket) use(rate core.Rate, now time.Time) {
 	case was.PerSecond == 0:
 		b.meter, b.mark = bucket.Start(at, rate.PerSecond, int64(rate.Burst)), bucket.Mark{}
 	default:
-		b.meter.SetRate(at, rate.PerSecond)
-		b.meter.SetBurst(at, int64(rate.Burst))
+		next := bucket.Start(at, rate.PerSecond, int64(rate.Burst))
+		b.mark, b.meter = b.meter.Move(b.mark, at, &next), next
 	}
 }
 

@@ -71,6 +71,17 @@ func (s *suite) costs() {
 	s.equal("no tokens come from a change", got, list("free", "wait gpt"))
 	s.ok(s.a.ResetClass(s.ctx, s.queue, "gpt"))
 
+	// What is given back counts up to the burst that is in force now.
+	for _, burst := range list(3, 8) {
+		s.ok(s.a.SetClass(s.ctx, s.queue, durable.Class{Name: "new", CostRate: core.Rate{PerSecond: 1e-3, Burst: burst}}))
+	}
+	s.ok(s.b.Charge(s.ctx, s.queue, "new", 0, -1))
+	must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(durable.Insert{Class: "new", Cost: 4, Data: []byte("4")}, durable.Insert{Class: "new", Cost: 1})))
+	_, got = s.waits(n)
+	s.equal("given back after a change", got, list("4", "wait gpt", "wait new"))
+	s.ok(s.a.ResetClass(s.ctx, s.queue, "new"))
+	s.waits(n)
+
 	// More than the burst needs a full bucket. A hand-over needs the cost, too. A full bucket takes nothing back.
 	big := durable.Class{Name: "big", Rate: core.Rate{PerSecond: 1e-3, Burst: 9}, CostRate: core.Rate{PerSecond: 1e-3, Burst: 100}}
 	n = s.join(s.b, classes(big))
