@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/trace"
 	"slices"
 	"strings"
@@ -185,8 +186,16 @@ func TestTasks(t *testing.T) {
 		t.Skip("go tool trace is built first")
 	}
 	sink := signals.NewSink(signals.SinkOptions{})
-	inner := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Name: "inner"}))
-	outer := core.Must(core.NewKeyedCoordinator(func(int) string { return "a key" }, func(ctx context.Context, n int) error {
+	var outer *core.Coordinator[int]
+	inner := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		for { // it ends when the other body waits for it
+			if x, _ := outer.Explain(core.OperationFrom(ctx).Parent()); strings.Contains(x.String(), "its body waits for operation") {
+				return nil
+			}
+			runtime.Gosched()
+		}
+	}, core.Options{Name: "inner"}))
+	outer = core.Must(core.NewKeyedCoordinator(func(int) string { return "a key" }, func(ctx context.Context, n int) error {
 		trace.Log(ctx, "own", "entry")
 		return core.OperationFrom(ctx).Suspend(ctx, "tea", func(ctx context.Context) error { return inner.Do(ctx, n) })
 	}, core.Options{Name: "outer", MaxConcurrency: 2, MaxQueued: 2, OnDone: func(core.Snapshot) { sink.Raise("alarm") }}))
