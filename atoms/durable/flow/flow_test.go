@@ -797,9 +797,9 @@ func TestChangedResult(t *testing.T) {
 		ids := []durable.ItemID{w.enqueue(q, "a"), w.enqueue(q, "b")}
 		w.settle(time.Second)
 		stop()
-		n := 0
+		var n atomic.Int64 // both items run at once
 		q, _ = program(func(ctx context.Context) error {
-			if n++; n == 1 {
+			if n.Add(1) == 1 {
 				_, err := flow.Do(ctx, flow.Step[[]string]{Name: "charge", Do: func(context.Context) ([]string, error) { w.note("again"); return nil, nil }})
 				return err
 			}
