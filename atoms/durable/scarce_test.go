@@ -266,7 +266,9 @@ func TestShadowIsTold(t *testing.T) {
 		core.WouldThrottle.Subscribe(q.Sink(), func(_ signals.Signal, c core.ClassChange) {
 			told.add(fmt.Sprintf("%s:%d@%v", c.Class, c.Waiting, time.Since(began).Round(100*time.Millisecond)))
 		})
-		ids := s.enqueue(q.Class("api"), "1", "2", "3", "4", "5")
+		ids := s.enqueue(q.Class("api"), "1", "2") // one of them waits, and that is told
+		synctest.Wait()
+		ids = append(ids, s.enqueue(q.Class("api"), "3", "4", "5")...)
 		time.Sleep(500 * time.Millisecond)
 		assert.Contains(t, s.explain(q, ids[3]), `; with the shadow of class "api" it would still wait for 2.5s`)
 		assert.NotContains(t, s.explain(q, ids[0]), "shadow")
