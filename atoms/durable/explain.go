@@ -84,7 +84,7 @@ func (x Explanation) String() string {
 func (x Explanation) why() string {
 	i := x.Item
 	if x.Flow != nil && x.Flow.Wait != nil {
-		return x.Flow.Wait.String()
+		return x.Flow.Wait.waits()
 	}
 	if i.State == Blocked && x.Head != nil {
 		return fmt.Sprintf("behind %s of key %s; the first %s", count(x.Ahead), i.Key, x.about(*x.Head))
@@ -122,7 +122,7 @@ func (x Explanation) attempt(i Item) string {
 // about says where an item runs or how it ended.
 func (x Explanation) about(i Item) string {
 	if x.headWaits != nil && i.ID != x.Item.ID {
-		return x.headWaits.String()
+		return x.headWaits.waits()
 	}
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	wait, rate := round(i.RunAt.Sub(x.Time)), ""

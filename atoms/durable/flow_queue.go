@@ -142,8 +142,8 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// String says what a parked flow waits for, since when and until when.
-func (p Parked) String() string {
+// waits says what a parked flow waits for, since when and until when.
+func (p Parked) waits() string {
 	span := fmt.Sprintf("since %s until %s", moment(p.Since), moment(p.Until))
 	if p.Pattern == "" {
 		return "sleeps " + span
