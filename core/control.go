@@ -28,7 +28,7 @@ type Inspector interface {
 // A Control is a small value. All copies control the same coordinator. All methods are
 // safe for concurrent use, also from bodies and handlers. The methods of the zero Control
 // panic.
-type Control struct{ *engine }
+type Control struct{ engine *engine }
 
 var (
 	_ Inspector      = Control{}
@@ -38,7 +38,7 @@ var (
 
 // Inside reports whether the caller is an operation of this coordinator. It recognises the
 // operation's context and goroutine, as [ErrWouldDeadlock] says.
-func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
+func (c Control) Inside(ctx context.Context) bool { return c.engine.made().isOwn(ctx) }
 
 // raised reports whether an operation of this engine has raised s.
 func (e *engine) raised(s signals.Signal) bool {

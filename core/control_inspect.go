@@ -53,7 +53,7 @@ type GateStatus struct {
 // of classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a held signal closes
 // it.
 func (c Control) Gates() []GateStatus {
-	e := c.made()
+	e := c.engine.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	now := e.clock.Now()
@@ -86,15 +86,15 @@ func (c Control) Gates() []GateStatus {
 }
 
 // Name is [Options.Name].
-func (c Control) Name() string { return c.made().name }
+func (c Control) Name() string { return c.engine.made().name }
 
 // Sink is the sink that the operations raise their signals on: [Options.Sink], or
 // the coordinator's own.
-func (c Control) Sink() *signals.Sink { return c.made().sink }
+func (c Control) Sink() *signals.Sink { return c.engine.made().sink }
 
 // Stats returns the coordinator's counters.
 func (c Control) Stats() Stats {
-	e := c.made()
+	e := c.engine.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	e.intake.mu.Lock()
@@ -141,7 +141,7 @@ func (e *engine) laneStats() (stats []LaneStats) {
 // Lookup returns a snapshot of an operation. It returns false if the id is not in the
 // window.
 func (c Control) Lookup(id OperationID) (Snapshot, bool) {
-	e := c.made()
+	e := c.engine.made()
 	o := e.find(id)
 	if o == nil {
 		return Snapshot{}, false
@@ -159,30 +159,33 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 // while the loop's body runs. The cost grows with the operations it looks at before the
 // loop ends or the Limit of q is reached.
 func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
-	e := c.made()
+	e := c.engine.made()
 	return e.operations(q, func(*Operation) {})
 }
 
 // operations does the work of Operations. After each snapshot it calls visit with the lock held.
 func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
-	return func(yield func(Snapshot) bool) {
-		n := 0
-		for o := range e.walk(q.After, q.NewestFirst) {
-			e.mu.Lock()
-			if e.index.Get(o.owner.ID) != o || !q.selects(o) {
-				e.mu.Unlock()
-				continue
-			}
-			s := e.snapshot(o)
-			visit(o)
+	// The loop is a function of its own: this one is copied into each instance of Coordinator.
+	return func(yield func(Snapshot) bool) { e.visit(q, visit, yield) }
+}
+
+func (e *engine) visit(q OperationQuery, visit func(*Operation), yield func(Snapshot) bool) {
+	n := 0
+	for o := range e.walk(q.After, q.NewestFirst) {
+		e.mu.Lock()
+		if e.index.Get(o.owner.ID) != o || !q.selects(o) {
 			e.mu.Unlock()
-			if q.Pattern != "" && !s.Has(q.Pattern) {
-				continue
-			}
-			s.Parent = o.Parent()
-			if n++; !yield(s) || n == q.Limit {
-				return
-			}
+			continue
+		}
+		s := e.snapshot(o)
+		visit(o)
+		e.mu.Unlock()
+		if q.Pattern != "" && !s.Has(q.Pattern) {
+			continue
+		}
+		s.Parent = o.Parent()
+		if n++; !yield(s) || n == q.Limit {
+			return
 		}
 	}
 }
@@ -223,7 +226,7 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 // unpin counts. Ok is false if the operation is unknown, or if [Options.MaxTracked]
 // operations are pinned already.
 func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
-	e := c.made()
+	e := c.engine.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	o := e.index.Get(id)
@@ -245,7 +248,7 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 // if the operation is unknown, or has not finished. To end an operation that has not
 // finished, use Cancel.
 func (c Control) Evict(id OperationID) bool {
-	e := c.made()
+	e := c.engine.made()
 	e.lockFresh()
 	defer e.unlock()
 	o := e.index.Get(id)
@@ -265,7 +268,7 @@ func (c Control) Evict(id OperationID) bool {
 // Flush and Drain may return before these calls, Close does not. A panic of fn is counted
 // in [Stats]. For cancel see [signals.Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
-	e := c.made()
+	e := c.engine.made()
 	need(fn != nil, "OnFinalized needs a function")
 	return hook.New(glob.Pattern{}, fn).Attach(&e.mu, &e.final)
 }
@@ -275,26 +278,27 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 // operations that have a matching signal. Within is the longest time since the
 // operation left.
 func (c Control) Echoes(q signals.Query) iter.Seq[Echo] {
-	e := c.made()
-	return func(yield func(Echo) bool) {
-		e.mu.Lock()
-		now := e.clock.Now()
-		e.echoes.expire(now)
-		var found []Echo
-		for i := range e.echoes.N {
-			x := &e.echoes.Ring[e.echoes.At(i)]
-			id, key := x.ID, x.Key
-			if q.Within > 0 && x.at < now-int64(q.Within) || q.Key != "" && q.Key != key || q.Operation != 0 && q.Operation != id || q.Source != "" && q.Source != e.name {
-				continue
-			}
-			facts := e.scope.SignalsOf(x.Past)
-			if q.Pattern == "" || slices.ContainsFunc(facts, func(s signals.Signal) bool { return signals.Match(q.Pattern, s.Name) }) {
-				found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: facts, Time: e.clock.Wall(x.at)})
-			}
+	e := c.engine.made()
+	return func(yield func(Echo) bool) { slices.Values(e.findEchoes(q))(yield) }
+}
+
+func (e *engine) findEchoes(q signals.Query) (found []Echo) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.clock.Now()
+	e.echoes.expire(now)
+	for i := range e.echoes.N {
+		x := &e.echoes.Ring[e.echoes.At(i)]
+		id, key := x.ID, x.Key
+		if q.Within > 0 && x.at < now-int64(q.Within) || q.Key != "" && q.Key != key || q.Operation != 0 && q.Operation != id || q.Source != "" && q.Source != e.name {
+			continue
 		}
-		e.mu.Unlock()
-		slices.Values(found)(yield)
+		facts := e.scope.SignalsOf(x.Past)
+		if q.Pattern == "" || slices.ContainsFunc(facts, func(s signals.Signal) bool { return signals.Match(q.Pattern, s.Name) }) {
+			found = append(found, Echo{Operation: id, Key: key, Status: x.status, Err: x.err, Signals: facts, Time: e.clock.Wall(x.at)})
+		}
 	}
+	return found
 }
 
 // Has reports whether an operation in the window has a signal that matches pattern.
@@ -306,7 +310,7 @@ func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 //
 //ephemeral:pattern {pattern}
 func (c Control) Count(pattern string) int {
-	e := c.made()
+	e := c.engine.made()
 	e.lockFresh()
 	if !e.tabulated {
 		e.tabulated = true
@@ -328,19 +332,20 @@ func (e *engine) indexed(yield func(*signals.Owner) bool) {
 // Sense yields the signals of the operations in the window that q selects, in the order
 // in which they were raised; see [signals.Sensor].
 func (c Control) Sense(q signals.Query) iter.Seq[signals.Signal] {
-	e := c.made()
-	return func(yield func(signals.Signal) bool) {
-		found := e.scope.Engine().Sense(q, func() []*signals.Owner {
-			if q.Operation == 0 {
-				return e.owners()
-			}
-			if o := e.find(q.Operation); o != nil {
-				return []*signals.Owner{&o.owner}
-			}
-			return nil
-		})
-		slices.Values(found)(yield)
-	}
+	e := c.engine.made()
+	return func(yield func(signals.Signal) bool) { slices.Values(e.sense(q))(yield) }
+}
+
+func (e *engine) sense(q signals.Query) []signals.Signal {
+	return e.scope.Engine().Sense(q, func() []*signals.Owner {
+		if q.Operation == 0 {
+			return e.owners()
+		}
+		if o := e.find(q.Operation); o != nil {
+			return []*signals.Owner{&o.owner}
+		}
+		return nil
+	})
 }
 
 // Monitor counts the signals that operations raise and that match pattern, over the last
@@ -348,7 +353,7 @@ func (c Control) Sense(q signals.Query) iter.Seq[signals.Signal] {
 //
 //ephemeral:pattern {pattern}
 func (c Control) Monitor(pattern string, span time.Duration) *signals.Monitor {
-	e := c.made()
+	e := c.engine.made()
 	return e.scope.Engine().Monitor(pattern, span, e.owners)
 }
 

@@ -138,9 +138,9 @@ type source[T, R any] struct {
 
 func (s *source[T, R]) newTask(in T, m marks) *task[T, R] {
 	t := &task[T, R]{in: in}
-	t.body, t.sched.Flags = t, m
+	t.Operation.body, t.Operation.sched.Flags = t, m
 	if s.key != nil {
-		t.owner.Key = s.key(in)
+		t.Operation.owner.Key = s.key(in)
 	}
 	return t
 }
@@ -157,13 +157,13 @@ func (s *source[T, R]) submit(ctx context.Context, item T) (*Future[R], error) {
 // task is an operation together with its item and its result: the one allocation of an
 // Enqueue.
 type task[T, R any] struct {
-	Operation
+	Operation Operation
 	out R // written by the body; guarded by engine.mu after the body has returned
 	in  T
 }
 
 func (t *task[T, R]) run(ctx context.Context) (err error) {
-	t.out, err = t.engine.bodies.(ResultWork[T, R])(ctx, t.in)
+	t.out, err = t.Operation.engine.bodies.(ResultWork[T, R])(ctx, t.in)
 	return err
 }
 
@@ -186,14 +186,14 @@ func (t *task[T, R]) forget() { t.out = *new(R) }
 func (s *source[T, R]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	t := s.newTask(item, 0)
 	err := s.to.enqueue(ctx, &t.Operation, s.door, true)
-	return t.owner.ID, err
+	return t.Operation.owner.ID, err
 }
 
 // TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
 func (s *source[T, R]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
 	t := s.newTask(item, 0)
 	err := s.to.enqueue(ctx, &t.Operation, s.door, false)
-	return t.owner.ID, err
+	return t.Operation.owner.ID, err
 }
 
 // Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the
@@ -220,7 +220,7 @@ func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}],
 // suspends one operation after the other until the memory is used up. The end of the first operation's
 // context ends all of them: set Options.Timeout, or call Cancel, Abort or Close.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
-	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
+	return c.engine.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }
 
 // Wait waits until an operation is finished and returns the error of its body, or the
@@ -229,7 +229,7 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 // ctx, and the operation goes on. A body that calls Wait is suspended, or gets
 // [ErrWouldDeadlock], as in Do.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
-	_, err := c.wait(ctx, id)
+	_, err := c.engine.wait(ctx, id)
 	return err
 }
 

@@ -60,13 +60,13 @@ func plantFault(afterOnDone bool) {
 			panic("planted")
 		}
 	}}
-	f.body, f.sched.Flags = f, grouped
+	f.Operation.body, f.Operation.sched.Flags = f, grouped
 	if afterOnDone {
-		c.onDone = []*hook.Hook[Snapshot]{hook.New(glob.Pattern{}, func(Snapshot) { told = true })}
+		c.engine.onDone = []*hook.Hook[Snapshot]{hook.New(glob.Pattern{}, func(Snapshot) { told = true })}
 	}
-	c.enqueue(context.Background(), &f.Operation, c.door, true)
+	c.engine.enqueue(context.Background(), &f.Operation, c.door, true)
 	if afterOnDone {
-		c.Cancel(f.owner.ID, nil)
+		c.Cancel(f.Operation.owner.ID, nil)
 	}
 	c.Resume()
 	c.WaitIdle(context.Background())

@@ -80,8 +80,8 @@ var errNoSeq = errors.New("core: there must be a sequence of items, not a nil fu
 
 // run is a coordinator for one call of ForEach or Map, with the group of all its items.
 type run[T any] struct {
-	*Coordinator[T]
-	group *Group[T]
+	engine *engine
+	group  *Group[T]
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {
@@ -94,13 +94,13 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	c.ofRun = true
-	return &run[T]{c, c.Group(ctx, GroupOptions{StopOnError: stopOnError})}, nil
+	c.engine.ofRun = true
+	return &run[T]{c.engine, c.Group(ctx, GroupOptions{StopOnError: stopOnError})}, nil
 }
 
 // close ends everything, on every way out.
 func (r *run[T]) close() {
 	r.group.end()
-	r.shut(context.Cause(r.group.ctx))
-	<-r.closed
+	r.engine.shut(context.Cause(r.group.ctx))
+	<-r.engine.closed
 }

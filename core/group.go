@@ -34,7 +34,7 @@ func (t *groupTask[T]) of() *group { return t.group }
 // operations are cancelled with the cause of ctx.
 func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T] {
 	OperationFrom(ctx) // says what is wrong with a nil context
-	g := &Group[T]{c: c, group: group{engine: c.made(), parent: ctx, stops: opts.StopOnError}}
+	g := &Group[T]{c: c, group: group{engine: c.engine.made(), parent: ctx, stops: opts.StopOnError}}
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	g.after = context.AfterFunc(g.ctx, g.abort)
 	return g
@@ -55,12 +55,12 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 
 func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
-	t.body, t.sched.Flags = t, grouped
+	t.Operation.body, t.Operation.sched.Flags = t, grouped
 	if g.c.key != nil {
-		t.owner.Key = g.c.key(item)
+		t.Operation.owner.Key = g.c.key(item)
 	}
 	deadline, _ := g.ctx.Deadline()
-	t.base = baseOf(ctx, deadline)
+	t.Operation.base = baseOf(ctx, deadline)
 	if err := g.enter(); err != nil {
 		return nil, err
 	}

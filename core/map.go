@@ -41,13 +41,13 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		defer r.close()
 
 		var ahead []*slot[In, Out]
-		limit := r.slots.Limit + int(r.intake.rooms[0].Limit)
+		limit := r.engine.slots.Limit + int(r.engine.intake.rooms[0].Limit)
 		// emit yields the oldest result; false if the loop is over.
 		emit := func() bool {
 			s := ahead[0]
 			ahead = ahead[1:]
 			if s.err == nil {
-				s.err = r.await(r.group.ctx, s.operation, nil, true)
+				s.err = r.engine.await(r.group.ctx, s.operation, nil, true)
 			}
 			if s.err == nil {
 				return yield(s.out, nil)

@@ -53,7 +53,7 @@ func newReactor(keyed bool, work Work[signals.Signal], opts Options) (*Coordinat
 // react queues a signal, unless an operation of c has raised it. What is not
 // accepted is counted.
 func react(c *Coordinator[signals.Signal], s signals.Signal) {
-	if !c.raised(s) {
+	if !c.engine.raised(s) {
 		c.TryEnqueue(signals.CausedBy(context.Background(), s), s)
 	}
 }
@@ -103,6 +103,6 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 // that an operation of this processor has raised. After Complete, Drain or Close, and
 // while [Options.CancelOn] refuses items, Process only counts the signal as rejected.
 func (p *Processor) Process(s signals.Signal) {
-	p.made()
+	p.engine.made()
 	react(p.signals, s)
 }

@@ -91,8 +91,8 @@ func (c *ResultCoordinator[T, R]) Submit(ctx context.Context, item T) (*Future[R
 // [Coordinator.Do].
 func (c *ResultCoordinator[T, R]) Do(ctx context.Context, in T) (R, error) {
 	t := c.newTask(in, watched)
-	err := c.do(ctx, &t.Operation, c.door)
-	if err != nil && (ctx.Err() != nil || !c.ended(&t.Operation)) {
+	err := c.engine.do(ctx, &t.Operation, c.door)
+	if err != nil && (ctx.Err() != nil || !c.engine.ended(&t.Operation)) {
 		return *new(R), err // the body may still write t.out
 	}
 	return t.out, err
@@ -101,7 +101,7 @@ func (c *ResultCoordinator[T, R]) Do(ctx context.Context, in T) (R, error) {
 // Wait waits until an operation is finished. It returns the result and the error of the
 // body, or the reason why the body did not run; see [Coordinator.Wait].
 func (c *ResultCoordinator[T, R]) Wait(ctx context.Context, id OperationID) (R, error) {
-	o, err := c.wait(ctx, id)
+	o, err := c.engine.wait(ctx, id)
 	if o == nil {
 		return *new(R), err
 	}
@@ -127,7 +127,7 @@ func (c *ResultCoordinator[T, R]) Results(q OperationQuery) iter.Seq2[Snapshot, 
 		}
 		q.Status = StatusSucceeded
 		var out R
-		found := c.operations(q, func(o *Operation) { out = o.body.(*task[T, R]).out })
+		found := c.engine.operations(q, func(o *Operation) { out = o.body.(*task[T, R]).out })
 		for s := range found {
 			if !yield(s, out) {
 				return

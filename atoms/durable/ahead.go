@@ -38,19 +38,19 @@ func ahead(most, slots int, turn, body int64) int {
 
 // mayClaimAhead is how many items the pump claims before their slots are free.
 func (p *pump[T]) mayClaimAhead(s *session) int {
-	store, ok := p.store.(interface{ Ahead(slots int) int })
-	if !ok || s.limited || p.dry || int64(time.Since(p.share.began)) < p.noAhead.Load() {
+	store, ok := p.queue.store.(interface{ Ahead(slots int) int })
+	if !ok || s.limited || p.dry || int64(time.Since(p.loop.share.began)) < p.noAhead.Load() {
 		return 0
 	}
-	return ahead(store.Ahead(p.opts.MaxConcurrency), p.opts.MaxConcurrency, p.turns.ns.Load(), p.bodies.ns.Load())
+	return ahead(store.Ahead(p.queue.opts.MaxConcurrency), p.queue.opts.MaxConcurrency, p.turns.ns.Load(), p.queue.bodies.ns.Load())
 }
 
 // withdraw gives the item of a run back if its body does not start soon.
 func (p *pump[T]) withdraw(r *run) {
 	time.AfterFunc(aheadFor, func() {
 		if r.state.CompareAndSwap(pending, withdrawn) {
-			p.noAhead.Store(int64(time.Since(p.share.began) + aheadPause))
-			r.know(p.here.Control, 0, "", errNotStarted)
+			p.noAhead.Store(int64(time.Since(p.loop.share.began) + aheadPause))
+			r.know(p.queue.here.Control, 0, "", errNotStarted)
 		}
 	})
 }

@@ -270,8 +270,8 @@ func (q *queue[T]) knows(class string) error {
 // that run go on. A Shadow with other values begins to count from zero. If there is no such class in Options, the error matches [core.ErrUnknownClass].
 func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
 	what := fmt.Sprintf("SetClass of %q", class.Name)
-	err := q.knows(class.Name)
-	for _, c := range q.opts.Classes {
+	err := q.queue.knows(class.Name)
+	for _, c := range q.queue.opts.Classes {
 		if c.Name == class.Name && (class.DeferOn != "" && class.DeferOn != c.DeferOn || class.TrialOn != "" && class.TrialOn != c.TrialOn || class.Trials != 0 && class.Trials != c.Trials) {
 			err = fmt.Errorf("durable: %s: only Limit, Rate, CostRate and Shadow can change", what)
 		}
@@ -280,19 +280,19 @@ func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
 	if err = errors.Join(err, wrong); err != nil {
 		return err
 	}
-	err = q.fail(what, q.store.SetClass(ctx, q.opts.Name, class))
-	q.wake(true)
+	err = q.queue.fail(what, q.queue.store.SetClass(ctx, q.queue.opts.Name, class))
+	q.queue.wake(true)
 	return err
 }
 
 // ResetClass ends the effect of [Queue.SetClass]: what Options say counts again, namely those of
 // the process that was the last to begin [Queue.Run].
 func (q *Queue[T]) ResetClass(ctx context.Context, name string) error {
-	if err := q.knows(name); err != nil {
+	if err := q.queue.knows(name); err != nil {
 		return err
 	}
-	err := q.fail(fmt.Sprintf("ResetClass of %q", name), q.store.ResetClass(ctx, q.opts.Name, name))
-	q.wake(true)
+	err := q.queue.fail(fmt.Sprintf("ResetClass of %q", name), q.queue.store.ResetClass(ctx, q.queue.opts.Name, name))
+	q.queue.wake(true)
 	return err
 }
 
@@ -414,9 +414,9 @@ func (p *pump[T]) await(waits []ClassWait, claimed int) {
 	}
 	throttled, free := p.classes.note(waits, more, now)
 	for _, w := range throttled {
-		core.Throttled.Raise(p.opts.Sink, w.Class, core.ClassChange{Coordinator: p.opts.Name, Class: w.Class, Next: now.Add(w.Next)})
+		core.Throttled.Raise(p.queue.opts.Sink, w.Class, core.ClassChange{Coordinator: p.queue.opts.Name, Class: w.Class, Next: now.Add(w.Next)})
 	}
 	for _, class := range free {
-		core.Free.Raise(p.opts.Sink, class, core.ClassChange{Coordinator: p.opts.Name, Class: class})
+		core.Free.Raise(p.queue.opts.Sink, class, core.ClassChange{Coordinator: p.queue.opts.Name, Class: class})
 	}
 }

@@ -24,8 +24,8 @@ var ErrUnknown = errors.New("durable: unknown item")
 // Methods with a context call the store and return its errors. Call Close when the queue is no
 // longer used. The store belongs to the caller.
 type Queue[T any] struct {
-	*queue[T]
-	with ItemOptions
+	queue *queue[T]
+	with  ItemOptions
 }
 
 // queue is shared by all views.
@@ -115,17 +115,17 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 }
 
 // Name returns Options.Name, or the default.
-func (q *Queue[T]) Name() string { return q.opts.Name }
+func (q *Queue[T]) Name() string { return q.queue.opts.Name }
 
 // Sink returns the sink on which the queue raises its signals.
-func (q *Queue[T]) Sink() *signals.Sink { return q.opts.Sink }
+func (q *Queue[T]) Sink() *signals.Sink { return q.queue.opts.Sink }
 
 // Store returns the store that New was given, for engines.
-func (q *Queue[T]) Store() Store { return q.store }
+func (q *Queue[T]) Store() Store { return q.queue.store }
 
 // Here returns this process's part of the queue: its operations are the items that this
 // process has claimed. Closing or draining it ends [Queue.Run].
-func (q *Queue[T]) Here() core.Inspector { return q.here }
+func (q *Queue[T]) Here() core.Inspector { return q.queue.here }
 
 // With returns a view of the queue whose Enqueue gives items these options.
 //
@@ -145,7 +145,7 @@ func (q *Queue[T]) Lane(name string) *Queue[T] {
 // Prepare returns the Insert of an item, as Enqueue with ctx would make it. If Options.Encode or the function of
 // the key panics, that is the error. It is for engines.
 func (q *Queue[T]) Prepare(ctx context.Context, item T) (Insert, error) {
-	return q.prepare(ctx, item, q.with)
+	return q.queue.prepare(ctx, item, q.with)
 }
 
 func (q *queue[T]) prepare(ctx context.Context, item T, with ItemOptions) (Insert, error) {
@@ -199,7 +199,7 @@ func (q *queue[T]) lane(of string) (name string, rank int, err error) {
 // what has become of it.
 func (q *Queue[T]) EnqueueUnique(ctx context.Context, item T) (id ItemID, added bool, err error) {
 	if q.with.Unique == "" && !q.with.SkipIfAlive {
-		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique or SkipIfAlive", q.opts.Name)
+		return 0, false, fmt.Errorf("durable: queue %q: EnqueueUnique needs ItemOptions.Unique or SkipIfAlive", q.queue.opts.Name)
 	}
 	done, err := q.enqueue(ctx, []T{item}, nil)
 	if err != nil {
@@ -231,25 +231,25 @@ func (q *Queue[T]) enqueue(ctx context.Context, items []T, opts []ItemOptions) (
 		if opts != nil {
 			with = opts[n]
 		}
-		if i.in[n], err = q.prepare(ctx, item, with); err != nil {
+		if i.in[n], err = q.queue.prepare(ctx, item, with); err != nil {
 			return nil, err
 		}
 	}
-	if inside(ctx, q.store) {
-		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
+	if inside(ctx, q.queue.store) {
+		return nil, q.queue.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
 	i.in[0].NoWait = len(i.in) == 1
-	err := q.inserts.Do(ctx, i)
+	err := q.queue.inserts.Do(ctx, i)
 	for err == nil && i.busy() {
-		err = q.insertLate(ctx, i)
+		err = q.queue.insertLate(ctx, i)
 	}
 	if err != nil {
-		return nil, q.fail("enqueue", err)
+		return nil, q.queue.fail("enqueue", err)
 	}
-	q.wake(true)
+	q.queue.wake(true)
 	for n, in := range i.out {
 		if in.OtherKey {
-			err = errors.Join(err, q.fail("enqueue", fmt.Errorf("%w: item %d has the Unique id %.80q, and another key than %.80q", ErrOrder, in.ID, i.in[n].Unique, i.in[n].Key)))
+			err = errors.Join(err, q.queue.fail("enqueue", fmt.Errorf("%w: item %d has the Unique id %.80q, and another key than %.80q", ErrOrder, in.ID, i.in[n].Unique, i.in[n].Key)))
 		}
 	}
 	return i.out, err
@@ -260,10 +260,10 @@ func (q *Queue[T]) enqueue(ctx context.Context, items []T, opts []ItemOptions) (
 // Replace belongs to another key, the error is [ErrOrder], and the others are added.
 func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T, opts ...ItemOptions) ([]ItemID, error) {
 	if len(opts) > 0 && len(opts) != len(items) {
-		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got options for %d of %d items", q.opts.Name, len(opts), len(items))
+		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got options for %d of %d items", q.queue.opts.Name, len(opts), len(items))
 	}
 	if len(items) > MaxBatch {
-		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.opts.Name, len(items), MaxBatch)
+		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.queue.opts.Name, len(items), MaxBatch)
 	}
 	if len(items) == 0 {
 		return nil, nil
@@ -366,9 +366,9 @@ func (q *queue[T]) beatNow() {
 // the item becomes Cancelled. Cancel reports false if the item is done, cancelled or unknown.
 // Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	states, err := q.cancel(ctx, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
+	states, err := q.queue.cancel(ctx, []ItemID{id}, ^State(0), cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
-		return false, q.fail("cancel", err)
+		return false, q.queue.fail("cancel", err)
 	}
 	return states[0] != 0, nil
 }
@@ -389,18 +389,18 @@ func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason 
 // it changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
-		got, err := q.store.Again(ctx, q.opts.Name, some, ^State(0))
+		got, err := q.queue.store.Again(ctx, q.queue.opts.Name, some, ^State(0))
 		if changed += len(got); err != nil {
-			return changed, q.fail("try again", err)
+			return changed, q.queue.fail("try again", err)
 		}
 	}
-	q.wake(true)
+	q.queue.wake(true)
 	return changed, nil
 }
 
 // Decode returns the value that was enqueued as the item. If Options.Decode panics, that is the error. The item must have its Data, as the
 // items of [Queue.Items] do.
-func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
+func (q *Queue[T]) Decode(i Item) (T, error) { return q.queue.decode(i) }
 
 func (q *queue[T]) decode(i Item) (item T, err error) {
 	panicked := guard.Do("Options.Decode", func() { err = q.opts.Decode(i.Data, &item) })
@@ -419,15 +419,15 @@ func (q *queue[T]) text(item T) string {
 // Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this
 // process.
 func (q *Queue[T]) Stats(ctx context.Context) (Stats, error) {
-	s, err := q.store.Stats(ctx, q.opts.Name)
-	s.Fenced = q.fenced.Load()
-	return s, q.fail("count items", err)
+	s, err := q.queue.store.Stats(ctx, q.queue.opts.Name)
+	s.Fenced = q.queue.fenced.Load()
+	return s, q.queue.fail("count items", err)
 }
 
 // Explain says why an item waits, where it runs, or how it ended. If the queue has no such item,
 // the error is [ErrUnknown].
 func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) {
-	x, ok, err := q.store.Explain(ctx, q.opts.Name, id)
+	x, ok, err := q.queue.store.Explain(ctx, q.queue.opts.Name, id)
 	if err == nil && !ok {
 		err = ErrUnknown
 	}
@@ -435,13 +435,13 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	if x.Head != nil {
 		x.Head.open()
 	}
-	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.opts.MaxAttempts)
+	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.queue.opts.MaxAttempts)
 	for n := range x.Nodes {
 		x.Nodes[n].Note = noteFor(x.Nodes[n].Note, x.Item.Class)
 	}
-	q.mu.Lock()
-	r := q.runs[id]
-	q.mu.Unlock()
+	q.queue.mu.Lock()
+	r := q.queue.runs[id]
+	q.queue.mu.Unlock()
 	if r != nil && r.item.Token == x.Item.Token {
 		x.Pending, x.Item.Shadow = r.state.Load() == pending, r.item.Shadow
 	}
@@ -449,25 +449,25 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
 	}
 	if err == nil && x.Item.Flow > 0 {
-		if j, unread := q.history(ctx, id, false); unread == nil {
+		if j, unread := q.queue.history(ctx, id, false); unread == nil {
 			x.Flow = &j
 		}
 	}
 	if err == nil && x.Head != nil && x.Head.Flow > 0 {
-		if j, unread := q.history(ctx, x.Head.ID, false); unread == nil {
+		if j, unread := q.queue.history(ctx, x.Head.ID, false); unread == nil {
 			x.headWaits = j.Wait
 		}
 	}
-	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
+	return x, q.queue.fail(fmt.Sprintf("explain item %d", id), err)
 }
 
 // Prune deletes all items that ended longer ago than Options.Keep, and returns how many. Run
 // does that every minute, [MaxBatch] items at a time. Without Run, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
-		n, more, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
+		n, more, err := q.queue.store.Prune(ctx, q.queue.opts.Name, q.queue.opts.Keep, MaxBatch)
 		if pruned += n; err != nil || !more {
-			return pruned, q.fail("prune", err)
+			return pruned, q.queue.fail("prune", err)
 		}
 	}
 }
@@ -477,12 +477,12 @@ func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 // Run goes on ending. Enqueue still works. If Stop is called by a body, it returns
 // [core.ErrWouldDeadlock] and changes nothing.
 func (q *Queue[T]) Stop(ctx context.Context) error {
-	if q.here.Inside(ctx) {
-		return q.fail("stop", core.ErrWouldDeadlock)
+	if q.queue.here.Inside(ctx) {
+		return q.queue.fail("stop", core.ErrWouldDeadlock)
 	}
-	q.here.Complete() // a later Run ends at once
+	q.queue.here.Complete() // a later Run ends at once
 	select {
-	case <-q.halt():
+	case <-q.queue.halt():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -495,14 +495,14 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 // one Lease for items that are being added, and up to one Lease to record the ends of items: see
 // [Queue.Run]. If Close is called by a body, it does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
-	ended := q.halt()
-	q.here.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Lease)
+	ended := q.queue.halt()
+	q.queue.here.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), q.queue.opts.Lease)
 	defer cancel()
-	q.inserts.Drain(ctx)
-	q.inserts.Close()
-	defer q.flows.records.Close()
-	if !q.here.Inside(context.Background()) {
+	q.queue.inserts.Drain(ctx)
+	q.queue.inserts.Close()
+	defer q.queue.flows.records.Close()
+	if !q.queue.here.Inside(context.Background()) {
 		<-ended
 	}
 	return nil

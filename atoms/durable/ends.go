@@ -121,10 +121,10 @@ func (q *queue[T]) tell(r *run, e End, out Ended) {
 // take again; zero: when there is something new. An end that was refused is taken alone. Without
 // ends, take returns the current session, or nil.
 func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, next time.Time) {
-	p.mu.Lock()
-	all := append(p.again, p.ends...)
-	p.ends = nil
-	p.mu.Unlock()
+	p.queue.mu.Lock()
+	all := append(p.again, p.queue.ends...)
+	p.queue.ends = nil
+	p.queue.mu.Unlock()
 	once := map[ItemID]bool{}
 	p.again = nil
 	for _, x := range all {
@@ -144,7 +144,7 @@ func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, ne
 		some = append(some, x)
 	}
 	if s == nil {
-		s = p.session.Load()
+		s = p.loop.session.Load()
 	}
 	p.others = p.others && none
 	return s, some, next
@@ -154,7 +154,7 @@ func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, ne
 // alone from now on, with pauses that get longer.
 func (p *pump[T]) refuse(some []*ending, err error) {
 	for _, x := range some {
-		x.again, x.err = time.Now().Add(min(10*time.Millisecond<<min(x.refused, 20), p.every)), err
+		x.again, x.err = time.Now().Add(min(10*time.Millisecond<<min(x.refused, 20), p.loop.every)), err
 		p.others = p.others || x.refused > 0
 		x.refused++
 	}
@@ -165,9 +165,9 @@ func (p *pump[T]) refuse(some []*ending, err error) {
 // free again.
 func (p *pump[T]) giveUp() {
 	for _, x := range p.again {
-		p.gaveUp = errors.Join(p.gaveUp, fmt.Errorf("durable: queue %q: the end of item %d could not be recorded for %v, so the item may run again: %w", p.opts.Name, x.end.ID, p.opts.Lease, x.err))
+		p.gaveUp = errors.Join(p.gaveUp, fmt.Errorf("durable: queue %q: the end of item %d could not be recorded for %v, so the item may run again: %w", p.queue.opts.Name, x.end.ID, p.queue.opts.Lease, x.err))
 		p.leave(x.run)
-		p.tell(x.run, x.end, Ended{})
+		p.queue.tell(x.run, x.end, Ended{})
 	}
 }
 
@@ -176,16 +176,16 @@ func (p *pump[T]) leave(r *run) {
 	if r.release != nil {
 		r.release()
 	}
-	p.mu.Lock()
+	p.queue.mu.Lock()
 	started := r.store != nil // false for an orphan
-	if p.runs[r.item.ID] == r {
-		delete(p.runs, r.item.ID)
+	if p.queue.runs[r.item.ID] == r {
+		delete(p.queue.runs, r.item.ID)
 	}
-	p.mu.Unlock()
+	p.queue.mu.Unlock()
 	if r.alone {
-		p.share.free(p.queue, false)
+		p.loop.share.free(p.queue, false)
 	}
 	if started {
-		p.share.exit(p.queue)
+		p.loop.share.exit(p.queue)
 	}
 }

@@ -35,14 +35,14 @@ func (q *Queue[T]) send(ctx context.Context, key string, id ItemID, name string,
 	if err != nil {
 		return err
 	}
-	if inside(ctx, q.store) {
-		return q.fail("signal, inside a transaction that this would wait for", core.ErrWouldDeadlock)
+	if inside(ctx, q.queue.store) {
+		return q.queue.fail("signal, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
-	done, err := q.store.Signal(ctx, q.opts.Name, []Signal{s})
+	done, err := q.queue.store.Signal(ctx, q.queue.opts.Name, []Signal{s})
 	if err == nil && done[0].Woken {
-		q.wake(true)
+		q.queue.wake(true)
 	}
-	return q.fail(fmt.Sprintf("send the signal %.80q", name), err)
+	return q.queue.fail(fmt.Sprintf("send the signal %.80q", name), err)
 }
 
 // inside reports whether the caller is in a transaction that all other transactions of the store wait for.
@@ -70,10 +70,10 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 		err = errors.New("durable: it needs a key or an item")
 	case name == "" || strings.ContainsAny(name, ",*?! "):
 		err = errors.New("durable: its name must be a name, and no pattern")
-	case len(s.Data) > q.opts.MaxResult:
-		err = fmt.Errorf("durable: its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.opts.MaxResult)
+	case len(s.Data) > q.queue.opts.MaxResult:
+		err = fmt.Errorf("durable: its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.queue.opts.MaxResult)
 	}
-	return s, q.fail(fmt.Sprintf("signal %.80q", name), err)
+	return s, q.queue.fail(fmt.Sprintf("signal %.80q", name), err)
 }
 
 // Signals returns the signals that the store keeps for a key, also those that a flow has taken, in the order of their commits. It begins after the
@@ -84,9 +84,9 @@ func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Se
 	return func(yield func(Signal, error) bool) {
 		const page = 100
 		for more := true; more; {
-			some, err := q.store.Signals(ctx, q.opts.Name, key, after, page)
+			some, err := q.queue.store.Signals(ctx, q.queue.opts.Name, key, after, page)
 			if err != nil {
-				yield(Signal{}, q.fail("read the signals of a key", err))
+				yield(Signal{}, q.queue.fail("read the signals of a key", err))
 				return
 			}
 			for _, s := range some {
@@ -102,7 +102,7 @@ func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Se
 // History returns the flow of an item: its steps, with their results, and what it waits for. It is kept as long as the item. A flow that ended well
 // before anything was recorded, such as one of a single step, has no steps, and Finish of an engine records none. If the queue has no such item, the error is [ErrUnknown].
 func (q *Queue[T]) History(ctx context.Context, id ItemID) (Journal, error) {
-	return q.history(ctx, id, true)
+	return q.queue.history(ctx, id, true)
 }
 
 func (q *queue[T]) history(ctx context.Context, id ItemID, data bool) (Journal, error) {

@@ -17,13 +17,18 @@ import (
 // state Dead or Halted only: they change no other items. If a discarded item was Halted, the next item
 // of its key can run. AgainAll is like [Queue.AgainAll] for these two states and Cancelled, DiscardAll like
 // [Queue.DiscardAll], and CancelAll like [Queue.CancelAll].
-func (q *Queue[T]) Inspect() Inspection { return stored[T]{q} }
+func (q *Queue[T]) Inspect() Inspection { return stored[T]{q, q.queue} }
 
-// stored is a queue as an Inspection. It inherits other methods from the queue.
-type stored[T any] struct{ *Queue[T] }
+// stored is a queue as an Inspection.
+type stored[T any] struct {
+	view  *Queue[T]
+	queue *queue[T]
+}
+
+func (q stored[T]) Name() string { return q.queue.opts.Name }
 
 func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
-	s, err := q.Queue.Stats(ctx)
+	s, err := q.view.Stats(ctx)
 	if err != nil {
 		return inspect.QueueStatus{}, err
 	}
@@ -45,17 +50,17 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 }
 
 func (q stored[T]) Pause(ctx context.Context) error {
-	return q.Queue.Pause(ctx, Pause{})
+	return q.view.Pause(ctx, Pause{})
 }
 
-func (q stored[T]) Resume(ctx context.Context) error { return q.Queue.Resume(ctx, Pause{}) }
+func (q stored[T]) Resume(ctx context.Context) error { return q.view.Resume(ctx, Pause{}) }
 
 func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
 	query, err := q.query(match)
 	if err != nil {
 		return page, err
 	}
-	got, err := q.List(ctx, query)
+	got, err := q.view.List(ctx, query)
 	for _, i := range got.Items {
 		page.Items = append(page.Items, q.stored(i))
 	}
@@ -74,7 +79,7 @@ func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 		for name := range strings.SplitSeq(strings.ReplaceAll(match.State, ",", "|"), "|") {
 			n := slices.Index(stateNames, name)
 			if n < 0 {
-				return query, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.opts.Name, match.State, strings.Join(stateNames, ", "))
+				return query, fmt.Errorf("durable: queue %q: State is %q, but must be delayed, or some of %s", q.queue.opts.Name, match.State, strings.Join(stateNames, ", "))
 			}
 			query.State |= 1 << n
 		}
@@ -84,9 +89,9 @@ func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 
 func (q stored[T]) stored(i Item) inspect.StoredItem {
 	text := ""
-	if q.opts.Show != nil {
-		if item, err := q.decode(i); err == nil {
-			text = q.text(item)
+	if q.queue.opts.Show != nil {
+		if item, err := q.queue.decode(i); err == nil {
+			text = q.queue.text(item)
 		}
 	}
 	return inspect.StoredItem{Text: text, Metadata: i.Metadata, ID: int64(i.ID), Key: i.Key, Lane: i.Lane, Class: i.Class, State: i.State.String(), Attempts: i.Attempts,
@@ -94,7 +99,7 @@ func (q stored[T]) stored(i Item) inspect.StoredItem {
 }
 
 func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
-	x, err := q.Explain(ctx, ItemID(id))
+	x, err := q.view.Explain(ctx, ItemID(id))
 	if err != nil {
 		if guard.Is(err, ErrUnknown) {
 			err = nil
@@ -144,7 +149,7 @@ func (q stored[T]) Count(ctx context.Context, match inspect.ItemQuery) (int, err
 	if err != nil {
 		return 0, err
 	}
-	return q.Queue.Count(ctx, query)
+	return q.view.Count(ctx, query)
 }
 
 // all does a change of many items.
@@ -158,24 +163,24 @@ func (q stored[T]) all(match inspect.ItemQuery, do func(Query) (Progress, error)
 }
 
 func (q stored[T]) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.Queue.AgainAll(ctx, m) })
+	return q.all(match, func(m Query) (Progress, error) { return q.view.AgainAll(ctx, m) })
 }
 
 func (q stored[T]) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.Queue.DiscardAll(ctx, m) })
+	return q.all(match, func(m Query) (Progress, error) { return q.view.DiscardAll(ctx, m) })
 }
 
 func (q stored[T]) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.Queue.CancelAll(ctx, m, reason) })
+	return q.all(match, func(m Query) (Progress, error) { return q.view.CancelAll(ctx, m, reason) })
 }
 
 func (q stored[T]) Again(ctx context.Context, id int64) (bool, error) {
-	changed, err := q.store.Again(ctx, q.opts.Name, []ItemID{ItemID(id)}, Dead|Halted)
-	q.wake(true)
-	return len(changed) > 0, q.fail("try again", err)
+	changed, err := q.queue.store.Again(ctx, q.queue.opts.Name, []ItemID{ItemID(id)}, Dead|Halted)
+	q.queue.wake(true)
+	return len(changed) > 0, q.queue.fail("try again", err)
 }
 
 func (q stored[T]) Discard(ctx context.Context, id int64) (bool, error) {
-	states, err := q.cancel(ctx, []ItemID{ItemID(id)}, Dead|Halted, "discarded")
-	return err == nil && states[0] != 0, q.fail("discard", err)
+	states, err := q.queue.cancel(ctx, []ItemID{ItemID(id)}, Dead|Halted, "discarded")
+	return err == nil && states[0] != 0, q.queue.fail("discard", err)
 }

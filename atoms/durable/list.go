@@ -32,11 +32,11 @@ func (q *Queue[T]) List(ctx context.Context, match Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	page, err := q.store.Items(ctx, q.opts.Name, match)
+	page, err := q.queue.store.Items(ctx, q.queue.opts.Name, match)
 	for n := range page.Items {
 		page.Items[n].open()
 	}
-	return page, q.fail("list items", err)
+	return page, q.queue.fail("list items", err)
 }
 
 // Items walks the items that match selects, in the order of [Queue.List]. It ends after the first error. It
@@ -70,8 +70,8 @@ func (q *Queue[T]) Count(ctx context.Context, match Query) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := q.store.Count(ctx, q.opts.Name, match)
-	return n, q.fail("count items", err)
+	n, err := q.queue.store.Count(ctx, q.queue.opts.Name, match)
+	return n, q.queue.fail("count items", err)
 }
 
 // resolved returns the query as a store gets it.

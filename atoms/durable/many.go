@@ -32,8 +32,8 @@ const manyBatch = 100
 func (q *Queue[T]) AgainAll(ctx context.Context, match Query, told ...func(Progress)) (Progress, error) {
 	const from = Dead | Halted | Cancelled
 	return q.many(ctx, "try again", match, from, told, func(ids []ItemID, states State) (int, error) {
-		changed, err := q.store.Again(ctx, q.opts.Name, ids, states)
-		q.wake(true)
+		changed, err := q.queue.store.Again(ctx, q.queue.opts.Name, ids, states)
+		q.queue.wake(true)
 		return len(changed), err
 	})
 }
@@ -42,7 +42,7 @@ func (q *Queue[T]) AgainAll(ctx context.Context, match Query, told ...func(Progr
 func (q *Queue[T]) CancelAll(ctx context.Context, match Query, reason string, told ...func(Progress)) (Progress, error) {
 	const from = Waiting | Running | Halted | Dead
 	return q.many(ctx, "cancel", match, from, told, func(ids []ItemID, states State) (n int, err error) {
-		done, err := q.cancel(ctx, ids, states, cmp.Or(clean(reason), "cancelled"))
+		done, err := q.queue.cancel(ctx, ids, states, cmp.Or(clean(reason), "cancelled"))
 		for _, state := range done {
 			n += min(1, int(state))
 		}
@@ -62,13 +62,13 @@ func (q *Queue[T]) DiscardAll(ctx context.Context, match Query, told ...func(Pro
 // MoveAll puts all items that match selects, and that wait, into a lane. Of a key, all items that wait and are in
 // other lanes must match, at most [MaxBatch]; if not, the error is [ErrOrder]. See [Progress].
 func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told ...func(Progress)) (Progress, error) {
-	name, rank, err := q.lane(lane)
+	name, rank, err := q.queue.lane(lane)
 	if err != nil {
 		return Progress{}, err
 	}
 	keys := map[string]bool{}
 	move := func(ids []ItemID) (int, error) {
-		moved, err := q.store.Move(ctx, q.opts.Name, ids, name, rank)
+		moved, err := q.queue.store.Move(ctx, q.queue.opts.Name, ids, name, rank)
 		return len(moved), err
 	}
 	return q.manyItems(ctx, "move", match, Waiting, told, func(items []Item, states State) (n int, err error) {
@@ -99,7 +99,7 @@ func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told .
 			some, err = move(free)
 			n += some
 		}
-		q.wake(true)
+		q.queue.wake(true)
 		return n, err
 	})
 }
@@ -156,5 +156,5 @@ func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from
 		case <-time.After(3 * time.Since(start)):
 		}
 	}
-	return p, q.fail(what, err)
+	return p, q.queue.fail(what, err)
 }

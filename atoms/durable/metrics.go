@@ -95,7 +95,7 @@ const metricsEvery = 2 * time.Second
 
 // Stats is as in [Inspection].
 func (q stored[T]) Stats() Metrics {
-	m := &q.metrics
+	m := &q.queue.metrics
 	m.mu.Lock()
 	now := time.Now()
 	due := m.asked.IsZero() || now.Sub(m.asked) >= metricsEvery
@@ -105,7 +105,7 @@ func (q stored[T]) Stats() Metrics {
 	m.mu.Unlock()
 	if due {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		depths, err := q.store.Depths(ctx, q.opts.Name)
+		depths, err := q.queue.store.Depths(ctx, q.queue.opts.Name)
 		cancel()
 		m.mu.Lock()
 		if err == nil {
@@ -117,7 +117,7 @@ func (q stored[T]) Stats() Metrics {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Metrics{slices.Clone(m.lanes), m.read, m.failed, m.claimed.Load(), m.ended.Load(), q.fenced.Load(), m.lost.Load(),
+	return Metrics{slices.Clone(m.lanes), m.read, m.failed, m.claimed.Load(), m.ended.Load(), q.queue.fenced.Load(), m.lost.Load(),
 		time.Duration(m.claims.ns.Load()), time.Duration(m.ends.ns.Load())}
 }
 

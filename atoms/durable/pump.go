@@ -25,7 +25,8 @@ import (
 //   - News: only the last turn that was begun says that there is nothing to claim, and only if nothing came since.
 //   - Lost answers: a turn counts as over when those before it are over. So no beat gives back what the answer of a turn brings.
 type pump[T any] struct {
-	*loop[T]
+	loop    *loop[T]
+	queue   *queue[T]
 	quit    chan struct{} // is closed when all bodies have ended
 	last    time.Time     // when ends that are not recorded are given up; known when quit is closed
 	gaveUp  error         // names the items of these ends; known when run has returned
@@ -68,14 +69,14 @@ type turn struct {
 }
 
 func (p *pump[T]) run() {
-	defer p.line.reach(p.opts, nil)
-	defer p.refused.reach(p.opts, nil)
+	defer p.line.reach(p.queue.opts, nil)
+	defer p.refused.reach(p.queue.opts, nil)
 	for {
 		for len(p.work) > 0 && !p.another() {
 			select {
 			case t := <-p.came:
 				p.end(t)
-			case <-p.ended:
+			case <-p.queue.ended:
 			}
 		}
 		quit, over := p.quit, false
@@ -85,7 +86,7 @@ func (p *pump[T]) run() {
 		default:
 		}
 		select {
-		case <-p.wakes:
+		case <-p.queue.wakes:
 			p.woken()
 		default:
 		}
@@ -100,7 +101,7 @@ func (p *pump[T]) run() {
 		tell := p.tellShadows(now)
 		stopped := p.wait > 0 && now.Before(p.retry)
 		s, some, next := p.take(now, stopped)
-		p.entry = p.share.enter(p.queue, now)
+		p.entry = p.loop.share.enter(p.queue, now)
 		want := p.want(s, some)
 		turns := len(some) > 0 || want.Max > 0 && !stopped
 		if turns {
@@ -108,15 +109,15 @@ func (p *pump[T]) run() {
 			continue
 		}
 		if p.entry != barred {
-			p.share.exit(p.queue)
+			p.loop.share.exit(p.queue)
 		}
 		if len(p.work) > 0 {
 			p.end(<-p.came)
 			continue
 		}
 		if len(p.again) == 0 && want.Max == 0 {
-			p.line.reach(p.opts, nil)
-			p.refused.reach(p.opts, nil)
+			p.line.reach(p.queue.opts, nil)
+			p.refused.reach(p.queue.opts, nil)
 			p.wait = 0
 		} else if stopped {
 			next = p.retry
@@ -138,9 +139,9 @@ func (p *pump[T]) run() {
 			retry = time.After(time.Until(next))
 		}
 		select {
-		case <-p.wakes:
+		case <-p.queue.wakes:
 			p.woken()
-		case <-p.ended:
+		case <-p.queue.ended:
 		case <-tokens:
 		case <-retry:
 		case <-quit:
@@ -159,14 +160,14 @@ func (p *pump[T]) another() bool {
 	if len(p.work) >= p.most || p.wait > 0 || p.work[0].s.inLine {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.ends) >= manyEnds
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	return len(p.queue.ends) >= manyEnds
 }
 
 // want says how much can be claimed.
 func (p *pump[T]) want(s *session, some []*ending) (want Want) {
-	if s == nil || s != p.session.Load() || s.ctx.Err() != nil || p.running.Err() != nil || p.deferred() || p.entry == barred || len(some) > 0 && some[0].refused > 0 {
+	if s == nil || s != p.loop.session.Load() || s.ctx.Err() != nil || p.loop.running.Err() != nil || p.queue.deferred() || p.entry == barred || len(some) > 0 && some[0].refused > 0 {
 		return want
 	}
 	if p.entry == only {
@@ -178,30 +179,30 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 	if !p.more && !((s.limited || p.classes.full) && len(some) > 0) {
 		return want
 	}
-	p.mu.Lock()
-	room := p.opts.MaxConcurrency - len(p.runs)
+	p.queue.mu.Lock()
+	room := p.queue.opts.MaxConcurrency - len(p.queue.runs)
 	for _, x := range some {
-		if p.runs[x.end.ID] == x.run {
+		if p.queue.runs[x.end.ID] == x.run {
 			room++
 		}
 	}
-	p.mu.Unlock()
-	room += p.here.Stats().Suspended
+	p.queue.mu.Unlock()
+	room += p.queue.here.Stats().Suspended
 	for _, t := range p.work {
 		room -= max(0, t.want.Max-len(t.some))
 	}
 	want.Max = max(0, min(MaxBatch, room+p.mayClaimAhead(s)))
 	want.Ahead = min(want.Max, want.Max-room)
 	want.Ahead = max(0, want.Ahead)
-	if p.low >= 3 && p.opts.Ageing > 0 && len(s.claimer().Lanes) > 1 {
-		want.Aged = p.opts.Ageing
+	if p.low >= 3 && p.queue.opts.Ageing > 0 && len(s.claimer().Lanes) > 1 {
+		want.Aged = p.queue.opts.Ageing
 	}
 	return want
 }
 
 // begin begins a turn.
 func (p *pump[T]) begin(s *session, some []*ending, want Want) {
-	t := &turn{s: s, some: some, want: want, number: p.begunTurns.Add(1), by: &p.line, exits: p.entry != barred, began: time.Now()}
+	t := &turn{s: s, some: some, want: want, number: p.loop.begunTurns.Add(1), by: &p.line, exits: p.entry != barred, began: time.Now()}
 	for _, other := range p.work {
 		t.beside, other.beside = true, true
 	}
@@ -214,21 +215,21 @@ func (p *pump[T]) begin(s *session, some []*ending, want Want) {
 		most = shortRow
 	}
 	for n, x := range some {
-		x.end.HandOver = x.run.row < most && p.entry == open && !p.deferred() && p.running.Err() == nil
+		x.end.HandOver = x.run.row < most && p.entry == open && !p.queue.deferred() && p.loop.running.Err() == nil
 		if x.end.Patience = 0; x.busy%8 == 7 { // calls that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}
 		ends[n] = x.end
 	}
-	want.Gates = p.gates()
+	want.Gates = p.queue.gates()
 	if len(some) > 0 && some[0].refused > 0 {
 		t.by = &p.refused
 	}
 	node := s.claimer()
 	call := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), p.opts.Lease/4)
+		ctx, cancel := context.WithTimeout(context.Background(), p.queue.opts.Lease/4)
 		defer cancel()
-		t.Turned, t.err = p.store.Turn(ctx, node, ends, want)
+		t.Turned, t.err = p.queue.store.Turn(ctx, node, ends, want)
 	}
 	if p.most <= 1 {
 		call()
@@ -240,23 +241,23 @@ func (p *pump[T]) begin(s *session, some []*ending, want Want) {
 
 // end takes the answer of a turn.
 func (p *pump[T]) end(t *turn) {
-	s, some, want, by, err := t.s, t.some, t.want, t.by, p.answered(t.by, t.s, t.err)
+	s, some, want, by, err := t.s, t.some, t.want, t.by, p.loop.answered(t.by, t.s, t.err)
 	if t.exits {
-		defer p.share.exit(p.queue)
+		defer p.loop.share.exit(p.queue)
 	}
 	p.work = slices.DeleteFunc(p.work, func(x *turn) bool { return x == t })
-	over := p.begunTurns.Load()
+	over := p.loop.begunTurns.Load()
 	for _, x := range p.work {
 		over = min(over, x.number-1)
 	}
-	defer p.overTurns.Store(over)
+	defer p.loop.overTurns.Store(over)
 	if err != nil && !guard.Is(err, ErrLeaseLost) {
 		if want.Max > 0 { // there may be claims that nobody knows
-			p.doubt.Store(true)
-			p.beatNow()
+			p.loop.doubt.Store(true)
+			p.queue.beatNow()
 		}
 		if by == &p.line {
-			p.wait = min(max(2*p.wait, 10*time.Millisecond), p.every)
+			p.wait = min(max(2*p.wait, 10*time.Millisecond), p.loop.every)
 			p.retry = time.Now().Add(p.wait)
 		}
 		if s.ctx.Err() == nil {
@@ -271,7 +272,7 @@ func (p *pump[T]) end(t *turn) {
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
 		if len(t.Waits) == 0 {
-			p.share.free(p.queue, true) // another process has the item, or there is a limit
+			p.loop.share.free(p.queue, true) // another process has the item, or there is a limit
 		} else {
 			p.more = false
 			p.await(t.Waits, 0)
@@ -320,16 +321,16 @@ func (p *pump[T]) end(t *turn) {
 	}
 	for n, x := range told {
 		if outs[n].Outcome == OutcomeEnded || outs[n].Outcome == OutcomeAlready && x.run.finished.Load() {
-			p.metrics.ended.Add(1)
-			p.metrics.ends.add(time.Since(x.since))
+			p.queue.metrics.ended.Add(1)
+			p.queue.metrics.ends.add(time.Since(x.since))
 		}
-		p.tell(x.run, x.end, outs[n])
+		p.queue.tell(x.run, x.end, outs[n])
 	}
 	if promoted {
-		p.wake(true)
+		p.queue.wake(true)
 	}
 	if slices.ContainsFunc(outs, func(e Ended) bool { return e.State&(Finished|Halted) != 0 }) {
-		p.tellWaiters()
+		p.queue.tellWaiters()
 	}
 }
 
@@ -338,39 +339,39 @@ func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.
 // start runs an item that was claimed.
 func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	carried := i.open().Carried
-	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone, maxResult: p.opts.MaxResult, flows: p.flows}}
-	p.metrics.claimed.Add(1)
-	p.metrics.claims.add(i.Started.Sub(i.RunAt))
-	p.share.add(alone)
+	t := &task[T]{run: &run{queue: p.queue.opts.Name, store: p.queue.store, item: i, session: s, row: row, alone: alone, maxResult: p.queue.opts.MaxResult, flows: p.queue.flows}}
+	p.queue.metrics.claimed.Add(1)
+	p.queue.metrics.claims.add(i.Started.Sub(i.RunAt))
+	p.loop.share.add(alone)
 	t.until = p.claimed(i)
-	p.mu.Lock()
-	p.runs[i.ID] = t.run
-	early := len(p.runs) > p.opts.MaxConcurrency
-	p.mu.Unlock()
+	p.queue.mu.Lock()
+	p.queue.runs[i.ID] = t.run
+	early := len(p.queue.runs) > p.queue.opts.MaxConcurrency
+	p.queue.mu.Unlock()
 	if early {
 		p.withdraw(t.run)
 	}
 	var err error
-	end, refused := p.policy.refuse(i)
+	end, refused := p.queue.policy.refuse(i)
 	if refused = refused && i.Flow < 2; !refused {
-		if t.value, err = p.decode(i); err != nil && i.Flow == 2 {
+		if t.value, err = p.queue.decode(i); err != nil && i.Flow == 2 {
 			t.wrong = err
 		} else if err != nil {
-			end, refused = p.policy.dead(guard.Text(err)), true
-		} else if p.opts.Show != nil {
-			t.text = func() string { return p.text(t.value) }
+			end, refused = p.queue.policy.dead(guard.Text(err)), true
+		} else if p.queue.opts.Show != nil {
+			t.text = func() string { return p.queue.text(t.value) }
 		}
 	}
 	if !refused {
 		end = End{Kind: EndGivenBack} // the end of an item that cannot start
-		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
-		if !p.deferred() && !p.closed(i.Class) { // no signal has deferred the queue or the class since the claim
-			op, err := p.here.Enqueue(p.carry(context.WithValue(context.Background(), runKey{}, t.run), i, carried), t)
+		t.release = context.AfterFunc(s.ctx, func() { t.know(p.queue.here.Control, 0, "", ErrLeaseLost) })
+		if !p.queue.deferred() && !p.queue.closed(i.Class) { // no signal has deferred the queue or the class since the claim
+			op, err := p.queue.here.Enqueue(p.queue.carry(context.WithValue(context.Background(), runKey{}, t.run), i, carried), t)
 			if err == nil {
-				t.know(p.here.Control, op, "", nil)
+				t.know(p.queue.here.Control, op, "", nil)
 				return
 			}
 		}
 	}
-	p.finish(t.run, end)
+	p.queue.finish(t.run, end)
 }

@@ -85,16 +85,16 @@ const (
 // at every Poll as well, and twice a minute, because wake-ups may get lost. A body that waits for another item keeps its slot, unless it calls
 // [core.Operation.Suspend].
 func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err error) {
-	ends, cancel := q.hearEnds()
+	ends, cancel := q.queue.hearEnds()
 	defer cancel()
-	data, err := q.outcome(ctx, id, ends)
+	data, err := q.queue.outcome(ctx, id, ends)
 	switch {
 	case err != nil:
 	case data == nil:
-		err = q.fail(fmt.Sprintf("wait for item %d", id), ErrNoResult)
+		err = q.queue.fail(fmt.Sprintf("wait for item %d", id), ErrNoResult)
 	default:
 		panicked := guard.Do("UnmarshalJSON", func() { err = json.Unmarshal(data, &result) })
-		err = q.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), cmp.Or(panicked, err))
+		err = q.queue.fail(fmt.Sprintf("decode the result of item %d as %T", id, result), cmp.Or(panicked, err))
 	}
 	return result, err
 }
@@ -103,11 +103,11 @@ func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err 
 // each that is dead, halted or cancelled, and [ErrUnknown] for each that the queue has not, or no longer. If ctx ends first, it
 // returns the cause.
 func (q *Queue[T]) WaitAll(ctx context.Context, ids ...ItemID) error {
-	ends, cancel := q.hearEnds()
+	ends, cancel := q.queue.hearEnds()
 	defer cancel()
 	var errs []error
 	for _, id := range ids {
-		_, err := q.outcome(ctx, id, ends)
+		_, err := q.queue.outcome(ctx, id, ends)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

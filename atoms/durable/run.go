@@ -32,40 +32,40 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	first := false
-	q.begun.Do(func() { first, q.stop = true, stop })
+	q.queue.begun.Do(func() { first, q.queue.stop = true, stop })
 	if !first {
-		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
+		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.queue.opts.Name, core.ErrClosed)
 	}
-	defer close(q.stopped)
-	defer q.here.OnClosed(stop)()
+	defer close(q.queue.stopped)
+	defer q.queue.here.OnClosed(stop)()
 	turns := 1
-	if s, ok := q.store.(interface {
+	if s, ok := q.queue.store.(interface {
 		Connect() (turns int, release func())
 	}); ok {
 		var release func()
 		turns, release = s.Connect()
 		defer release()
 	}
-	wake := func() { q.wake(false) }
-	if q.waker != nil {
-		defer q.waker.OnWake(q.opts.Name, wake)()
+	wake := func() { q.queue.wake(false) }
+	if q.queue.waker != nil {
+		defer q.queue.waker.OnWake(q.queue.opts.Name, wake)()
 	}
-	defer q.hearWaiters()()
-	gates := []string{q.opts.DeferOn}
-	for _, c := range q.opts.Classes {
+	defer q.queue.hearWaiters()()
+	gates := []string{q.queue.opts.DeferOn}
+	for _, c := range q.queue.opts.Classes {
 		gates = append(gates, c.DeferOn, c.TrialOn)
 	}
 	for _, gate := range gates {
 		if gate != "" {
-			defer q.opts.Sink.SubscribeRetracted(gate, func(signals.Retraction) { wake() })()
+			defer q.queue.opts.Sink.SubscribeRetracted(gate, func(signals.Retraction) { wake() })()
 		}
 	}
-	share, leave := shareOf(q.store, q.queue, q.opts.Lease, wake)
+	share, leave := shareOf(q.queue.store, q.queue, q.queue.opts.Lease, wake)
 	defer leave()
-	l := &loop[T]{queue: q.queue, running: ctx, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
-	defer l.line.reach(l.opts, nil)
+	l := &loop[T]{queue: q.queue, running: ctx, share: share, every: min(q.queue.opts.Poll, q.queue.opts.Lease/3), prune: time.Now()}
+	defer l.line.reach(l.queue.opts, nil)
 	defer l.prunes.Wait()
-	p := &pump[T]{loop: l, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
+	p := &pump[T]{loop: l, queue: q.queue, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -75,14 +75,14 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		l.step(false)
 		select {
 		case <-ctx.Done():
-		case <-q.beats:
+		case <-q.queue.beats:
 			l.beat = time.Time{}
 		case <-time.After(time.Until(l.beat)):
 		}
 	}
 	go func() {
-		q.here.Stop(context.Background())
-		p.last = time.Now().Add(q.opts.Lease)
+		q.queue.here.Stop(context.Background())
+		p.last = time.Now().Add(q.queue.opts.Lease)
 		close(p.quit)
 	}()
 	for {
@@ -90,7 +90,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		case <-ended:
 			if s := l.session.Swap(nil); s != nil {
 				s.fence.Stop()
-				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) }, l.opts.Lease/4)
+				l.call(&l.line, s, func(ctx context.Context) error { return q.queue.store.Leave(ctx, s.node) }, l.queue.opts.Lease/4)
 				s.lose(nil)
 			}
 			return p.gaveUp
@@ -121,7 +121,7 @@ func Run(ctx context.Context, queues ...interface{ Run(context.Context) error })
 // A loop keeps this process a node of the store. It runs in the goroutine of Run, so a call
 // that hangs does not delay the ends of items.
 type loop[T any] struct {
-	*queue[T]
+	queue   *queue[T]
 	share   *share
 	running context.Context         // ends when no more items are to be claimed
 	session atomic.Pointer[session] // nil while there is none
@@ -158,7 +158,7 @@ func (l *line) reach(o Options, err error) {
 func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if limit <= l.opts.Lease/4 {
+	if limit <= l.queue.opts.Lease/4 {
 		return l.answered(by, s, fn(ctx))
 	}
 	answer := make(chan error, 1)
@@ -166,8 +166,8 @@ func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error,
 	var err error
 	select {
 	case err = <-answer:
-	case <-time.After(l.opts.Lease / 4):
-		by.reach(l.opts, fmt.Errorf("durable: the store has not answered for %v: %w", l.opts.Lease/4, context.DeadlineExceeded))
+	case <-time.After(l.queue.opts.Lease / 4):
+		by.reach(l.queue.opts, fmt.Errorf("durable: the store has not answered for %v: %w", l.queue.opts.Lease/4, context.DeadlineExceeded))
 		select {
 		case err = <-answer:
 		case <-l.running.Done():
@@ -183,7 +183,7 @@ func (l *loop[T]) answered(by *line, s *session, err error) error {
 	if guard.Is(err, ErrLeaseLost) && s != nil {
 		s.lose(ErrLeaseLost)
 	} else {
-		by.reach(l.opts, err)
+		by.reach(l.queue.opts, err)
 	}
 	return err
 }
@@ -203,8 +203,8 @@ func (l *loop[T]) step(stopping bool) {
 		if l.line.err != nil {
 			err = fmt.Errorf("%w, because the store could not be reached: %w", err, l.line.err)
 		}
-		l.metrics.lost.Add(1)
-		LeaseLost.Raise(l.opts.Sink, l.opts.Name, err)
+		l.queue.metrics.lost.Add(1)
+		LeaseLost.Raise(l.queue.opts.Sink, l.queue.opts.Name, err)
 	}
 	if now := time.Now(); !now.Before(l.beat) {
 		l.beat = l.share.next(now, l.every)
@@ -225,50 +225,50 @@ func (l *loop[T]) step(stopping bool) {
 func (l *loop[T]) pruneAll() {
 	defer l.pruning.Store(false)
 	var by line
-	defer by.reach(l.opts, nil)
+	defer by.reach(l.queue.opts, nil)
 	for more := true; more && l.running.Err() == nil; {
 		more = false
 		l.call(&by, nil, func(ctx context.Context) (err error) {
-			_, more, err = l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
+			_, more, err = l.queue.store.Prune(ctx, l.queue.opts.Name, l.queue.opts.Keep, MaxBatch)
 			return err
-		}, l.opts.Lease/4)
+		}, l.queue.opts.Lease/4)
 	}
 }
 
 func ignore[V any](_ V, err error) error { return err }
 
 func (l *loop[T]) join() {
-	node := Node{Queue: l.opts.Name, Name: l.opts.Node, Lease: l.opts.Lease, MaxConcurrency: l.opts.MaxConcurrency, MaxCluster: l.opts.MaxCluster, Lanes: l.opts.Lanes}
-	for _, c := range l.opts.Classes {
+	node := Node{Queue: l.queue.opts.Name, Name: l.queue.opts.Node, Lease: l.queue.opts.Lease, MaxConcurrency: l.queue.opts.MaxConcurrency, MaxCluster: l.queue.opts.MaxCluster, Lanes: l.queue.opts.Lanes}
+	for _, c := range l.queue.opts.Classes {
 		node.Classes = append(node.Classes, c.limits())
 	}
-	node.KeyEvery, node.KeyBurst = keyTimes(l.opts.KeyRate)
+	node.KeyEvery, node.KeyBurst = keyTimes(l.queue.opts.KeyRate)
 	if len(node.Lanes) == 0 {
 		node.Lanes = []core.Lane{{}}
 	}
 	sent := time.Now()
 	err := l.call(&l.line, nil, func(ctx context.Context) (err error) {
-		node.ID, err = l.store.Join(ctx, node)
+		node.ID, err = l.queue.store.Join(ctx, node)
 		return err
-	}, l.opts.Lease/2)
+	}, l.queue.opts.Lease/2)
 	if err == nil {
 		s := newSession(node, sent)
 		l.doBeat(s, false) // frees the items of nodes that are gone
 		l.session.Store(s)
-		l.wake(false)
+		l.queue.wake(false)
 	}
 }
 
 func (l *loop[T]) doBeat(s *session, stopping bool) {
-	sent, note, beaten := time.Now(), l.note(), Beaten{}
+	sent, note, beaten := time.Now(), l.queue.note(), Beaten{}
 	doubt, over, known := l.doubt.Swap(false), l.overTurns.Load(), l.known()
 	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
-		beaten, err = l.share.beat(ctx, l.store, s.node, note)
+		beaten, err = l.share.beat(ctx, l.queue.store, s.node, note)
 		return err
-	}, max(s.left()-l.opts.Lease/8, l.opts.Lease/4)) // a beat that hangs leaves time for another one
+	}, max(s.left()-l.queue.opts.Lease/8, l.queue.opts.Lease/4)) // a beat that hangs leaves time for another one
 	for _, lost := range beaten.Lost {
 		lost.Reason = fmt.Sprintf("%s sent no heartbeat before its lease was over: %s free again", lost.Name, count(lost.Claims))
-		NodeLost.Raise(l.opts.Sink, l.opts.Name, lost)
+		NodeLost.Raise(l.queue.opts.Sink, l.queue.opts.Name, lost)
 	}
 	if err != nil {
 		l.doubt.Store(l.doubt.Load() || doubt)
@@ -276,18 +276,18 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 	}
 	s.extend(sent)
 	if beaten.Due && !beaten.Paused {
-		l.wake(false)
+		l.queue.wake(false)
 	}
 	runs := l.known()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
-			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel)
-			r.know(l.here.Control, 0, c.Cancel, cause)
+			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.queue.opts.Name, core.ErrCancelled, c.Cancel)
+			r.know(l.queue.here.Control, 0, c.Cancel, cause)
 		}
 	}
-	s.serve(l.opts, beaten.Strays)
+	s.serve(l.queue.opts, beaten.Strays)
 	s.classed.Store(beaten.Classed || s.classed.Load())
-	if beaten.Suspect && !beaten.Paused && !stopping && !l.deferred() {
+	if beaten.Suspect && !beaten.Paused && !stopping && !l.queue.deferred() {
 		l.share.request(l.queue, time.Now())
 	}
 	var lost []Held
@@ -297,21 +297,21 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 	}
 	for _, c := range lost {
 		if !stopping { // else Leave gives it back
-			r := &run{queue: l.opts.Name, item: Item{ID: c.ID, Key: c.Key, Token: c.Token}, session: s}
-			l.mu.Lock()
-			if l.runs[c.ID] == nil {
-				l.runs[c.ID] = r // it is known from now on
+			r := &run{queue: l.queue.opts.Name, item: Item{ID: c.ID, Key: c.Key, Token: c.Token}, session: s}
+			l.queue.mu.Lock()
+			if l.queue.runs[c.ID] == nil {
+				l.queue.runs[c.ID] = r // it is known from now on
 			}
-			l.mu.Unlock()
+			l.queue.mu.Unlock()
 			delete(s.seen, c)
-			l.finish(r, End{Kind: EndGivenBack})
+			l.queue.finish(r, End{Kind: EndGivenBack})
 		}
 	}
 }
 
 // known is the claims that this process knows.
 func (l *loop[T]) known() map[ItemID]*run {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.runs)
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return maps.Clone(l.queue.runs)
 }

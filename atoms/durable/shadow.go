@@ -168,11 +168,11 @@ func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
 	for class, s := range p.shadows {
 		waits := s.until.After(now)
 		if s.told != waits && !now.Before(s.quiet) {
-			change := core.ClassChange{Coordinator: p.opts.Name, Class: class}
+			change := core.ClassChange{Coordinator: p.queue.opts.Name, Class: class}
 			if s.told, s.quiet = waits, now.Add(time.Second); waits {
 				change.Waiting = max(1, p.late(class, now))
 			}
-			core.WouldThrottle.Raise(p.opts.Sink, class, change)
+			core.WouldThrottle.Raise(p.queue.opts.Sink, class, change)
 		}
 		at := s.quiet
 		if s.told == waits && s.until.After(at) {
@@ -187,9 +187,9 @@ func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
 
 // late is how many items of a class run here that would still wait.
 func (p *pump[T]) late(class string, now time.Time) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range p.runs {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	for _, r := range p.queue.runs {
 		if r.item.Class == class && r.until.After(now) {
 			n++
 		}
