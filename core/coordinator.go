@@ -158,8 +158,8 @@ func (s *source[T, R]) submit(ctx context.Context, item T) (*Future[R], error) {
 // Enqueue.
 type task[T, R any] struct {
 	Operation Operation
-	out R // written by the body; guarded by engine.mu after the body has returned
-	in  T
+	out       R // written by the body; guarded by engine.mu after the body has returned
+	in        T
 }
 
 func (t *task[T, R]) run(ctx context.Context) (err error) {

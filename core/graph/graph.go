@@ -95,10 +95,10 @@ func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options
 		return Report{}, err
 	}
 	r := &run[T]{nodes: nodes, work: work, results: make([]Result, len(nodes)), schedule: s}
-	if r.Runner, err = runner.New(ctx, "graph", r.body, opts); err != nil {
+	if r.runner, err = runner.New(ctx, "graph", r.body, opts); err != nil {
 		return Report{}, err
 	}
-	defer r.Close()
+	defer r.runner.Close()
 	err = r.do()
 	return Report{r.results, index}, err
 }

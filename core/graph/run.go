@@ -12,7 +12,7 @@ import (
 // run is one run of a graph. The jobs of its runner are the numbers of nodes. While a node
 // runs, its result belongs to the goroutines of its operation.
 type run[T any] struct {
-	*runner.Runner[int]
+	runner   *runner.Runner[int]
 	nodes    []node[T]
 	work     core.Work[T]
 	results  []Result
@@ -24,16 +24,16 @@ func (r *run[T]) do() error {
 	for i := range r.nodes {
 		r.results[i].Name = r.nodes[i].name
 	}
-	r.Run(min(r.Stats().Limit, len(r.nodes)), r.schedule.next, r.ended, r.settle)
+	r.runner.Run(min(r.runner.Stats().Limit, len(r.nodes)), r.schedule.next, r.ended, r.settle)
 	cancelled := false
 	for i := range r.results {
 		res := &r.results[i]
 		if res.Status == 0 { // the run ended before the node's turn
-			res.Status, res.Err = StatusCancelled, r.Cause()
+			res.Status, res.Err = StatusCancelled, r.runner.Cause()
 		}
 		cancelled = cancelled || res.Status == StatusCancelled
 	}
-	return r.Err(cancelled)
+	return r.runner.Err(cancelled)
 }
 
 // body is the work of the coordinator.
@@ -42,7 +42,7 @@ func (r *run[T]) body(ctx context.Context, i int) error {
 	core.OperationFrom(ctx).SetKey(n.name)
 	res.Started = time.Now()
 	defer func() { res.Finished = time.Now() }()
-	r.Sink().RaiseKey(SignalStarted, n.name)
+	r.runner.Sink().RaiseKey(SignalStarted, n.name)
 	return r.work(ctx, n.item)
 }
 
@@ -52,15 +52,15 @@ func (r *run[T]) ended(i int, err error) {
 	switch {
 	case err == nil:
 		res.Status = StatusSucceeded
-		r.Sink().RaiseKey(SignalCompleted, res.Name)
-	case !r.IsCancellation(err):
+		r.runner.Sink().RaiseKey(SignalCompleted, res.Name)
+	case !r.runner.IsCancellation(err):
 		res.Status, res.Err = StatusFailed, err
-		Failures.Raise(r.Sink(), res.Name, err)
+		Failures.Raise(r.runner.Sink(), res.Name, err)
 	case res.Started.IsZero():
-		res.Status, res.Err = StatusCancelled, r.Cause()
+		res.Status, res.Err = StatusCancelled, r.runner.Cause()
 	default:
 		res.Status, res.Err = StatusCancelled, err
-		r.Sink().RaiseKey(SignalCancelled, res.Name)
+		r.runner.Sink().RaiseKey(SignalCancelled, res.Name)
 	}
 }
 
@@ -71,11 +71,11 @@ func (r *run[T]) settle(i int) {
 	case StatusSucceeded:
 		r.schedule.succeeded(i)
 	case StatusFailed:
-		r.Fail(fmt.Errorf("graph: node %q: %w", res.Name, res.Err))
+		r.runner.Fail(fmt.Errorf("graph: node %q: %w", res.Name, res.Err))
 		for _, d := range r.schedule.failed(i) {
 			skipped := &r.results[d]
 			skipped.Status, skipped.FailedDependency = StatusSkipped, res.Name
-			Skips.Raise(r.Sink(), skipped.Name, res.Name)
+			Skips.Raise(r.runner.Sink(), skipped.Name, res.Name)
 		}
 	}
 }

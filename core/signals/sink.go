@@ -59,7 +59,7 @@ type Sink struct {
 	evicted  uint64
 	expired  uint64
 
-	retractions watchers[*hook.Hook[Retraction]]
+	retractions watchers
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -183,11 +183,11 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	}
 	s.ring, s.index, s.maxAge = s.ring.resized(capacity), nameIndex{}, ageLimit(maxAge)
 	s.fresh.Store(0)
-	for _, g := range s.names.gates.Snapshot() {
-		s.after.Wake(g.waker) // the waker may have to set its alarm again
+	for _, w := range s.names.gates.Snapshot() {
+		s.after.Wake(w.it.(*gatePart).waker) // the waker may have to set its alarm again
 	}
-	for _, c := range s.names.counters.Snapshot() {
-		s.after.Wake(c.gone)
+	for _, w := range s.names.counters.Snapshot() {
+		s.after.Wake(w.it.(*counter).gone)
 	}
 	s.unlock()
 }

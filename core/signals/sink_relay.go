@@ -43,7 +43,7 @@ func (s *Sink) Relay(pattern string, out func(signal Signal, lease time.Duration
 	}
 	s.lockFresh()
 	cancel = s.connect(pattern, relay)
-	made := []*forward{s.names.forwards.Last()}
+	made := []*forward{s.names.forwards.Last().it.(*forward)}
 	var standing []seqFact
 	for _, h := range s.held {
 		if made[0].Matches(h.fact.name) {

@@ -14,11 +14,11 @@ import (
 // names have the same route, and a raise finds it by a bit of the first byte, or of a hash. All
 // other routes are found once, and remembered in a table of fixed size.
 type routes struct {
-	subs     watchers[*subscription]
-	forwards watchers[*forward]
-	gates    watchers[*gatePart]
-	monitors watchers[*Monitor]
-	counters watchers[*counter] // without those of plain names
+	subs     watchers
+	forwards watchers
+	gates    watchers
+	monitors watchers
+	counters watchers // without those of plain names
 	plain    map[string]*counter
 	send     func([]*forward) *subscription // makes the handler that sends to forwards
 
@@ -143,12 +143,12 @@ func (t *routes) find(text string, at uint8) *route {
 // ask returns the route of a name, without the tables.
 func (t *routes) ask(text string) *route {
 	r := &t.scratch
-	r.subs, r.forwards = t.subs.find(r.subs[:0], text), t.forwards.find(r.forwards[:0], text)
-	r.gates, r.monitors = r.gates[:0], t.monitors.find(r.monitors[:0], text)
+	r.subs, r.forwards = find(&t.subs, r.subs[:0], text), find(&t.forwards, r.forwards[:0], text)
+	r.gates, r.monitors = r.gates[:0], find(&t.monitors, r.monitors[:0], text)
 	if !isLifecycle(text) { // gates count signals of users, not lifecycle signals
-		r.gates = t.gates.find(r.gates, text)
+		r.gates = find(&t.gates, r.gates, text)
 	}
-	r.counters = t.counters.find(r.counters[:0], text)
+	r.counters = find(&t.counters, r.counters[:0], text)
 	if c := t.plain[text]; c != nil {
 		r.counters = append(r.counters, c)
 	}
@@ -173,41 +173,45 @@ func (r *route) is(o *route) bool {
 		slices.Equal(r.monitors, o.monitors) && slices.Equal(r.counters, o.counters)
 }
 
-// watching are the watchers of one kind among those of a sink or a coordinator.
-type watching[W watcher] struct {
-	routes *routes
-	of     *watchers[W]
+// watching are the watchers of one type, among those of a sink or a coordinator.
+type watching[W watched] struct {
+	routes *routes // nil: the names of facts do not find them
+	of     *watchers
 }
 
 func (w watching[W]) Add(one W) (number uint64) {
-	number = w.of.Add(one)
-	w.changed(one, 1)
+	added := watcherOf(one)
+	number = w.of.Add(added)
+	w.routes.count(added, 1)
 	return number
 }
 
 func (w watching[W]) Remove(number uint64) (removed W) {
-	var none W
-	if removed = w.of.Remove(number); removed != none {
-		w.changed(removed, -1)
+	was := w.of.Remove(number)
+	if removed, _ = was.it.(W); was.it != nil {
+		w.routes.count(was, -1)
 	}
 	return removed
 }
 
-func (w watching[W]) changed(one W, by int) {
-	p := patternOf(one)
-	switch any(one).(type) {
+// count counts a watcher that has come, by 1, or gone, by -1.
+func (t *routes) count(w watcher, by int) {
+	if t == nil {
+		return
+	}
+	switch w.it.(type) {
 	case *gatePart:
-		if hasStar(p) { // it does not watch lifecycle signals: so names differ
-			w.routes.varied += by
+		if hasStar(w.pattern) { // it does not watch lifecycle signals: so names differ
+			t.varied += by
 		}
 	case *counter:
 	default:
-		if hearsLifecycle(p) {
-			w.routes.hearing += by
-			w.routes.listening.Store(w.routes.hearing > 0)
+		if hearsLifecycle(w.pattern) {
+			t.hearing += by
+			t.listening.Store(t.hearing > 0)
 		}
 	}
-	w.routes.changed(p, by)
+	t.changed(w.pattern, by)
 }
 
 // changed makes the routes stale that a watcher with that pattern is in. By is 1 for a new watcher,
@@ -257,22 +261,15 @@ func (t *routes) stale(p *glob.Pattern) {
 // cost a little time.
 func (t *routes) survey() {
 	t.first, t.exact, t.gone = byteSet{}, byteSet{}, 0
-	markAll(t, t.subs.All)
-	markAll(t, t.forwards.All)
-	markAll(t, t.gates.All)
-	markAll(t, t.monitors.All)
-	markAll(t, t.counters.All)
+	for _, all := range []*watchers{&t.subs, &t.forwards, &t.gates, &t.monitors, &t.counters} {
+		for _, w := range all.All {
+			if w.pattern != nil {
+				t.mark(w.pattern)
+			}
+		}
+	}
 	for _, c := range t.plain {
 		t.mark(&c.Pattern)
-	}
-}
-
-func markAll[W watcher](t *routes, all []W) {
-	var gap W
-	for _, w := range all {
-		if w != gap {
-			t.mark(patternOf(w))
-		}
 	}
 }
 

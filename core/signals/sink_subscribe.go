@@ -57,13 +57,13 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 //ephemeral:pattern {pattern}
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
-	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, &s.retractions)
+	return hook.New(glob.Compile(pattern), fn).Attach(&s.mu, watching[*hook.Hook[Retraction]]{of: &s.retractions})
 }
 
 // tellRetracted tells the subscribers that a signal was taken back. No lock is held.
 func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.mu.Lock()
-	hooks := s.retractions.find(nil, signal.Name)
+	hooks := find[*hook.Hook[Retraction]](&s.retractions, nil, signal.Name)
 	s.mu.Unlock()
 	s.tell(hooks, signal, by, &s.panics)
 }

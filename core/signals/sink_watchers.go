@@ -9,52 +9,58 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/lists"
 )
 
-// watcher is what has a pattern of names.
-type watcher interface {
+// watched are the types of watchers.
+type watched interface {
 	*gatePart | *Monitor | *counter | *subscription | *hook.Hook[Retraction] | *forward
 }
 
-// patternOf returns the pattern of a watcher.
-func patternOf[W watcher](w W) *glob.Pattern {
-	switch w := any(w).(type) {
+// watcher is what has a pattern of names: it is of a watched type.
+type watcher struct {
+	pattern *glob.Pattern
+	it      any
+}
+
+func watcherOf[W watched](w W) watcher {
+	switch it := any(w).(type) {
 	case *gatePart:
-		return &w.Pattern
+		return watcher{&it.Pattern, it}
 	case *Monitor:
-		return &w.pattern
+		return watcher{&it.pattern, it}
 	case *counter:
-		return &w.Pattern
+		return watcher{&it.Pattern, it}
 	case *subscription:
-		return &w.Pattern
+		return watcher{&it.Pattern, it}
 	case *hook.Hook[Retraction]:
-		return &w.Pattern
+		return watcher{&it.Pattern, it}
 	case *forward:
-		return &w.Pattern
+		return watcher{&it.Pattern, it}
 	}
 	panic("signals: a watcher without a pattern")
 }
 
-// watchers are a list of watchers. While there are many, they are found by the text before the
-// first wildcard of their patterns, so that a name is not compared with each of them.
-type watchers[W watcher] struct {
-	lists.List[W]
-	by      map[string]*lists.List[W] // by prefix; nil while there are few
-	peak    int                       // highest number of prefixes since by was made
+// watchers are a list of watchers of one type. While there are many, they are found by the text before
+// the first wildcard of their patterns, so that a name is not compared with each of them. The type is no
+// type parameter, because each package that uses a Sink would compile the methods again for each type.
+type watchers struct {
+	lists.List[watcher]
+	by      map[string]*lists.List[watcher] // by prefix; nil while there are few
+	peak    int                             // highest number of prefixes since by was made
 	lengths []prefixLength
-	found   []numbered[W] // memory for find
+	found   []numbered // memory for matching
 }
 
 // prefixLength says how many prefixes have a length.
 type prefixLength struct{ length, prefixes int }
 
-type numbered[W any] struct {
-	number  uint64
-	watcher W
+type numbered struct {
+	number uint64
+	watcher
 }
 
 // fewWatchers are compared one by one: this costs less.
 const fewWatchers = 16
 
-func (x *watchers[W]) Add(w W) (number uint64) {
+func (x *watchers) Add(w watcher) (number uint64) {
 	number = x.List.Add(w)
 	switch {
 	case x.by != nil:
@@ -66,21 +72,20 @@ func (x *watchers[W]) Add(w W) (number uint64) {
 }
 
 // index finds the prefixes of all watchers.
-func (x *watchers[W]) index() {
-	x.by, x.peak, x.lengths, x.found = make(map[string]*lists.List[W]), 0, nil, nil
-	var gap W
+func (x *watchers) index() {
+	x.by, x.peak, x.lengths, x.found = make(map[string]*lists.List[watcher]), 0, nil, nil
 	for i, w := range x.All {
-		if w != gap {
+		if w.pattern != nil {
 			x.enter(w, x.Numbers[i])
 		}
 	}
 }
 
-func (x *watchers[W]) enter(w W, number uint64) {
-	for _, term := range patternOf(w).Terms {
+func (x *watchers) enter(w watcher, number uint64) {
+	for _, term := range w.pattern.Terms {
 		same := x.by[term.Prefix]
 		if same == nil {
-			same = new(lists.List[W])
+			same = new(lists.List[watcher])
 			x.by[term.Prefix] = same
 			x.peak = max(x.peak, len(x.by))
 			x.lengthOf(term.Prefix).prefixes++
@@ -89,7 +94,7 @@ func (x *watchers[W]) enter(w W, number uint64) {
 	}
 }
 
-func (x *watchers[W]) lengthOf(prefix string) *prefixLength {
+func (x *watchers) lengthOf(prefix string) *prefixLength {
 	i := slices.IndexFunc(x.lengths, func(l prefixLength) bool { return l.length == len(prefix) })
 	if i < 0 {
 		i = len(x.lengths)
@@ -98,13 +103,12 @@ func (x *watchers[W]) lengthOf(prefix string) *prefixLength {
 	return &x.lengths[i]
 }
 
-func (x *watchers[W]) Remove(number uint64) (removed W) {
-	var gap W
+func (x *watchers) Remove(number uint64) (removed watcher) {
 	removed = x.List.Remove(number)
-	if removed == gap || x.by == nil {
+	if removed.pattern == nil || x.by == nil {
 		return removed
 	}
-	for _, term := range patternOf(removed).Terms {
+	for _, term := range removed.pattern.Terms {
 		same := x.by[term.Prefix]
 		if same == nil {
 			continue // another term has the same prefix
@@ -123,36 +127,40 @@ func (x *watchers[W]) Remove(number uint64) (removed W) {
 	return removed
 }
 
-// find appends the watchers of a name, in order.
-func (x *watchers[W]) find(to []W, name string) []W {
-	var gap W
+// find appends the watchers of a name, in order. Their type is W.
+func find[W watched](x *watchers, to []W, name string) []W {
 	if x.by == nil {
 		for _, w := range x.All {
-			if w != gap && patternOf(w).Matches(name) {
-				to = append(to, w)
+			if w.pattern != nil && w.pattern.Matches(name) {
+				to = append(to, w.it.(W))
 			}
 		}
 		return to
 	}
+	for i, f := range x.matching(name) {
+		if i == 0 || f.number != x.found[i-1].number { // two of its terms may match
+			to = append(to, f.it.(W))
+		}
+	}
+	clear(x.found)
+	return to
+}
+
+// matching finds the watchers of a name by their prefixes, in order: one may be there more than once.
+func (x *watchers) matching(name string) []numbered {
+	x.found = x.found[:0]
 	for _, l := range x.lengths {
 		if l.prefixes == 0 || l.length > len(name) {
 			continue
 		}
 		if same := x.by[name[:l.length]]; same != nil {
 			for i, w := range same.All {
-				if w != gap && patternOf(w).Matches(name) {
-					x.found = append(x.found, numbered[W]{same.Numbers[i], w})
+				if w.pattern != nil && w.pattern.Matches(name) {
+					x.found = append(x.found, numbered{same.Numbers[i], w})
 				}
 			}
 		}
 	}
-	slices.SortFunc(x.found, func(a, b numbered[W]) int { return cmp.Compare(a.number, b.number) })
-	for i, f := range x.found {
-		if i == 0 || f.number != x.found[i-1].number { // two of its terms may match
-			to = append(to, f.watcher)
-		}
-	}
-	clear(x.found)
-	x.found = x.found[:0]
-	return to
+	slices.SortFunc(x.found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
+	return x.found
 }

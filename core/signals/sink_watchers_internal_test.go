@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/internal/glob"
+	"github.com/ephemeralgo/ephemeral/core/internal/hook"
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
@@ -60,10 +61,10 @@ func TestRoutesAgainstLists(t *testing.T) {
 				switch one.kind {
 				case 0:
 					one.remove = s.Subscribe(one.text, func(Signal) {})
-					one.it = s.names.subs.Last()
+					one.it = s.names.subs.Last().it
 				case 1:
 					one.remove = s.Forward(to, one.text)
-					one.it = s.names.forwards.Last()
+					one.it = s.names.forwards.Last().it
 				case 2:
 					g := &gatePart{Pattern: glob.Compile(one.text), of: s, find: s.find}
 					s.addGate(g)
@@ -76,7 +77,7 @@ func TestRoutesAgainstLists(t *testing.T) {
 					one.it, one.remove = c, func() { s.names.removeCounter(c) }
 				case 5:
 					one.remove = s.SubscribeRetracted(one.text, func(Retraction) {})
-					one.it = s.retractions.Last()
+					one.it = s.retractions.Last().it
 				}
 				all = append(all, one)
 			}
@@ -98,7 +99,7 @@ func TestRoutesAgainstLists(t *testing.T) {
 					}
 				}
 				r := s.names.of(name)
-				got := [6][]any{anys(r.handlers()), anys(r.forwards), anys(r.gates), anys(r.monitors), anys(r.counters), anys(s.retractions.find(nil, name))}
+				got := [6][]any{anys(r.handlers()), anys(r.forwards), anys(r.gates), anys(r.monitors), anys(r.counters), anys(find[*hook.Hook[Retraction]](&s.retractions, nil, name))}
 				for kind := range want {
 					if !slices.Equal(got[kind], want[kind]) {
 						t.Fatalf("seed %d, step %d: %q: kind %d: got %d watchers, want %d in order", seed, step, name, kind, len(got[kind]), len(want[kind]))

@@ -14,7 +14,7 @@ import (
 // another. While an item is in a stage, its result belongs to the goroutines of its
 // operation.
 type run[T any] struct {
-	*runner.Runner[job[T]]
+	runner  *runner.Runner[job[T]]
 	limit   int // limit of stages without their own limit
 	results []Result[T]
 	cut     bool // an item was cancelled because the run has ended
@@ -30,11 +30,11 @@ type job[T any] struct {
 // returns the items that passed.
 func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {
 	if stage.When != "" {
-		_, _ = r.Sink().WaitFor(r.Context, stage.When) // work finds out whether the context has ended
+		_, _ = r.runner.Sink().WaitFor(r.runner.Context, stage.When) // work finds out whether the context has ended
 	}
-	started := r.Context.Err() == nil
+	started := r.runner.Context.Err() == nil
 	if started {
-		r.Sink().RaiseKey(SignalStart, stage.Name)
+		r.runner.Sink().RaiseKey(SignalStart, stage.Name)
 	}
 	r.work(stage, left)
 	for _, i := range left {
@@ -45,9 +45,9 @@ func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {
 	switch {
 	case !started:
 	case len(passed) == 0 || r.cut:
-		r.Sink().RaiseKey(SignalFailed, stage.Name)
+		r.runner.Sink().RaiseKey(SignalFailed, stage.Name)
 	default:
-		r.Sink().RaiseKey(SignalComplete, stage.Name)
+		r.runner.Sink().RaiseKey(SignalComplete, stage.Name)
 	}
 	return passed
 }
@@ -55,7 +55,7 @@ func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {
 // work does the work of a stage.
 func (r *run[T]) work(stage *Stage[T], items []int) {
 	limit := cmp.Or(stage.MaxConcurrency, r.limit)
-	_ = r.SetMaxConcurrency(limit) // New has checked it
+	_ = r.runner.SetMaxConcurrency(limit) // New has checked it
 	next := func() (j job[T], ok bool) {
 		if len(items) == 0 {
 			return j, false
@@ -65,9 +65,9 @@ func (r *run[T]) work(stage *Stage[T], items []int) {
 		return j, true
 	}
 	ended := func(j job[T], err error) { r.results[j.item].Err = err }
-	r.Run(min(limit, len(items)), next, ended, r.settle)
+	r.runner.Run(min(limit, len(items)), next, ended, r.settle)
 	for _, i := range items { // the context has ended before the turn of these items
-		r.results[i].Err = r.Cause()
+		r.results[i].Err = r.runner.Cause()
 		r.settle(job[T]{stage, i})
 	}
 }
@@ -89,12 +89,12 @@ func (r *run[T]) settle(j job[T]) {
 		return
 	}
 	res.Stage = j.stage.Name
-	if !r.IsCancellation(res.Err) {
-		r.Fail(fmt.Errorf("stages: stage %q: %w", res.Stage, res.Err))
+	if !r.runner.IsCancellation(res.Err) {
+		r.runner.Fail(fmt.Errorf("stages: stage %q: %w", res.Stage, res.Err))
 		return
 	}
 	r.cut = true
 	if guard.Is(res.Err, core.ErrClosed) {
-		res.Err = r.Cause()
+		res.Err = r.runner.Cause()
 	}
 }

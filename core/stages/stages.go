@@ -110,9 +110,9 @@ func (p *Pipeline[T]) Sink() *signals.Sink { return p.opts.Sink }
 // Run.
 func (p *Pipeline[T]) Run(ctx context.Context, items []T) ([]Result[T], error) {
 	r := &run[T]{results: make([]Result[T], len(items))}
-	r.Runner = core.Must(runner.New(ctx, "stages", r.body, p.opts)) // New has checked the options
-	defer r.Close()
-	r.limit = r.Stats().Limit
+	r.runner = core.Must(runner.New(ctx, "stages", r.body, p.opts)) // New has checked the options
+	defer r.runner.Close()
+	r.limit = r.runner.Stats().Limit
 	left := make([]int, len(items))
 	for i, item := range items {
 		r.results[i].Item = item
@@ -123,5 +123,5 @@ func (p *Pipeline[T]) Run(ctx context.Context, items []T) ([]Result[T], error) {
 			left = r.enter(&p.stages[i], left)
 		}
 	}
-	return r.results, r.Err(r.cut)
+	return r.results, r.runner.Err(r.cut)
 }

@@ -18,9 +18,10 @@ const maxErrors = 100
 // A Runner does the jobs of one call. The goroutine of the call makes it, closes it and
 // calls its methods.
 type Runner[J any] struct {
-	*core.Coordinator[J]
+	core.Control
 	Context context.Context // ends with the caller's context and, with StopOnError, at the first error
 
+	coordinator *core.Coordinator[J]
 	name        string
 	stopOnError bool
 	caller      context.Context
@@ -39,7 +40,7 @@ func New[J any](ctx context.Context, name string, work core.Work[J], opts core.O
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r.Coordinator = c
+	r.Control, r.coordinator = c.Control, c
 	r.Context, r.cancel = context.WithCancelCause(ctx)
 	return r, nil
 }
@@ -63,7 +64,7 @@ func (r *Runner[J]) Run(limit int, next func() (J, bool), ended func(J, error), 
 			running++
 			go func() {
 				defer func() { done <- job }()
-				ended(job, r.Do(values, job))
+				ended(job, r.coordinator.Do(values, job))
 			}()
 		}
 		if running == 0 {
