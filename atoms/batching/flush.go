@@ -35,13 +35,13 @@ func (x *engine[In, Out]) run(ctx context.Context, b *batch[In, Out]) (err error
 
 // flush is one flush of a batch.
 type flush[In, Out any] struct {
-	*engine[In, Out]
-	ctx   context.Context
-	info  Batch
-	items []*item[In, Out]
-	rest  []*item[In, Out] // items that are not settled
-	err   error            // what the last call returned
-	mixed bool             // errors depend on the item
+	engine *engine[In, Out]
+	ctx    context.Context
+	info   Batch
+	items  []*item[In, Out]
+	rest   []*item[In, Out] // items that are not settled
+	err    error            // what the last call returned
+	mixed  bool             // errors depend on the item
 }
 
 // flush flushes the next items of the batch in one call. If that fails and bisecting may
@@ -51,14 +51,14 @@ func (f *flush[In, Out]) flush(items []*item[In, Out]) {
 		return // conclude settles them
 	}
 	a := f.call(items)
-	if !a.bisectable || !f.opts.Bisect || len(items) == 1 || f.ctx.Err() != nil {
+	if !a.bisectable || !f.engine.opts.Bisect || len(items) == 1 || f.ctx.Err() != nil {
 		f.settle(items, a)
 		return
 	}
 	if f.info.Calls == 1 {
-		f.mu.Lock()
-		f.queue.stats.Bisected++
-		f.mu.Unlock()
+		f.engine.mu.Lock()
+		f.engine.queue.stats.Bisected++
+		f.engine.mu.Unlock()
 		f.mixed = true
 		info := f.info
 		info.Err = a.err
@@ -76,15 +76,15 @@ func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
 	defer func() {
 		f.info.Duration += time.Since(begun)
 		f.info.Calls++
-		f.mu.Lock()
-		f.queue.stats.Calls++
-		f.mu.Unlock()
+		f.engine.mu.Lock()
+		f.engine.queue.stats.Calls++
+		f.engine.mu.Unlock()
 		if r := recover(); r != nil {
 			a = answer[Out]{err: &core.PanicError{Value: r, Stack: debug.Stack()}, bisectable: true}
 			core.OperationFrom(f.ctx).Raise(core.SignalPanicked)
 		}
 	}()
-	out, err := f.work(f.ctx, inputs(items))
+	out, err := f.engine.work(f.ctx, inputs(items))
 	return f.answer(len(items), out, err)
 }
 
@@ -100,7 +100,7 @@ type answer[Out any] struct {
 func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	var wrongNumber error
 	if len(out) != n {
-		wrongNumber = fmt.Errorf("batching: the function of %q returned %d results for %d items", f.opts.Name, len(out), n)
+		wrongNumber = fmt.Errorf("batching: the function of %q returned %d results for %d items", f.engine.opts.Name, len(out), n)
 	}
 	if each, ok := err.(ItemErrors); ok && each == nil {
 		err = nil // a nil ItemErrors in an error is not nil
@@ -112,7 +112,7 @@ func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	case !ok:
 		return answer[Out]{err: f.cause(err), bisectable: true}
 	case len(each) != n:
-		err = fmt.Errorf("batching: the function of %q returned %d ItemErrors for %d items: %w", f.opts.Name, len(each), n, err)
+		err = fmt.Errorf("batching: the function of %q returned %d ItemErrors for %d items: %w", f.engine.opts.Name, len(each), n, err)
 		return answer[Out]{err: err}
 	}
 	each = slices.Clone(each)
@@ -134,11 +134,11 @@ func (f *flush[In, Out]) cause(err error) error {
 
 // settle gives the next items their results.
 func (f *flush[In, Out]) settle(items []*item[In, Out], a answer[Out]) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	failed := &f.queue.stats.Failed
+	f.engine.mu.Lock()
+	defer f.engine.mu.Unlock()
+	failed := &f.engine.queue.stats.Failed
 	if f.ctx.Err() != nil {
-		failed = &f.queue.stats.Cancelled
+		failed = &f.engine.queue.stats.Cancelled
 	}
 	for i, it := range items {
 		err, counter := a.err, failed
@@ -146,13 +146,13 @@ func (f *flush[In, Out]) settle(items []*item[In, Out], a answer[Out]) {
 			err = a.each[i]
 		}
 		if err == nil {
-			counter, it.out = &f.queue.stats.Succeeded, a.out[i]
+			counter, it.out = &f.engine.queue.stats.Succeeded, a.out[i]
 		} else {
 			f.info.Failed++
 		}
-		f.queue.finish(it, err, counter)
+		f.engine.queue.finish(it, err, counter)
 	}
-	f.queue.stats.Running -= len(items)
+	f.engine.queue.stats.Running -= len(items)
 	f.rest = f.rest[len(items):]
 	f.err, f.mixed = a.err, f.mixed || a.each != nil
 }
@@ -190,8 +190,8 @@ func (f *flush[In, Out]) report() {
 	if f.mixed {
 		err = errorsOf(lost)
 	}
-	if len(lost) > 0 && f.opts.OnError != nil {
-		f.opts.OnError(inputs(lost), err)
+	if len(lost) > 0 && f.engine.opts.OnError != nil {
+		f.engine.opts.OnError(inputs(lost), err)
 	}
 }
 
