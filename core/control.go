@@ -28,7 +28,9 @@ type Inspector interface {
 // A Control is a small value. All copies control the same coordinator. All methods are
 // safe for concurrent use, also from bodies and handlers. The methods of the zero Control
 // panic.
-type Control struct{ engine *engine }
+type Control struct {
+	engine *engine // not embedded: each instance of a generic type with a Control would compile all its methods
+}
 
 var (
 	_ Inspector      = Control{}
