@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -21,9 +22,7 @@ func wantAllocs(t *testing.T, what string, want float64, fn func()) {
 
 // What is promised to cost no allocation, in a window that is full.
 func TestSignalsAllocateNothing(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	for _, capacity := range []int{1000, 1 << 16} {
 		s := signals.NewSink(signals.SinkOptions{Capacity: capacity})
 		names := []string{"a", "a.b", "file.saved", "cache.hit", "error.timeout"}
@@ -81,9 +80,7 @@ func TestSignalsAllocateNothing(t *testing.T) {
 // The memory of a sink grows with what is in it, so a program may have a sink for each
 // request.
 func TestFirstSignalOfASinkIsCheap(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	const n = 200
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -101,10 +98,8 @@ func TestFirstSignalOfASinkIsCheap(t *testing.T) {
 // Enqueue and run: one allocation, the operation. Signals use the memory of earlier operations; the second needs one
 // more allocation.
 func TestRunAllocatesOnce(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
-	const n = 50_000
+	skipRace(t)
+	const n = 20_000
 	for facts, want := range []float64{1, 1, 2, 2} {
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
 			for range facts {
@@ -140,9 +135,7 @@ func TestRunAllocatesOnce(t *testing.T) {
 // A body that asks whether its context has ended allocates nothing. Do from a body makes the operation, its context, the
 // wait, and a channel; for another coordinator, two.
 func TestBodiesAllocateFew(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	other := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxConcurrency: 2}))
 	defer other.Close()
 	var c *core.Coordinator[int]
@@ -167,3 +160,38 @@ var allocNames = func() (names [5000]string) {
 	}
 	return names
 }()
+
+// Ten times as many coordinators and handlers take some ten times as long, not a hundred times: to come and to go.
+func TestManyCoordinatorsCostNoMoreEach(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector makes many cost more")
+	}
+	t.Run("handlers of a dispatcher and of its end", func(t *testing.T) {
+		long.Linear(t, 15_000, func(n int) {
+			d := core.Must(core.NewDispatcher(core.Options{}))
+			defer d.Close()
+			ends := make([]func(), n)
+			for i := range ends {
+				a, b := d.OnClosed(func() {}), d.Handle("name", func(context.Context, signals.Signal) error { return nil })
+				ends[i] = func() { a(); b() }
+			}
+			for _, end := range ends {
+				end()
+			}
+		})
+	})
+	t.Run("gates", func(t *testing.T) {
+		long.Linear(t, 5_000, func(n int) {
+			s := signals.NewSink(signals.SinkOptions{})
+			all := make([]*core.Coordinator[int], n)
+			for i := range all {
+				all[i] = core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
+					core.Options{Sink: s, DrainOn: "drain", CancelOn: fmt.Sprint("stop.", i)}))
+			}
+			s.Raise("drain")
+			for _, c := range all {
+				c.Close()
+			}
+		})
+	})
+}

@@ -73,7 +73,11 @@ func TestOutcomes(t *testing.T) {
 		{"panic", func(context.Context) error { panic(boom) }, core.StatusFailed, func(t *testing.T, err error) {
 			checkError(t, "error", err, boom) // unwraps
 			p, ok := errors.AsType[*core.PanicError](err)
-			coretest.Check(t, ok && p.Value == boom && strings.Contains(string(p.Stack), "TestOutcomes"), "got %#v, want a PanicError with the value and the stack of the panic", err)
+			if !ok {
+				t.Fatalf("got %#v, want a PanicError", err)
+			}
+			checkEqual(t, "value", p.Value, any(boom))
+			checkSays(t, "stack", string(p.Stack), "TestOutcomes")
 			checkEqual(t, "text", err.Error(), "core: operation panicked: boom")
 		}},
 		{"panic with text", func(context.Context) error { panic("text") }, core.StatusFailed, func(t *testing.T, err error) {
@@ -83,7 +87,7 @@ func TestOutcomes(t *testing.T) {
 			if p, ok := errors.AsType[*core.PanicError](err); !ok || p.Value != nil || len(p.Stack) == 0 {
 				t.Errorf("got %#v, want a PanicError with a stack and no value", err)
 			}
-			coretest.Check(t, strings.Contains(err.Error(), "Goexit"), "got text %q, want it to mention Goexit", err)
+			checkSays(t, "text", err, "Goexit")
 		}},
 		// A body that was not cancelled has failed.
 		{"returns Canceled", func(context.Context) error { return context.Canceled }, core.StatusFailed,
@@ -244,9 +248,7 @@ func TestPause(t *testing.T) {
 func TestSetMaxConcurrencyRefusesNoSlots(t *testing.T) {
 	c := bodies(t, core.Options{MaxConcurrency: 5})
 	for _, n := range []int{0, -1} {
-		if err := c.SetMaxConcurrency(n); err == nil || !strings.Contains(err.Error(), fmt.Sprint(n)) {
-			t.Errorf("SetMaxConcurrency(%d): got error %v, want one that names the value", n, err)
-		}
+		checkSays(t, "SetMaxConcurrency", c.SetMaxConcurrency(n), fmt.Sprint(n))
 	}
 	checkEqual(t, "limit", c.Stats().Limit, 5)
 }
@@ -392,9 +394,7 @@ func TestOperationsQuery(t *testing.T) {
 // The cost of a page of pending operations depends only on the page, not on how many are pending, from either end and
 // from the middle.
 func TestPageOfOperationsCostsItsSize(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	cost := func(pending int) (allocs []float64) {
 		c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxQueued: pending}))
 		c.Pause()
@@ -482,4 +482,31 @@ func TestSenseGoesByTimeOfSignal(t *testing.T) {
 func TestMustPanicsOnError(t *testing.T) {
 	checkEqual(t, "Must", core.Must(7, nil), 7)
 	wantPanic(t, errOnPurpose.Error(), func() { core.Must(7, errOnPurpose) })
+}
+
+// Operations that are pinned stay at their place in the order of the window.
+func TestPinsDoNotDisturbTheOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxTracked: 3, MaxConcurrency: 1, MaxAge: time.Minute})
+		var want []core.OperationID
+		for range 3 {
+			id := enqueue(t, c, quick)
+			c.Pin(id)
+			want = append(want, id)
+			for range 10 {
+				enqueue(t, c, quick)
+				synctest.Wait()
+			}
+		}
+		time.Sleep(time.Hour)
+		for range 3 {
+			want = append(want, enqueue(t, c, quick))
+			synctest.Wait()
+		}
+		checkSlice(t, "window", found(c, core.OperationQuery{}), want)
+		closeDown(t, c)
+		unpin, ok := c.Pin(want[0])
+		unpin() // does nothing
+		checkEqual(t, "Pin of one that has left", ok, false)
+	})
 }

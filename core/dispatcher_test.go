@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,13 +17,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-func dispatcher(t testing.TB, opts core.Options) *core.Dispatcher {
-	t.Helper()
-	d, err := core.NewDispatcher(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+func dispatcher(_ testing.TB, opts core.Options) *core.Dispatcher {
+	return core.Must(core.NewDispatcher(opts))
 }
 
 // noted is a handler that notes the names of its signals.
@@ -43,51 +37,37 @@ func flushed(t testing.TB, l core.Lifecycle) {
 	checkError(t, "Flush", l.Flush(context.Background()), nil)
 }
 
-func TestDispatcherCallsHandlersThatMatchInOrderOfRegistration(t *testing.T) {
+// The handlers that match when the turn of a signal comes are called in the order of registration. A signal that no
+// handler matches is not queued.
+func TestDispatcherCallsHandlersThatMatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
-		d := dispatcher(t, core.Options{MaxConcurrency: 1})
+		d := dispatcher(t, core.Options{MaxConcurrency: 1, MaxQueued: 1})
 		defer d.Close()
+		early := d.Handle("*", j.noted("early "))
 		d.Handle("error.*, timeout", j.noted("first "))
-		d.Handle("*", j.noted("second "))
-		d.Handle("error.db", j.noted("third "))
+		d.Handle("error.db", j.noted("second "))
 		d.Handle("", j.noted("never "))
-		d.Handle("error.?b", j.noted("fourth "))
-		d.Handle("error.db", j.noted("fifth "))
-		d.Dispatch(named("error.db"))
-		flushed(t, d)
-		j.check(t, "first error.db", "second error.db", "third error.db", "fourth error.db", "fifth error.db")
+		d.Handle("error.?b", j.noted("third "))
 		d.Dispatch(named("timeout"))
 		flushed(t, d)
-		j.check(t, "first timeout", "second timeout")
-		d.Dispatch(named("Timeout"))
-		flushed(t, d)
-		j.check(t, "second Timeout")
-	})
-}
-
-func TestDispatcherQueuesOnlyWhatIsHandled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := dispatcher(t, core.Options{MaxQueued: 1})
-		defer d.Close()
+		j.check(t, "early timeout", "first timeout")
 		d.Pause()
-		d.Dispatch(named("a"))
-		remove := d.Handle("a", func(context.Context, signals.Signal) error { return nil })
-		for range 3 {
-			d.Dispatch(named("b"))
-		}
-		d.Dispatch(named("a"))
-		remove()
-		d.Dispatch(named("a"))
+		d.Dispatch(named("error.db"))
+		d.Handle("error.db", j.noted("late "))
+		early()
+		d.Dispatch(named("Timeout"))
+		d.Resume()
+		flushed(t, d)
+		j.check(t, "first error.db", "second error.db", "third error.db", "late error.db")
 		s := d.Stats()
-		checkEqual(t, "Enqueued, Pending, Dropped, Rejected", words(s.Enqueued, s.Pending, s.Dropped, s.Rejected), "1 1 0 0")
+		checkEqual(t, "Enqueued, Dropped, Rejected", words(s.Enqueued, s.Dropped, s.Rejected), "2 0 0")
+		wantPanic(t, "core: Handle needs a function", func() { d.Handle("a", nil) })
 	})
 }
 
 func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	d := dispatcher(t, core.Options{})
 	defer d.Close()
 	for i := range 20 {
@@ -127,34 +107,25 @@ func TestDispatcherRunsNamesSideBySide(t *testing.T) {
 	})
 }
 
-func TestDispatcherHandlersAreThoseRegisteredWhenProcessed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		d := dispatcher(t, core.Options{MaxConcurrency: 1})
-		defer d.Close()
-		early := d.Handle("*", j.noted("early "))
-		d.Pause()
-		d.Dispatch(named("a"))
-		d.Handle("a", j.noted("late "))
-		early()
-		d.Resume()
-		flushed(t, d)
-		j.check(t, "late a")
-	})
-}
-
-func TestDispatcherDefaults(t *testing.T) {
+func TestReactorDefaults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := dispatcher(t, core.Options{})
 		defer d.Close()
-		d.Handle("*", func(context.Context, signals.Signal) error { return nil })
+		d.Handle("*", ignoring)
 		d.Pause()
-		for range 1025 {
+		g := newGate()
+		p := processor(t, func(ctx context.Context, _ signals.Signal) error { return g.body(ctx) }, core.Options{})
+		defer p.Close()
+		for range 1024 + 1 {
 			d.Dispatch(named("a"))
+			p.Process(named("a"))
+			synctest.Wait()
 		}
-		s := d.Stats()
-		checkEqual(t, "Pending, Dropped", words(s.Pending, s.Dropped), "1024 1")
-		checkEqual(t, "name", d.Name(), "dispatcher")
+		for name, c := range map[string]core.Inspector{"dispatcher 0 1024 1": d, "processor 4 1000 21": p} {
+			s := c.Stats()
+			checkEqual(t, "name, Running, Pending, Dropped", words(c.Name(), s.Running, s.Pending, s.Dropped), name)
+		}
+		g.open()
 	})
 }
 
@@ -180,9 +151,9 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 			checkEqual(t, "status", op.Status, core.StatusFailed)
 			checkError(t, "first error", op.Err, errOnPurpose)
 			checkError(t, "second error", op.Err, errTwo)
-			if p, ok := errors.AsType[*core.PanicError](op.Err); !ok || !strings.Contains(string(p.Stack), "TestDispatcherFailingHandler") {
-				t.Errorf("got %v, want a PanicError with the stack of the handler", op.Err)
-			}
+			p, ok := errors.AsType[*core.PanicError](op.Err)
+			coretest.Check(t, ok, "got %v, want a PanicError", op.Err)
+			checkSays(t, "stack", string(p.Stack), "TestDispatcherFailingHandler")
 		}
 		found := facts.ExpectExactly(core.SignalPanicked)
 		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanicked})
@@ -441,25 +412,7 @@ func TestDispatchersThatSetEachOtherOffEndAtThePropagationLimit(t *testing.T) {
 	})
 }
 
-func TestDispatchAfterTheEndIsRejected(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := dispatcher(t, core.Options{})
-		h := func(context.Context, signals.Signal) error { return nil }
-		d.Handle("a", h)
-		d.Dispatch(named("a"))
-		d.Complete()
-		d.Dispatch(named("a"))
-		checkError(t, "Drain", d.Drain(t.Context()), nil)
-		d.Dispatch(named("a"))
-		d.Close()
-		d.Dispatch(named("a"))
-		d.Dispatch(named("nobody's"))
-		s := d.Stats()
-		checkEqual(t, "Rejected, Enqueued, Succeeded", words(s.Rejected, s.Enqueued, s.Succeeded), "3 1 1")
-		d.Handle("a", h)()
-	})
-}
-
+// Signals refuse, defer and drain. What comes after the end is rejected.
 func TestDispatcherIsGatedBySignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
@@ -481,26 +434,13 @@ func TestDispatcherIsGatedBySignals(t *testing.T) {
 		sink.Raise("drain")
 		d.Dispatch(named("d"))
 		checkError(t, "Drain", d.Drain(t.Context()), nil)
+		d.Dispatch(named("e"))
+		checkError(t, "Close", d.Close(), nil)
+		d.Dispatch(named("f"))
+		d.Handle("a", ignoring)()
 		j.check(t, "c")
-		checkEqual(t, "Rejected", d.Stats().Rejected, 2)
+		checkEqual(t, "Rejected", d.Stats().Rejected, 4)
 	})
-}
-
-func TestHandleNeedsAFunction(t *testing.T) {
-	defer func() {
-		checkEqual(t, "panic", recover(), "core: Handle needs a function")
-	}()
-	dispatcher(t, core.Options{}).Handle("a", nil)
-}
-
-// reactorSubject adapts a dispatcher or processor for the lifecycle suite. The keys of the
-// signals name the bodies.
-type reactorSubject struct {
-	core.Inspector
-	Give          func(signals.Signal)
-	Pause, Resume func()
-	Sink          *signals.Sink
-	bodies        *sync.Map
 }
 
 func runCarried(bodies *sync.Map) core.Handler {
@@ -510,25 +450,26 @@ func runCarried(bodies *sync.Map) core.Handler {
 	}
 }
 
-// subject names the signals by modulo: 1 gives all the same name.
-func (r reactorSubject) subject(names uint64) coretest.Subject {
+// reactorSubject adapts a dispatcher or a processor for the lifecycle suite. The keys of the signals name the bodies.
+// There are so many names of signals.
+func reactorSubject(c core.Control, give func(signals.Signal), bodies *sync.Map, names uint64) coretest.Subject {
 	var n atomic.Uint64
 	return coretest.Subject{
-		Lifecycle: r,
+		Lifecycle: c,
 		Submit: func(_ context.Context, body coretest.Body) error {
-			if r.Stats().Closed {
+			if c.Stats().Closed {
 				return core.ErrClosed // Dispatch does not return this error
 			}
 			i := n.Add(1)
 			key := strconv.FormatUint(i, 10)
-			r.bodies.Store(key, body)
-			r.Give(signals.Signal{Name: "job." + strconv.FormatUint(i%names, 10), Key: key})
+			bodies.Store(key, body)
+			give(signals.Signal{Name: fmt.Sprint("job.", i%names), Key: key})
 			return nil
 		},
-		Pause:  r.Pause,
-		Resume: r.Resume,
-		Sink:   r.Sink,
-		Stats:  r.Stats,
+		Pause:  c.Pause,
+		Resume: c.Resume,
+		Sink:   c.Sink(),
+		Stats:  c.Stats,
 	}
 }
 
@@ -544,36 +485,15 @@ func TestDispatcherLifecycle(t *testing.T) {
 					d := dispatcher(t, opts)
 					bodies := new(sync.Map)
 					d.Handle("job.*", runCarried(bodies))
-					return reactorSubject{d, d.Dispatch, d.Pause, d.Resume, d.Sink(), bodies}.subject(names)
+					return reactorSubject(d.Control, d.Dispatch, bodies, names)
 				})
 			})
 		}
 	}
 }
 
-func processor(t testing.TB, h core.Handler, opts core.Options) *core.Processor {
-	t.Helper()
-	p, err := core.NewProcessor(h, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func TestProcessorDefaults(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		g := newGate()
-		p := processor(t, func(ctx context.Context, _ signals.Signal) error { return g.body(ctx) }, core.Options{})
-		defer p.Close()
-		for range 4 + 1000 + 3 {
-			p.Process(named("a"))
-			synctest.Wait()
-		}
-		s := p.Stats()
-		checkEqual(t, "Running, Pending, Dropped", words(s.Running, s.Pending, s.Dropped), "4 1000 3")
-		checkEqual(t, "name", p.Name(), "processor")
-		g.open()
-	})
+func processor(_ testing.TB, h core.Handler, opts core.Options) *core.Processor {
+	return core.Must(core.NewProcessor(h, opts))
 }
 
 func TestProcessorLifecycle(t *testing.T) {
@@ -586,7 +506,7 @@ func TestProcessorLifecycle(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 				bodies := new(sync.Map)
 				p := processor(t, runCarried(bodies), opts)
-				return reactorSubject{p, p.Process, p.Pause, p.Resume, p.Sink(), bodies}.subject(1)
+				return reactorSubject(p.Control, p.Process, bodies, 1)
 			})
 		})
 	}

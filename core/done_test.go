@@ -3,10 +3,8 @@ package core_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,49 +14,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
-// OnDone is called once for each end of whatever kind, with the item.
+// OnDone gets the item. A panic in it is counted and hinders nothing. TestEngineModel checks that it is called once for
+// each end of whatever kind.
 func TestOnDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var (
-			mu   sync.Mutex
-			told []string
-		)
-		g := newGate()
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, item string) error {
-			switch item {
-			case "fails":
-				return errOnPurpose
-			case "panics":
-				panic("on purpose")
-			case "blocks":
-				<-g.opened
-			}
-			return nil
-		}, core.Options{MaxConcurrency: 1, MaxQueued: 2, CancelOn: "stop", DropOldest: true, OnDone: func(s core.Snapshot) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, fmt.Sprintf("%v %v", s.Item, s.Status))
-			if s.Item == "panics" {
-				panic("in OnDone, on purpose")
-			}
-		}}))
-		for _, item := range []string{"succeeds", "fails", "panics"} {
-			c.Do(t.Context(), item)
+		var told []any
+		c := coordinator(t, func(context.Context, string) error { return nil }, core.Options{OnDone: func(s core.Snapshot) {
+			told = append(told, s.Item)
+			panic("on purpose")
+		}})
+		for _, item := range []string{"a", "b"} {
+			checkError(t, "Do", c.Do(t.Context(), item), nil)
 		}
-		for _, item := range []string{"blocks", "is dropped", "is refused", "is cancelled"} {
-			id := enqueue(t, c, item)
-			synctest.Wait()
-			if item == "is cancelled" {
-				c.Cancel(id, nil)
-			}
-		}
-		c.Sink().Raise("stop")
-		synctest.Wait() // it is refused at once, on a goroutine of its own
-		g.open()
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-		want := "succeeds succeeded, fails failed, panics failed, is dropped dropped, is cancelled cancelled, is refused refused, blocks succeeded"
-		checkEqual(t, "told", strings.Join(told, ", "), want)
-		checkEqual(t, "panics", c.Stats().Panics, 1)
+		checkSlice(t, "told", told, []any{"a", "b"})
+		checkEqual(t, "panics", c.Stats().Panics, 2)
 	})
 }
 
@@ -153,33 +122,24 @@ func TestOnDoneMayNotWait(t *testing.T) {
 // A thousand successes do not push a failure out of the window. Its item can be read, but is not in JSON.
 func TestFailuresAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := core.Must(core.NewCoordinator(func(_ context.Context, item string) error {
+		c := coordinator(t, func(_ context.Context, item string) error {
 			if item == "secret" {
 				return errOnPurpose
 			}
 			return nil
-		}, core.Options{}))
-		for i := range 1500 {
-			item := "quick"
-			if i == 0 {
-				item = "secret"
-			}
-			c.Do(t.Context(), item)
+		}, core.Options{})
+		c.Do(t.Context(), "secret")
+		for range 1500 {
+			c.Do(t.Context(), "quick")
 		}
-		failed, succeeded := 0, 0
-		for s := range c.Operations(core.OperationQuery{}) {
-			switch s.Status {
-			case core.StatusFailed:
-				failed++
-				text, _ := json.Marshal(s)
-				coretest.Check(t, s.Item == "secret" && !strings.Contains(string(text)+logged(s), "secret"), "got item %v, and in JSON and logs %s %s", s.Item, text, logged(s))
-			case core.StatusSucceeded:
-				succeeded++
-				checkEqual(t, "item", s.Item, nil)
-			}
+		checkEqual(t, "tracked", c.Stats().Tracked, 201)
+		checkEqual(t, "item of a success", lookup(t, c, found(c, core.OperationQuery{Status: core.StatusSucceeded})[0]).Item, nil)
+		for s := range c.Operations(core.OperationQuery{Limit: 1}) {
+			text, err := json.Marshal(s)
+			checkError(t, "MarshalJSON", err, nil)
+			checkEqual(t, "item of a failure", s.Item, any("secret"))
+			checkEqual(t, "in JSON and logs", strings.Contains(string(text)+logged(s), "secret"), false)
 		}
-		checkEqual(t, "failed", failed, 1)
-		checkEqual(t, "succeeded", succeeded, 200)
 	})
 }
 
@@ -234,9 +194,9 @@ func TestTimeout(t *testing.T) {
 			return fmt.Errorf("no answer: %w", err)
 		})
 		err := c.Wait(t.Context(), id)
-		if !errors.Is(err, core.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer") {
-			t.Errorf("got %v, want the body's error, because of a timeout", err)
-		}
+		checkError(t, "Wait", err, core.ErrTimeout)
+		checkError(t, "Wait", err, context.DeadlineExceeded)
+		checkSays(t, "Wait", err, "no answer")
 		checkEqual(t, "took", time.Since(begun), time.Second)
 		checkError(t, "cause", cause, core.ErrTimeout)
 		checkStatus(t, c, id, core.StatusFailed)

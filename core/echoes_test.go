@@ -92,11 +92,11 @@ func TestEchoesAreBounded(t *testing.T) {
 	})
 }
 
-// An echo shows what the operation still showed when it left.
-func TestEchoWithoutWhatWasRetracted(t *testing.T) {
+// Close makes echoes of the operations that were in the window. An echo has what its operation still showed then.
+func TestEchoesOfClosedCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{})
-		id := enqueue(t, c, func(ctx context.Context) error {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		done := enqueue(t, c, func(ctx context.Context) error {
 			op := core.OperationFrom(ctx)
 			op.Raise("kept")
 			op.Raise("retracted")
@@ -104,27 +104,15 @@ func TestEchoWithoutWhatWasRetracted(t *testing.T) {
 			op.Hold("held", 0)
 			return nil
 		})
-		synctest.Wait()
-		c.Evict(id)
-		for e := range c.Echoes(signals.Query{}) {
-			checkSlice(t, "what was kept", names(e.Signals), []string{"kept"})
-		}
-		checkEqual(t, "echoes", len(echoed(c, signals.Query{})), 1)
-	})
-}
-
-// Close makes echoes of the operations that were in the window.
-func TestEchoesOfClosedCoordinator(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		done := enqueue(t, c, raise("done"))
-		running := enqueue(t, c, untilCancelled)
-		pending := enqueue(t, c, quick)
+		running, pending := enqueue(t, c, untilCancelled), enqueue(t, c, quick)
 		synctest.Wait()
 		closeDown(t, c)
 		got := echoed(c, signals.Query{})
 		slices.Sort(got)
 		checkSlice(t, "echoes", got, []core.OperationID{done, running, pending})
+		for e := range c.Echoes(signals.Query{Operation: done}) {
+			checkSlice(t, "what was kept", names(e.Signals), []string{"kept"})
+		}
 	})
 }
 

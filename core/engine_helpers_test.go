@@ -23,18 +23,12 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 }
 
 // bodies makes a coordinator whose items are bodies.
-func bodies(t testing.TB, opts core.Options) *core.Coordinator[coretest.Body] {
-	t.Helper()
-	return coordinator(t, coretest.Run, opts)
+func bodies(_ testing.TB, opts core.Options) *core.Coordinator[coretest.Body] {
+	return core.Must(core.NewCoordinator(coretest.Run, opts))
 }
 
-func coordinator[T any](t testing.TB, work core.Work[T], opts core.Options) *core.Coordinator[T] {
-	t.Helper()
-	c, err := core.NewCoordinator(work, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+func coordinator[T any](_ testing.TB, work core.Work[T], opts core.Options) *core.Coordinator[T] {
+	return core.Must(core.NewCoordinator(work, opts))
 }
 
 // enqueue enqueues an item that must be accepted.
@@ -126,14 +120,6 @@ func (j *journal) checkAnyOrder(t testing.TB, want ...string) {
 	j.check(t, want...)
 }
 
-func checkPanics(t testing.TB, call func()) {
-	t.Helper()
-	defer func() {
-		coretest.Check(t, recover() != nil, "did not panic")
-	}()
-	call()
-}
-
 func checkError(t testing.TB, what string, got, want error) {
 	t.Helper()
 	coretest.Check(t, errors.Is(got, want), "%s: got error %v, want %v", what, got, want)
@@ -212,4 +198,21 @@ func wantPanic(t *testing.T, want string, call func()) {
 		}
 	}()
 	call()
+}
+
+// checkSays checks that the text of v, such as an error, has each of these parts.
+func checkSays(t testing.TB, what string, v any, parts ...string) {
+	t.Helper()
+	text := fmt.Sprint(v)
+	for _, part := range parts {
+		coretest.Check(t, strings.Contains(text, part), "%s: got %.1000q, want it to contain %q", what, text, part)
+	}
+}
+
+// skipRace skips a test of allocations: the race detector allocates.
+func skipRace(t *testing.T) {
+	t.Helper()
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
 }

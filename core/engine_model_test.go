@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/internal/schedtest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -26,7 +27,7 @@ import (
 // keys, and one has both. Some have classes.
 func TestEngineModel(t *testing.T) {
 	const perSeed = 500
-	for seed := range uint64(core.Often(2000, 200)) {
+	for seed := range uint64(long.Often(1000, 20)) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newModelDriver(t, seed)
 			for range perSeed {
@@ -106,11 +107,25 @@ type modelCall struct {
 	err  error
 }
 
+func (c *modelCall) String() string {
+	if c.op == nil {
+		return c.what
+	}
+	return c.what + " of " + c.op.String()
+}
+
+// modelLog is a line of the log. It becomes text only if the test fails.
+type modelLog struct {
+	at     time.Time
+	format string
+	args   []any
+}
+
 type modelDriver struct {
 	t      *testing.T
 	seed   uint64
 	random *rand.Rand
-	log    []string
+	log    []modelLog
 
 	opts    core.Options
 	keyed   bool
@@ -428,15 +443,18 @@ func (d *modelDriver) setLimit(limit int) {
 }
 
 func (d *modelDriver) logf(format string, args ...any) {
-	d.log = append(d.log, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+	d.log = append(d.log, modelLog{time.Now(), format, args})
 }
 
 func (d *modelDriver) fatalf(format string, args ...any) {
 	d.t.Helper()
 	close(d.over)
 	d.c.Close()
-	d.t.Fatalf("seed %d, options %+v:\n%s\nafter\n  %s", d.seed, d.opts, fmt.Sprintf(format, args...),
-		strings.Join(d.log[max(0, len(d.log)-200):], "\n  "))
+	var log strings.Builder
+	for _, l := range d.log[max(0, len(d.log)-200):] {
+		fmt.Fprintf(&log, "\n  %s %s", l.at.Format("05.000"), fmt.Sprintf(l.format, l.args...))
+	}
+	d.t.Fatalf("seed %d, options %+v:\n%s\nafter%v", d.seed, d.opts, fmt.Sprintf(format, args...), &log)
 }
 
 // step makes one random call, on both sides, and compares.
@@ -691,11 +709,11 @@ func (d *modelDriver) tryEnqueue() {
 func (d *modelDriver) enqueue(do bool) {
 	o := d.newItem()
 	ctx, cancel := context.WithCancel(context.Background())
-	call := &modelCall{what: "Enqueue of " + o.String(), op: o, cancel: cancel, do: do}
+	call := &modelCall{what: "Enqueue", op: o, cancel: cancel, do: do}
 	if do {
-		call.what = "Do of " + o.String()
+		call.what = "Do"
 	}
-	d.logf("%s", call.what)
+	d.logf("%v", call)
 	o.enqueued = time.Now()
 	reason, want := d.refusal(o)
 	door := d.door(o)
@@ -739,7 +757,7 @@ func (d *modelDriver) giveUp(call *modelCall) {
 	if call.op == nil || call.returned {
 		return
 	}
-	d.logf("the context of the %s ends", call.what)
+	d.logf("the context of the %v ends", call)
 	call.cancel()
 	call.returned = true
 	call.wantErr = func(err error) bool { return errors.Is(err, context.Canceled) }
@@ -1460,13 +1478,13 @@ func (d *modelDriver) compareCalls() {
 			returned = !slices.ContainsFunc(call.waitsFor, func(o *modelOp) bool { return o.status&core.StatusFinished == 0 })
 		}
 		if call.done != returned {
-			d.fatalf("%s: returned is %t (with error %v), want %t", call.what, call.done, call.err, returned)
+			d.fatalf("%v: returned is %t (with error %v), want %t", call, call.done, call.err, returned)
 		}
 		if !returned {
 			return false
 		}
 		if call.wantErr == nil && call.err != nil || call.wantErr != nil && !call.wantErr(call.err) {
-			d.fatalf("%s: got error %v", call.what, call.err)
+			d.fatalf("%v: got error %v", call, call.err)
 		}
 		if call.op != nil && call.id != 0 {
 			call.op.id = call.id
@@ -1525,6 +1543,6 @@ func (d *modelDriver) finish() {
 		}
 	}
 	if len(d.calls) > 0 {
-		d.fatalf("%s has not returned after Close", d.calls[0].what)
+		d.fatalf("%v has not returned after Close", d.calls[0])
 	}
 }

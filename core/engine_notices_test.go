@@ -10,11 +10,12 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // OnPending is called as in a model that reads the number at every instant.
 func TestOnPending(t *testing.T) {
-	for seed := range core.Often(500, 50) {
+	for seed := range long.Often(500, 50) {
 		bubble(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 2))
 			c := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 6, DropOldest: rnd.IntN(2) == 0})
@@ -69,8 +70,8 @@ func TestOnPending(t *testing.T) {
 		})
 	}
 	c := bodies(t, core.Options{})
-	checkPanics(t, func() { c.OnPending(1, 1, func(bool) {}) })
-	checkPanics(t, func() { c.OnPending(1, 0, nil) })
+	wantPanic(t, "core: OnPending", func() { c.OnPending(1, 1, func(bool) {}) })
+	wantPanic(t, "core: OnPending", func() { c.OnPending(1, 0, nil) })
 }
 
 // The function is called once, before what ends the coordinator returns.
@@ -97,7 +98,7 @@ func TestOnClosed(t *testing.T) {
 				checkError(t, "Close", c.Close(), nil)
 				c.OnClosed(func() { calls++ })
 				checkEqual(t, "calls when it is too late", calls, 2)
-				checkPanics(t, func() { c.OnClosed(nil) })
+				wantPanic(t, "core: OnClosed", func() { c.OnClosed(nil) })
 			})
 		})
 	}

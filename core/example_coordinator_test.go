@@ -29,9 +29,7 @@ func ExampleNewCoordinator() {
 
 	ctx := context.Background()
 	for _, name := range []string{"Ada", "", "Grace"} {
-		if _, err := c.Enqueue(ctx, name); err != nil {
-			panic(err)
-		}
+		core.Must(c.Enqueue(ctx, name))
 	}
 	if err := c.Drain(ctx); err != nil {
 		panic(err)
@@ -113,9 +111,7 @@ func ExampleCoordinator_Lookup() {
 	})
 	defer cancel()
 
-	if _, err := files.Enqueue(ctx, "photo.jpg"); err != nil {
-		panic(err)
-	}
+	core.Must(files.Enqueue(ctx, "photo.jpg"))
 	if err := errors.Join(files.Drain(ctx), thumbs.Drain(ctx)); err != nil {
 		panic(err)
 	}
@@ -158,10 +154,7 @@ func ExampleCoordinator_Submit() {
 
 	var futures []*core.Future[struct{}]
 	for n := range 1000 {
-		f, err := c.Submit(ctx, n)
-		if err != nil {
-			panic(err)
-		}
+		f := core.Must(c.Submit(ctx, n))
 		futures = append(futures, f)
 	}
 	for n, f := range futures {
@@ -186,9 +179,7 @@ func ExampleCoordinator_SetMaxConcurrency() {
 
 	ready.Add(2)
 	for i := range 10 {
-		if _, err := c.TryEnqueue(context.Background(), i); err != nil {
-			panic(err)
-		}
+		core.Must(c.TryEnqueue(context.Background(), i))
 	}
 	ready.Wait()
 	fmt.Println("running:", c.Stats().Running)
@@ -218,9 +209,7 @@ func ExampleOptions_deferOn() {
 
 	release := sink.Hold("update.in-progress", "", time.Minute)
 	for row := range 2 {
-		if _, err := c.TryEnqueue(context.Background(), row); err != nil {
-			panic(err)
-		}
+		core.Must(c.TryEnqueue(context.Background(), row))
 	}
 	fmt.Println("updated")
 	release()

@@ -21,7 +21,7 @@ func ExampleNewKeyedCoordinator() {
 		mu   sync.Mutex
 		done = make(map[string][]string)
 	)
-	c, err := core.NewKeyedCoordinator(
+	c := core.Must(core.NewKeyedCoordinator(
 		func(s step) string { return s.order },
 		func(ctx context.Context, s step) error {
 			mu.Lock()
@@ -29,18 +29,13 @@ func ExampleNewKeyedCoordinator() {
 			done[s.order] = append(done[s.order], s.what)
 			return nil
 		},
-		core.Options{MaxConcurrency: 16})
-	if err != nil {
-		panic(err)
-	}
+		core.Options{MaxConcurrency: 16}))
 	defer c.Close()
 
 	ctx := context.Background()
 	for _, what := range []string{"created", "paid", "shipped"} {
 		for _, order := range []string{"order-1", "order-2"} {
-			if _, err := c.Enqueue(ctx, step{order, what}); err != nil {
-				panic(err)
-			}
+			core.Must(c.Enqueue(ctx, step{order, what}))
 		}
 	}
 	if err := c.Drain(ctx); err != nil {
@@ -120,14 +115,11 @@ func ExampleCoordinator_Class() {
 
 // Lanes from a line of configuration.
 func ExampleParseLanes() {
-	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
-	if err != nil {
-		panic(err)
-	}
+	lanes := core.Must(core.ParseLanes("hot:4, normal, slow:2"))
 	for _, l := range lanes {
 		fmt.Println(l.Name, l.Limit)
 	}
-	_, err = core.ParseLanes("hot:4, slow:none")
+	_, err := core.ParseLanes("hot:4, slow:none")
 	fmt.Println(err)
 	// Output:
 	// hot 4
@@ -138,22 +130,16 @@ func ExampleParseLanes() {
 
 // Operations that have results: wait for one by id, or with Do in one call.
 func ExampleNewResultCoordinator() {
-	c, err := core.NewResultCoordinator(func(ctx context.Context, word string) (int, error) {
+	c := core.Must(core.NewResultCoordinator(func(ctx context.Context, word string) (int, error) {
 		if word == "" {
 			return 0, errors.New("nothing to measure")
 		}
 		return len(word), nil
-	}, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 4}))
 	defer c.Close()
 	ctx := context.Background()
 
-	id, err := c.Enqueue(ctx, "ephemeral")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(c.Enqueue(ctx, "ephemeral"))
 	fmt.Println(c.Wait(ctx, id))
 	fmt.Println(c.Do(ctx, "short"))
 	fmt.Println(c.Do(ctx, ""))
@@ -174,18 +160,12 @@ func ExampleResultCoordinator_Submit() {
 
 	var squares []*core.Future[int]
 	for n := range 5 {
-		f, err := c.Submit(ctx, n)
-		if err != nil {
-			panic(err)
-		}
+		f := core.Must(c.Submit(ctx, n))
 		squares = append(squares, f)
 	}
 	sum := 0
 	for _, f := range squares {
-		square, err := f.Wait(ctx)
-		if err != nil {
-			panic(err)
-		}
+		square := core.Must(f.Wait(ctx))
 		sum += square
 	}
 	fmt.Println(sum)
@@ -201,9 +181,7 @@ func ExampleResultCoordinator_Results() {
 	defer c.Close()
 
 	for _, line := range []string{"ada buys a book", "bob looks", "ada pays"} {
-		if _, err := c.TryEnqueue(context.Background(), line); err != nil {
-			panic(err)
-		}
+		core.Must(c.TryEnqueue(context.Background(), line))
 	}
 	if err := c.Flush(context.Background()); err != nil {
 		panic(err)
@@ -226,14 +204,8 @@ func ExampleCoordinator_Explain() {
 
 	release := sink.Hold("update.in-progress", "prices", time.Hour)
 	c.Pause()
-	_, err := c.TryEnqueue(context.Background(), "first")
-	if err != nil {
-		panic(err)
-	}
-	id, err := c.TryEnqueue(context.Background(), "second")
-	if err != nil {
-		panic(err)
-	}
+	core.Must(c.TryEnqueue(context.Background(), "first"))
+	id := core.Must(c.TryEnqueue(context.Background(), "second"))
 	why, ok := c.Explain(id)
 	fmt.Println(ok, why.Status)
 	for _, r := range why.Reasons {
@@ -316,17 +288,13 @@ func ExampleInspector() {
 	defer lengths.Close()
 
 	for _, to := range []string{"ada", "nobody"} {
-		if _, err := mails.TryEnqueue(context.Background(), to); err != nil {
-			panic(err)
-		}
+		core.Must(mails.TryEnqueue(context.Background(), to))
 	}
 	if err := mails.Flush(context.Background()); err != nil {
 		panic(err)
 	}
 	lengths.Pause()
-	if _, err := lengths.TryEnqueue(context.Background(), "ephemeral"); err != nil {
-		panic(err)
-	}
+	core.Must(lengths.TryEnqueue(context.Background(), "ephemeral"))
 	page(mails, lengths)
 	// Output:
 	// mails: 0 running, 0 pending, 1 failed

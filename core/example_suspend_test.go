@@ -35,17 +35,12 @@ func ExampleCoordinator_WaitIdle() {
 		}
 		return nil
 	}
-	site, err := core.NewCoordinator(visit, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	site = core.Must(core.NewCoordinator(visit, core.Options{MaxConcurrency: 4}))
 	defer site.Close()
 
 	ctx := context.Background()
 	seen.Store("/", true)
-	if _, err := site.Enqueue(ctx, "/"); err != nil {
-		panic(err)
-	}
+	core.Must(site.Enqueue(ctx, "/"))
 	if err := site.WaitIdle(ctx); err != nil {
 		panic(err)
 	}
@@ -57,7 +52,7 @@ func ExampleCoordinator_WaitIdle() {
 // An operation that waits long gives its slot to others meanwhile. Here one slot is
 // enough for an order that waits for its approval, and the approval itself.
 func ExampleOperation_Suspend() {
-	orders, err := core.NewCoordinator(func(ctx context.Context, order string) error {
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		op := core.OperationFrom(ctx)
 		if order == "approve" {
 			fmt.Println("approved")
@@ -73,17 +68,12 @@ func ExampleOperation_Suspend() {
 		}
 		fmt.Println("shipping", order)
 		return nil
-	}, core.Options{MaxConcurrency: 1})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 1}))
 	defer orders.Close()
 
 	ctx := context.Background()
 	for _, item := range []string{"order 1", "approve"} {
-		if _, err := orders.Enqueue(ctx, item); err != nil {
-			panic(err)
-		}
+		core.Must(orders.Enqueue(ctx, item))
 	}
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
@@ -96,14 +86,11 @@ func ExampleOperation_Suspend() {
 // A body that ignores its context is found, and says where it is.
 func ExampleStuckOperation() {
 	begun, block := make(chan struct{}), make(chan struct{})
-	mails, err := core.NewCoordinator(func(context.Context, string) error {
+	mails := core.Must(core.NewCoordinator(func(context.Context, string) error {
 		close(begun)
 		<-block
 		return nil
-	}, core.Options{Name: "mails", StuckAfterCancel: 10 * time.Millisecond})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{Name: "mails", StuckAfterCancel: 10 * time.Millisecond}))
 	defer mails.Close()
 	defer core.Stuck.Subscribe(mails.Sink(), func(s signals.Signal, stuck core.StuckOperation) {
 		fmt.Println(s.Source+":", stuck.Reason)
@@ -113,10 +100,7 @@ func ExampleStuckOperation() {
 	})()
 
 	ctx := context.Background()
-	id, err := mails.Enqueue(ctx, "to ada")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(mails.Enqueue(ctx, "to ada"))
 	<-begun
 	mails.Cancel(id, errors.New("nobody waits for it"))
 	if err := mails.Drain(ctx); err != nil {

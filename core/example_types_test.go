@@ -142,9 +142,7 @@ func ExampleReasonKind() {
 	defer c.Close()
 	c.Pause()
 	for n := range 3 {
-		if _, err := c.TryEnqueue(context.Background(), n); err != nil {
-			panic(err)
-		}
+		core.Must(c.TryEnqueue(context.Background(), n))
 	}
 
 	count := make(map[core.ReasonKind]int)
@@ -187,15 +185,12 @@ func ExampleHandler() {
 
 // Some items on a coordinator that others use as well.
 func ExampleCoordinator_Group() {
-	pool, err := core.NewCoordinator(func(ctx context.Context, page string) error {
+	pool := core.Must(core.NewCoordinator(func(ctx context.Context, page string) error {
 		if page == "broken" {
 			return fmt.Errorf("%s cannot be read", page)
 		}
 		return nil
-	}, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 4}))
 	defer pool.Close()
 
 	ctx := context.Background()
@@ -269,11 +264,8 @@ func ExampleShutdown() {
 // have ever matched. A gate that nothing has ever matched may have a misspelt pattern.
 func ExampleControl_Gates() {
 	sink := signals.NewSink(signals.SinkOptions{})
-	uploads, err := core.NewCoordinator(func(context.Context, string) error { return nil },
-		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"}) //ephemeral:ignore
-	if err != nil {
-		panic(err)
-	}
+	uploads := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"})) //ephemeral:ignore
 	defer uploads.Close()
 
 	sink.Raise("uploads.stop") // with an "s" that CancelOn has not
@@ -300,4 +292,28 @@ func ExampleAtMost() {
 	rate := core.AtMost(10, time.Minute)
 	fmt.Printf("one every %.0f s, a burst of %d\n", 1/rate.PerSecond, rate.Burst)
 	// Output: one every 6 s, a burst of 1
+}
+
+// The first call of Times begins to count. In the last hour, three orders have ended, two of
+// them in the lane hot.
+func ExampleControl_Times() {
+	ship := func(context.Context, string) error { return nil }
+	orders := core.Must(core.NewCoordinator(ship, core.Options{Lanes: []core.Lane{{Name: "hot"}, {Name: "normal"}}}))
+	defer orders.Close()
+	orders.Times(0)
+	for i, lane := range []string{"hot", "normal", "hot"} {
+		if err := orders.Lane(lane).Do(context.Background(), fmt.Sprint("A-", i)); err != nil {
+			panic(err)
+		}
+	}
+	show := func(t core.Times) {
+		fmt.Printf("%q: %d waited, half of them less than a second: %v\n", t.Lane, t.Waiting.Count(), t.Waiting.Quantile(0.5).Seconds() < 1)
+	}
+	for _, t := range orders.Times(0) {
+		show(t)
+	}
+	// Output:
+	// "": 3 waited, half of them less than a second: true
+	// "hot": 2 waited, half of them less than a second: true
+	// "normal": 1 waited, half of them less than a second: true
 }

@@ -20,7 +20,8 @@ func explain(t testing.TB, c core.Inspector, id core.OperationID) string {
 	t.Helper()
 	synctest.Wait()
 	x, ok := c.Explain(id)
-	coretest.Check(t, ok && x.Operation == id, "operation %d: got an explanation of operation %d and %t", id, x.Operation, ok)
+	coretest.Check(t, ok, "operation %d: got no explanation", id)
+	checkEqual(t, "explained operation", x.Operation, id)
 	if text := x.String(); strings.ContainsAny(text, "\n\t") {
 		t.Errorf("got %q, want one line", text)
 	}
@@ -33,14 +34,6 @@ func checkExplained(t testing.TB, c core.Inspector, id core.OperationID, want st
 	t.Helper()
 	want = strings.ReplaceAll(fmt.Sprintf(want, others...), "#", fmt.Sprint(id))
 	checkEqual(t, "explanation", explain(t, c, id), want)
-}
-
-func explainedBodies(t testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
-	t.Helper()
-	if opts.Name == "" {
-		opts.Name = "orders"
-	}
-	return keyedBodies(t, opts)
 }
 
 func TestExplainLimit(t *testing.T) {
@@ -71,43 +64,37 @@ func TestExplainLimit(t *testing.T) {
 	})
 }
 
-func TestExplainKey(t *testing.T) {
+// The slots of a lane, a class and a key, and the items of higher lanes.
+func TestExplainPlaces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := explainedBodies(t, core.Options{MaxConcurrency: 8})
+		c := keyedBodies(t, core.Options{MaxConcurrency: 8, MaxPerKey: 2, Lanes: lanes(t, "hot, normal, slow:1"), Classes: []core.Class{{Name: "big", Limit: 2}}})
 		g := newGate()
-		busy := enqueue(t, c, keyedBody{"ada", g.body})
-		next, after := enqueue(t, c, keyedBody{"ada", quick}), enqueue(t, c, keyedBody{"ada", quick})
+		slow := enqueue(t, c.Lane("slow"), keyedBody{"", g.body})
+		time.Sleep(time.Second)
+		ada := enqueue(t, c, keyedBody{"ada", g.body})
+		enqueue(t, c, keyedBody{"ada", g.body})
+		big := enqueue(t, c.Class("big"), keyedBody{"", g.body})
+		enqueue(t, c.Class("big"), keyedBody{"", g.body})
 		time.Sleep(1500 * time.Millisecond)
-		checkExplained(t, c, next, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 1.5s`, busy)
-		checkExplained(t, c, after, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 1.5s; 1 item before it goes first`, busy)
-		g.open()
-
-		two := explainedBodies(t, core.Options{MaxConcurrency: 2, MaxPerKey: 2})
-		g = newGate()
-		busy = enqueue(t, two, keyedBody{"ada", g.body})
-		enqueue(t, two, keyedBody{"ada", g.body})
-		next = enqueue(t, two, keyedBody{"ada", quick})
-		checkExplained(t, two, next, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; all 2 slots of key "ada" are taken, the longest by operation %[1]d, for 0s`, busy)
-		bob := enqueue(t, two, keyedBody{"bob", quick})
-		checkExplained(t, two, bob, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s`, busy)
-		g.open()
-	})
-}
-
-func TestExplainLanes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxConcurrency: 2, Lanes: core.Must(core.ParseLanes("hot, normal:2, slow:1"))}))
-		g := newGate()
-		slow := enqueue(t, c.Lane("slow"), g.body)
-		next := enqueue(t, c.Lane("slow"), quick)
-		checkExplained(t, c, next, `operation # is pending: the only slot of lane "slow" is taken by operation %d, for 0s`, slow)
-		enqueue(t, c, g.body)
-		synctest.Wait()
-		enqueue(t, c.Lane("hot"), quick)
-		checkExplained(t, c, next, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; the only slot of lane "slow" is taken by operation %[1]d, for 0s; 1 item of lanes above "slow" goes first`, slow)
-		enqueue(t, c.Lane("hot"), quick)
-		waiting := enqueue(t, c, quick)
-		checkExplained(t, c, waiting, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; 2 items of lanes above "normal" go first`, slow)
+		next := enqueue(t, c.Lane("slow"), keyedBody{"", quick})
+		const lane = `the only slot of lane "slow" is taken by operation %[1]d, for 2.5s`
+		checkExplained(t, c, next, `operation # is pending: `+lane, slow)
+		key := enqueue(t, c, keyedBody{"ada", quick})
+		checkExplained(t, c, key, `operation # is pending: all 2 slots of key "ada" are taken, the longest by operation %d, for 1.5s`, ada)
+		behind := enqueue(t, c, keyedBody{"ada", quick})
+		checkExplained(t, c, behind, `operation # is pending: all 2 slots of key "ada" are taken, the longest by operation %d, for 1.5s; 1 item before it goes first`, ada)
+		class := enqueue(t, c.Class("big"), keyedBody{"", quick})
+		checkExplained(t, c, class, `operation # is pending: all 2 slots of class "big" are taken, the longest by operation %d, for 1.5s`, big)
+		checkError(t, "SetMaxConcurrency", c.SetMaxConcurrency(5), nil)
+		const all = "all 5 slots are taken, the longest by operation %[1]d, for 2.5s; "
+		checkExplained(t, c, next, `operation # is pending: `+all+lane+`; 3 items of lanes above "slow" go first`, slow)
+		for id := range c.Operations(core.OperationQuery{Lane: "normal", Status: core.StatusPending}) {
+			c.Cancel(id.ID, nil)
+		}
+		enqueue(t, c.Lane("hot"), keyedBody{"bob", quick})
+		checkExplained(t, c, next, `operation # is pending: `+all+lane+`; 1 item of lanes above "slow" goes first`, slow)
+		bob := enqueue(t, c, keyedBody{"bob", quick})
+		checkExplained(t, c, bob, `operation # is pending: `+all+`1 item of lanes above "normal" goes first`, slow)
 		g.open()
 	})
 }
@@ -219,7 +206,7 @@ func TestExplainManySignals(t *testing.T) {
 // An explanation follows the waits from key to key, from body to body and from coordinator to coordinator.
 func TestExplainChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		orders := explainedBodies(t, core.Options{Name: "orders", MaxConcurrency: 4})
+		orders := keyedBodies(t, core.Options{Name: "orders", MaxConcurrency: 4})
 		payments := bodies(t, core.Options{Name: "payments", MaxConcurrency: 1})
 		mails := core.Must(core.NewCoordinator(coretest.Run, core.Options{Name: "mails", MaxConcurrency: 1, MaxQueued: 1, DeferOn: "mail.down", MaxDefer: -1,
 			Lanes: []core.Lane{{Name: "bulk"}}}))
@@ -442,13 +429,13 @@ func TestExplanationOfNothing(t *testing.T) {
 	} {
 		r := core.Reason{Kind: kind}
 		x := core.Explanation{Operation: 7, Status: core.StatusPending, Reasons: []core.Reason{r, {}}}
-		coretest.Check(t, r.String() != "" && strings.Contains(x.String(), r.String()), "%s: got %q and %q", kind, r, x)
+		coretest.Check(t, r.String() != "", "%s: got no text", kind)
+		checkSays(t, string(kind), x, r.String())
 		if x.Time = begin; strings.Contains(x.String(), "for 0s") {
 			t.Errorf("%s: got %q, want no spans of what has no time", kind, x)
 		}
-		if _, err := json.Marshal(x); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		_, err := json.Marshal(x)
+		checkError(t, string(kind), err, nil)
 	}
 }
 
@@ -474,16 +461,13 @@ func TestExplainWhatABodyWaitsFor(t *testing.T) {
 		time.Sleep(time.Second)
 		const token = "its body waits for a token of limiter api, for 1s, for 59s more at most"
 		checkExplained(t, c, id, "operation # is running: its body waits for an answer, for 1s; "+token)
-		if got := explain(t, c, next); !strings.HasSuffix(got, token) {
-			t.Errorf("an operation that waits for it gets %q", got)
-		}
+		checkSays(t, "of an operation that waits for it", explain(t, c, next), token)
 		go1 <- struct{}{}
 		checkExplained(t, c, id, "operation # is running: "+token)
 		x, _ := c.Explain(id)
 		text, err := json.Marshal(x.Reasons[0])
-		if err != nil || !strings.Contains(string(text), `"kind":"body"`) || !strings.Contains(string(text), `"what":"a token of limiter api"`) {
-			t.Errorf("in JSON it is %s, %v", text, err)
-		}
+		checkError(t, "MarshalJSON", err, nil)
+		checkSays(t, "JSON", string(text), `"kind":"body"`, `"what":"a token of limiter api"`)
 		go1 <- struct{}{}
 		checkExplained(t, c, id, "operation # is running")
 		close(end)

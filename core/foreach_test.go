@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -54,7 +53,7 @@ func TestForEach(t *testing.T) {
 	})
 }
 
-// The errors of bodies are returned, joined.
+// The errors of bodies are returned, joined. Beyond a hundred, they are counted.
 func TestForEachJoinsErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		even := errors.New("even")
@@ -76,12 +75,7 @@ func TestForEachJoinsErrors(t *testing.T) {
 		}
 		want := "item 0: even\nitem 2: even\ncore: operation panicked: three\nitem 4: even"
 		checkEqual(t, "text", err.Error(), want)
-	})
-}
-
-func TestForEachCountsErrors(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		err := core.ForEach(t.Context(), upTo(1000), func(_ context.Context, i int) error { return fmt.Errorf("no. %d", i) }, core.Options{MaxConcurrency: 1})
+		err = core.ForEach(t.Context(), upTo(1000), func(_ context.Context, i int) error { return fmt.Errorf("no. %d", i) }, core.Options{MaxConcurrency: 1})
 		lines := strings.Split(err.Error(), "\n")
 		if len(lines) != 101 || lines[99] != "no. 99" || lines[100] != "core: and 900 more errors" {
 			t.Errorf("got %d lines that end with %q, want 100 errors and a count", len(lines), lines[len(lines)-1])
@@ -113,7 +107,8 @@ func TestForEachStopOnError(t *testing.T) {
 	})
 }
 
-// When the context ends, ForEach returns after the bodies have returned.
+// When the context ends, ForEach returns after the bodies have returned. It returns the cause, with the errors of bodies,
+// unless all items are done.
 func TestForEachCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
@@ -138,20 +133,25 @@ func TestForEachCancelled(t *testing.T) {
 		err = core.ForEach(ctx, upTo(3), func(context.Context, int) error { ran = true; return nil }, core.Options{})
 		checkError(t, "ForEach with a context that has ended", err, errOnPurpose)
 		checkEqual(t, "ran", ran, false)
-	})
-}
 
-// An error of a body that was cancelled is not lost.
-func TestForEachCancelledAndFailed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := core.ForEach(ctx, upTo(1), func(ctx context.Context, i int) error {
+		err = core.ForEach(late, upTo(1), func(ctx context.Context, i int) error {
 			<-ctx.Done()
 			return errOnPurpose
 		}, core.Options{})
-		checkError(t, "ForEach", err, context.DeadlineExceeded)
-		checkError(t, "ForEach", err, errOnPurpose)
+		checkError(t, "ForEach of a body that fails because of it", err, context.DeadlineExceeded)
+		checkError(t, "ForEach of a body that fails because of it", err, errOnPurpose)
+
+		last, cancel := context.WithCancel(t.Context())
+		err = core.ForEach(last, upTo(3), func(_ context.Context, i int) error {
+			if i == 2 {
+				time.Sleep(time.Second) // until it is the only one left
+				cancel()
+			}
+			return nil
+		}, core.Options{})
+		checkError(t, "ForEach when all items are done", err, nil)
 	})
 }
 
@@ -260,21 +260,6 @@ func TestForEachInsideABody(t *testing.T) {
 			}, core.Options{MaxConcurrency: 1})
 		}), nil)
 		checkSlice(t, "parents", parents, []core.OperationID{self, self, self})
-	})
-}
-
-// The end of the context is no error when all items are done.
-func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		err := core.ForEach(ctx, slices.Values([]int{1, 2, 3}), func(_ context.Context, i int) error {
-			if i == 3 {
-				time.Sleep(time.Second) // until it is the only one left
-				cancel()
-			}
-			return nil
-		}, core.Options{})
-		coretest.Check(t, err == nil, "error %v though all three were done", err)
 	})
 }
 

@@ -40,7 +40,7 @@ func deferred(t *testing.T, c *core.Coordinator[int], limit time.Duration) time.
 	return time.Since(start)
 }
 
-// What the model of the engine does not have: it has raised signals, and one that resumes.
+// What TestEngineModel does not have.
 func TestDeferOn(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -48,27 +48,6 @@ func TestDeferOn(t *testing.T) {
 		setup func(s *signals.Sink)
 		want  time.Duration
 	}{
-		{"at most MaxDefer", core.Options{}, func(s *signals.Sink) { s.Raise("busy.a") }, 5 * time.Second},
-		{"age of the newest", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
-			s.Resize(10, 3*time.Second)
-			s.Raise("busy.a")
-			time.AfterFunc(2*time.Second, func() { s.Raise("busy.a") })
-		}, 5 * time.Second},
-		{"held longer than the age", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
-			s.Resize(10, 3*time.Second)
-			time.AfterFunc(time.Hour, s.Hold("busy.a", "", 0))
-		}, time.Hour},
-		{"pushed out, then too old", core.Options{MaxDefer: -1}, func(s *signals.Sink) {
-			s.Resize(10, 3*time.Second)
-			s.Raise("busy.a")
-			for range 100 {
-				s.Raise("chatter")
-			}
-		}, 3 * time.Second},
-		{"resumed", core.Options{ResumeOn: "done"}, func(s *signals.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(time.Second, func() { s.Raise("done") })
-		}, time.Second},
 		{"restored", core.Options{}, func(s *signals.Sink) {
 			s.Restore(slices.Values([]signals.Signal{{Name: "busy.a", Time: time.Now()}}))
 			time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
@@ -141,39 +120,6 @@ func TestGateStaysShutWhenManyNewerOperationsGo(t *testing.T) {
 	})
 }
 
-// Signals of the coordinator's own operations close its gates as long as the operations are in its window,
-// whatever the capacity of the sink.
-func TestGateOnOwnSignals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{Capacity: 2})
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
-			o := core.OperationFrom(ctx)
-			o.Raise("full")
-			if retract {
-				o.Retract("full")
-			}
-			return nil
-		}, core.Options{Sink: s, CancelOn: "full", MaxAge: time.Minute}))
-		defer c.Close()
-		checkError(t, "Do", c.Do(t.Context(), true), nil)
-		if err := c.Do(t.Context(), false); err != nil {
-			t.Fatalf("got %v after a retraction", err)
-		}
-		for range 100 {
-			s.Raise("chatter")
-		}
-		s.Retract("*") // the sink must not retract it
-		var refused *core.RefusedError
-		if err := c.Do(t.Context(), true); !errors.As(err, &refused) || refused.Signal.Source != "coordinator" {
-			t.Errorf("got %v, want to be refused by its own signal", err)
-		}
-		time.Sleep(time.Minute) // the operation leaves the window
-		if err := c.Do(t.Context(), true); err != nil {
-			t.Errorf("got %v after the operation has left", err)
-		}
-	})
-}
-
 // Lifecycle signals close no gate, so "*" does not lock a coordinator out by its own work.
 func TestGateIgnoresLifecycleSignals(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
@@ -237,9 +183,7 @@ func TestEndOfManyHeldFactsIsLinear(t *testing.T) {
 
 // A signal costs the same when the operation has raised more than it shows.
 func TestSignalsOfAnOperationBeyondItsWindowCostNoMore(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	inBody(t, core.Options{}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		for range 3000 {
 			o.Raise("a")

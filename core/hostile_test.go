@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,15 +75,17 @@ func endsWith(t *testing.T, hostile error) {
 	c.Cancel(stuck, hostile)
 	time.Sleep(2 * time.Second)
 	x, _ := c.Explain(stuck)
-	coretest.Check(t, strings.Contains(x.String(), "its body has not returned after the end of its context"), "got %v", x)
+	checkSays(t, "Explain", x, "its body has not returned after the end of its context")
 	s, _ := c.Lookup(stuck)
 	_, err := json.Marshal(s)
 	checkError(t, "MarshalJSON", err, nil)
 	gate.open()
 	checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
 	for s := range c.Operations(core.OperationQuery{}) {
-		if text, err := json.Marshal(s); err != nil || s.Err != nil && !strings.Contains(string(text), `"error"`) {
-			t.Errorf("got %s, %v", text, err)
+		text, err := json.Marshal(s)
+		checkError(t, "MarshalJSON", err, nil)
+		if s.Err != nil {
+			checkSays(t, "JSON", string(text), `"error"`)
 		}
 		s.LogValue()
 	}
@@ -101,7 +102,7 @@ func TestErrorAsksCoordinator(t *testing.T) {
 		c.Cancel(id, asks{c})
 		time.Sleep(2 * time.Second)
 		x, _ := c.Explain(id)
-		coretest.Check(t, strings.Contains(x.String(), "(1 runs)"), "got %v", x)
+		checkSays(t, "Explain", x, "(1 runs)")
 		g.open()
 		closeDown(t, c)
 	})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The key function is called once for each item, on the goroutine of the caller, also for an item that waits for
@@ -69,7 +68,7 @@ func TestPanickingKeyReachesTheCaller(t *testing.T) {
 			}()
 		}
 		for _, s := range []core.Stats{c.Stats(), r.Stats()} {
-			coretest.Check(t, s.Enqueued+s.Rejected == 0 && s.Pending == 0, "got %v, want nothing", s)
+			checkEqual(t, "Enqueued, Rejected, Pending", words(s.Enqueued, s.Rejected, s.Pending), "0 0 0")
 		}
 		for i := range 3 {
 			checkError(t, "Do", c.Do(t.Context(), i), nil)

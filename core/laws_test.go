@@ -17,6 +17,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -39,7 +40,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 // calls.
 func TestLaw10AtRandom(t *testing.T) {
 	heard := int64(0)
-	seeds := core.Often(200, 25)
+	seeds := long.Often(200, 8)
 	for seed := range uint64(seeds) {
 		without := runLawScript(t, seed, nil)
 		if again := runLawScript(t, seed, nil); !slices.Equal(again, without) {

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -20,7 +19,7 @@ func collect(seq func(func(int, error) bool)) []string {
 	var got []string
 	for out, err := range seq {
 		if err != nil {
-			got = append(got, "error: "+err.Error())
+			got = append(got, fmt.Sprint(out, " error: ", err))
 		} else {
 			got = append(got, fmt.Sprint(out))
 		}
@@ -28,24 +27,26 @@ func collect(seq func(func(int, error) bool)) []string {
 	return got
 }
 
+// A Map is a value: each loop over it starts from the beginning. Its results do not depend on the window.
 func TestMapKeepsOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		got := collect(core.Map(t.Context(), upTo(8), func(_ context.Context, i int) (int, error) {
+		seq := core.Map(t.Context(), upTo(8), func(_ context.Context, i int) (int, error) {
 			time.Sleep(time.Duration(8-i) * time.Second) // the last is first
 			return i * i, nil
-		}, core.Options{MaxConcurrency: 8}))
-		checkSlice(t, "results", got, []string{"0", "1", "4", "9", "16", "25", "36", "49"})
-		if got := collect(core.Map(t.Context(), upTo(0), square, core.Options{})); len(got) != 0 {
-			t.Errorf("got %v of nothing", got)
+		}, core.Options{MaxConcurrency: 8, MaxTracked: -1})
+		for range 2 {
+			checkSlice(t, "results", collect(seq), []string{"0", "1", "4", "9", "16", "25", "36", "49"})
 		}
+		checkSlice(t, "results of nothing", collect(core.Map(t.Context(), upTo(0), square, core.Options{})), nil)
 	})
 }
 
+// A result that comes with an error is yielded with it.
 func TestMapErrors(t *testing.T) {
 	work := func(_ context.Context, i int) (int, error) {
 		switch i {
 		case 1:
-			return 0, errOnPurpose
+			return 7, errOnPurpose
 		case 2:
 			panic("two")
 		}
@@ -53,18 +54,9 @@ func TestMapErrors(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T) {
 		got := collect(core.Map(t.Context(), upTo(4), work, core.Options{MaxConcurrency: 1}))
-		checkSlice(t, "results", got, []string{"0", "error: failed on purpose", "error: core: operation panicked: two", "3"})
+		checkSlice(t, "results", got, []string{"0", "7 error: failed on purpose", "0 error: core: operation panicked: two", "3"})
 		got = collect(core.Map(t.Context(), upTo(1_000_000), work, core.Options{MaxConcurrency: 1, StopOnError: true}))
-		checkSlice(t, "results with StopOnError", got, []string{"0", "error: failed on purpose"})
-	})
-}
-
-// A result that comes with an error is yielded with it.
-func TestMapYieldsTheResultOfAFailedItem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for out, err := range core.Map(t.Context(), upTo(1), func(context.Context, int) (string, error) { return "half", errOnPurpose }, core.Options{}) {
-			checkResult(t, "Map", out, err, "half", errOnPurpose)
-		}
+		checkSlice(t, "results with StopOnError", got, []string{"0", "7 error: failed on purpose"})
 	})
 }
 
@@ -94,23 +86,32 @@ func TestMapWorksAheadABit(t *testing.T) {
 }
 
 func TestMapLeftEarly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var running atomic.Int64
-		for out := range core.Map(t.Context(), upTo(1_000_000), func(ctx context.Context, i int) (int, error) {
-			if i == 0 {
-				return 0, nil
+	for _, panics := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			var running atomic.Int64
+			work := func(ctx context.Context, i int) (int, error) {
+				if i == 0 {
+					return 0, nil
+				}
+				running.Add(1)
+				defer running.Add(-1)
+				<-ctx.Done()
+				checkError(t, "cause", context.Cause(ctx), core.ErrCancelled)
+				return 0, ctx.Err()
 			}
-			running.Add(1)
-			defer running.Add(-1)
-			<-ctx.Done()
-			checkError(t, "cause", context.Cause(ctx), core.ErrCancelled)
-			return 0, ctx.Err()
-		}, core.Options{MaxConcurrency: 2}) {
-			checkEqual(t, "result", out, 0)
-			break
-		}
-		checkEqual(t, "running after the loop", running.Load(), 0)
-	})
+			defer func() {
+				checkEqual(t, "panicked", recover() == any(errOnPurpose), panics)
+				checkEqual(t, "running after the loop", running.Load(), 0)
+			}()
+			for out := range core.Map(t.Context(), upTo(1_000_000), work, core.Options{MaxConcurrency: 2}) {
+				checkEqual(t, "result", out, 0)
+				if panics {
+					panic(errOnPurpose)
+				}
+				break
+			}
+		})
+	}
 }
 
 func TestMapCancelled(t *testing.T) {
@@ -124,9 +125,9 @@ func TestMapCancelled(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}, core.Options{MaxConcurrency: 2}))
-		checkSlice(t, "results", got, []string{"0", "1", "error: failed on purpose"})
+		checkSlice(t, "results", got, []string{"0", "1", "0 error: failed on purpose"})
 		got = collect(core.Map(ctx, upTo(3), square, core.Options{}))
-		checkSlice(t, "results with a context that has ended", got, []string{"error: failed on purpose"})
+		checkSlice(t, "results with a context that has ended", got, []string{"0 error: failed on purpose"})
 	})
 }
 
@@ -136,45 +137,8 @@ func TestMapRefused(t *testing.T) {
 		sink := signals.NewSink(signals.SinkOptions{})
 		sink.Raise("stop")
 		got := collect(core.Map(t.Context(), upTo(2), square, core.Options{Sink: sink, CancelOn: "stop"}))
-		want := `error: core: refused because of signal "stop"`
+		want := `0 error: core: refused because of signal "stop"`
 		checkSlice(t, "results", got, []string{want, want})
-	})
-}
-
-// Results do not depend on the window.
-func TestMapWithoutWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		n := 0
-		for out, err := range core.Map(t.Context(), upTo(1000), square, core.Options{MaxTracked: -1, MaxConcurrency: 4}) {
-			if err != nil || out != n*n {
-				t.Fatalf("item %d: got %d and error %v, want %d", n, out, err, n*n)
-			}
-			n++
-		}
-		checkEqual(t, "results", n, 1000)
-	})
-}
-
-// A Map is a value: each loop over it starts from the beginning.
-func TestMapTwice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		seq := core.Map(t.Context(), upTo(3), square, core.Options{})
-		for range 2 {
-			checkSlice(t, "results", collect(seq), []string{"0", "1", "4"})
-		}
-	})
-}
-
-func TestMapPanicInLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		defer func() {
-			if r, _ := recover().(error); !errors.Is(r, errOnPurpose) {
-				t.Errorf("got panic %v, want %v", r, errOnPurpose)
-			}
-		}()
-		for range core.Map(t.Context(), upTo(100), square, core.Options{MaxConcurrency: 2}) {
-			panic(errOnPurpose) // nothing is left behind
-		}
 	})
 }
 

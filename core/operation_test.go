@@ -289,7 +289,8 @@ func TestContextHasValuesButNotTheEndOfItsEnqueuer(t *testing.T) {
 			if _, ok := ctx.Deadline(); ok {
 				t.Error("the body has the deadline of its enqueuer")
 			}
-			coretest.Check(t, ctx.Err() == nil && context.Cause(ctx) == nil, "Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
+			checkError(t, "Err", ctx.Err(), nil)
+			checkError(t, "Cause", context.Cause(ctx), nil)
 		}
 		for _, useDone := range []bool{false, true} {
 			_, err := c.Enqueue(enqueuer, func(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -31,7 +32,7 @@ func TestPairs(t *testing.T) {
 		runPairs(t, parsePairsSpec(t, spec))
 		return
 	}
-	spec := pairsSpec{span: time.Duration(core.Often(15_000, 3_000)) * time.Millisecond}
+	spec := pairsSpec{span: time.Duration(long.Often(10_000, 250)) * time.Millisecond}
 	if text := os.Getenv("EPHEMERAL_PAIRS"); text != "" {
 		spec = parsePairsSpec(t, text)
 	}
@@ -318,33 +319,16 @@ func (p *pairsProgram) draw(n, depth int) (calls []*pairsCall) {
 	return calls
 }
 
-// String lists the elements with their numbers.
+// String lists the elements with their numbers. Each kind of call uses some of what is shown.
 func (p *pairsProgram) String() string {
 	var b strings.Builder
 	b.WriteString(strings.Join(p.texts, "\n") + "\n")
 	var list func(calls []*pairsCall, indent string)
 	list = func(calls []*pairsCall, indent string) {
 		for _, c := range calls {
-			fmt.Fprintf(&b, "%3d%s%s", c.number, indent, c.kind)
-			item := slices.Contains([]string{"Enqueue", "TryEnqueue", "Do", "Future", "Group"}, c.kind)
-			switch {
-			case item:
-				if len(p.opts.Lanes) > 0 {
-					fmt.Fprintf(&b, " lane %s", p.opts.Lanes[c.lane].Name)
-				}
-				if n := c.class; n < len(p.opts.Classes) {
-					fmt.Fprintf(&b, " class %s", p.opts.Classes[n].Name)
-				}
-				if p.keyed {
-					fmt.Fprintf(&b, " key %q", c.key)
-				}
-			case strings.Contains(c.kind, "Raise") || strings.Contains(c.kind, "Hold") || c.kind == "Retract":
-				fmt.Fprintf(&b, " %s", c.name)
-			}
-			fmt.Fprintf(&b, " (span %v, patience %v, target %d, settles %v)\n", c.span, c.patience, c.target, c.settles)
-			if item {
-				list(c.body, indent+"  ")
-			}
+			fmt.Fprintf(&b, "%3d%s%s %s (lane %d, class %d, key %q, span %v, patience %v, target %d, settles %v)\n",
+				c.number, indent, c.kind, c.name, c.lane, c.class, c.key, c.span, c.patience, c.target, c.settles)
+			list(c.body, indent+"  ")
 			list(c.after, indent+"  ")
 		}
 	}

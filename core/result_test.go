@@ -25,13 +25,8 @@ func answering(text string) answer {
 	return func(context.Context) (string, error) { return text, nil }
 }
 
-func answers(t testing.TB, opts core.Options) *core.ResultCoordinator[answer, string] {
-	t.Helper()
-	c, err := core.NewResultCoordinator(func(ctx context.Context, a answer) (string, error) { return a(ctx) }, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+func answers(_ testing.TB, opts core.Options) *core.ResultCoordinator[answer, string] {
+	return core.Must(core.NewResultCoordinator(func(ctx context.Context, a answer) (string, error) { return a(ctx) }, opts))
 }
 
 // after is an answer that is given when g is opened.
@@ -41,7 +36,8 @@ func (g *gate) after(text string) answer {
 
 func checkResult(t testing.TB, what, got string, err error, want string, wantErr error) {
 	t.Helper()
-	coretest.Check(t, got == want && errors.Is(err, wantErr), "%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
+	checkEqual(t, what, got, want)
+	checkError(t, what, err, wantErr)
 }
 
 func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
@@ -130,48 +126,24 @@ func TestResultOfWhatDidNotSucceed(t *testing.T) {
 
 // A Future has the result also when the operation has left the window.
 func TestFutureSurvives(t *testing.T) {
-	for name, opts := range map[string]core.Options{
-		"no window":               {MaxTracked: -1},
-		"no window and no echoes": {MaxTracked: -1, EchoCapacity: -1},
-		"a small window":          {MaxTracked: 1},
-		"a short age":             {MaxAge: time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := answers(t, opts)
-				var futures []*core.Future[string]
-				for i := range 100 {
-					answer := answering(fmt.Sprint(i))
-					if i%3 == 0 {
-						answer = func(context.Context) (string, error) { return fmt.Sprint(i), fmt.Errorf("%d: %w", i, errOnPurpose) }
-					}
-					futures = append(futures, core.Must(c.Submit(t.Context(), answer)))
-				}
-				check := func() {
-					t.Helper()
-					for i, f := range futures {
-						<-f.Done()
-						got, err := f.Wait(t.Context())
-						if want := fmt.Sprint(i, ": ", errOnPurpose); i%3 == 0 {
-							checkEqual(t, "error", fmt.Sprint(err), want)
-							err = nil
-						}
-						checkResult(t, "Wait", got, err, fmt.Sprint(i), nil)
-					}
-				}
-				check()
-				time.Sleep(time.Hour)
-				for _, f := range futures {
-					c.Evict(f.ID())
-					_, err := c.Wait(t.Context(), f.ID())
-					checkError(t, "by id", err, core.ErrUnknown)
-				}
-				check()
-				checkError(t, "Close", c.Close(), nil)
-				check()
-			})
-		})
-	}
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxTracked: -1, EchoCapacity: -1})
+		succeeds := core.Must(c.Submit(t.Context(), answering("a")))
+		fails := core.Must(c.Submit(t.Context(), func(context.Context) (string, error) { return "half", errOnPurpose }))
+		check := func() {
+			t.Helper()
+			<-succeeds.Done()
+			got, err := succeeds.Wait(t.Context())
+			checkResult(t, "Wait", got, err, "a", nil)
+			got, err = fails.Wait(t.Context())
+			checkResult(t, "Wait", got, err, "half", errOnPurpose)
+		}
+		check()
+		_, err := c.Wait(t.Context(), fails.ID())
+		checkError(t, "by id", err, core.ErrUnknown)
+		checkError(t, "Close", c.Close(), nil)
+		check()
+	})
 }
 
 // A caller that stops waiting for a Future or an id does not change the operation.
@@ -205,9 +177,11 @@ func TestZeroResults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewResultCoordinator(func(context.Context, int) (any, error) { return nil, nil }, core.Options{}))
 		got, err := c.Wait(t.Context(), core.Must(c.TryEnqueue(t.Context(), 1)))
-		coretest.Check(t, got == nil && err == nil, "Wait: got %v and error %v, want nil and nil", got, err)
+		checkError(t, "Wait", err, nil)
+		checkEqual(t, "Wait", got, nil)
 		for s, out := range c.Results(core.OperationQuery{}) {
-			coretest.Check(t, s.Status == core.StatusSucceeded && out == nil, "got %v with result %v, want succeeded with nil", s.Status, out)
+			checkEqual(t, "status", s.Status, core.StatusSucceeded)
+			checkEqual(t, "result", out, nil)
 			return
 		}
 		t.Error("got no results")
@@ -444,4 +418,121 @@ func TestStressResults(t *testing.T) {
 	if got := slices.Collect(c.Operations(core.OperationQuery{})); len(got) > 25 {
 		t.Errorf("%d operations in the window, want at most 20 and 5 that failed", len(got))
 	}
+}
+
+// The error for an id that has left the window says how small the window is and what to do. An id that was never
+// given out has another text.
+func TestUnknownOperationSaysWhy(t *testing.T) {
+	for _, test := range []struct {
+		opts core.Options
+		want string
+	}{
+		{core.Options{MaxFailed: -1}, "MaxTracked 200, MaxAge 5m"},
+		{core.Options{MaxTracked: -1, MaxAge: -1}, "MaxTracked none, MaxAge no limit"},
+		{core.Options{MaxTracked: 7, MaxAge: time.Hour}, "MaxTracked 7, MaxAge 1h"},
+		{core.Options{MaxTracked: 7, MaxAge: 3630 * time.Second}, "MaxTracked 7, MaxAge 1h0m30s"},
+		{core.Options{MaxTracked: 7, MaxAge: 10 * time.Second}, "MaxTracked 7, MaxAge 10s"},
+	} {
+		bubble(t, func(t *testing.T) {
+			test.opts.Name = "orders"
+			c := bodies(t, test.opts)
+			f, err := c.Submit(t.Context(), quick)
+			checkError(t, "Submit", err, nil)
+			f.Wait(t.Context())
+			c.Evict(f.ID())
+			results := answers(t, test.opts)
+			r, err := results.Submit(t.Context(), answering("r"))
+			checkError(t, "Submit", err, nil)
+			r.Wait(t.Context())
+			results.Evict(r.ID())
+			_, gone := results.Wait(t.Context(), r.ID())
+			for id, err := range map[core.OperationID]error{f.ID(): c.Wait(t.Context(), f.ID()), r.ID(): gone} {
+				checkError(t, "evicted", err, core.ErrUnknown)
+				checkEqual(t, "text", errorText(err), fmt.Sprintf(`core: operation %d is not in the window of "orders" (%s): keep a Future or use a Group`, id, test.want))
+			}
+			for _, id := range []core.OperationID{0, 1 << 60} {
+				err := c.Wait(t.Context(), id)
+				checkError(t, "never", err, core.ErrUnknown)
+				checkEqual(t, "text", errorText(err), fmt.Sprintf(`core: operation %d was never given out by "orders"`, id))
+			}
+		})
+	}
+}
+
+// Submit goes the way of Enqueue: lanes, classes, keys and gates apply to it.
+func TestSubmitInViews(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := keyedBodies(t, core.Options{Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "mail"}}, MaxTracked: -1, CancelOn: "stop"})
+		c.Pause()
+		f := core.Must(c.Class("mail").Lane("hot").Submit(t.Context(), keyedBody{"k", quick}))
+		got := lookup(t, c, f.ID())
+		checkEqual(t, "Lane, Class, Key", words(got.Lane, got.Class, got.Key), "hot mail k")
+		for view, want := range map[*core.Coordinator[keyedBody]]error{c.Lane("cold"): core.ErrUnknownLane, c.Class("cold"): core.ErrUnknownClass} {
+			if f, err := view.Submit(t.Context(), keyedBody{"k", quick}); f != nil || !errors.Is(err, want) {
+				t.Errorf("got %v, %v, want %v", f, err, want)
+			}
+		}
+		c.Sink().Raise("stop")
+		late, err := c.Submit(t.Context(), keyedBody{"k", quick})
+		coretest.Check(t, late == nil, "got a Future of what was not accepted")
+		checkRefusal(t, err, "stop")
+		c.Resume()
+		_, err = f.Wait(t.Context())
+		checkRefusal(t, err, "stop")
+		checkEqual(t, "rejected", c.Stats().Rejected, 3)
+	})
+}
+
+// A body that waits for a Future of its own coordinator is suspended, also if the window keeps nothing. Close ends
+// the wait of others.
+func TestSubmitInsideABodyAndClose(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: -1, MaxTracked: -1})
+		outer, err := c.Submit(t.Context(), func(ctx context.Context) error {
+			op := core.OperationFrom(ctx)
+			inner, err := c.Submit(ctx, func(context.Context) error { return errOnPurpose })
+			checkError(t, "Submit inside", err, nil)
+			_, err = inner.Wait(context.Background()) // the body is the goroutine belongs to the body
+			checkError(t, "with another context", err, core.ErrWouldDeadlock)
+			_, err = inner.Wait(ctx)
+			checkError(t, "the child's error", err, errOnPurpose)
+			again, err := c.Submit(ctx, quick)
+			checkError(t, "Submit inside", err, nil)
+			return op.Suspend(ctx, "its child", func(ctx context.Context) error {
+				_, err := again.Wait(ctx)
+				return err
+			})
+		})
+		checkError(t, "Submit", err, nil)
+		_, err = outer.Wait(t.Context())
+		checkError(t, "Wait", err, nil)
+
+		var self *core.Future[struct{}]
+		made := newGate()
+		self, err = c.Submit(t.Context(), func(ctx context.Context) error {
+			made.body(ctx)
+			_, err := self.Wait(ctx)
+			return err
+		})
+		checkError(t, "Submit", err, nil)
+		made.open()
+		_, err = self.Wait(t.Context())
+		checkError(t, "waits for itself", err, core.ErrWouldDeadlock)
+
+		c = bodies(t, core.Options{MaxConcurrency: 1, MaxTracked: -1})
+		var ends [2]error
+		for i, body := range []func(context.Context) error{untilCancelled, quick} {
+			f, err := c.Submit(t.Context(), body)
+			checkError(t, "Submit", err, nil)
+			go func() { _, ends[i] = f.Wait(t.Context()) }()
+		}
+		synctest.Wait()
+		checkError(t, "Close", c.Close(), nil)
+		synctest.Wait()
+		checkError(t, "running at Close", ends[0], core.ErrClosed)
+		checkError(t, "pending at Close", ends[1], core.ErrClosed)
+		f, err := c.Submit(t.Context(), quick)
+		checkError(t, "after Close", err, core.ErrClosed)
+		checkEqual(t, "its Future", f, nil)
+	})
 }

@@ -3,8 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,18 +124,11 @@ func TestShadowMustBeStricter(t *testing.T) {
 		`Shadow.CostRate: core: rate is 1e+10`:                                                                            {CostRate: core.Rate{PerSecond: 1e10}},
 	} {
 		api.Shadow = &shadow
-		if err := c.SetClass(api); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("SetClass with shadow %+v: got error %v, want it to contain %q", shadow, err, want)
-		}
-		if _, err := core.NewCoordinator(coretest.Run, core.Options{Classes: []core.Class{api}}); err == nil {
-			t.Errorf("NewCoordinator with shadow %+v: got no error", shadow)
-		}
+		checkSays(t, "SetClass", c.SetClass(api), want)
+		_, err := core.NewCoordinator(coretest.Run, core.Options{Classes: []core.Class{api}})
+		checkSays(t, "NewCoordinator", err, "core: ")
 	}
-	if err := c.SetShadow(&core.Limits{Limit: 5}); err == nil || !strings.Contains(err.Error(), "core: SetShadow: Shadow.Limit is 5, but must not be looser than the limit in force, which is 4") {
-		t.Errorf("SetShadow: got error %v", err)
-	}
-	if err := core.ForEach(t.Context(), slices.Values([]coretest.Body{}), coretest.Run, core.Options{Shadow: &core.Limits{Limit: 1}}); err == nil || !strings.Contains(err.Error(), "Shadow") {
-		t.Errorf("ForEach: got error %v", err)
-	}
+	checkSays(t, "SetShadow", c.SetShadow(&core.Limits{Limit: 5}), "core: SetShadow: Shadow.Limit is 5, but must not be looser than the limit in force, which is 4")
+	checkSays(t, "ForEach", core.ForEach(t.Context(), upTo(0), func(context.Context, int) error { return nil }, core.Options{Shadow: &core.Limits{Limit: 1}}), "Shadow")
 	checkEqual(t, "shadow", c.Stats().Classes[0].Shadow, core.ShadowStats{Limits: core.Limits{Limit: 2}})
 }

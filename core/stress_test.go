@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -20,7 +21,7 @@ import (
 // not happen in a bubble. A fault makes a test hang, or shows in the counters.
 
 // stressed scales a number of operations down in the short form.
-func stressed(n int) int { return core.Often(n, n/3) }
+func stressed(n int) int { return long.Often(n, n/10) }
 
 // spin wastes a random short time.
 func spin(random *rand.Rand) {
@@ -54,7 +55,7 @@ func checkAllSucceeded[T any](t *testing.T, c *core.Coordinator[T], want int) {
 	t.Helper()
 	s := c.Stats()
 	checkError(t, "the books", coretest.CheckBooks(s), nil)
-	coretest.Check(t, s.Succeeded == uint64(want) && s.Pending == 0 && s.Running == 0, "got %v, want %d succeeded and none left", s, want)
+	checkEqual(t, "Succeeded, Pending, Running", words(s.Succeeded, s.Pending, s.Running), words(want, 0, 0))
 }
 
 // One operation at a time, so that each arrives when the worker of the previous operation is about to
@@ -126,7 +127,7 @@ func TestStressManyProducers(t *testing.T) {
 // Each question ends, and each change, while 16 goroutines raise new names and one that gates match. In the long form,
 // with a large window, the better of two takes a second at most.
 func TestStressQuestionsEnd(t *testing.T) {
-	capacity := core.Often(1<<19, 1<<15)
+	capacity := long.Often(1<<19, 1<<15)
 	s := signals.NewSink(signals.SinkOptions{Capacity: capacity, MaxAge: -1})
 	for i := range capacity {
 		s.Raise(fmt.Sprint("old", i))
@@ -167,7 +168,7 @@ func TestStressQuestionsEnd(t *testing.T) {
 			ask(fmt.Sprint("absent", try, ".", name))
 			took = min(took, time.Since(began))
 		}
-		coretest.Check(t, took <= time.Second || core.Often(1, 0) == 0, "%s takes %v", name, took)
+		coretest.Check(t, took <= time.Second || long.Often(1, 0) == 0, "%s takes %v", name, took)
 	}
 }
 
@@ -264,7 +265,8 @@ func TestStressObservers(t *testing.T) {
 		}
 		s := c.Stats()
 		checkError(t, "the books", coretest.CheckBooks(s), nil)
-		coretest.Check(t, s.Enqueued >= last.Enqueued && s.Succeeded >= last.Succeeded, "counters went back: %v after %v", s, last)
+		coretest.Check(t, s.Enqueued >= last.Enqueued, "Enqueued went back: %v after %v", s, last)
+		coretest.Check(t, s.Succeeded >= last.Succeeded, "Succeeded went back: %v after %v", s, last)
 		last = s
 	})
 	n := 0
@@ -279,4 +281,26 @@ func TestStressObservers(t *testing.T) {
 	checkAllSucceeded(t, c, n+1)
 	c.Close()
 	checkEqual(t, "finalized", finalized.Load(), int64(n)+1)
+}
+
+// No id is used twice, and the ids of one coordinator ascend.
+func TestStressIDs(t *testing.T) {
+	var seen sync.Map
+	var all sync.WaitGroup
+	n := stressed(20_000)
+	opts := core.Options{MaxQueued: 1 << 20}
+	shared := bodies(t, opts)
+	for range 4 {
+		all.Go(func() {
+			var last [2]core.OperationID
+			for i, own := 0, bodies(t, opts); i < n; i++ {
+				id := enqueue(t, []*core.Coordinator[coretest.Body]{own, shared}[i%2], quick)
+				_, twice := seen.LoadOrStore(id, true)
+				coretest.Check(t, !twice, "got id %d twice", id)
+				coretest.Check(t, id > last[i%2], "got id %d after %d", id, last[i%2])
+				last[i%2] = id
+			}
+		})
+	}
+	all.Wait()
 }

@@ -67,24 +67,26 @@ func TestStuck(t *testing.T) {
 				synctest.Wait()
 				defer func() {
 					jobs.Drain(t.Context())
-					coretest.Check(t, jobs.Stats().Stuck == 0, "Stats.Stuck is %d at the end", jobs.Stats().Stuck)
+					checkEqual(t, "stuck at the end", jobs.Stats().Stuck, 0)
 				}()
 				what := ""
 				if x, ok := jobs.Explain(id); ok {
 					what = x.String()
 				}
 				if c.want == 0 {
-					coretest.Check(t, len(found) == 0, "found %v", found)
-					coretest.Check(t, jobs.Stats().Stuck == 0, "Stats.Stuck is %d", jobs.Stats().Stuck)
+					checkEqual(t, "found", len(found), 0)
+					checkEqual(t, "stuck", jobs.Stats().Stuck, 0)
 					return
 				}
 				coretest.Check(t, len(found) == 1, "found %v", found)
-				coretest.Check(t, found[0].Time.Sub(start) == c.want && found[0].Operation == id, "found %v after %v", found[0], found[0].Time.Sub(start))
+				checkEqual(t, "operation", found[0].Operation, id)
+				checkEqual(t, "found after", found[0].Time.Sub(start), c.want)
 				got, _ := core.Stuck.From(found[0])
-				coretest.Check(t, strings.Contains(got.Reason, c.text), "the reason is %q", got.Reason)
-				coretest.Check(t, strings.Contains(got.Stack, "core_test.ignores(") && !strings.Contains(got.Stack, "engineFrame"), "the stack is\n%s", got.Stack)
-				coretest.Check(t, jobs.Stats().Stuck == 1, "Stats.Stuck is %d", jobs.Stats().Stuck)
-				coretest.Check(t, strings.Contains(what, "stuck: ") && strings.Contains(what, c.text), "Explain says %q", what)
+				checkSays(t, "reason", got.Reason, c.text)
+				checkSays(t, "stack", got.Stack, "core_test.ignores(")
+				coretest.Check(t, !strings.Contains(got.Stack, "engineFrame"), "the stack is\n%s", got.Stack)
+				checkEqual(t, "stuck", jobs.Stats().Stuck, 1)
+				checkSays(t, "Explain", what, "stuck: ", c.text)
 			})
 		})
 	}

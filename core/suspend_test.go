@@ -23,15 +23,9 @@ type keyedBody struct {
 	body coretest.Body
 }
 
-func keyedBodies(t testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
-	t.Helper()
-	c, err := core.NewKeyedCoordinator(
-		func(b keyedBody) string { return b.key },
-		func(ctx context.Context, b keyedBody) error { return b.body(ctx) }, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+func keyedBodies(_ testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
+	key := func(b keyedBody) string { return b.key }
+	return core.Must(core.NewKeyedCoordinator(key, func(ctx context.Context, b keyedBody) error { return b.body(ctx) }, opts))
 }
 
 // do is a body that has another coordinator run an item, and waits for it.

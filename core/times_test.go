@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // At its end, an operation is counted for all operations, for its lane and for its class. What
@@ -60,9 +59,7 @@ func TestTimes(t *testing.T) {
 
 // Counting costs no allocation.
 func TestTimesAllocateNothing(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the race detector allocates")
-	}
+	skipRace(t)
 	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxConcurrency: 1}))
 	defer c.Close()
 	ctx := context.Background()

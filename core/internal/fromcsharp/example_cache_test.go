@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -13,23 +14,17 @@ import (
 func Example_lru() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
-	users, err := lru.New(lru.Options[string, user]{
+	users := core.Must(lru.New(lru.Options[string, user]{
 		Capacity:    10_000,
 		TTL:         5 * time.Minute,
 		HotAfter:    3, // 3 accesses make an entry hot
 		HotTTL:      30 * time.Minute,
 		Sink:        sink,
 		SampleEvery: 1, // one of n signals
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 
 	for range 4 { // loaded once, even if many ask at the same time
-		u, err := users.GetOrLoad(ctx, "user-7", loadUser)
-		if err != nil {
-			panic(err)
-		}
+		u := core.Must(users.GetOrLoad(ctx, "user-7", loadUser))
 		fmt.Println(u.Name)
 	}
 	for s := range sink.Sense(signals.Query{Pattern: "cache.*"}) {

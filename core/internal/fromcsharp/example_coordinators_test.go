@@ -17,21 +17,16 @@ func Example_tenSeconds() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
 
-	orders, err := core.NewCoordinator(func(ctx context.Context, o order) error {
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, o order) error {
 		if err := ship(ctx, o); err != nil {
 			return err
 		}
 		core.OperationFrom(ctx).Raise("order.shipped")
 		return nil
-	}, core.Options{MaxConcurrency: 8, Sink: sink, DeferOn: "warehouse.busy"})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 8, Sink: sink, DeferOn: "warehouse.busy"}))
 	defer orders.Close()
 
-	if _, err := orders.Enqueue(ctx, order{ID: "order-42"}); err != nil {
-		panic(err)
-	}
+	core.Must(orders.Enqueue(ctx, order{ID: "order-42"}))
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}
@@ -56,22 +51,17 @@ func Example_forEach() {
 func Example_coordinator() {
 	ctx := context.Background()
 
-	coordinator, err := core.NewCoordinator(process, core.Options{
+	coordinator := core.Must(core.NewCoordinator(process, core.Options{
 		MaxConcurrency: 8,
 		MaxTracked:     200,
 		MaxAge:         5 * time.Minute,
 		EchoAge:        time.Minute,
 		EchoCapacity:   256,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer coordinator.Close()
 
 	for _, item := range []string{"data", "broken.txt"} {
-		if _, err := coordinator.Enqueue(ctx, item); err != nil {
-			panic(err)
-		}
+		core.Must(coordinator.Enqueue(ctx, item))
 	}
 	running := slices.Collect(coordinator.Operations(core.OperationQuery{Status: core.StatusRunning}))
 	slog.Debug("at work", "running", running, "pending", coordinator.Stats().Pending)
@@ -100,9 +90,7 @@ func Example_keyed() {
 		{ID: "order-2", Customer: "A"}, // waits for order-1
 		{ID: "order-3", Customer: "B"}, // runs beside it
 	} {
-		if _, err := orders.Enqueue(ctx, o); err != nil {
-			panic(err)
-		}
+		core.Must(orders.Enqueue(ctx, o))
 	}
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
@@ -122,14 +110,8 @@ func Example_results() {
 	fetcher := core.Must(core.NewResultCoordinator(fetch, core.Options{MaxConcurrency: 4}))
 	defer fetcher.Close()
 
-	id, err := fetcher.Enqueue(ctx, "https://api.example.com")
-	if err != nil {
-		panic(err)
-	}
-	response, err := fetcher.Wait(ctx, id)
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(fetcher.Enqueue(ctx, "https://api.example.com"))
+	response := core.Must(fetcher.Wait(ctx, id))
 	fmt.Println(response)
 	// Output: content of https://api.example.com
 }
@@ -140,10 +122,7 @@ func Example_futures() {
 	fetcher := core.Must(core.NewResultCoordinator(fetch, core.Options{MaxConcurrency: 4, MaxTracked: -1}))
 	defer fetcher.Close()
 
-	future, err := fetcher.Submit(ctx, "one.example")
-	if err != nil {
-		panic(err)
-	}
+	future := core.Must(fetcher.Submit(ctx, "one.example"))
 	fmt.Println(future.Wait(ctx)) // works even if the window keeps nothing
 
 	urls := slices.Values([]string{"two.example", "three.example"})
@@ -205,10 +184,7 @@ func Example_options() {
 		MaxDefer:  5 * time.Second,
 		DrainOn:   "drain.all",
 	}
-	orders, err := core.NewKeyedCoordinator(order.customer, ship, opts)
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(core.NewKeyedCoordinator(order.customer, ship, opts))
 	defer orders.Close()
 
 	fmt.Println(orders.Name(), "runs", orders.Stats().Limit, "at once")

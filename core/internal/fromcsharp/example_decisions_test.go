@@ -103,9 +103,7 @@ func Example_metrics() {
 	defer failed.Stop()
 
 	for i := range 100 {
-		if _, err := widgets.Enqueue(ctx, fmt.Sprint("WIDGET-", i%10)); err != nil {
-			panic(err)
-		}
+		core.Must(widgets.Enqueue(ctx, fmt.Sprint("WIDGET-", i%10)))
 	}
 	if err := widgets.Drain(ctx); err != nil {
 		panic(err)

@@ -19,32 +19,23 @@ func Example_botDetection() {
 	ctx := context.Background()
 	sink := signals.NewSink(signals.SinkOptions{})
 	BotEvidence := signals.NewKind[evidence]("bot.evidence") // usually a package variable
-	users, err := reputation.New[string](reputation.Options{HalfLife: 10 * time.Minute, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	users := core.Must(reputation.New[string](reputation.Options{HalfLife: 10 * time.Minute, Sink: sink}))
 
 	// stages: detectors run when content arrives
-	detectors, err := waves.New([]waves.Stage{
+	detectors := core.Must(waves.New([]waves.Stage{
 		{Name: "lexical", Trigger: "content.received", Work: runLexical, OnComplete: "vote.lexical"},
 		{Name: "behavior", Trigger: "content.received", Work: runBehavior, OnComplete: "vote.behavior"},
-	}, "verdict.*", core.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	}, "verdict.*", core.Options{Sink: sink}))
 	defer detectors.Close()
 	detectors.Start()
 	sink.RaiseKey("content.received", "user-123")
 
 	// quorum: wait for two votes
-	votes, err := quorum.Wait(ctx, sink, "vote.*", 2, quorum.Options{
+	votes := core.Must(quorum.Wait(ctx, sink, "vote.*", 2, quorum.Options{
 		CancelOn: "verdict.*",
 		Timeout:  3 * time.Second,
 		Within:   time.Minute, // includes votes that are there already
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	if votes.Reached {
 		score := users.Update("user-123", +5)
 		BotEvidence.Raise(sink, "user-123", evidence{User: "user-123", Score: score})
@@ -65,10 +56,7 @@ func Example_botDetection() {
 func Example_progress() {
 	sink := signals.NewSink(signals.SinkOptions{})
 
-	ingest, err := progress.New(sink, "ingest", 12, progress.Options{Every: 5})
-	if err != nil {
-		panic(err)
-	}
+	ingest := core.Must(progress.New(sink, "ingest", 12, progress.Options{Every: 5}))
 	defer ingest.Done()
 	for range 12 {
 		ingest.Add(1)

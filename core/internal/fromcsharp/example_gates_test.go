@@ -43,9 +43,7 @@ func Example_awareness() {
 	// some other part of the program
 	recovered := sink.Hold("gateway.slow", "eu-west", 0)
 
-	if _, err := translations.Enqueue(ctx, "hello"); err != nil {
-		panic(err)
-	}
+	core.Must(translations.Enqueue(ctx, "hello"))
 	fmt.Println("the gateway has recovered")
 	recovered()
 	if err := translations.Drain(ctx); err != nil {
@@ -113,9 +111,7 @@ func Example_coordinatedReads() {
 	defer readers.Close()
 
 	sink.Raise("update.in-progress") // readers wait
-	if _, err := readers.Enqueue(ctx, "SELECT 1"); err != nil {
-		panic(err)
-	}
+	core.Must(readers.Enqueue(ctx, "SELECT 1"))
 	sink.Raise("update.done") // readers go on
 	fmt.Println(readers.Flush(ctx))
 

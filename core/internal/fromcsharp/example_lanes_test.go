@@ -24,12 +24,8 @@ func Example_lanes() {
 	defer orders.Close()
 
 	hot, slow := orders.Lane("hot"), orders.Lane("slow")
-	if _, err := hot.Enqueue(ctx, parcel{ID: "order-42"}); err != nil {
-		panic(err)
-	}
-	if _, err := slow.Enqueue(ctx, parcel{ID: "order-43"}); err != nil {
-		panic(err)
-	}
+	core.Must(hot.Enqueue(ctx, parcel{ID: "order-42"}))
+	core.Must(slow.Enqueue(ctx, parcel{ID: "order-43"}))
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}
@@ -46,19 +42,14 @@ func Example_lanes() {
 // orders run first.
 func Example_lanesKeyed() {
 	ctx := context.Background()
-	lanes, err := core.ParseLanes("hot:4, normal, slow:2") // for example from a configuration
-	if err != nil {
-		panic(err)
-	}
+	lanes := core.Must(core.ParseLanes("hot:4, normal, slow:2")) // for example from a configuration
 
 	orders := core.Must(core.NewKeyedCoordinator(parcel.customer, shipNow, core.Options{Lanes: lanes}))
 	defer orders.Close()
 
 	orders.Pause()
 	for _, lane := range []string{"normal", "hot"} {
-		if _, err := orders.Lane(lane).Enqueue(ctx, parcel{ID: lane, Customer: "A"}); err != nil {
-			panic(err)
-		}
+		core.Must(orders.Lane(lane).Enqueue(ctx, parcel{ID: lane, Customer: "A"}))
 	}
 	orders.Resume()
 	if err := orders.Drain(ctx); err != nil {

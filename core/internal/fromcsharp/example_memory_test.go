@@ -54,23 +54,18 @@ func Example_lastWords() {
 	ctx := context.Background()
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{}))
 
-	notes, err := lastwords.NewRelay(coordinator, func(s core.Snapshot) (lastwords.Note, bool) {
+	notes := core.Must(lastwords.NewRelay(coordinator, func(s core.Snapshot) (lastwords.Note, bool) {
 		note := lastwords.NoteOf(s)
 		note.Metadata = map[string]string{"reason": "evicted"}
 		if s.Pins > 0 {
 			note.Metadata["reason"] = "responsibility"
 		}
 		return note, true
-	}, store, core.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}, store, core.Options{}))
 	defer notes.Close()
 
-	if _, err := coordinator.Enqueue(ctx, "a.txt"); err != nil {
-		panic(err)
-	}
-	err = coordinator.Drain(ctx)
+	core.Must(coordinator.Enqueue(ctx, "a.txt"))
+	err := coordinator.Drain(ctx)
 	coordinator.Close() // the rest of the window leaves
 	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -87,16 +82,10 @@ func Example_responsibility() {
 	uploads := core.Must(core.NewCoordinator(archive, core.Options{Sink: sink}))
 	defer uploads.Close()
 
-	keeper, err := responsibility.New(uploads, sink, responsibility.Options{MaxPin: 5 * time.Minute})
-	if err != nil {
-		panic(err)
-	}
+	keeper := core.Must(responsibility.New(uploads, sink, responsibility.Options{MaxPin: 5 * time.Minute}))
 	defer keeper.Close()
 
-	id, err := uploads.Enqueue(ctx, "a.txt")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(uploads.Enqueue(ctx, "a.txt"))
 	kept := keeper.Keep(id, responsibility.Promise{ // pins, then raises file.ready
 		Announce:    "file.ready",
 		Key:         "a.txt",
@@ -118,10 +107,7 @@ func Example_pin() {
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{MaxTracked: 1}))
 	defer coordinator.Close()
 
-	id, err := coordinator.Enqueue(ctx, "a.txt")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(coordinator.Enqueue(ctx, "a.txt"))
 	unpin, ok := coordinator.Pin(id)
 	if !ok {
 		panic("it has left already")
@@ -151,10 +137,7 @@ func Example_kill() {
 	}, core.Options{}))
 	defer coordinator.Close()
 
-	id, err := coordinator.Enqueue(ctx, "endless")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(coordinator.Enqueue(ctx, "endless"))
 	<-started
 	coordinator.Cancel(id, errors.New("no longer wanted"))
 	fmt.Println(coordinator.Wait(ctx, id))

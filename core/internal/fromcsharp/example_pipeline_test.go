@@ -62,9 +62,7 @@ func Example_pipeline() {
 	})
 	defer cancel()
 
-	if _, err := files.Enqueue(ctx, upload{Name: "photo.jpg", User: "alice"}); err != nil {
-		panic(err)
-	}
+	core.Must(files.Enqueue(ctx, upload{Name: "photo.jpg", User: "alice"}))
 	if err := errors.Join(files.Drain(ctx), thumbnails.Drain(ctx)); err != nil { // upstream first
 		panic(err)
 	}
@@ -148,10 +146,7 @@ func Example_routes() {
 
 // A coordinator is a value: make it in main, and pass it on.
 func Example_wiring() {
-	jobs, err := core.NewCoordinator(processJob, core.Options{MaxConcurrency: 8})
-	if err != nil {
-		panic(err)
-	}
+	jobs := core.Must(core.NewCoordinator(processJob, core.Options{MaxConcurrency: 8}))
 	defer jobs.Close()
 
 	mux := http.NewServeMux()
@@ -194,13 +189,8 @@ func Example_registry() {
 	}
 
 	// elsewhere
-	jobs, err := registry.Get[*core.Coordinator[string]](r, "priority")
-	if err != nil {
-		panic(err)
-	}
-	if _, err := jobs.Enqueue(ctx, "data"); err != nil {
-		panic(err)
-	}
+	jobs := core.Must(registry.Get[*core.Coordinator[string]](r, "priority"))
+	core.Must(jobs.Enqueue(ctx, "data"))
 	if err := r.Drain(ctx); err != nil {
 		panic(err)
 	}
@@ -222,10 +212,7 @@ func Example_scoped() {
 
 	tenant := r.Scope()
 	defer tenant.Close() // closes the coordinators of the scope
-	jobs, err := registry.Get[*core.Coordinator[string]](tenant, "jobs")
-	if err != nil {
-		panic(err)
-	}
+	jobs := core.Must(registry.Get[*core.Coordinator[string]](tenant, "jobs"))
 	fmt.Println(jobs.Do(ctx, "data"))
 	// Output: <nil>
 }

@@ -333,10 +333,7 @@ func Example_byOperation() {
 	}, core.Options{Sink: sink}))
 	defer images.Close()
 
-	id, err := images.Enqueue(ctx, "small")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(images.Enqueue(ctx, "small"))
 	if err := images.Drain(ctx); err != nil {
 		panic(err)
 	}

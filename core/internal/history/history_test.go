@@ -5,12 +5,14 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // The test compares a history with a list of everything, with bursts and long breaks.
 func TestHistory(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	for range 30 {
+	for range long.Often(30, 6) {
 		now := random.Int64N(1000)
 		begin := now
 		h := Start(4, now)

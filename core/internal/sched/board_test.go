@@ -37,7 +37,7 @@ func byNumber(a, b *placed) int { return cmp.Compare(a.id, b.id) }
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	for seed := range uint64(long.Often(200, 25)) {
+	for seed := range uint64(long.Often(50, 5)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
@@ -54,7 +54,7 @@ type boardDriver struct {
 	seed   uint64
 	random *rand.Rand
 	about  string
-	log    []string
+	log    []boardLog
 
 	b     Board
 	model *schedtest.BoardModel[*placed]
@@ -111,27 +111,37 @@ func (d *boardDriver) someRate(oneIn int) (r meters.Rate) {
 	return r
 }
 
+// boardLog is a line of the log. It becomes text only if the test fails.
+type boardLog struct {
+	at     int64
+	format string
+	args   []any
+}
+
 func (d *boardDriver) logf(format string, args ...any) {
-	d.log = append(d.log, fmt.Sprintf("at %d: ", d.now)+fmt.Sprintf(format, args...))
+	d.log = append(d.log, boardLog{d.now, format, args})
 }
 
 func (d *boardDriver) fatalf(format string, args ...any) {
 	d.t.Helper()
-	d.t.Fatalf("seed %d, %s: %s\nafter\n  %s", d.seed, d.about, fmt.Sprintf(format, args...),
-		strings.Join(d.log[max(0, len(d.log)-60):], "\n  "))
+	var log strings.Builder
+	for _, l := range d.log[max(0, len(d.log)-60):] {
+		fmt.Fprintf(&log, "\n  at %d: %s", l.at, fmt.Sprintf(l.format, l.args...))
+	}
+	d.t.Fatalf("seed %d, %s: %s\nafter%v", d.seed, d.about, fmt.Sprintf(format, args...), &log)
 }
 
-func described(o *placed) string {
+func (o *placed) String() string {
 	if o == nil {
 		return "none"
 	}
 	return fmt.Sprintf("#%d (lane %d, class %d, cost %d, key %q, enqueued at %d)", o.id, o.Lane, o.Class, o.cost, o.key, o.Enqueued)
 }
 
-func (d *boardDriver) same(what string, got *Item, want *placed) {
+func (d *boardDriver) same(got *Item, want *placed, what string, args ...any) {
 	if placedOf(got) != want {
 		d.t.Helper()
-		d.fatalf("%s: got %s, want %s", what, described(placedOf(got)), described(want))
+		d.fatalf("%s: got %s, want %s", fmt.Sprintf(what, args...), placedOf(got), want)
 	}
 }
 
@@ -169,13 +179,13 @@ func (d *boardDriver) next() (o *placed, aged bool, barred *Bars) {
 		others := d.someBars()
 		later := d.now + d.random.Int64N(100)
 		want, _ := d.model.Next(later, others.isBarred)
-		d.same(fmt.Sprintf("next at %d with %+v barred", later, others), d.b.next(later, others), want)
+		d.same(d.b.next(later, others), want, "next at %d with %+v barred", later, others)
 	}
 	again, aged := d.model.Next(d.now, barred.isBarred)
 	if again != o {
-		d.fatalf("the model's second answer: got %s, want %s", described(again), described(o))
+		d.fatalf("the model's second answer: got %s, want %s", again, o)
 	}
-	d.same(fmt.Sprintf("next with %+v barred", barred), d.b.Next(d.now, barred), o)
+	d.same(d.b.Next(d.now, barred), o, "next with %+v barred", barred)
 	if soonest := d.b.asked.soonest; o == nil && soonest <= d.now {
 		d.fatalf("nothing can start, but tokens come at %d", soonest)
 	}
@@ -208,14 +218,14 @@ func (d *boardDriver) step() {
 			if r.IntN(5) == 0 { // as for one that has been deferred long enough
 				next, sameClass := o, r.IntN(2) == 0
 				o = m.Earliest(next, sameClass, d.now, barred.isBarred)
-				d.same("earliest", d.b.Earliest(&next.Item, sameClass), o)
+				d.same(d.b.Earliest(&next.Item, sameClass), o, "earliest")
 			}
 			d.start(o, aged)
 		}
 	case n < 75:
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
 			o, n := alive[r.IntN(len(alive))], meters.Tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
-			d.logf("charge %s %v", described(o), n)
+			d.logf("charge %s %v", o, n)
 			d.b.Charge(&o.Item, o.suspended, n, d.now)
 			m.Charge(o, n, d.now)
 		}
@@ -237,7 +247,7 @@ func (d *boardDriver) step() {
 	case n < 86:
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
-			d.logf("suspend %s", described(o))
+			d.logf("suspend %s", o)
 			d.b.Suspend(&o.Item, d.now)
 			o.suspended = true
 			m.Suspend(o)
@@ -245,7 +255,7 @@ func (d *boardDriver) step() {
 	case n < 88:
 		if len(m.Suspended) > 0 {
 			if o := m.Suspended[r.IntN(len(m.Suspended))]; !slices.Contains(m.Back, o) {
-				d.logf("%s wants to go on", described(o))
+				d.logf("%s wants to go on", o)
 				d.b.Want(&o.Item, d.now)
 				m.Want(o, d.now)
 			}
@@ -264,7 +274,7 @@ func (d *boardDriver) step() {
 			o := m.Waiting[r.IntN(len(m.Waiting))]
 			d.remove(o)
 			if o.Flags = 0; r.IntN(3) > 0 { // there is room
-				d.logf("let in %s", described(o))
+				d.logf("let in %s", o)
 				d.b.Push(&o.Item, o.key)
 				m.Push(o)
 			}
@@ -281,14 +291,14 @@ func (d *boardDriver) goOn() {
 	before := d.random.IntN(len(d.model.Limits) + 1)
 	o, aged := d.model.First(d.now, before)
 	got, gotAged := d.b.Back(d.now, uint8(before))
-	d.same(fmt.Sprint("back before lane ", before), got, o)
+	d.same(got, o, "back before lane %d", before)
 	if aged != gotAged {
 		d.fatalf("back before lane %d: got aged %t, want %t", before, gotAged, aged)
 	}
 	if o == nil {
 		return
 	}
-	d.logf("%s goes on, aged %t", described(o), aged)
+	d.logf("%s goes on, aged %t", o, aged)
 	d.b.Unwant(&o.Item)
 	d.b.Resume(&o.Item, aged, d.now)
 	o.suspended = false
@@ -296,7 +306,7 @@ func (d *boardDriver) goOn() {
 }
 
 func (d *boardDriver) finishOne(o *placed) {
-	d.logf("finish %s", described(o))
+	d.logf("finish %s", o)
 	if slices.Contains(d.model.Back, o) {
 		d.b.Unwant(&o.Item)
 	}
@@ -319,20 +329,20 @@ func (d *boardDriver) push() {
 	if d.random.IntN(3) == 0 {
 		o.Flags, push = Roomless, d.model.Wait
 	}
-	d.logf("push %s, without room %t", described(o), o.Flags&Roomless != 0)
+	d.logf("push %s, without room %t", o, o.Flags&Roomless != 0)
 	d.b.Push(&o.Item, o.key)
 	push(o)
 }
 
 func (d *boardDriver) start(o *placed, aged bool) {
-	d.logf("start %s, aged %t", described(o), aged)
+	d.logf("start %s, aged %t", o, aged)
 	d.b.Start(&o.Item, d.now)
 	o.Flags = 0
 	d.model.Start(o, aged, d.now)
 }
 
 func (d *boardDriver) remove(o *placed) {
-	d.logf("remove %s", described(o))
+	d.logf("remove %s", o)
 	d.b.Remove(&o.Item, d.now)
 	d.model.Remove(o, d.now)
 }
@@ -423,7 +433,7 @@ func (d *boardDriver) checkShadows() {
 		}
 		for _, o := range d.model.Running {
 			if due := d.b.ShadowDue(&o.Item, d.now)[i]; (class == 0 || int(o.Class) == class) && due != 0 && due < d.now {
-				d.fatalf("%s would start at %d", described(o), due)
+				d.fatalf("%s would start at %d", o, due)
 			}
 		}
 	}
@@ -475,7 +485,7 @@ func (d *boardDriver) finish() {
 		}
 		d.advance()
 		o, aged := m.Next(d.now, new(Bars).isBarred)
-		d.same("next of those that are left", d.b.next(d.now, nil), o)
+		d.same(d.b.next(d.now, nil), o, "next of those that are left")
 		if soonest := d.b.asked.soonest; o == nil && soonest < never {
 			d.now = soonest
 			continue
