@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/graph"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -154,7 +155,7 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 
 // At any moment of the cancellation, each node has succeeded or is cancelled.
 func TestCancelledAtAnyMoment(t *testing.T) {
-	for at := range 100 {
+	for at := 0; at < 100; at += 100 / long.Often(100, 25) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -191,10 +192,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 // Fault avoided: deep chains overflow the stack, and each completion looks at every
 // node.
 func TestDeepGraphs(t *testing.T) {
-	n := 100_000
-	if testing.Short() {
-		n = 5_000
-	}
+	n := long.Often(100_000, 3_000)
 	name := strconv.Itoa
 	t.Run("chain", func(t *testing.T) {
 		g := graph.New[int]()
@@ -384,7 +382,7 @@ func TestSignalsPrecedeDependents(t *testing.T) {
 
 // Random graphs are compared with a simple model.
 func TestRandomGraphs(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(long.Often(200, 30)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			n, limit := 1+random.IntN(60), 1+random.IntN(8)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -76,12 +76,8 @@ func linearizable(calls []call) bool {
 // Every key behaves as if all calls happened one after the other, even while the table
 // grows and other entries come and go.
 func TestLinearizable(t *testing.T) {
-	rounds := 20_000
-	if testing.Short() || coretest.Race {
-		rounds = 1000
-	}
 	const goroutines, each = 3, 6
-	for round := range rounds {
+	for round := range long.Often(20_000, 300) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 1000})
 		for i := range round % 20 { // the table grows sooner or later
 			c.Set(-1-i, i)
@@ -138,11 +134,7 @@ func TestLinearizable(t *testing.T) {
 // Readers without a lock always find a key that is always there. Meanwhile the table
 // grows, other entries are linked and unlinked, and the entry itself is replaced.
 func TestReadersFindWhatIsThere(t *testing.T) {
-	rounds := 40
-	if testing.Short() || coretest.Race {
-		rounds = 1
-	}
-	for range rounds {
+	for range long.Often(40, 1) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 20_000, TTL: -1})
 		for key := range 4 {
 			c.Set(key, 0)

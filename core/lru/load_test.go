@@ -13,6 +13,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -240,10 +241,6 @@ func TestGetOrLoadNeedsAFunction(t *testing.T) {
 func TestManyCallers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 8, TTL: 20 * time.Millisecond})
-		rounds := 2000
-		if testing.Short() {
-			rounds = 300
-		}
 		load := func(ctx context.Context, key int) (int, error) {
 			select {
 			case <-time.After(time.Duration(key) * time.Millisecond):
@@ -261,7 +258,7 @@ func TestManyCallers(t *testing.T) {
 		var all sync.WaitGroup
 		for g := range 8 {
 			all.Go(func() {
-				for i := range rounds {
+				for i := range long.Often(2000, 100) {
 					key := (i*13 + g*7) % 16
 					switch (i + g) % 9 {
 					case 7:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -52,12 +53,12 @@ func TestWhatWasPopularCoolsAndLeaves(t *testing.T) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 100, TTL: -1})
 		for key := range 100 {
 			c.Set(key, key)
-			for range 1000 {
+			for range 20 {
 				c.Get(key)
 			}
 		}
 		wantEqual(t, "hot", c.Stats().Hot, 100)
-		for round := range 1000 {
+		for round := range 200 {
 			for key := range 80 {
 				if _, ok := c.Get(1000 + key); !ok {
 					c.Set(1000+key, round)
@@ -96,10 +97,7 @@ func TestInsertionsReclaimWhatHasExpired(t *testing.T) {
 func TestCapacityIsNeverExceeded(t *testing.T) {
 	for _, capacity := range []int{1, 2, 3, 17, 1000, 2047, 2050} {
 		c := newCache(t, lru.Options[int, int]{Capacity: capacity})
-		rounds := 20 * capacity
-		if testing.Short() {
-			rounds = 4 * capacity
-		}
+		rounds := long.Often(20, 2) * capacity
 		var writers, reader sync.WaitGroup
 		var done atomic.Bool
 		reader.Go(func() {
@@ -268,10 +266,7 @@ func TestCountersAreExact(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 64, TTL: time.Minute, HotAfter: 2})
 		var all sync.WaitGroup
-		rounds := 20_000
-		if testing.Short() {
-			rounds = 4000
-		}
+		rounds := long.Often(20_000, 4000)
 		for g := range 4 {
 			all.Go(func() {
 				for i := range rounds {
@@ -434,11 +429,8 @@ func TestHitRatios(t *testing.T) {
 	if coretest.Race {
 		t.Skip("slow, and one goroutine")
 	}
-	requests := 400_000
-	if testing.Short() {
-		requests = 100_000
-	}
-	for shards, capacity := range []int{1000, 4096} { // one shard, and four
+	requests := long.Often(400_000, 100_000)
+	for shards, capacity := range []int{1000, 4096}[:long.Often(2, 1)] { // one shard, and four
 		i := 0
 		popular := zipf(16 * capacity)
 		for _, trace := range []struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -94,14 +94,10 @@ func (m *model) put(key int, e *modelEntry) {
 	m.entries[key] = e
 }
 
-// A million random steps in fake time, with and without eviction: the cache does
+// Random steps in fake time, with and without eviction: the cache does
 // the same as the model, its signals are right, and so are the reasons of
 // removals.
 func TestAgainstModel(t *testing.T) {
-	steps := 1_000_000
-	if testing.Short() || coretest.Race {
-		steps = 60_000
-	}
 	for name, run := range map[string]struct {
 		keys int
 		opts lru.Options[int, int]
@@ -113,7 +109,7 @@ func TestAgainstModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) { againstModel(t, run.keys, run.opts, steps/4) })
+			bubble(t, func(t *testing.T) { againstModel(t, run.keys, run.opts, long.Often(250_000, 10_000)) })
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // dullPolicy does the same as policy, with slices, the oldest first.
@@ -76,7 +78,7 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 			delete(entries, key)
 			delete(d.used, key)
 		}
-		for step := range 50_000 {
+		for step := range long.Often(50_000, 5_000) {
 			key := min(r.IntN(2*capacity+1), r.IntN(2*capacity+1))
 			e := entries[key]
 			switch op := r.IntN(100); {

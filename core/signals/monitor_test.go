@@ -173,7 +173,7 @@ func TestMonitorCap(t *testing.T) {
 
 // OnCount is called as in a model that reads the count at every instant.
 func TestOnCount(t *testing.T) {
-	for seed := range long.Often(500, 50) {
+	for seed := range long.Often(300, 15) {
 		bubble(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			s := signals.NewSink(signals.SinkOptions{Capacity: 2}) // a monitor does not look at the window

@@ -506,7 +506,7 @@ func TestForwardCost(t *testing.T) {
 // Random forwards between a few sinks, and random calls on them, beside a simple model: lists of facts, walked
 // depth first.
 func TestForwardModel(t *testing.T) {
-	for seed := range uint64(long.Often(500, 200)) {
+	for seed := range uint64(long.Often(500, 40)) {
 		synctest.Test(t, func(t *testing.T) { newForwardModel(seed).run(t) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

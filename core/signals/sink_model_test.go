@@ -21,7 +21,7 @@ import (
 // question. Both must say the same.
 func TestSinkModel(t *testing.T) {
 	const steps = 400
-	for seed := range uint64(long.Often(2500, 200)) {
+	for seed := range uint64(long.Often(1000, 40)) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newSinkModel(t, seed)
 			defer m.end()
@@ -68,6 +68,7 @@ type sinkModelMonitor struct {
 	pattern string
 	span    time.Duration
 	seen    []*sinkFact
+	last    *sinkFact // nil: none, or it was taken back
 }
 
 type sinkModel struct {
@@ -175,7 +176,7 @@ func (m *sinkModel) add(f *sinkFact) {
 	}
 	for _, o := range m.monitors {
 		if signals.Match(o.pattern, f.name) {
-			o.seen = append(o.seen, f)
+			o.seen, o.last = append(o.seen, f), f
 		}
 	}
 }
@@ -257,6 +258,9 @@ func (m *sinkModel) uncount(f *sinkFact) {
 	m.taken++
 	for _, o := range m.monitors {
 		o.seen = slices.DeleteFunc(o.seen, func(have *sinkFact) bool { return have == f })
+		if o.last == f {
+			o.last = nil
+		}
 	}
 }
 
@@ -364,11 +368,17 @@ func (m *sinkModel) step() {
 		if len(m.monitors) == 5 {
 			m.did("stop a monitor of %s", m.monitors[0].pattern)
 			m.monitors[0].Stop()
+			if _, ok := m.monitors[0].Last(); ok || m.monitors[0].Count() != 0 {
+				m.fatalf("a stopped monitor counts %d", m.monitors[0].Count())
+			}
 			m.monitors = m.monitors[1:]
 		}
 		m.did("monitor %s over %v", o.pattern, o.span)
 		o.Monitor = s.Monitor(o.pattern, o.span)
 		o.seen = m.visible(func(f *sinkFact) bool { return signals.Match(o.pattern, f.name) })
+		if n := len(o.seen); n > 0 {
+			o.last = o.seen[n-1]
+		}
 		m.monitors = append(m.monitors, o)
 	default:
 		d := pick(m, []time.Duration{1, 500 * time.Microsecond, time.Millisecond, 7 * time.Millisecond, 50 * time.Millisecond, time.Second})
@@ -546,6 +556,9 @@ func (m *sinkModel) ask() {
 			}
 			if got := o.Count(); got != len(counted) {
 				m.fatalf("monitor of %q over %v: got %d, want %d", o.pattern, o.span, got, len(counted))
+			}
+			if last, ok := o.Last(); ok != (o.last != nil && len(counted) > 0) || ok && last.Seq != o.last.seq {
+				m.fatalf("monitor of %q over %v: the last is %v, %v, want %v", o.pattern, o.span, last, ok, o.last)
 			}
 			if n := len(counted); n > 0 && o.span > 0 {
 				k := m.rand.IntN(n) + 1

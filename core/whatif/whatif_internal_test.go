@@ -14,6 +14,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/internal/tape"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -204,7 +205,7 @@ func TestTruth(t *testing.T) {
 
 // A million operations with keys, lanes and classes take at most 2 s on a quiet machine of 2026.
 func TestMillion(t *testing.T) {
-	if testing.Short() {
+	if long.Often(1, 0) == 0 {
 		t.Skip("it takes a second")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
@@ -250,7 +251,7 @@ func order(all []tape.Event, started func(i int) (at int64, ok bool)) (ids []uin
 // Random programs with random lanes, keys, classes, rates, gates and full queues start their operations in the same
 // order as in the simulation of their traces. No call looks into the coordinator meanwhile: see the package comment.
 func TestPrograms(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(long.Often(300, 30)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		pick := func(all ...int) int { return all[r.IntN(len(all))] }
 		o := core.Options{MaxConcurrency: pick(1, 2, 4), DropOldest: r.IntN(4) == 0, MaxQueued: pick(-1, 0, 1, 3)}

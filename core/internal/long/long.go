@@ -34,19 +34,14 @@ func Race() bool {
 func Linear(t *testing.T, large int, run func(n int)) {
 	t.Helper()
 	large = large * Often(3, 1) / 3
-	took := func(n int) (shortest time.Duration) {
-		for i := range 3 {
-			began := time.Now()
-			run(n)
-			if d := time.Since(began); i == 0 || d < shortest {
-				shortest = d
-			}
-		}
-		return shortest
+	took := func(n int) time.Duration {
+		began := time.Now()
+		run(n)
+		return time.Since(began)
 	}
 	var few, many time.Duration
 	for range 3 { // others may have the processor meanwhile
-		few = took(large / 10)
+		few = min(took(large/10), took(large/10), took(large/10))
 		many = took(large)
 		if t.Logf("%d: %v, %d: %v", large/10, few, large, many); many <= 50*few {
 			return
