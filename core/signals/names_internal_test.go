@@ -17,7 +17,7 @@ func liveNames(s *Sink) int {
 
 // A name takes no memory after its last fact has gone in any way.
 func TestNamesLeaveNothingBehind(t *testing.T) {
-	const n = 20_000
+	const n = 2 * chunk
 	unique := func(s *Sink) {
 		for i := range n {
 			s.Raise(fmt.Sprintf("file.saved:%d", i))

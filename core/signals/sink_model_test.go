@@ -283,7 +283,7 @@ func (m *sinkModel) step() {
 		name, key := m.name(), pick(m, modelKeys)
 		m.did("operation %d raises %s %q", o.ID(), name, key)
 		m.raisedBy(o, name, key)
-		if m.seed%modelFloods == 0 && m.rand.IntN(20) == 0 {
+		if m.seed%modelFloods == modelFloods-1 && m.rand.IntN(20) == 0 {
 			m.did("and 600 more")
 			for range 600 {
 				m.raisedBy(o, pick(m, modelNames), key)
