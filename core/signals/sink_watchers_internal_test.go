@@ -17,7 +17,7 @@ import (
 // Watchers of all kinds come and go; after each change, the route of each name is what a search of plain lists finds.
 func TestRoutesAgainstLists(t *testing.T) {
 	const alphabet = "ab.*"
-	for seed := range uint64(long.Often(200, 10)) {
+	for seed := range uint64(long.Often(60, 10)) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		text := func() string {
 			switch random.IntN(12) {
