@@ -47,6 +47,8 @@ var (
 )
 
 func TestScenarioCommand(t *testing.T) {
+	defer func(all []scenario.Scenario) { scenarios = all }(scenarios)
+	scenarios = []scenario.Scenario{quick, broken}
 	for _, test := range []struct {
 		args   string
 		status int
@@ -64,7 +66,7 @@ func TestScenarioCommand(t *testing.T) {
 		{"what", 2, []string{`"what"`, "there are serve, scenario, menu, durable, mesh, help"}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
-			status, stdout, stderr := runCommand(t, strings.Fields(test.args)...)
+			status, stdout, stderr := programtest.Call(t, run, strings.Fields(test.args)...)
 			for _, says := range test.says {
 				if status != test.status || !strings.Contains(stdout+stderr, says) || strings.Contains(stdout, "\x1b") {
 					t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, says, stdout, stderr)
@@ -73,12 +75,6 @@ func TestScenarioCommand(t *testing.T) {
 			coretest.Check(t, status != program.Unusable || stdout == "", "an error on stdout: %s", stdout)
 		})
 	}
-}
-
-// runCommand runs the command to its end.
-func runCommand(t *testing.T, args ...string) (status int, stdout, stderr string) {
-	t.Helper()
-	return programtest.Run(t, programtest.Command(t, args...))
 }
 
 // images makes a directory with one good image and one truncated image.
@@ -137,7 +133,7 @@ func TestExitStatus(t *testing.T) {
 		{"output inside the input", []string{"-in", good, "-out", filepath.Join(good, "x")}, 2, "feed on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			status, stdout, stderr := runCommand(t, test.args...)
+			status, stdout, stderr := programtest.Call(t, run, test.args...)
 			if status != test.status || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, test.says, stdout, stderr)
 			}
@@ -153,8 +149,7 @@ func TestWithoutArguments(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
 	}
-	cmd := programtest.Command(t)
-	status, stdout, stderr := programtest.Run(t, cmd)
+	status, stdout, stderr := programtest.Run(t, programtest.Command(t))
 	if status != program.OK {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
@@ -170,17 +165,11 @@ func TestWithoutArguments(t *testing.T) {
 	}
 }
 
-// The programs that link more are started with the go command.
-func TestBesideWithoutGo(t *testing.T) {
-	cmd := programtest.Command(t, "durable")
-	cmd.Env = append(cmd.Env, "PATH=")
-	status, _, stderr := programtest.Run(t, cmd)
-	coretest.Check(t, status == program.Unusable && strings.Contains(stderr, "go run ./demo/durable"), "status %d, %s", status, stderr)
-}
-
+// The go command knows the default of -in, and starts the programs that link more.
 func TestWithoutGo(t *testing.T) {
-	cmd := programtest.Command(t)
-	cmd.Env = append(cmd.Env, "PATH=")
-	status, _, stderr := programtest.Run(t, cmd)
-	coretest.Check(t, status == program.Unusable && strings.Contains(stderr, "no -in, and no default for it"), "status %d, %s", status, stderr)
+	t.Setenv("PATH", "")
+	for says, args := range map[string][]string{"no -in, and no default for it": nil, "go run ./demo/durable": {"durable"}} {
+		status, _, stderr := programtest.Call(t, run, args...)
+		coretest.Check(t, status == program.Unusable && strings.Contains(stderr, says), "status %d, %s", status, stderr)
+	}
 }

@@ -6,13 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image"
 	"image/png"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,34 +24,21 @@ import (
 // A real process gets the signal in the middle of more work than it can finish. It finishes its running work, and
 // says so.
 func TestInterrupt(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(sig.String(), func(t *testing.T) {
-			const total = 600
-			dir := t.TempDir()
-			manyImages(t, dir, total)
-			out := filepath.Join(t.TempDir(), "out")
-			// One thumbnail after the other takes seconds, on any number of processors.
-			cmd := programtest.Command(t, "-in", dir, "-out", out, "-thumbnailers", "1")
-			cmd.Stderr = t.Output()
-			stdout := programtest.Start(t, cmd)
-			waitForThumbnail(t, stdout, filepath.Join(out, "thumbs"))
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
-			rest, err := io.ReadAll(stdout)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = cmd.Wait()
-			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != program.Interrupted {
-				t.Errorf("ended with %v, want status %d", err, program.Interrupted)
-			}
-			if !strings.Contains(string(rest), "interrupted: ") || !strings.Contains(string(rest), "pipeline.interrupted") {
-				t.Errorf("the report does not say so:\n%s", rest)
-			}
-			checkFinished(t, out, total)
-		})
+	const total = 600
+	dir := t.TempDir()
+	manyImages(t, dir, total)
+	out := filepath.Join(t.TempDir(), "out")
+	// One thumbnail after the other takes seconds, on any number of processors.
+	cmd := programtest.Command(t, "-in", dir, "-out", out, "-thumbnailers", "1")
+	cmd.Stderr = t.Output()
+	stdout := programtest.Start(t, cmd)
+	waitForThumbnail(t, stdout, filepath.Join(out, "thumbs"))
+	programtest.Interrupt(t, cmd)
+	rest := programtest.End(t, cmd, stdout, program.Interrupted)
+	for _, says := range []string{"interrupted: ", "pipeline.interrupted"} {
+		coretest.Check(t, strings.Contains(rest, says), "the report does not say %q:\n%s", says, rest)
 	}
+	checkFinished(t, out, total)
 }
 
 // manyImages makes big images with different contents quickly: it encodes one image, and appends different bytes to
@@ -112,57 +96,26 @@ func checkFinished(t *testing.T, out string, total int) {
 	coretest.Check(t, n != 0 && n < total, "%d rows of %d images: nothing was interrupted", n, total)
 }
 
-// readUntil returns all lines up to one that contains text.
-func readUntil(t *testing.T, out *bufio.Reader, text string) (all string) {
-	t.Helper()
-	for {
-		line, err := out.ReadString('\n')
-		if all += line; strings.Contains(line, text) {
-			return all
-		}
-		if err != nil {
-			t.Fatalf("%v, want %q in:\n%s", err, text, all)
-		}
-	}
-}
-
-func interrupt(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func end(t *testing.T, cmd *exec.Cmd, out io.Reader, status int) string {
-	t.Helper()
-	rest, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		t.Errorf("ended with %v, want status %d\n%s", cmd.ProcessState, status, rest)
-	}
-	return string(rest)
-}
-
 // A command that does not end after Ctrl-C ends with the second Ctrl-C, or when the time for
 // draining is over. The handler is the same for all commands.
 func TestSecondInterrupt(t *testing.T) {
 	for _, test := range []struct {
+		first       os.Signal
 		drain, says string
-	}{{"1h", ""}, {"1ms", "not drained within 1ms"}} {
+	}{{os.Interrupt, "1h", ""}, {syscall.SIGTERM, "1ms", "not drained within 1ms"}} {
 		cmd := programtest.Command(t, "scenario", "-drain", test.drain, "stuck")
 		var stderr strings.Builder
 		cmd.Env, cmd.Stderr = append(cmd.Env, programtest.Env+"=stuck"), &stderr
 		stdout := programtest.Start(t, cmd)
-		readUntil(t, stdout, "running")
-		interrupt(t, cmd)
-		if test.says == "" {
-			readUntil(t, stdout, "stopping: interrupted")
-			interrupt(t, cmd)
+		programtest.ReadUntil(t, stdout, "running")
+		if err := cmd.Process.Signal(test.first); err != nil {
+			t.Fatal(err)
 		}
-		end(t, cmd, stdout, program.Interrupted)
+		if test.says == "" {
+			programtest.ReadUntil(t, stdout, "stopping: interrupted")
+			programtest.Interrupt(t, cmd)
+		}
+		programtest.End(t, cmd, stdout, program.Interrupted)
 		if !strings.Contains(stderr.String(), test.says) {
 			t.Errorf("want %q in %q", test.says, stderr.String())
 		}

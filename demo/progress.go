@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
 	"github.com/ephemeralgo/ephemeral/core/signals"
@@ -31,19 +32,24 @@ func showProgress(ctx context.Context, w *os.File, sink *signals.Sink, in fs.FS)
 
 // showBar needs the total. To count, it walks the tree before the run; this opens no file.
 func showBar(w io.Writer, sink *signals.Sink, total int64) (stop func()) {
-	bar := progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription("files"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionFullWidth(),
-		progressbar.OptionThrottle(65*time.Millisecond),
+	display := mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRefreshRate(65*time.Millisecond))
+	bar := display.AddBar(total,
+		mpb.PrependDecorators(decor.Name("files "), decor.Percentage()),
+		mpb.AppendDecorators(
+			decor.CountersNoUnit("%d/%d "), decor.AverageSpeed(0, "%.0f/s "),
+			decor.Elapsed(decor.ET_STYLE_GO), decor.Name(", left "), decor.AverageETA(decor.ET_STYLE_GO),
+		),
 	)
-	cancel := sink.Subscribe(accounted, func(signals.Signal) { bar.Add(1) })
+	var seen atomic.Int64 // may exceed total: files appear after the count
+	cancel := sink.Subscribe(accounted, func(signals.Signal) {
+		if seen.Add(1) <= total {
+			bar.Increment()
+		}
+	})
 	return func() {
 		cancel()
-		bar.Exit()
-		fmt.Fprintln(w)
+		bar.Abort(false)
+		display.Wait()
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -68,14 +69,38 @@ func (s *sharedBuffer) take() string {
 }
 
 func TestShowBar(t *testing.T) {
-	sink := signals.NewSink(signals.SinkOptions{})
-	var b bytes.Buffer
-	stop := showBar(&b, sink, 2)
-	sink.Raise(filepipeline.SignalFileSaved)
-	filepipeline.FileFailed.Raise(sink, "x", filepipeline.Failure{})
-	filepipeline.FileSkipped.Raise(sink, "appeared since the count", filepipeline.ReasonEmpty)
-	stop()
-	if got := b.String(); !strings.Contains(got, "50%") || !strings.Contains(got, "100%") || !strings.Contains(got, "2/2") || !strings.HasSuffix(got, "\n") {
-		t.Errorf("drew %q", got)
+	synctest.Test(t, func(t *testing.T) {
+		sink := signals.NewSink(signals.SinkOptions{})
+		var b sharedBuffer
+		see := func(wants ...string) {
+			t.Helper()
+			drawn := b.take()
+			for _, want := range wants {
+				if !strings.Contains(drawn, want) {
+					t.Errorf("drew %q, want %q", drawn, want)
+				}
+			}
+		}
+		stop := showBar(&b, sink, 2)
+		sink.Raise(filepipeline.SignalFileSaved)
+		time.Sleep(time.Second)
+		see("files", "50 %", "1/2", "1/s")
+		filepipeline.FileFailed.Raise(sink, "x", filepipeline.Failure{})
+		filepipeline.FileSkipped.Raise(sink, "appeared since the count", filepipeline.ReasonEmpty)
+		stop()
+		see("100 %", "2/2", "\n")
+	})
+}
+
+// A run may end before all files are counted, and there may be none.
+func TestShowBarEndsEarly(t *testing.T) {
+	for _, total := range []int64{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var b sharedBuffer
+			showBar(&b, signals.NewSink(signals.SinkOptions{}), total)()
+			if drawn := b.take(); !strings.Contains(drawn, fmt.Sprintf("0/%d", total)) || !strings.HasSuffix(drawn, "\n") {
+				t.Errorf("of %d: drew %q", total, drawn)
+			}
+		})
 	}
 }

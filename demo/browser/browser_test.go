@@ -488,25 +488,19 @@ func TestPage(t *testing.T) {
 		}
 	})
 
-	run("NarrowScreen", func(t *testing.T) {
-		b.do(chromedp.EmulateViewport(360, 740))
-		for view, hash := range views(shop, runs) {
-			b.open(origin + hash)
-			b.until(`document.querySelector("#main :is(table, .card)")`)
-			narrow(t, view)
-		}
-	})
-
 	run("Accessible", func(t *testing.T) {
 		source, err := axe()
 		if err != nil {
 			need(t, "there is no axe-core: %v", err)
 		}
-		for _, width := range []int64{1400, 390} {
+		for _, width := range []int64{1400, 360} {
 			b.do(chromedp.EmulateViewport(width, 800))
 			for view, hash := range views(shop, runs) {
 				b.open(origin + hash)
 				b.until(`document.querySelector("#main :is(table, .card)")`)
+				if width == 360 {
+					narrow(t, view)
+				}
 				for _, scheme := range []string{"light", "dark"} {
 					b.scheme(scheme)
 					b.accessible(source, fmt.Sprint(view, " ", scheme, " ", width))
@@ -514,7 +508,6 @@ func TestPage(t *testing.T) {
 				b.scheme("light")
 			}
 		}
-		b.do(chromedp.EmulateViewport(360, 740))
 		b.open("http://" + server.address + bad + "/" + views(evil, evilRuns)["item"])
 		b.until(`document.querySelectorAll(".flow tbody tr").length === 3`)
 		b.accessible(source, "narrow, with the steps of a flow")

@@ -31,31 +31,54 @@ func need(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// chromium starts the browser, and returns the context for tabs.
-func chromium(t testing.TB) context.Context {
-	t.Helper()
-	if os.Getenv("EPHEMERAL_LONG") == "" {
-		t.Skip("it starts a browser: set EPHEMERAL_LONG")
-	}
+// end ends the browser, if there is one.
+var end = func() {}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	end()
+	os.Exit(status)
+}
+
+// start starts the browser of all tests, and returns the context for tabs; nil if there is none.
+var start = sync.OnceValues(func() (context.Context, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
 		}
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
-		ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-		t.Cleanup(cancel)
-		ctx, _ = chromedp.NewContext(ctx)
-		if err := chromedp.Do(ctx); err != nil {
-			t.Fatal(err)
+		dir, err := os.MkdirTemp("", "browser-")
+		if err != nil {
+			return nil, err
 		}
-		// Its files are in a directory of the test, so it must end before the directory is
-		// removed.
-		t.Cleanup(func() { chromedp.Cancel(ctx) })
-		return ctx
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(patience))
+		ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, _ = chromedp.NewContext(ctx)
+		end = func() {
+			chromedp.Cancel(ctx)
+			cancel()
+			os.RemoveAll(dir) // it has ended, and writes no more
+		}
+		return ctx, chromedp.Do(ctx)
 	}
-	need(t, "there is no chromium: apt-get install --no-install-recommends chromium")
-	return nil
+	return nil, nil
+})
+
+// chromium returns the context for tabs. The tests that use it run side by side.
+func chromium(t *testing.T) context.Context {
+	t.Helper()
+	if os.Getenv("EPHEMERAL_LONG") == "" {
+		t.Skip("it starts a browser: set EPHEMERAL_LONG")
+	}
+	ctx, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx == nil {
+		need(t, "there is no chromium: apt-get install --no-install-recommends chromium")
+	}
+	t.Parallel()
+	return ctx
 }
 
 // A tab is one page of the browser, and remembers what went wrong in it.

@@ -25,7 +25,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, args := range map[string][]string{"-items must be positive": {"-items", "0"}, "takes no arguments": {"x"}, "demo: ": {"-worker", "x", "-at", file}} {
-		status, _, stderr := programtest.Run(t, programtest.Command(t, args...))
+		status, _, stderr := programtest.Call(t, run, args...)
 		coretest.Check(t, status == program.Unusable && strings.Contains(stderr, says), "%v: status %d, want %d and %q\nstderr: %s", args, status, program.Unusable, says, stderr)
 	}
 }
@@ -45,10 +45,10 @@ func inPlaces(t *testing.T, test func(t *testing.T, env string)) {
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	inPlaces(t, func(t *testing.T, env string) {
-		cmd := programtest.Command(t, "-items", "250")
+		cmd := programtest.Command(t, "-items", "120")
 		cmd.Env = append(cmd.Env, env)
 		status, stdout, stderr := programtest.Run(t, cmd)
-		for _, want := range []string{"; kill -9 worker-", " 250 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
+		for _, want := range []string{"; kill -9 worker-", " 120 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
 			coretest.Check(t, status == program.OK && strings.Contains(stdout, want), "status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
 		}
 		programtest.NothingLeft(t, cmd.Env)

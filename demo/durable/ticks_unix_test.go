@@ -59,7 +59,7 @@ func openTicking(dir string) *ticking {
 	p.store = core.Must(sqlite.Open(ctx, p.w, sqlite.Options{}))
 	p.runs = core.Must(os.OpenFile(filepath.Join(dir, "runs"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600))
 	p.queue = core.Must(durable.New(p.store, func(task scheduledtasks.Task) string { return task.Name }, p.run,
-		durable.Options{Name: "ticks", MaxAttempts: -1, Lease: 2 * time.Second}))
+		durable.Options{Name: "ticks", MaxAttempts: -1, Lease: time.Second}))
 	return p
 }
 
@@ -103,9 +103,9 @@ func TestTicksExactlyOnce(t *testing.T) {
 		p.schedule()
 		panic(p.queue.Run(context.Background()))
 	}
-	rounds := 1 // a round takes 3 seconds; at its end no process is alive
+	rounds, each := 1, 1500*time.Millisecond // at the end of a round no process is alive
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		rounds = 10
+		rounds, each = 4, 3*time.Second
 	}
 	dir, begin := t.TempDir(), time.Now().Add(-10*time.Second).Truncate(time.Second)
 	p := openTicking(dir)
@@ -119,7 +119,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 	}
 	var kills atomic.Int64
 	for range rounds {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), each)
 		var slots sync.WaitGroup
 		for range 5 {
 			slots.Go(func() {

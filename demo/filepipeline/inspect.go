@@ -12,8 +12,9 @@ import (
 	"image/png"
 	"io"
 	"io/fs"
-	"net/http"
 	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
 )
 
 // format is an image format the pipeline reads. The sniffed MIME type decides the decoder. The file's extension does
@@ -31,7 +32,7 @@ var formats = map[string]format{
 }
 
 const (
-	sniffLen = 512 // the number of bytes that http.DetectContentType reads
+	sniffLen = 512 // bytes that decide the type
 
 	// maxSide refuses images that are one pixel wide and millions long: the resampler's memory grows with the
 	// longer side, whatever the area is.
@@ -66,7 +67,7 @@ func inspect(fsys fs.FS, name string, limits Limits) (File, error) {
 		return file, err
 	}
 	head = head[:n]
-	file.MIME = http.DetectContentType(head)
+	file.MIME = sniff(head)
 	format, ok := formats[file.MIME]
 	if !ok {
 		return file, &skipError{skipReason(head, file.MIME)}
@@ -91,6 +92,18 @@ func inspect(fsys fs.FS, name string, limits Limits) (File, error) {
 		return file, fmt.Errorf("header: %w", headerErr)
 	}
 	return file, checkDimensions(file, limits.MaxPixels)
+}
+
+// sniff returns the MIME type of a file with this head. A format that is built on one of the formats has the type of
+// that one: an animated PNG is a PNG.
+func sniff(head []byte) string {
+	found := mimetype.Detect(head)
+	for m := found; m != nil; m = m.Parent() {
+		if _, ok := formats[m.String()]; ok {
+			return m.String()
+		}
+	}
+	return found.String()
 }
 
 // openRegular opens a file, and checks the type of the opened file, because the listing may be out

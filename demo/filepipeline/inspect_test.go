@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,6 +22,9 @@ func sum(data []byte) string {
 }
 
 func TestInspectImage(t *testing.T) {
+	still := pngOf(t, 3, 2)
+	const header = 33 // the signature and the chunk IHDR
+	animated := slices.Concat(still[:header], []byte("\x00\x00\x00\x08acTL\x00\x00\x00\x01\x00\x00\x00\x00\xb4\x2d\xe9\xa0"), still[header:])
 	for _, test := range []struct {
 		name         string
 		data         []byte
@@ -31,6 +35,7 @@ func TestInspectImage(t *testing.T) {
 		{"jpeg", jpegOf(t, 31, 21), "jpeg", "image/jpeg", 31, 21},
 		{"gif", gifOf(t, 32, 22), "gif", "image/gif", 32, 22},
 		{"misleading.txt", pngOf(t, 3, 2), "png", "image/png", 3, 2},
+		{"animated png", animated, "png", "image/png", 3, 2},
 		{"bytes behind the end are hashed too", append(pngOf(t, 3, 2), strings.Repeat("tail", 50_000)...), "png", "image/png", 3, 2},
 		{"truncated behind its header", pngOf(t, 300, 200)[:100], "png", "image/png", 300, 200},
 	} {
@@ -54,7 +59,7 @@ func TestInspectSkips(t *testing.T) {
 		{"text.png", "hello", ReasonNoImage},
 		{"empty.png", "", ReasonEmpty},
 		{"webp", "RIFF\x00\x00\x00\x00WEBPVP8 ", ReasonUnsupported},
-		{"bmp", "BM\x00\x00", ReasonUnsupported},
+		{"bmp", "BM" + strings.Repeat("\x00", 12) + "\x28\x00\x00\x00", ReasonUnsupported},
 		{"a signature torn off", "\x89PNG", ReasonNoImage},
 	} {
 		t.Run(test.name, func(t *testing.T) {

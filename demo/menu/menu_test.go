@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,8 +153,11 @@ func TestAnyMessages(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"short", strings.Repeat("wide 界 ", 40), "\x1b[31mred\x1b[2J", "a\tb\r\nc", "", "\xff\x00"}
 	keys := []string{"enter", "esc", "up", "down", "backspace", "j", "k", "/", "+", "-", "*", "界", "x"}
-	d, seq := drive(nil), uint64(0)
-	for range 3000 {
+	d, seq, steps := drive(nil), uint64(0), 1000
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		steps = 10_000
+	}
+	for range steps {
 		switch n := random.IntN(12); {
 		case n == 0:
 			d.send(tea.WindowSizeMsg{Width: random.IntN(200), Height: random.IntN(60)})

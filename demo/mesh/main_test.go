@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestUsage(t *testing.T) {
-	status, _, stderr := programtest.Run(t, programtest.Command(t, "x"))
+	status, _, stderr := programtest.Call(t, run, "x")
 	coretest.Check(t, status == program.Unusable && strings.Contains(stderr, "mesh takes no arguments"), "status %d, %s", status, stderr)
 }
 

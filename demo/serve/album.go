@@ -35,9 +35,11 @@ func album() fs.FS {
 // slowFS needs some time for each file, so that a person can watch.
 type slowFS struct{ fs.FS }
 
+var opening = 50 * time.Millisecond // a file
+
 func (s slowFS) Open(name string) (fs.File, error) {
 	if path.Ext(name) != "" {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(opening)
 	}
 	return s.FS.Open(name)
 }

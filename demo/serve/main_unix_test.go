@@ -3,17 +3,14 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
@@ -25,48 +22,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programtest.Env) == "" {
 		os.Exit(m.Run())
 	}
+	opening = 10 * time.Millisecond
 	main()
 }
 
 func TestUsage(t *testing.T) {
 	for says, args := range map[string][]string{"-what": {"-what"}, `"what"`: {"what"}, "nowhere": {"-addr", "nowhere"}} {
-		status, stdout, stderr := programtest.Run(t, programtest.Command(t, args...))
+		status, stdout, stderr := programtest.Call(t, run, args...)
 		coretest.Check(t, status == program.Unusable && strings.Contains(stderr, says) && stdout == "", "%v: status %d, stdout %s, stderr %s", args, status, stdout, stderr)
 	}
-}
-
-// readUntil returns all lines up to one that contains text.
-func readUntil(t *testing.T, out *bufio.Reader, text string) (all string) {
-	t.Helper()
-	for {
-		line, err := out.ReadString('\n')
-		if all += line; strings.Contains(line, text) {
-			return all
-		}
-		if err != nil {
-			t.Fatalf("%v, want %q in:\n%s", err, text, all)
-		}
-	}
-}
-
-func interrupt(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func end(t *testing.T, cmd *exec.Cmd, out io.Reader, status int) string {
-	t.Helper()
-	rest, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		t.Errorf("ended with %v, want status %d\n%s", cmd.ProcessState, status, rest)
-	}
-	return string(rest)
 }
 
 // The page shows work until Ctrl-C. Then the work is finished, or not, as the case says.
@@ -83,6 +47,7 @@ func TestServe(t *testing.T) {
 		{"1ns", true, program.Failures, "not drained within 1ns", false},
 	} {
 		t.Run(test.drain, func(t *testing.T) {
+			t.Parallel()
 			cmd := programtest.Command(t, "-addr", "127.0.0.1:0", "-drain", test.drain)
 			if test.allow {
 				cmd.Args = append(cmd.Args, "-allow")
@@ -90,7 +55,7 @@ func TestServe(t *testing.T) {
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			stdout := programtest.Start(t, cmd)
-			line := readUntil(t, stdout, "until Ctrl-C")
+			line := programtest.ReadUntil(t, stdout, "until Ctrl-C")
 			link := line[strings.Index(line, "http://"):strings.LastIndex(line, ",")]
 			url, token, _ := strings.Cut(link, "?token=")
 			coretest.Check(t, (token != "") == test.allow, "the link is %s", link)
@@ -110,8 +75,8 @@ func TestServe(t *testing.T) {
 			if seen.ReadOnly == test.allow || len(seen.Coordinators) != 3 || len(seen.Queues) != 1 || len(seen.Schedules) != 2 || len(seen.Sinks) != 2 {
 				t.Errorf("the page shows %+v", seen)
 			}
-			interrupt(t, cmd)
-			totals := end(t, cmd, stdout, test.status)
+			programtest.Interrupt(t, cmd)
+			totals := programtest.End(t, cmd, stdout, test.status)
 			if !strings.Contains(totals, "interrupted") || !strings.Contains(totals, " orders\n") || !strings.Contains(stderr.String(), test.says) {
 				t.Errorf("stdout: %s\nstderr: %s", totals, stderr.String())
 			}

@@ -1,23 +1,15 @@
 package arch
 
 import (
-	"os"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
-	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // TestRepository applies all rules to the checkout that the test runs in.
 func TestRepository(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	for _, rule := range Rules {
 		t.Run(rule.Name, func(t *testing.T) {
 			vs := rule.Violations(tree, policy.Exceptions)

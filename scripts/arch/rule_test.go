@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // tree is the text of files by name.
@@ -120,15 +120,7 @@ func sample() tree {
 
 func (tr tree) load(t *testing.T) *repo.Tree {
 	t.Helper()
-	fsys := fstest.MapFS{}
-	for name, text := range tr {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	loaded, err := repo.Load(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loaded
+	return repotest.Load(t, tr)
 }
 
 // replace returns a function that replaces a piece of a file. The piece must be there.

@@ -8,22 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
-	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // The module shows every exported name, and no names that are gone.
 func TestCompleteIsUpToDate(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	changes, err := plan(tree)
 	if err != nil {
 		t.Fatal(err)
@@ -133,17 +125,14 @@ func BatcherWalk[In, Out any](seq iter.Seq2[In, *batching.Batcher[Out]], ch <-ch
 `
 
 // smallTree returns a small repository with the files.
-func smallTree(files map[string]string) fstest.MapFS {
-	fsys := fstest.MapFS{
-		"go.work":         {Data: []byte("go 1.26\n")},
-		"CHANGELOG.md":    {Data: []byte("## [Unreleased] - v0.2.0\n")},
-		"core/go.mod":     {Data: []byte("module github.com/ephemeralgo/ephemeral/core\n\ngo 1.26\n")},
-		"complete/go.mod": {Data: []byte("module github.com/ephemeralgo/ephemeral/complete\n\ngo 1.26\n")},
+func smallTree(files map[string]string) map[string]string {
+	all := map[string]string{
+		"CHANGELOG.md":    "## [Unreleased] - v0.2.0\n",
+		"core/go.mod":     module("core"),
+		"complete/go.mod": module("complete"),
 	}
-	for name, content := range files {
-		fsys[name] = &fstest.MapFile{Data: []byte(content)}
-	}
-	return fsys
+	maps.Copy(all, files)
+	return all
 }
 
 func module(dir string) string {
@@ -152,11 +141,7 @@ func module(dir string) string {
 
 func plans(t *testing.T, files map[string]string) (map[string]string, error) {
 	t.Helper()
-	tree, err := repo.Load(smallTree(files))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changes, err := plan(tree)
+	changes, err := plan(repotest.Load(t, smallTree(files)))
 	contents := map[string]string{}
 	for name, text := range changes {
 		contents[name] = string(text)
@@ -409,14 +394,7 @@ replace github.com/ephemeralgo/ephemeral/core => ../core
 
 // The tables have no names that are gone.
 func TestTablesAreUsed(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	packages, err := exports(tree)
 	if err != nil {
 		t.Fatal(err)
@@ -441,7 +419,7 @@ func TestUpdate(t *testing.T) {
 		"core/core.go":    "package core\n\nfunc F() {}\n",
 		"complete/old.go": head + "\npackage complete\n",
 	})
-	if err := os.CopyFS(root, files); err != nil {
+	if err := os.CopyFS(root, repotest.FS(files)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"complete/core.go\ncomplete/go.mod\ncomplete/old.go\n", ""} {

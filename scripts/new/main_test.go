@@ -12,18 +12,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // A new module keeps all rules and passes its tests, in a copy of the checkout.
 func TestNewModule(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	for _, args := range [][3]string{{"molecule", "debounce", "must be atom or pattern"}, {"atom", "De_bounce", "short name in lower case"}, {"atom", "retry", "there is a module"}} {
 		if _, err := plan(tree, args[0], args[1]); err == nil || !strings.Contains(err.Error(), args[2]) {
 			t.Errorf("%v: got %v", args, err)
@@ -39,7 +33,7 @@ func TestNewModule(t *testing.T) {
 	if err := command.WriteFiles(dir, texts); err != nil {
 		t.Fatal(err)
 	}
-	err = command.Update(dir, io.Discard, func(tree *repo.Tree) (map[string][]byte, error) { return plan(tree, "pattern", "debounce") })
+	err := command.Update(dir, io.Discard, func(tree *repo.Tree) (map[string][]byte, error) { return plan(tree, "pattern", "debounce") })
 	if err != nil {
 		t.Fatal(err)
 	}

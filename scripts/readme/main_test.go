@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
-	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 func TestUpdate(t *testing.T) {
@@ -47,29 +47,18 @@ func TestUpdate(t *testing.T) {
 
 // Each signal that a person should know has a comment.
 func TestSignalsNeedComments(t *testing.T) {
-	tree, err := repo.Load(fstest.MapFS{
-		"go.work":        {Data: []byte("go 1.26\n")},
-		"atoms/a/go.mod": {Data: []byte("module a\n")},
-		"atoms/a/a.go":   {Data: []byte("package a\n\nconst SignalDown = \"a.lost\"\n")},
+	tree := repotest.Load(t, map[string]string{
+		"atoms/a/go.mod": "module a\n",
+		"atoms/a/a.go":   "package a\n\nconst SignalDown = \"a.lost\"\n",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = plan(tree); err == nil || err.Error() != `atoms/a: the constant "a.lost" needs a comment that says when the signal is raised` {
+	if _, err := plan(tree); err == nil || err.Error() != `atoms/a: the constant "a.lost" needs a comment that says when the signal is raised` {
 		t.Errorf("got %v", err)
 	}
 }
 
 // No file of this repository is stale.
 func TestUpToDate(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	changed, err := plan(tree)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // edited returns the versions that were released, and whose date or text is different now.
@@ -44,10 +44,7 @@ func TestEdited(t *testing.T) {
 
 // What users have read about a release stays as it was at its tag.
 func TestReleasedTextsStay(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, tree := repotest.Here(t)
 	list, err := command.Output(t.Context(), root, nil, "git", "tag", "--list", "core/v*", "--sort=-v:refname")
 	if err != nil {
 		t.Skip("no history: ", err)
@@ -56,10 +53,6 @@ func TestReleasedTextsStay(t *testing.T) {
 	tags = slices.DeleteFunc(tags, func(tag string) bool { return strings.Contains(tag, "-") }) // candidates
 	if len(tags) == 0 {
 		t.Skip("nothing is released in this history")
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
 	}
 	now, err := repo.Changelog(tree.Text("CHANGELOG.md"))
 	if err != nil {
@@ -80,14 +73,7 @@ func TestReleasedTextsStay(t *testing.T) {
 
 // Every place that names the licenses names the same ones.
 func TestLicense(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	for _, name := range []string{"LICENSE", "README.md"} {
 		if !strings.Contains(string(tree.Text(name)), policy.License) {
 			t.Errorf("%s does not say %q", name, policy.License)

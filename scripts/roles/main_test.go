@@ -1,26 +1,18 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // Every exported name that takes or raises names of signals has a directive, and the table is
 // made of the directives.
 func TestTableIsUpToDate(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	changes, err := plan(tree)
 	if err != nil {
 		t.Fatal(err)
@@ -33,16 +25,12 @@ func TestTableIsUpToDate(t *testing.T) {
 // tree returns a repository with one package of core, and its module complete.
 func tree(t *testing.T, core, complete string) *repo.Tree {
 	t.Helper()
-	fsys := fstest.MapFS{"go.work": {Data: []byte("go 1.26\n")}}
+	files := map[string]string{}
 	for dir, text := range map[string]string{"core": core, "complete": complete} {
-		fsys[dir+"/go.mod"] = &fstest.MapFile{Data: []byte("module " + repo.Prefix + dir + "\n")}
-		fsys[dir+"/a.go"] = &fstest.MapFile{Data: []byte("package " + dir + "\n" + text)}
+		files[dir+"/go.mod"] = "module " + repo.Prefix + dir + "\n"
+		files[dir+"/a.go"] = "package " + dir + "\n" + text
 	}
-	tree, err := repo.Load(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tree
+	return repotest.Load(t, files)
 }
 
 func TestPlan(t *testing.T) {

@@ -1,24 +1,15 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
-	"testing/fstest"
 
-	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 // TestCeilings measures the checkout that the test runs in.
 func TestCeilings(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, tree := repotest.Here(t)
 	ceilings := parse(tree.Text(ceilingsFile))
 	for _, s := range measure(tree) {
 		for _, fault := range s.faults(ceilings) {
@@ -66,18 +57,13 @@ func (hidden) Done() { /* nothing
 `
 
 func TestMeasure(t *testing.T) {
-	tree, err := repo.Load(fstest.MapFS{
-		"go.work":                {Data: []byte("go 1.26\n")},
-		"core/go.mod":            {Data: []byte("module core\n")},
-		"core/p.go":              {Data: []byte(sample)},
-		"core/p_test.go":         {Data: []byte("package p\n\nfunc Helper(a, b, c, d, e, f, g int) {}\n")},
-		"core/sub/sub.go":        {Data: []byte("package sub\n\nfunc f() {}\n")},
-		"core/sub/testdata/x.go": {Data: []byte("package x\n")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := measure(tree)
+	all := measure(repotest.Load(t, map[string]string{
+		"core/go.mod":            "module core\n",
+		"core/p.go":              sample,
+		"core/p_test.go":         "package p\n\nfunc Helper(a, b, c, d, e, f, g int) {}\n",
+		"core/sub/sub.go":        "package sub\n\nfunc f() {}\n",
+		"core/sub/testdata/x.go": "package x\n",
+	}))
 	var out strings.Builder
 	if err := write(&out, all); err != nil {
 		t.Fatal(err)

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 
-	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repotest"
 )
 
 func TestBlocks(t *testing.T) {
@@ -53,17 +52,12 @@ func ExampleNew() {
 
 func ExampleOld() { fmt.Println("one line") }
 `
-	fsys := fstest.MapFS{
-		"go.work":                  {Data: []byte("go 1.26\n")},
-		"core/go.mod":              {Data: []byte("module core\n")},
-		"core/lru/a_test.go":       {Data: []byte("package lru\n")},
-		"core/lru/example_test.go": {Data: []byte(src)},
-		"core/lru/lru.go":          {Data: []byte("package lru\n\nfunc ExampleInCode() {}\n")},
-	}
-	tree, err := repo.Load(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := repotest.Load(t, map[string]string{
+		"core/go.mod":              "module core\n",
+		"core/lru/a_test.go":       "package lru\n",
+		"core/lru/example_test.go": src,
+		"core/lru/lru.go":          "package lru\n\nfunc ExampleInCode() {}\n",
+	})
 	tests := []struct{ example, want string }{
 		{"core/lru.ExampleNew", "// A comment inside.\ntext := `\n\traw, with a tab\n`\n\nif text != \"\" {\n\tfmt.Print(text) // output: not this one\n}\n"},
 		{"core/lru.ExampleOld", "fmt.Println(\"one line\")\n"},
