@@ -2,6 +2,7 @@ package batching_test
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -78,7 +79,13 @@ func TestOptions(t *testing.T) {
 // The memory of many waiting items is free after their flush, not only when the batcher is
 // gone.
 func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
-	const items, allowed = 30_000, 160 << 10
+	if coretest.Race {
+		t.Skip("it measures memory")
+	}
+	items, allowed := 10_000, 160<<10
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		items = 30_000 // shows also a pointer that is left of each item
+	}
 	heap := func() int {
 		runtime.GC()
 		runtime.GC()
@@ -107,7 +114,7 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 		for i := range items {
 			require.NoError(t, b.TryEnqueue(context.Background(), i))
 		}
-		assert.Greater(t, heap()-before, 10*allowed, "%s: items that wait take no memory: this shows nothing", name)
+		assert.Greater(t, heap()-before, 4*allowed, "%s: items that wait take no memory: this shows nothing", name)
 		close(hold)
 		require.NoError(t, b.Flush(context.Background()))
 		assert.Less(t, heap()-before, allowed, "%s: left after all is done", name)

@@ -15,7 +15,7 @@ import (
 
 // An item with a key of its own costs at most 1,000 bytes while it waits.
 func TestAKeyWithOneItemIsSmall(t *testing.T) {
-	const keys = 20_000
+	const keys = 5000
 	x := newBatcher(t, func(context.Context, []int) error { return nil }, batching.Options[int]{
 		Key: strconv.Itoa, MaxQueued: keys, MaxDelay: time.Hour,
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -46,9 +47,9 @@ var errLeft = errors.New("left")
 
 // TestQueueAgainstModel makes the same random calls to a queue and to its model.
 func TestQueueAgainstModel(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 15
+	rounds := 10
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 60
 	}
 	for round := range rounds {
 		m := &model{

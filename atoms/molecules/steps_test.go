@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -484,9 +485,9 @@ func (p plan) fails() way {
 }
 
 func TestRandomRunsAgainstTheModel(t *testing.T) {
-	rounds := 2000
-	if testing.Short() {
-		rounds = 200
+	rounds := 200
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 2000
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range rounds {

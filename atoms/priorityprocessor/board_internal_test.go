@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -77,9 +78,9 @@ func (d *model) pick(tried map[int]bool, start int, now time.Duration) (member i
 // The board does what the model does, step by step. There is one attempt or probe at a
 // time, so none is of an earlier epoch.
 func TestBoardLikeTheModel(t *testing.T) {
-	rounds := 2000
-	if testing.Short() {
-		rounds = 300
+	rounds := 200
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 2000
 	}
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(uint64(seed), 15))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -214,9 +215,9 @@ func unmarked(err error) error {
 var errPermanent = errors.New("permanent, on purpose")
 
 func TestModel(t *testing.T) {
-	seeds := uint64(3000)
-	if testing.Short() {
-		seeds = 300
+	seeds := uint64(300)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 3000
 	}
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range seeds {

@@ -365,9 +365,9 @@ func TestSecondLook(t *testing.T) {
 // order of reads, writes, removals, evictions and slow loads. The test uses fake time, so
 // that many orders happen.
 func TestNoCallerSeesWhatWasRemovedBefore(t *testing.T) {
-	rounds := 300
-	if testing.Short() || coretest.Race {
-		rounds = 30
+	rounds := 15
+	if long {
+		rounds = 300
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
@@ -498,9 +498,9 @@ func dice(seed uint64) func(n int) int {
 // with few slots. No cache exceeds its limit, and no load is left over. If no load fails or
 // panics and no caller leaves, all loads succeed.
 func TestCachesThatNeedEachOther(t *testing.T) {
-	rounds := 600
-	if testing.Short() || coretest.Race {
-		rounds = 120
+	rounds := 30
+	if long {
+		rounds = 600
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,9 @@ import (
 )
 
 var errOnPurpose = errors.New("failed on purpose")
+
+// long says that random tests take their long form.
+var long = os.Getenv("EPHEMERAL_LONG") != ""
 
 type (
 	cache   = slidingcache.Cache[string, int]
@@ -510,8 +514,8 @@ func TestRefreshThatIsWaitedForAndOvertaken(t *testing.T) {
 func TestRefreshesThatHaveNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
-		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1, Capacity: 4000})
-		const n = 3000
+		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1, Capacity: 800})
+		const n = 600
 		for i := range n {
 			c.Set(fmt.Sprint(i), 0)
 		}
@@ -729,9 +733,9 @@ func (m *model) remove(key string) (int, bool) {
 
 // Random steps in fake time: the cache does what the model does.
 func TestAgainstModel(t *testing.T) {
-	steps := 60_000
-	if testing.Short() || coretest.Race {
-		steps = 4_000
+	steps := 3_000
+	if long {
+		steps = 60_000
 	}
 	for i, opts := range []options{
 		{Sliding: 10, Absolute: 25},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -219,9 +220,9 @@ func modelText(r wave.Result[int]) string {
 // worker is ignored; results are lost at the timeout; cancellation opens breakers; a worker
 // that ignores its context blocks everything; results are in random order.
 func TestModel(t *testing.T) {
-	rounds := 400
-	if testing.Short() {
-		rounds = 60
+	rounds := 40
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 400
 	}
 	outcomes := map[wave.Outcome]int{}
 	abandoned, opened := 0, 0
@@ -371,9 +372,9 @@ func checkOperations(t *testing.T, o *wave.Orchestrator[int, int], execution cor
 
 // Many executions at once, ended in all ways: nothing is lost, and the counters balance.
 func TestManyExecutionsAtOnce(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 4
+	rounds := 4
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 20
 	}
 	for seed := range rounds {
 		bubble(t, func(t *testing.T) {
