@@ -393,7 +393,7 @@ func TestJitterDiffersBySchedule(t *testing.T) {
 func TestPlanOnAClockThatJumps(t *testing.T) {
 	rounds := 8
 	if long() {
-		rounds = 2000
+		rounds = 800
 	}
 	crons := []string{"* * * * * *", "*/7 * * * * *", "*/5 * * * *", "@every 90s", "0 * * * *", "30 2 * * *"}
 	for seed := range rounds {
