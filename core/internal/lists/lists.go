@@ -1,18 +1,23 @@
 // Package lists has lists of members that come and go, and small helpers for maps and slices.
 package lists
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // List keeps members in the order of their numbers. To add or remove one of n costs at most
 // O(log n), amortised: a removed member leaves a gap, and the list is written again when half of it
 // are gaps.
-type List[W comparable] struct {
+type List[W any] struct { // not comparable: so all types of pointers share the code
 	All     []W      // the zero W is a gap; the last is no gap
-	Numbers []uint64 // of all
+	Numbers []uint64 // of all; of a gap with gone
 	gaps    int
 	newest  uint64 // number that add gave last
 	shared  bool   // somebody reads all without the lock: before it changes, it is replaced
 }
+
+const gone = 1 << 63
 
 func (l *List[W]) Len() int { return len(l.All) - l.gaps }
 
@@ -32,18 +37,19 @@ func (l *List[W]) Put(w W, number uint64) {
 
 // Remove removes the member of that number, and returns it, or the zero W.
 func (l *List[W]) Remove(number uint64) (removed W) {
-	var gap W
-	i, found := slices.BinarySearch(l.Numbers, number)
-	if !found || l.All[i] == gap {
-		return gap
+	i, found := slices.BinarySearchFunc(l.Numbers, number, func(n, number uint64) int { return cmp.Compare(n&^gone, number) })
+	if !found || l.Numbers[i]&gone != 0 {
+		return removed
 	}
 	if l.shared {
 		l.All, l.shared = slices.Clone(l.All), false
 	}
+	var gap W
 	removed, l.All[i] = l.All[i], gap
+	l.Numbers[i] |= gone
 	l.gaps++
 	last := len(l.All)
-	for ; last > 0 && l.All[last-1] == gap; last-- {
+	for ; last > 0 && l.Numbers[last-1]&gone != 0; last-- {
 		l.gaps--
 	}
 	l.All, l.Numbers = l.All[:last], l.Numbers[:last]
@@ -55,15 +61,14 @@ func (l *List[W]) Remove(number uint64) (removed W) {
 
 // compact writes the list again without gaps.
 func (l *List[W]) compact() {
-	var gap W
 	was := *l
 	l.All, l.Numbers, l.gaps, l.shared = nil, nil, 0, false
 	if n := was.Len(); n > 0 {
 		l.All, l.Numbers = make([]W, 0, n), make([]uint64, 0, n)
 	}
-	for i, w := range was.All {
-		if w != gap {
-			l.Put(w, was.Numbers[i])
+	for i, number := range was.Numbers {
+		if number&gone == 0 {
+			l.Put(was.All[i], number)
 		}
 	}
 }
