@@ -64,7 +64,7 @@ var start = sync.OnceValues(func() (context.Context, error) {
 	return nil, nil
 })
 
-// chromium returns the context for tabs. The tests that use it run side by side.
+// chromium returns the context for tabs.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	if os.Getenv("EPHEMERAL_LONG") == "" {
@@ -77,7 +77,6 @@ func chromium(t *testing.T) context.Context {
 	if ctx == nil {
 		need(t, "there is no chromium: apt-get install --no-install-recommends chromium")
 	}
-	t.Parallel()
 	return ctx
 }
 
