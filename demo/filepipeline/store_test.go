@@ -146,23 +146,6 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestStoreStartsFresh(t *testing.T) {
-	path := filepath.Join(t.TempDir(), tableName)
-	s := newStore(t, path)
-	if err := s.insert(File{Path: "vanishes"}, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := newStore(t, path).close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := readRows(t, path); len(got) != 0 {
-		t.Errorf("the second run shows %v of the first", got)
-	}
-}
-
 func TestStoreRefusesASecondWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), tableName)
 	s := newStore(t, path)

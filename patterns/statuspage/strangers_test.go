@@ -277,7 +277,7 @@ func TestHeldFactsCostNoScan(t *testing.T) {
 
 // Whatever is held, released and raised between frames, the frames show the oldest held signals.
 func TestHeldFactsAreExact(t *testing.T) {
-	rounds := uint64(5)
+	rounds := uint64(2)
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		rounds = 100
 	}

@@ -309,28 +309,32 @@ func TestSignalsSkipped(t *testing.T) {
 
 // Over real connections, and over HTTP/2, which has no limit for a peer.
 func TestStreamOverNetwork(t *testing.T) {
-	for _, h2 := range []bool{false, true} {
-		sink := signals.NewSink(signals.SinkOptions{})
-		p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
-		s := httptest.NewUnstartedServer(http.StripPrefix("/debug", p))
-		s.EnableHTTP2 = h2
-		s.StartTLS()
-		var readers sync.WaitGroup
-		for i := range 7 {
-			answer, err := s.Client().Get(s.URL + "/debug/api/stream?view=signals")
-			require.NoError(t, err)
-			if !h2 && i >= 4 {
-				assert.Equal(t, 503, answer.StatusCode)
-				answer.Body.Close()
-				continue
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			sink := signals.NewSink(signals.SinkOptions{})
+			p := newPage(t, statuspage.Options{Sinks: map[string]*signals.Sink{"s": sink}})
+			s := httptest.NewUnstartedServer(http.StripPrefix("/debug", p))
+			s.EnableHTTP2 = protocol == "HTTP/2.0"
+			s.StartTLS()
+			var readers sync.WaitGroup
+			for i := range 7 {
+				answer, err := s.Client().Get(s.URL + "/debug/api/stream?view=signals")
+				require.NoError(t, err)
+				assert.Equal(t, protocol, answer.Proto)
+				if !s.EnableHTTP2 && i >= 4 {
+					assert.Equal(t, 503, answer.StatusCode)
+					answer.Body.Close()
+					continue
+				}
+				require.Equal(t, 200, answer.StatusCode)
+				readers.Go(func() { assert.Contains(t, readAll(t, answer.Body), `"sink":"s"`) })
 			}
-			require.Equal(t, 200, answer.StatusCode)
-			readers.Go(func() { assert.Contains(t, readAll(t, answer.Body), `"sink":"s"`) })
-		}
-		// Close ends the streams, so that the server, and this test, can end.
-		require.NoError(t, p.Close())
-		readers.Wait()
-		require.NoError(t, s.Config.Shutdown(t.Context()))
-		s.Close()
+			// Close ends the streams, so that the server, and this test, can end.
+			require.NoError(t, p.Close())
+			readers.Wait()
+			require.NoError(t, s.Config.Shutdown(t.Context()))
+			s.Close()
+		})
 	}
 }
