@@ -14,39 +14,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-func TestUniqueAndDelayed(t *testing.T) {
-	inBubble(t, func(s *shop) {
-		var l log
-		q := s.serve(l.work, durable.Options{Poll: 10 * time.Second, Lease: time.Minute})
-		once := q.With(durable.ItemOptions{Unique: "order-1"})
-		first := s.enqueue(once, "1")
-		assert.Equal(t, first, s.enqueue(once, "2"))
-		time.Sleep(24*time.Hour - time.Second)
-		assert.Equal(t, first, s.enqueue(once, "3"))
-		time.Sleep(time.Second)
-		assert.NotEqual(t, first, s.enqueue(once, "4"))
-		assert.Equal(t, "1 4", l.take())
-		late := s.enqueue(q.With(durable.ItemOptions{Delay: time.Minute}), "a/late")
-		s.enqueue(q, "a/next")
-		time.Sleep(59 * time.Second)
-		assert.Equal(t, "is delayed for 1s", s.explain(q, late[0]))
-		assert.Equal(t, 1, s.stats(q).Delayed)
-		assert.Equal(t, time.Minute-time.Second, s.stats(q).Oldest)
-		assert.Empty(t, l.take())
-		time.Sleep(10 * time.Second)
-		assert.Equal(t, "a/late a/next", l.take())
-	})
-}
-
 // What ended long ago is pruned by Run, however much it is.
 func TestPrune(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
 		q := s.serve(l.work, durable.Options{Keep: durable.Keep{Done: time.Hour}})
-		items := make([]string, 6*durable.MaxBatch)
-		ids := s.enqueue(q, items...)
+		var ids []durable.ItemID
+		for range 6 {
+			more, err := q.EnqueueAll(s.Context(), make([]string, durable.MaxBatch))
+			require.NoError(t, err)
+			ids = append(ids, more...)
+		}
 		time.Sleep(59 * time.Minute)
-		assert.Equal(t, len(items), s.stats(q).Items)
+		assert.Equal(t, len(ids), s.stats(q).Items)
 		time.Sleep(3 * time.Minute)
 		assert.Zero(t, s.stats(q).Items)
 		_, err := q.Explain(s.Context(), ids[0])
@@ -59,23 +39,9 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// A bell is a Waker of one process.
-type bell struct{ fns []func() }
-
-func (b *bell) Wake(string) {
-	for _, fn := range b.fns {
-		fn()
-	}
-}
-
-func (b *bell) OnWake(_ string, fn func()) func() {
-	b.fns = append(b.fns, fn)
-	return func() {}
-}
-
 // Other processes see an item at their next poll, or are woken up.
 func TestWaker(t *testing.T) {
-	for _, waker := range []durable.Waker{nil, &bell{}} {
+	for _, waker := range []durable.Waker{nil, newGong()} {
 		inBubble(t, func(s *shop) {
 			var l log
 			opts := durable.Options{Waker: waker, Poll: 5 * time.Second}

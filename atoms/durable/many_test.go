@@ -24,11 +24,17 @@ func TestManyAtOnce(t *testing.T) {
 		for n := range 250 {
 			items = append(items, fmt.Sprint(n))
 		}
-		_, err := q.EnqueueAll(s.Context(), items)
+		ids, err := q.EnqueueAll(s.Context(), items)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 250, s.stats(q).Dead)
+		var paged []durable.ItemID // two pages
+		for i, err := range q.Items(s.Context(), durable.Query{State: durable.Dead, Limit: 150}) {
+			require.NoError(t, err)
+			paged = append(paged, i.ID)
+		}
+		assert.Equal(t, ids[:150], paged)
 		var steps []durable.Progress
 		told := func(p durable.Progress) { steps = append(steps, p) }
 		last, err := q.AgainAll(s.Context(), durable.Query{Dead: true, Err: "purpose"}, func(p durable.Progress) {

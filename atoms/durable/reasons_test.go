@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // A snooze says why: in Explain, in the signal, and in the item until it is claimed again.
@@ -56,7 +55,7 @@ func TestSnoozeOfNothing(t *testing.T) {
 	})
 }
 
-// A unique item says whether it was added, and which one stands.
+// A unique item says whether it was added, and which one stands for a day, if nothing else was said.
 func TestEnqueueUnique(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		q := s.queue(new(log).work, durable.Options{})
@@ -72,25 +71,12 @@ func TestEnqueueUnique(t *testing.T) {
 		_, added, err = by("ada1").EnqueueUnique(s.Context(), "b")
 		require.NoError(t, err)
 		assert.True(t, added)
+		time.Sleep(24*time.Hour - time.Second)
+		assert.Equal(t, []durable.ItemID{first}, s.enqueue(by("ada", 1), "c"))
+		time.Sleep(time.Second)
+		assert.NotEqual(t, []durable.ItemID{first}, s.enqueue(by("ada", 1), "d"))
 		_, _, err = q.EnqueueUnique(s.Context(), "b")
 		assert.ErrorContains(t, err, "needs ItemOptions.Unique")
 		assert.Panics(t, func() { durable.UniqueBy(func() {}) })
-	})
-}
-
-// Dead items, and nodes and leases that are lost, raise signals with a reason.
-func TestSignalsHaveReasons(t *testing.T) {
-	inBubble(t, func(s *shop) {
-		q := s.serve(func(context.Context, string) error { return durable.Permanent(errOnPurpose) }, durable.Options{})
-		signals := watch(s, q, "durable.failed, durable.node.lost")
-		core.Must(s.store.Join(s.Context(), durable.Node{Queue: "durable", Name: "shop-2", Lease: 1}))
-		s.enqueue(q, "a")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		got := signals.Expect(durable.SignalFailed, durable.SignalNodeLost)
-		item, _ := durable.ItemFailed.From(got[0])
-		lost, _ := durable.NodeLost.From(got[1])
-		assert.Equal(t, errOnPurpose.Error(), item.Err)
-		assert.Equal(t, "shop-2 sent no heartbeat before its lease was over: 0 items free again", lost.Reason)
 	})
 }

@@ -22,6 +22,8 @@ type gong struct {
 	rings map[string]int
 }
 
+func newGong() *gong { return &gong{fns: map[string][]func(){}, rings: map[string]int{}} }
+
 func (b *gong) Wake(name string) {
 	b.mu.Lock()
 	b.rings[name]++
@@ -42,7 +44,7 @@ func (b *gong) OnWake(name string, fn func()) (cancel func()) {
 // The result of an item comes to all processes that wait, when it ends and not at a poll; or why there is none.
 func TestWait(t *testing.T) {
 	inBubble(t, func(s *shop) {
-		b := &gong{fns: map[string][]func(){}, rings: map[string]int{}}
+		b := newGong()
 		opts := durable.Options{Waker: b, Poll: time.Hour, Lease: 4 * time.Hour, MaxResult: 20}
 		run := s.serve(func(ctx context.Context, item string) error {
 			time.Sleep(70 * time.Second)

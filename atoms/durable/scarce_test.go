@@ -46,7 +46,7 @@ func TestCostRate(t *testing.T) {
 			switch item {
 			case "above":
 				errs = append(errs, durable.Charge(ctx, 0, 30), durable.Charge(ctx, 0, -10)) // 70 in all
-				time.Sleep(time.Hour)
+				time.Sleep(time.Minute)
 			case "below":
 				errs = append(errs, durable.Charge(ctx, 0, -40))
 			}
@@ -62,7 +62,7 @@ func TestCostRate(t *testing.T) {
 		s.enqueue(q, "free")
 		time.Sleep(30 * time.Second)
 		assert.Equal(t, "above@0s free@0s below@3s 20@3s", l.take())
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2 * time.Minute)
 		assert.NoError(t, errors.Join(errs...))
 		assert.Equal(t, int64(50+20+50-40+20), s.stats(q).Classes[0].Cost.Used)
 		assert.NoError(t, durable.Charge(s.Context(), 1, 1), "no claim")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,15 +386,24 @@ func TestLimits(t *testing.T) {
 		time.Sleep(lease / 2)
 		s := two.Stats()
 		assert.Equal(t, []uint64{50, 30, 5}, []uint64{s.Raised, s.Over, s.Missed})
-		for i, data := range []string{"", "{", `{"is":"beat"}`, `{"is":"odd","node":"x"}`, `{"is":"facts","node":"x","items":[{"id":1}]}`, `{"is":"change","node":"x","items":[{"id":1,"name":"b.other"}]}`} {
-			for _, topic := range []string{topicState, topicFacts, topicTo} {
-				wire{e, "three"}.Publish(two.subject(topic, fmt.Sprint(i)), []byte(data))
+		for i, data := range []string{
+			"", "\x00\xff", "{", "null", "[]", `"x"`, `{"is":"beat"}`, `{"is":"odd","node":"x"}`, `{"is":"leave","node":"x"}`, `{"is":"change","node":"x","items":[{"id":1,"name":"b.other"}]}`,
+			`{"is":"beat","node":"x","held":-9223372036854775808,"digest":18446744073709551615,"last":18446744073709551615,"ask":18446744073709551615,"sent":-9223372036854775808}`,
+			`{"is":"facts","node":"x","sent":9223372036854775807,"items":[{"id":0,"name":"b.no"},{"id":18446744073709551615,"name":"b.no","age":-9223372036854775808}]}`,
+			`{"is":"held","node":"x","items":[{"id":0,"name":"mesh.alone"},{"id":1,"name":"b.no"},null]}`, `{"is":"list","node":"x","from":18446744073709551615,"items":[null,null]}`,
+			`{"is":"ack","node":"x","ask":18446744073709551615,"lost":18446744073709551615}`, `{"is":"held","node":"x","items":` + strings.Repeat("[", 40_000),
+			strings.Repeat("x", 900_000), `{"is":"facts","node":"` + strings.Repeat("n", 60_000) + `"}`,
+		} {
+			for _, topic := range []string{topicState, topicFacts, topicTo, topicTo + two.table.run, topicWake, "all.other"} {
+				for _, run := range []string{fmt.Sprint(i), two.table.run} {
+					wire{e, "three"}.Publish(two.subject(topic, run), []byte(data))
+				}
 			}
-			wire{e, "three"}.Publish(two.subject(topicTo, two.table.run), []byte(data))
 		}
 		settle()
 		assert.Greater(t, two.Stats().Refused, s.Refused)
 		assert.False(t, two.sink.Has("b.*"))
+		assert.False(t, two.sink.Has("mesh.duplicate, mesh.alone"))
 		one.sink.Hold("a.held", "", 0)
 		settle()
 		assert.True(t, two.sink.Has("a.held"))

@@ -89,7 +89,8 @@ func begin(ctx context.Context, w *sqlitewriter.Writer, stmts ...sqlitewriter.St
 // A commit that has returned survives a power cut: the settings of the connection that writes say
 // so.
 func TestCommitsAreDurable(t *testing.T) {
-	w := open(t, sqlitewriter.Options{})
+	w := open(t, sqlitewriter.Options{MaxReaders: 3})
+	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "foreign_keys": "1", "busy_timeout": "10000"} {
 		var got string
 		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma "+pragma).Scan(&got))
@@ -105,6 +106,9 @@ func TestReadYourWrites(t *testing.T) {
 	}
 	_, err := w.DB().ExecContext(t.Context(), insert, "x")
 	assert.ErrorContains(t, err, "readonly")
+	none, err := w.Batch(t.Context())
+	assert.NoError(t, err)
+	assert.Empty(t, none)
 }
 
 // Writes that wait at the same time share a transaction, in order. A write that fails has no effect
@@ -189,17 +193,6 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 			t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 		}
 	}
-}
-
-func TestABatchHasAResultForEachStatement(t *testing.T) {
-	w := openLog(t, sqlitewriter.Options{})
-	results, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}}, sqlitewriter.Statement{SQL: "update log set text='b'"})
-	require.NoError(t, err)
-	assert.Len(t, results, 2)
-	results, err = w.Batch(t.Context())
-	assert.Empty(t, results)
-	assert.NoError(t, err)
-	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 }
 
 // Statements of callers control neither the transaction that they share nor the connection.
@@ -350,19 +343,6 @@ func FuzzExec(f *testing.F) {
 		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma synchronous").Scan(&synchronous))
 		assert.Equal(t, 2, synchronous)
 	})
-}
-
-// While a program holds SQLite's own lock, a write waits, at most BusyTimeout.
-func TestBusyTimeout(t *testing.T) {
-	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
-	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
-	end := foreign(t, w.Path(), "begin immediate")
-	defer end()
-	_, err := w.Exec(t.Context(), insert, "a")
-	assert.ErrorContains(t, err, "database is locked")
-	end()
-	execute(t, w, insert, "b")
-	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 }
 
 // A connection that is broken is replaced.

@@ -46,7 +46,7 @@ type rateForm struct {
 // store, there are never more claims than the rate allows, and in the long form hardly fewer. A machine
 // that has much to do may stop a process for long, so the second promise has three attempts.
 func (s *suite) rates() {
-	forms := list(rateForm{200, 1, 3})
+	forms := list(rateForm{200, 0.5, 3})
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		forms = append(forms, rateForm{100, 2, 0}, rateForm{1000, 2, 0})
 	}

@@ -20,31 +20,47 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+// cases are the tests of the suite.
+var cases = map[string]func(s *suite){
+	"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "replace and skip": (*suite).stands, "extra": (*suite).extra, "delays": (*suite).delays,
+	"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "finished by a body": (*suite).finished, "ticks": (*suite).ticks,
+	"steps": (*suite).records, "signals": (*suite).signals, "parking": (*suite).parking, "attempts of parks": (*suite).attemptOfParks, "cancel in order": (*suite).cancelInOrder, "cancelled twice": (*suite).cancelledTwice, "classes of steps": (*suite).steppedClasses, "undoing": (*suite).undoing, "signals meet parks": (*suite).meetings,
+	"classes": (*suite).classes, "rates": (*suite).rates, "costs": (*suite).costs, "costs of items alone": (*suite).costsAlone, "gates": (*suite).gates, "shadows": (*suite).shadows, "pauses": (*suite).pauses, "rates of keys": (*suite).keyRates, "same as Memory": (*suite).random,
+}
+
 // Run runs the suite. Open opens the database; each call of it opens the same one, as another
 // process would. The database need not be empty: each test has a queue of its own. Open
 // closes what it has opened by t.Cleanup. The suite takes real time, because a database does:
-// some seconds, and more if EPHEMERAL_LONG is set.
+// some seconds, and more if EPHEMERAL_LONG is set. The tests are parallel, so they end after the
+// function that calls Run.
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
-	for name, run := range map[string]func(s *suite){
-		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "replace and skip": (*suite).stands, "extra": (*suite).extra, "delays": (*suite).delays,
-		"ended contexts": (*suite).contexts, "attempts": (*suite).attempts, "lists": (*suite).lists, "pages": (*suite).listed, "move": (*suite).move, "results": (*suite).results, "depths": (*suite).depths, "many nodes": (*suite).chaos, "finished by a body": (*suite).finished,
-		"steps": (*suite).records, "signals": (*suite).signals, "parking": (*suite).parking, "attempts of parks": (*suite).attemptOfParks, "cancel in order": (*suite).cancelInOrder, "cancelled twice": (*suite).cancelledTwice, "classes of steps": (*suite).steppedClasses, "undoing": (*suite).undoing, "signals meet parks": (*suite).meetings,
-		"classes": (*suite).classes, "rates": (*suite).rates, "costs": (*suite).costs, "costs of items alone": (*suite).costsAlone, "gates": (*suite).gates, "shadows": (*suite).shadows, "pauses": (*suite).pauses, "rates of keys": (*suite).keyRates, "same as Memory": (*suite).random,
-	} {
-		runCase(t, name, open, run)
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runCase(t, name, open, run)
+		})
+	}
+}
+
+// RunInBubble is Run for a database in this process that takes the time from package time: each test runs in a bubble
+// of testing/synctest, in which an hour takes no time. Open is called in it.
+func RunInBubble(t *testing.T, open func(t testing.TB) durable.Store) {
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runCase(t, name, open, run) })
+		})
 	}
 }
 
 func runCase(t *testing.T, name string, open func(t testing.TB) durable.Store, run func(s *suite)) {
-	t.Run(name, func(t *testing.T) {
-		run(&suite{T: t, ctx: context.Background(), open: func() durable.Store { return open(t) }, a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
-	})
+	run(&suite{T: t, ctx: context.Background(), open: func() durable.Store { return open(t) }, a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
 }
 
 type suite struct {
@@ -57,8 +73,11 @@ type suite struct {
 
 const (
 	long  = time.Hour              // does not end during a test
-	short = 100 * time.Millisecond // ends during a test: pass waits for that
+	short = 250 * time.Millisecond // ends during a test: pass waits for that
 )
+
+// tick makes calls differ in their times, also in a bubble.
+func (s *suite) tick() { time.Sleep(time.Microsecond) }
 
 func (s *suite) pass() { time.Sleep(short + 10*time.Millisecond) }
 
@@ -101,6 +120,7 @@ func (s *suite) add(words ...string) (ids []durable.ItemID) {
 		key, lane, _ := strings.Cut(word, "@")
 		items = append(items, durable.Insert{Key: key, Lane: lane, Rank: slices.Index([]string{"", "hot", "slow"}, lane), Data: []byte(word)})
 	}
+	s.tick()
 	for _, in := range must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items)) {
 		s.equal("duplicate", in.Duplicate, false)
 		ids = append(ids, in.ID)
@@ -123,11 +143,13 @@ func lanes(l ...core.Lane) func(*durable.Node) { return func(n *durable.Node) { 
 
 func (s *suite) claim(n durable.Node, want durable.Want) []durable.Item {
 	s.Helper()
+	s.tick()
 	return must[durable.Turned](s)(s.a.Turn(s.ctx, n, nil, want)).Items
 }
 
 // endAll ends claims, and claims only the items that are handed over.
 func endAll(s *suite, store durable.Store, n durable.Node, ends ...durable.End) ([]durable.Ended, error) {
+	s.tick()
 	t, err := store.Turn(s.ctx, n, ends, durable.Want{})
 	return t.Ends, err
 }
@@ -184,6 +206,7 @@ func (s *suite) states(ids ...durable.ItemID) (states []durable.State) {
 
 func (s *suite) pruned(keep durable.Keep, most int) int {
 	s.Helper()
+	s.tick()
 	n, _, err := s.b.Prune(s.ctx, s.queue, keep, most)
 	s.ok(err)
 	return n
@@ -329,6 +352,7 @@ func (s *suite) unique() {
 	for n := range 25 { // unique ids are deleted as fast as items
 		must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"3", list(in(fmt.Sprint(n), time.Microsecond))))
 	}
+	s.pass()
 	for calls, more := 0, true; more && calls < 10; calls++ {
 		_, again, err := s.a.Prune(s.ctx, s.queue+"3", durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, 10)
 		s.ok(err)
@@ -424,7 +448,7 @@ func (s *suite) chaos() {
 		n := s.join(stores[w%2], func(n *durable.Node) { n.Name, n.MaxCluster = fmt.Sprint(w), most })
 		all.Go(func() {
 			var held []durable.Item
-			for until := time.Now().Add(time.Minute); ended.Load() < items && !s.Failed(); {
+			for until := time.Now().Add(time.Minute); ended.Load() < items && !s.Failed(); time.Sleep(time.Microsecond) { // in a bubble, the watcher goes on meanwhile
 				if rand.N(20) == 0 { // a crash
 					held, n.ID = nil, must[durable.NodeID](s)(n.ID, stores[w%2].Leave(s.ctx, n))
 					n.ID = must[durable.NodeID](s)(stores[w%2].Join(s.ctx, n))
@@ -469,7 +493,7 @@ func (s *suite) chaos() {
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Millisecond):
+			case <-time.After(time.Microsecond):
 			}
 		}
 	})

@@ -11,16 +11,20 @@ import (
 
 // Memory passes the suite, and does step by step what Run compares other stores with.
 func TestMemory(t *testing.T) {
-	store := durable.Memory()
-	open := func(testing.TB) durable.Store { return store }
-	Run(t, open)
+	RunInBubble(t, memory())
 	for name, run := range map[string]func(s *suite){
 		"keys": (*suite).keys, "lanes": (*suite).lanes, "limits": (*suite).limits, "ends": (*suite).ends, "tokens": (*suite).tokens,
 		"hand over": (*suite).handOver, "cancel": (*suite).cancel, "again": (*suite).again, "pause": (*suite).pause,
 		"prune": (*suite).prune, "explain": (*suite).explain,
 	} {
-		runCase(t, name, open, run)
+		t.Run(name, func(t *testing.T) { runCase(t, name, memory(), run) })
 	}
+}
+
+// memory returns what opens the same store again and again.
+func memory() func(testing.TB) durable.Store {
+	store := durable.Memory()
+	return func(testing.TB) durable.Store { return store }
 }
 
 func (s *suite) keys() {

@@ -3,6 +3,7 @@ package durabletest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -105,6 +106,7 @@ func (s *suite) signal(to durable.Signal) durable.Signalled {
 
 func (s *suite) left(id durable.ItemID) durable.State {
 	s.Helper()
+	s.tick()
 	return must[[]durable.State](s)(s.b.Cancel(s.ctx, s.queue, list(id), anyState, "left"))[0]
 }
 
@@ -500,7 +502,12 @@ func (s *suite) meetings() {
 			}
 		})
 		var sent durable.Signalled
-		both.Go(func() { sent = s.signal(durable.Signal{Key: key, Name: "go"}) })
+		both.Go(func() {
+			if limit < long {
+				time.Sleep(rand.N(2 * limit))
+			}
+			sent = s.signal(durable.Signal{Key: key, Name: "go"})
+		})
 		both.Wait()
 		j, words := s.journal(id)
 		taken := must[[]durable.Signal](s)(s.b.Signals(s.ctx, s.queue, key, 0, 1))[0].Taken == id

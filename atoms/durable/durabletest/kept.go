@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -46,6 +47,27 @@ func (s *suite) attempts() {
 	got := attempts()
 	s.equal("kinds", got[len(got)-4:], list("snoozed carrier is closed", "lost the lease of the node was lost", "cancelled left", "dead "+strings.Repeat("é", durable.MaxAttemptError)))
 	s.equal("pruned", s.pruned(durable.Keep{}, 10), 1)
+}
+
+// ticks are never marked back, but by a reset.
+func (s *suite) ticks() {
+	store, ok := s.a.(interface {
+		LastTick(ctx context.Context, schedule string) (time.Time, error)
+		MarkTick(ctx context.Context, schedule string, tick time.Time) error
+		ResetTick(ctx context.Context, schedule string, tick time.Time) error
+	})
+	if !ok {
+		return // a store need not keep them
+	}
+	last := func() time.Time { return must[time.Time](s)(store.LastTick(s.ctx, s.queue)).UTC() }
+	s.equal("none", last(), time.Time{})
+	late, early := time.Date(2026, 3, 29, 2, 30, 0, 8000, time.UTC), time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ mark, want time.Time }{{early, early}, {late, late}, {late.Add(-time.Minute), late}} {
+		s.ok(store.MarkTick(s.ctx, s.queue, c.mark))
+		s.equal("marked", last(), c.want)
+	}
+	s.ok(store.ResetTick(s.ctx, s.queue, early))
+	s.equal("reset", last(), early)
 }
 
 // attempts translates the tokens of attempts.

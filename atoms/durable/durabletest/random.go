@@ -10,7 +10,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
@@ -21,18 +20,16 @@ import (
 // answers. It translates IDs and tokens of the store to IDs and tokens of Memory. It
 // compares times only if they do not depend on the speed of the store.
 func (s *suite) random() {
-	seeds := uint64(3)
+	seeds, steps := uint64(3), 80
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		seeds = 10
+		seeds, steps = 10, 150
 	}
 	for seed := range seeds {
-		s.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			d := &differ{suite: &suite{T: t, ctx: s.ctx, a: s.a, b: s.b, queue: fmt.Sprint(s.queue, " ", seed)}, rand: rand.New(rand.NewPCG(seed, seed)),
-				often: [][]int{{0, 3, 9, 11, 11}, {0, 3, 13}, {0, 3, 9, 15, 16, 16}}[seed%3], model: durable.Memory(), ids: map[durable.ItemID]durable.ItemID{}, tokens: map[int64]int64{}, seqs: map[int64]int64{}}
-			for range 150 {
-				d.step()
-			}
-		})
+		d := &differ{suite: &suite{T: s.T, ctx: s.ctx, a: s.a, b: s.b, queue: fmt.Sprint(s.queue, " of seed ", seed)}, rand: rand.New(rand.NewPCG(seed, seed)),
+			often: [][]int{{0, 3, 9, 11, 11}, {0, 3, 13}, {0, 3, 9, 15, 16, 16}}[seed%3], model: durable.Memory(), ids: map[durable.ItemID]durable.ItemID{}, tokens: map[int64]int64{}, seqs: map[int64]int64{}}
+		for range steps {
+			d.step()
+		}
 	}
 }
 
@@ -59,7 +56,7 @@ func (d *differ) same(what string, got any, err error, want any, wantErr error) 
 			other, _ := json.Marshal(want)
 			d.Logf("got  %s\nwant %s", text, other)
 		}
-		d.Fatalf("after %q:\ngot  %+v, %v\nwant %+v, %v", d.calls[max(0, len(d.calls)-12):], got, err, want, wantErr)
+		d.Fatalf("%s: after %q:\ngot  %+v, %v\nwant %+v, %v", d.queue, d.calls[max(0, len(d.calls)-12):], got, err, want, wantErr)
 	}
 }
 
@@ -290,6 +287,7 @@ func (d *differ) turn(node [2]durable.Node) {
 
 // look compares what the stores show.
 func (d *differ) look(node [2]durable.Node) {
+	d.tick()
 	beaten, err := d.b.Beat(d.ctx, node[0], "note")
 	want, wantErr := d.model.Beat(d.ctx, node[1], "note")
 	for n, c := range beaten.Claims {

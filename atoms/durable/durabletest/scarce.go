@@ -362,7 +362,7 @@ func (s *suite) pauses() {
 // In any time, a key starts no more often than its rate allows: after ends, retries, lost leases, signals, and when it was empty. A retry in the future
 // keeps its time, and keys with tokens do not wait.
 func (s *suite) keyRates() {
-	const every, burst = short, 2
+	const every, burst = 100 * time.Millisecond, 2
 	n := s.join(s.a, func(n *durable.Node) { n.KeyEvery, n.KeyBurst = every, burst })
 	put := func(keys ...string) {
 		s.Helper()

@@ -133,12 +133,14 @@ func (s *suite) put(class string, keys ...string) {
 	for _, key := range keys {
 		items = append(items, durable.Insert{Key: key, Class: class, Data: []byte(class + key)})
 	}
+	s.tick()
 	s.ok(ignore(s.a.Insert(s.ctx, s.queue, items)))
 }
 
 // waits claims, and returns what is claimed and which classes have no room.
 func (s *suite) waits(n durable.Node, ends ...durable.End) (t durable.Turned, got []string) {
 	s.Helper()
+	s.tick()
 	t = must[durable.Turned](s)(s.b.Turn(s.ctx, n, ends, durable.Want{Max: 10}))
 	for _, i := range t.Items {
 		got = append(got, string(i.Data))

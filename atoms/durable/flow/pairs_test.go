@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,11 @@ func (m *mortal) Record(ctx context.Context, queue string, records []durable.Rec
 
 // Processes die at random moments. A step that returned, and after which another one began, never runs again; what is undone, is undone for each step that began.
 func TestProcessesDie(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(3)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 10
+	}
+	for seed := range seeds {
 		in(t, func(w *world) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			began, followed := map[string]int{}, map[string]bool{}
@@ -270,8 +275,6 @@ func TestThousandSteps(t *testing.T) {
 		w.settle(time.Minute)
 		w.equal("state", w.state(q, id), durable.Done)
 		w.equal("records and steps", []any{calls.calls.Load(), calls.steps.Load()}, []any{999, 999})
-		one := w.enqueue(q, "b")
-		w.equal("added", one > id, true)
 	})
 }
 

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,19 +19,17 @@ import (
 func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
 	s := open(t)
 	began, free := make(chan string, 20), make(chan struct{})
-	q, err := durable.New(s, strings.ToLower, func(_ context.Context, item string) error {
+	q := queue(t, s, func(_ context.Context, item string) error {
 		began <- item
 		if item == "Ada" {
 			<-free
 		}
 		return nil
 	}, durable.Options{MaxConcurrency: 3, Poll: 10 * time.Millisecond})
-	require.NoError(t, err)
-	defer q.Close()
 	ended := make(chan string, 20)
 	defer durable.ItemSucceeded.Subscribe(q.Sink(), func(_ signals.Signal, i durable.Item) { ended <- i.Key })()
 	go q.Run(t.Context())
-	_, err = q.Enqueue(t.Context(), "Ada")
+	_, err := q.Enqueue(t.Context(), "Ada")
 	require.NoError(t, err)
 	require.Equal(t, "Ada", <-began)
 
@@ -69,9 +66,7 @@ func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
 // A transaction of a caller has added a Unique id, and is open for long. An Enqueue of it under other keys waits; others go on.
 func TestTransactionHoldsUpItsUniqueIDOnly(t *testing.T) {
 	s := open(t)
-	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
-	require.NoError(t, err)
-	defer q.Close()
+	q := queue(t, s, nothing, durable.Options{})
 	unique := q.With(durable.ItemOptions{Unique: "order 1"})
 	tx, err := s.pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -102,9 +97,7 @@ func TestTransactionHoldsUpItsUniqueIDOnly(t *testing.T) {
 // for locks, which would stop all others.
 func TestTooManyKeys(t *testing.T) {
 	s := open(t)
-	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
-	require.NoError(t, err)
-	defer q.Close()
+	q := queue(t, s, nothing, durable.Options{})
 	tx, err := s.pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.Background())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +58,7 @@ func TestStep(t *testing.T) {
 	run := 0
 	failed := errors.New("no")
 	var errs []error
-	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+	q := queue(t, s, func(ctx context.Context, item string) error {
 		run++
 		if _, err := durable.FlowFrom(ctx).Do(ctx, durable.Call{Name: "before", Do: func(context.Context) ([]byte, error) { return []byte("1"), nil }}); err != nil {
 			return err
@@ -86,12 +85,10 @@ func TestStep(t *testing.T) {
 		errs = append(errs, Step(ctx, s.pool, "one", effect("one", nil)))
 		return Step(ctx, s.pool, "two", effect("two", nil))
 	}, durable.Options{Backoff: time.Millisecond, Poll: 10 * time.Millisecond})
-	require.NoError(t, err)
-	defer q.Close()
 	ended := make(chan signals.Signal, 1)
 	defer q.Sink().Subscribe(durable.SignalSucceeded, func(s signals.Signal) { ended <- s })()
 	require.ErrorContains(t, Step(t.Context(), s.pool, "outside", effect("outside", nil)), "for the body of an item")
-	_, err = q.Enqueue(t.Context(), "ada")
+	_, err := q.Enqueue(t.Context(), "ada")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -109,9 +106,7 @@ func TestStep(t *testing.T) {
 // A signal is sent with the sender's transaction, or not at all.
 func TestSignalOfATransaction(t *testing.T) {
 	s := open(t)
-	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{Name: "q"})
-	require.NoError(t, err)
-	defer q.Close()
+	q := queue(t, s, nothing, durable.Options{Name: "q"})
 	n := node(t, s, time.Hour, 0)
 	mine := flowing(t, s, n, "ada")
 	endAll(t, s, n, parks(mine))
@@ -137,8 +132,6 @@ func TestSignalOfATransaction(t *testing.T) {
 		require.ErrorIs(t, Signal(t.Context(), tx, q, "ada", "go", nil), core.ErrFull)
 		return Signal(t.Context(), tx, q, "bob", "go", nil) // it goes on
 	}))
-	memory, err := durable.New(durable.Memory(), strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
-	require.NoError(t, err)
-	defer memory.Close()
+	memory := queue(t, durable.Memory(), nothing, durable.Options{})
 	assert.ErrorContains(t, Signal(t.Context(), nil, memory, "ada", "go", nil), "not on a store of PostgreSQL")
 }

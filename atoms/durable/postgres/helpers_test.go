@@ -2,14 +2,27 @@ package postgres
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // tests wait for the server and do not compute
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // connect makes a pool to the server that scripts/postgres starts, or skips the test.
 func connect(t testing.TB, configure ...func(c *pgxpool.Config)) *pgxpool.Pool {
@@ -61,4 +74,15 @@ func exec(t testing.TB, s *Store, sql string, args ...any) {
 	t.Helper()
 	_, err := s.pool.Exec(context.Background(), s.sql(sql), args...)
 	require.NoError(t, err)
+}
+
+func nothing(context.Context, string) error { return nil }
+
+// queue makes a queue on a store, which is closed at the end of the test.
+func queue(t testing.TB, s durable.Store, work core.Work[string], opts durable.Options) *durable.Queue[string] {
+	t.Helper()
+	q, err := durable.New(s, strings.ToLower, work, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { q.Close() })
+	return q
 }

@@ -21,7 +21,7 @@ import (
 func TestBodiesHoldAllConnections(t *testing.T) {
 	s, other := open(t, func(c *pgxpool.Config) { c.MaxConns = 4 }), connect(t)
 	free, held := make(chan struct{}), make(chan struct{}, 10)
-	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+	q := queue(t, s, func(ctx context.Context, item string) error {
 		if item != "quick" {
 			conn, err := s.pool.Acquire(ctx)
 			require.NoError(t, err)
@@ -31,8 +31,6 @@ func TestBodiesHoldAllConnections(t *testing.T) {
 		}
 		return nil
 	}, durable.Options{Lease: time.Second, MaxConcurrency: 5})
-	require.NoError(t, err)
-	defer q.Close()
 	ids, err := q.EnqueueAll(t.Context(), []string{"a", "b", "c", "d"})
 	require.NoError(t, err)
 	lost := q.Sink().Monitor(durable.SignalLeaseLost, 0)
@@ -148,9 +146,7 @@ func TestFewConnections(t *testing.T) {
 				_, err := pool.Exec(context.Background(), strings.ReplaceAll("drop owned by ROLE; drop role ROLE", "ROLE", role))
 				require.NoError(t, err)
 			})
-			q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{Poll: 100 * time.Millisecond, Lease: time.Minute})
-			require.NoError(t, err)
-			defer q.Close()
+			q := queue(t, s, nothing, durable.Options{Poll: 100 * time.Millisecond, Lease: time.Minute})
 			ended := make(chan signals.Signal, 20)
 			defer q.Sink().Subscribe(durable.SignalSucceeded, func(s signals.Signal) { ended <- s })()
 			go q.Run(t.Context())

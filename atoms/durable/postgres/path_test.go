@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -63,12 +62,9 @@ func TestShadowedFunctions(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	})
-	require.NoError(t, s.MarkTick(t.Context(), "nightly", time.Unix(0, 0)))
-	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+	q := queue(t, s, func(ctx context.Context, item string) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return Finish(ctx, tx) })
 	}, durable.Options{})
-	require.NoError(t, err)
-	defer q.Close()
 	ended := make(chan signals.Signal, 1)
 	defer q.Sink().Subscribe(durable.SignalSucceeded, func(s signals.Signal) { ended <- s })()
 	require.NoError(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
 
@@ -96,24 +95,6 @@ func TestMigrations(t *testing.T) {
 	s, err := Open(t.Context(), pool, Options{Schema: schema, SkipMigrations: true})
 	require.NoError(t, err)
 	insert(t, s, "ada")
-}
-
-func TestTicks(t *testing.T) {
-	s := open(t)
-	none, err := s.LastTick(t.Context(), "nightly")
-	require.NoError(t, err)
-	assert.Zero(t, none)
-	at := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
-	for _, tick := range []time.Time{at.Add(-time.Hour), at, at.Add(-time.Minute)} { // the last one is late
-		require.NoError(t, s.MarkTick(t.Context(), "nightly", tick))
-	}
-	got, err := s.LastTick(t.Context(), "nightly")
-	require.NoError(t, err)
-	assert.True(t, got.Equal(at), got)
-	require.NoError(t, s.ResetTick(t.Context(), "nightly", at.Add(-time.Hour)))
-	got, err = s.LastTick(t.Context(), "nightly")
-	require.NoError(t, err)
-	assert.True(t, got.Equal(at.Add(-time.Hour)), got)
 }
 
 // A context that ends while a change waits for a lock leaves it undecided; one that ended
@@ -219,7 +200,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	ctx := t.Context()
 	fail := errors.New("after the commit")
 	var late bool
-	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+	q := queue(t, s, func(ctx context.Context, item string) error {
 		tx, err := s.pool.Begin(ctx)
 		require.NoError(t, err)
 		defer tx.Rollback(context.Background())
@@ -236,8 +217,6 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 		require.NoError(t, tx.Commit(ctx))
 		return fail
 	}, durable.Options{MaxAttempts: 1, Poll: 10 * time.Millisecond})
-	require.NoError(t, err)
-	defer q.Close()
 	enqueue := func(commit bool) (id durable.ItemID) {
 		tx, err := s.pool.Begin(ctx)
 		require.NoError(t, err)
@@ -270,7 +249,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	<-seen
 	done, shipped = counts()
 	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
-	_, err = Enqueue(ctx, nil, core.Must(durable.New(durable.Memory(), strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})), "x")
+	_, err := Enqueue(ctx, nil, queue(t, durable.Memory(), nothing, durable.Options{}), "x")
 	assert.ErrorContains(t, err, "not on a store of PostgreSQL")
 	assert.ErrorContains(t, Finish(ctx, nil), "is for the body of an item")
 }

@@ -29,11 +29,10 @@ func TestResult(t *testing.T) {
 
 // While 100 workers run, dead items are discarded, and the workers go on.
 func TestDiscardBesideWork(t *testing.T) {
-	const lots = 5
-	many, span := 400, 200*time.Millisecond // of a lot
+	lots, many, span := 2, 400, 100*time.Millisecond // of a lot
 	long := os.Getenv("EPHEMERAL_LONG") != ""
 	if long {
-		many, span = 2500, 600*time.Millisecond
+		lots, many, span = 5, 2500, 600*time.Millisecond
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 16 })
 	var done atomic.Int64

@@ -87,33 +87,6 @@ func shown(j durable.Journal) (all []string) {
 	return all
 }
 
-// A body whose claim is lost cannot commit the effect of a step.
-func TestStepWithoutLease(t *testing.T) {
-	s, w := open(t, filepath.Join(t.TempDir(), "work.db"), sqlite.Options{})
-	_, err := w.Exec(t.Context(), "create table effect (item text) strict")
-	require.NoError(t, err)
-	result := make(chan error, 100)
-	flow := runFlow(t, s, func(ctx context.Context, item string) error {
-		why, _, err := s.Explain(ctx, q, durable.ClaimFrom(ctx).ID)
-		if err == nil {
-			err = s.Leave(ctx, durable.Node{Queue: q, ID: why.Nodes[0].Node.ID})
-		}
-		if err == nil {
-			err = sqlite.Step(ctx, w, "effect", func(tx *sqlitewriter.Tx) error {
-				_, err := tx.Exec(ctx, "insert into effect values (?)", item)
-				return err
-			})
-		}
-		result <- err
-		return durable.Permanent(err)
-	})
-	_, err = flow.Enqueue(t.Context(), "ada")
-	require.NoError(t, err)
-	require.ErrorIs(t, <-result, durable.ErrLeaseLost)
-	require.Zero(t, effects(t, w))
-	require.Error(t, sqlite.Step(t.Context(), w, "outside of a body", nil))
-}
-
 // A signal in a transaction is there if that is committed: then a parked flow of another process goes on. In the function of a
 // transaction, calls that would wait for it fail at once.
 func TestSignal(t *testing.T) {

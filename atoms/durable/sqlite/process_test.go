@@ -158,7 +158,7 @@ func check(dir string, acked []string) error {
 const childEnv = "DURABLE_SQLITE_CHILD"
 
 // fiveItems is how many items the processes end together.
-const fiveItems = 200
+const fiveItems = 100
 
 // five claims and ends items until all are done, and says what it has ended. It looks for
 // items only when it is woken.

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -31,7 +32,11 @@ func open(t testing.TB, path string, opts sqlite.Options) (*sqlite.Store, *sqlit
 
 func TestStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "work.db")
-	durabletest.Run(t, func(t testing.TB) durable.Store { s, _ := open(t, path, sqlite.Options{}); return s })
+	run := durabletest.RunInBubble
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		run = durabletest.Run // time passes while SQLite works
+	}
+	run(t, func(t testing.TB) durable.Store { s, _ := open(t, path, sqlite.Options{}); return s })
 }
 
 // q is the queue of most tests.
@@ -90,24 +95,6 @@ func TestNumbersAreNotReused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 	}
-}
-
-func TestTicks(t *testing.T) {
-	s, _ := open(t, filepath.Join(t.TempDir(), "work.db"), sqlite.Options{})
-	none, err := s.LastTick(t.Context(), "nightly")
-	require.NoError(t, err)
-	require.Zero(t, none)
-	late, early := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC), time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, c := range []struct{ mark, want time.Time }{{early, early}, {late, late}, {early, late}} { // never back
-		require.NoError(t, s.MarkTick(t.Context(), "nightly", c.mark))
-		tick, err := s.LastTick(t.Context(), "nightly")
-		require.NoError(t, err)
-		require.True(t, tick.Equal(c.want), tick)
-	}
-	require.NoError(t, s.ResetTick(t.Context(), "nightly", early))
-	tick, err := s.LastTick(t.Context(), "nightly")
-	require.NoError(t, err)
-	require.True(t, tick.Equal(early), tick)
 }
 
 // Wake reaches the functions of its queue at once. What another store of the file has changed,

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/sqlite"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
@@ -61,30 +63,46 @@ func TestFinish(t *testing.T) {
 	require.Equal(t, 2, stats.Done, "%v", stats)
 }
 
-// A body whose claim is lost cannot finish: it must roll its effect back.
-func TestFinishWithoutLease(t *testing.T) {
+// A body whose claim is lost can neither finish nor commit the effect of a step.
+func TestWithoutLease(t *testing.T) {
 	s, w := open(t, filepath.Join(t.TempDir(), "work.db"), sqlite.Options{})
-	result := make(chan error)
-	orders, err := durable.New(s, func(int) string { return "" }, func(ctx context.Context, item int) error {
-		why, _, err := s.Explain(ctx, q, durable.ClaimFrom(ctx).ID)
-		if err == nil {
-			err = s.Leave(ctx, durable.Node{Queue: q, ID: why.Nodes[0].Node.ID})
-		}
-		if err == nil {
-			err = w.Tx(ctx, sqlite.Finish)
-		}
-		result <- err
-		return nil
-	}, durable.Options{Name: q, MaxAttempts: 1})
+	_, err := w.Exec(t.Context(), "create table effect (item text) strict")
 	require.NoError(t, err)
-	ran := make(chan error)
-	go func() { ran <- orders.Run(context.Background()) }()
-	_, err = orders.Enqueue(t.Context(), 1)
-	require.NoError(t, err)
-	require.ErrorIs(t, <-result, durable.ErrLeaseLost)
-	require.NoError(t, orders.Close())
-	require.NoError(t, <-ran)
+	effect := func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		_, err := tx.Exec(ctx, "insert into effect values ('x')")
+		return err
+	}
+	for name, call := range map[string]func(ctx context.Context) error{
+		"Finish": func(ctx context.Context) error {
+			return w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+				return cmp.Or(effect(ctx, tx), sqlite.Finish(ctx, tx))
+			})
+		},
+		"Step": func(ctx context.Context) error {
+			return sqlite.Step(ctx, w, "effect", func(tx *sqlitewriter.Tx) error { return effect(ctx, tx) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := make(chan error, 100)
+			flow := runFlow(t, s, func(ctx context.Context, item string) error {
+				why, _, err := s.Explain(ctx, q, durable.ClaimFrom(ctx).ID)
+				if err == nil {
+					err = s.Leave(ctx, durable.Node{Queue: q, ID: why.Nodes[0].Node.ID})
+				}
+				if err == nil {
+					err = call(ctx)
+				}
+				result <- err
+				return durable.Permanent(err)
+			})
+			_, err := flow.Enqueue(t.Context(), "ada")
+			require.NoError(t, err)
+			require.ErrorIs(t, <-result, durable.ErrLeaseLost)
+		})
+	}
+	require.Zero(t, effects(t, w))
 	require.ErrorContains(t, w.Tx(t.Context(), sqlite.Finish), "is a <nil>, not a", "outside of a body")
+	require.Error(t, sqlite.Step(t.Context(), w, "outside of a body", nil))
 }
 
 // An item that is added in a transaction of the caller is there if that is committed. Others
@@ -139,4 +157,13 @@ func TestEnqueue(t *testing.T) {
 		_, err := orders.Enqueue(ctx, "this one waits for nothing")
 		return err
 	}))
+}
+
+func TestResult(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "work.db")
+	here, w := open(t, path, sqlite.Options{})
+	there, _ := open(t, path, sqlite.Options{})
+	durabletest.Results(t, here, there, func(ctx context.Context, rollBack error) error {
+		return w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error { return cmp.Or(sqlite.Finish(ctx, tx), rollBack) })
+	})
 }

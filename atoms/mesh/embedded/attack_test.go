@@ -45,8 +45,10 @@ func dial(t *testing.T, url string, opts ...nats.Option) *nats.Conn {
 
 // Messages are not larger than the server permits. What alone is too large is counted and signalled, and hides nothing.
 func TestMaxPayload(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int32{32 << 10, 4 << 10} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
 			url, _ := plain(t, &server.Options{MaxPayload: limit})
 			one, two := join(t, dial(t, url), options("one")), join(t, dial(t, url), options("two"))
 			one.gone(t, mesh.SignalAlone)
@@ -81,6 +83,7 @@ func TestMaxPayload(t *testing.T) {
 
 // A server that comes back with another limit: what fits no more ends elsewhere, and stands again when it fits again.
 func TestMaxPayloadChanges(t *testing.T) {
+	t.Parallel()
 	url, stop := plain(t, &server.Options{})
 	opts := options("one")
 	opts.Lease = lease
@@ -111,6 +114,7 @@ func TestMaxPayloadChanges(t *testing.T) {
 
 // A user who may not publish or subscribe cannot join.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	deny := &server.SubjectPermission{Deny: []string{"ephemeral.mesh.>"}}
 	user := func(name string, p *server.Permissions) *server.User {
 		return &server.User{Username: name, Password: "p", Permissions: p}
@@ -138,7 +142,7 @@ func TestPermissions(t *testing.T) {
 	wrong, err := nats.Connect(url, nats.UserInfo("all", "wrong"), nats.RetryOnFailedConnect(true), nats.ReconnectWait(10*time.Millisecond))
 	require.NoError(t, err)
 	defer wrong.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err = mesh.Join(ctx, wrong, signals.NewSink(signals.SinkOptions{}), options("wrong"))
 	assert.ErrorContains(t, err, "no answer")
@@ -175,47 +179,4 @@ func TestServerGone(t *testing.T) {
 	assert.NoError(t, one.Close())
 	_, err = mesh.Join(t.Context(), conn, signals.NewSink(signals.SinkOptions{}), opts)
 	assert.ErrorIs(t, err, nats.ErrConnectionClosed)
-}
-
-// Foreign messages on the subjects are refused, and harm nothing.
-func TestForeignMessages(t *testing.T) {
-	t.Parallel()
-	url, _ := plain(t, &server.Options{})
-	one, two := join(t, dial(t, url), options("one")), join(t, dial(t, url), options("two"))
-	one.gone(t, mesh.SignalAlone)
-	two.gone(t, mesh.SignalAlone)
-	one.sink.Hold("a.held", "", 0)
-	two.present(t, "a.held")
-	conn := dial(t, url)
-	var own []string // subjects of both nodes
-	sub, err := conn.SubscribeSync("ephemeral.mesh.v1.test.all.>")
-	require.NoError(t, err)
-	for len(own) < 4 {
-		m, err := sub.NextMsg(2 * calm)
-		require.NoError(t, err)
-		own = append(own, m.Subject)
-	}
-	run := own[0][strings.LastIndexByte(own[0], '.')+1:]
-	for _, subject := range []string{"all.state.x", "all.facts.x", "all.other.x", "to." + run + ".x", "to." + run + "." + run, "wake.x", "wake." + run} {
-		for _, data := range []string{
-			"", "\x00\xff", "{", "null", "[]", `"x"`, `{"is":"beat"}`, `{"is":"odd","node":"x"}`,
-			`{"is":"beat","node":"x","held":-9223372036854775808,"digest":18446744073709551615,"last":18446744073709551615,"ask":18446744073709551615,"sent":-9223372036854775808}`,
-			`{"is":"facts","node":"x","sent":9223372036854775807,"items":[{"id":0,"name":"b.no"},{"id":18446744073709551615,"name":"b.no","age":-9223372036854775808}]}`,
-			`{"is":"held","node":"x","items":[{"id":0,"name":"mesh.alone"},{"id":1,"name":"b.no"},null]}`,
-			`{"is":"list","node":"x","from":18446744073709551615,"items":[null,null]}`,
-			`{"is":"ack","node":"x","ask":18446744073709551615,"lost":18446744073709551615}`, `{"is":"leave","node":"x"}`,
-			`{"is":"held","node":"x","items":` + strings.Repeat("[", 40_000), strings.Repeat("x", 900_000),
-			`{"is":"facts","node":"` + strings.Repeat("n", 60_000) + `"}`,
-		} {
-			require.NoError(t, conn.Publish("ephemeral.mesh.v1.test."+subject, []byte(data)))
-		}
-	}
-	require.NoError(t, conn.Publish("ephemeral.mesh.v2.test.all.state."+run, []byte(`{"is":"leave","node":"one"}`)))
-	require.NoError(t, conn.FlushTimeout(5*time.Second))
-	one.sink.Raise("a.fact")
-	require.NoError(t, one.Flush(soon(t)))
-	require.NoError(t, two.Flush(soon(t)))
-	assert.Equal(t, []int{1, 1, 0}, []int{two.sink.Count("a.fact"), two.sink.Count("a.held"), two.sink.Count("b.no")})
-	assert.NotZero(t, two.Stats().Refused)
-	assert.False(t, one.sink.Has("mesh.duplicate, mesh.alone") || two.sink.Has("mesh.duplicate, mesh.alone"))
 }
