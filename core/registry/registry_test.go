@@ -124,22 +124,6 @@ func TestRegisterNeedsANewNameAndAFunction(t *testing.T) {
 	mustMention(t, registry.RegisterScoped[bodies](r, "jobs", nil), `"jobs"`, "function")
 }
 
-func TestMadeWhenFirstAskedFor(t *testing.T) {
-	r := registry.New()
-	defer r.Close()
-	calls := 0
-	register(t, r, "a", func() (bodies, error) { calls++; return plain() })
-	register(t, r, "b", plain)
-	mustEqual(t, "calls, and what was made before it was asked for", fmt.Sprint(calls, made(r)), "0")
-	a := get(t, r, "a")
-	get(t, r, "a")
-	mustEqual(t, "calls, and what was made", fmt.Sprint(calls, made(r)), "1a")
-	for _, c := range r.All() {
-		coretest.Check(t, c.(bodies) == a, "All shows another coordinator than Get")
-		break
-	}
-}
-
 // All callers that ask meanwhile get the one coordinator. Fault avoided: a failed creation
 // is remembered for ever.
 func TestFailureIsForAllThatWaitAndNotRemembered(t *testing.T) {

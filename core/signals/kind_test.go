@@ -109,13 +109,6 @@ func TestNewKindRefusesPatterns(t *testing.T) {
 	signals.NewKind[int]("a b:c.é")
 }
 
-func TestNilHandlersPanic(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	wantPanic(t, "signals: Subscribe needs a function", func() { s.Subscribe("*", nil) })
-	wantPanic(t, "signals: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
-	wantPanic(t, "signals: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
-}
-
 func TestFamily(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	moved := signals.NewFamily[file]("file.*, dir.*")

@@ -47,6 +47,7 @@ func TestForward(t *testing.T) {
 		time.Sleep(time.Minute)
 		fileSaved.Raise(s, "k2", file{"a.txt", 5})
 		s.Raise("another")
+		s.Restore(slices.Values([]signals.Signal{{Name: "order.restored", Time: time.Now()}})) // is not raised
 		wantNames(t, "forwarded", sensed(to, signals.Query{}), "there.before", "order.placed", "file.saved")
 
 		original, placed := newest(t, s, "order.placed"), newest(t, to, "order.placed")
@@ -267,14 +268,6 @@ func TestForwardedIsTheOthersOwn(t *testing.T) {
 		s.Raise("c")
 	}
 	coretest.Check(t, s.Count("c") == 10 && to.Count("c") == 5, "got %d here, %d there, want 10, and the 5 that fit", s.Count("c"), to.Count("c"))
-}
-
-// A restored signal is not raised, and not forwarded.
-func TestForwardNotWhatIsRestored(t *testing.T) {
-	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-	s.Forward(to, "*")
-	s.Restore(slices.Values([]signals.Signal{{Name: "a", Time: time.Now()}}))
-	coretest.Check(t, !to.Has("a"), "forwarded")
 }
 
 // A held fact is held on the other sink as well, through other sinks, whatever is retracted or forgotten there. Its

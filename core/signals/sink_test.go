@@ -97,6 +97,9 @@ func TestSinkRefusesNil(t *testing.T) {
 	wantPanic(t, "signals: WaitFor needs a context", func() { s.WaitFor(none, "a") })
 	wantPanic(t, "signals: WaitGone needs a context", func() { s.WaitGone(none, "a") })
 	wantPanic(t, "signals: Watch needs a context", func() { s.Watch(none, "a") })
+	wantPanic(t, "signals: Subscribe needs a function", func() { s.Subscribe("*", nil) })
+	wantPanic(t, "signals: SubscribeRetracted needs a function", func() { s.SubscribeRetracted("*", nil) })
+	wantPanic(t, "signals: Subscribe needs a function", func() { fileSaved.Subscribe(s, nil) })
 }
 
 func wantPanic(t *testing.T, want string, call func()) {
