@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,28 +114,6 @@ func TestRefresh(t *testing.T) {
 		wantLoaded(t, "GetOrLoad beside Refresh", v, err, 3)
 		all.Wait()
 		wantEqual(t, "misses", c.Stats().Misses, 1)
-	})
-}
-
-// The result of a load that all callers have left is not stored, and no caller gets it.
-func TestAbandonedLoadStoresNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{TTL: -1})
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-		defer cancel()
-		v, err := c.GetOrLoad(ctx, "a", func(ctx context.Context, _ string) (int, error) {
-			<-ctx.Done()
-			time.Sleep(time.Hour)
-			return 1, nil
-		})
-		wantError(t, "the caller that left", v, err, errOnPurpose)
-		l := loader{after: time.Minute}
-		l.calls.Store(7)
-		v, err = c.GetOrLoad(t.Context(), "a", l.load)
-		wantLoaded(t, "the caller that came then", v, err, 8)
-		time.Sleep(time.Hour)
-		wantValue(t, c, "a", 8)
-		wantEqual(t, "loads", c.Stats().Loads, 2)
 	})
 }
 
@@ -281,18 +258,5 @@ func TestManyCallers(t *testing.T) {
 			})
 		}
 		all.Wait()
-	})
-}
-
-// A key that is not equal to itself is loaded for each caller, and not stored.
-func TestLoadOfNaN(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[float64, int]{})
-		for range 2 {
-			v, err := c.GetOrLoad(t.Context(), math.NaN(), func(context.Context, float64) (int, error) { return 1, nil })
-			wantLoaded(t, "NaN", v, err, 1)
-		}
-		wantEqual(t, "loads", c.Stats().Loads, 2)
-		wantEqual(t, "Len", c.Len(), 0)
 	})
 }

@@ -419,6 +419,10 @@ func TestScopesShareAndOwn(t *testing.T) {
 	mustEqual(t, "coordinators own", coordinators("own"), 3)
 	mustEqual(t, "made by the scope", made(a), "own")
 	mustEqual(t, "made by all", made(r), "shared own own own")
+	for name := range r.All() {
+		mustEqual(t, "the first", name, "shared")
+		break
+	}
 	own := get(t, a, "own")
 	a.Close()
 	closed := []bool{own.Stats().Closed, get(t, b, "own").Stats().Closed, get(t, r, "shared").Stats().Closed}

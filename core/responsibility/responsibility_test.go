@@ -223,6 +223,22 @@ func TestActive(t *testing.T) {
 	})
 }
 
+func TestKeepOfWhatCannotBePinned(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		facts := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		id, finish := s.operation()
+		finish()
+		coretest.Check(t, !s.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep of an operation that has left: got true, want false")
+		facts.None()
+		for range 100 { // MaxTracked
+			s.kept(responsibility.Promise{})
+		}
+		facts.Expect(responsibility.SignalKept)
+		id, _ = s.operation()
+		coretest.Check(t, !s.Keep(id, responsibility.Promise{}), "Keep of more than may be pinned: got true, want false")
+	})
+}
+
 // An operation can leave in spite of its pin. Then the promise ends, and nothing is left of
 // it.
 func TestOperationLeavesAnyway(t *testing.T) {

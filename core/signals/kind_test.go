@@ -55,16 +55,6 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// A payload of an interface type may be nil.
-func TestKindOfInterface(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	failed := signals.NewKind[error]("failed")
-	failed.Raise(s, "", context.Canceled)
-	if err, ok := failed.From(newest(t, s, "failed")); !ok || err != context.Canceled {
-		t.Errorf("got %v, %v, want %v, true", err, ok, context.Canceled)
-	}
-}
-
 func TestKindOnViews(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
 	s.Raise("cause")

@@ -2,7 +2,6 @@ package signals_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,59 +15,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/internal/long"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
-
-func TestMonitor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{Capacity: 2})
-		m := s.Monitor("error.*", 10*time.Second)
-		defer m.Stop()
-		check := func(count int, last string) {
-			t.Helper()
-			sig, ok := m.Last()
-			coretest.Check(t, m.Count() == count && ok == (last != "") && sig.Key == last, "got count %d, last %q, %v, want %d, %q", m.Count(), sig.Key, ok, count, last)
-		}
-		check(0, "")
-		s.RaiseKey("error.a", "1")
-		time.Sleep(time.Second)
-		s.RaiseKey("error.b", "2")
-		s.Raise("other")
-		s.Raise("error")
-		check(2, "2")
-		for range 1000 {
-			s.Raise("chatter") // pushes them out of the window
-		}
-		check(2, "2")
-		time.Sleep(9 * time.Second)
-		check(2, "2") // one exactly as old as the span counts
-		time.Sleep(time.Nanosecond)
-		check(1, "2")
-		time.Sleep(time.Second)
-		check(0, "")
-		s.RaiseKey("error.c", "3")
-		check(1, "3")
-	})
-}
-
-func TestMonitorRetraction(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	for _, span := range []time.Duration{0, time.Minute} {
-		m := s.Monitor("a", span)
-		for i := range 5 {
-			s.RaiseKey("a", fmt.Sprint(i))
-		}
-		s.Hold("a", "held", 0)()
-		if _, ok := m.Last(); ok || m.Count() != 5 {
-			t.Errorf("%v: got %d, last %v, want 5 and none after the newest was released", span, m.Count(), ok)
-		}
-		s.RaiseKey("a", "5")
-		if last, ok := m.Last(); !ok || last.Key != "5" {
-			t.Errorf("%v: last: got %v, %v", span, last, ok)
-		}
-		s.Retract("a")
-		checkEqual(t, fmt.Sprint("Count over ", span), m.Count(), 0)
-		m.Stop()
-	}
-}
 
 func TestMonitorOfOperationSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -132,23 +78,6 @@ func TestMonitorBelow(t *testing.T) {
 			t.Errorf("Below with the longest span: got %v", got)
 		}
 	})
-}
-
-func TestMonitorStop(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	m := s.Monitor("a", time.Hour)
-	other := s.Monitor("a", time.Hour)
-	s.Raise("a")
-	release := s.Hold("a", "", 0)
-	m.Stop()
-	m.Stop()
-	s.Raise("a")
-	release()
-	s.Retract("a")
-	if _, ok := m.Last(); ok || m.Count() != 0 || m.Below(1) != 0 {
-		t.Errorf("got %d after Stop", m.Count())
-	}
-	checkEqual(t, "the other one", other.Count(), 0)
 }
 
 func TestMonitorCap(t *testing.T) {

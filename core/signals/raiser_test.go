@@ -34,26 +34,6 @@ func TestScoped(t *testing.T) {
 	checkEqual(t, "signals", s.Count("*"), 4)
 }
 
-// A scope keeps the cause, so the limits of propagation apply.
-func TestScopedKeepsCause(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	s.Raise("a")
-	a := newest(t, s, "a")
-	for i, r := range []signals.Raiser{
-		s.Because(a).Scoped("s", "c", "t"),
-		s.Scoped("s", "c", "t").Because(a),
-	} {
-		if !r.Raise("b") {
-			t.Fatalf("%d: not raised", i)
-		}
-		b := newest(t, s, "s.c.t.b")
-		if got, want := b.Path(), []string{"a", "s.c.t.b"}; !slices.Equal(got, want) {
-			t.Errorf("%d: got path %q, want %q", i, got, want)
-		}
-		coretest.Check(t, !s.Scoped("s", "c", "t").Because(b).Raise("b"), "%d: a cycle through a scope was not blocked", i)
-	}
-}
-
 // A signal knows which operations raised the signals that led to it, whichever way these were named.
 func TestCauses(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})
@@ -154,55 +134,6 @@ func TestPropagationDepth(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPropagationCycle(t *testing.T) {
-	var b blocks
-	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{OnBlocked: b.add}})
-	s.Raise("a")
-	s.Because(newest(t, s, "a")).Raise("b")
-	s.Because(newest(t, s, "b")).Raise("c")
-	coretest.Check(t, !s.Because(newest(t, s, "c")).Raise("a"), "a caused a")
-	coretest.Check(t, !s.Because(newest(t, s, "a")).Raise("a"), "a caused a directly")
-	checkEqual(t, "raised what is no cycle", [2]bool{s.Raise("a"), s.Because(newest(t, s, "b")).Raise("d")}, [2]bool{true, true})
-	b.want(t, s, "a: cycle", "a: cycle")
-
-	free := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{AllowCycles: true}})
-	free.Raise("a")
-	for range 10 {
-		if !free.Because(newest(t, free, "a")).Raise("a") {
-			t.Fatal("blocked a cycle that is allowed")
-		}
-	}
-	coretest.Check(t, !free.Because(newest(t, free, "a")).Raise("a"), "an allowed cycle is not bounded by the depth")
-}
-
-// A terminal signal is recorded, and causes no other. Terminal is a pattern.
-func TestPropagationTerminal(t *testing.T) {
-	var b blocks
-	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Terminal: "completed, failed.*", OnBlocked: b.add}})
-	s.Raise("a")
-	a := newest(t, s, "a")
-	if !s.Because(a).Raise("completed") || !s.Because(a).Raise("failed.x") || !s.Because(a).Raise("failed") {
-		t.Fatal("a terminal signal was blocked")
-	}
-	checkEqual(t, "caused by a terminal signal", [2]bool{s.Because(newest(t, s, "completed")).Raise("b"), s.Because(newest(t, s, "failed.x")).Raise("b")}, [2]bool{})
-	coretest.Check(t, s.Because(newest(t, s, "failed")).Raise("b"), "blocked a signal whose cause is not terminal")
-	b.want(t, s, "b: terminal cause", "b: terminal cause")
-}
-
-// A leaf has the chain of its cause, so a loop through it is detected.
-func TestPropagationLeaf(t *testing.T) {
-	var b blocks
-	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Leaf: "logged", OnBlocked: b.add}})
-	s.Raise("a")
-	if !s.Because(newest(t, s, "a")).Raise("logged") {
-		t.Fatal("a leaf was blocked")
-	}
-	logged := newest(t, s, "logged")
-	checkEqual(t, "depth of a leaf", logged.Depth(), 1)
-	checkEqual(t, "caused by a leaf", [2]bool{s.Because(logged).Raise("a"), s.Because(logged).Raise("b")}, [2]bool{})
-	b.want(t, s, "a: cycle", "b: terminal cause")
 }
 
 // A depth refusal comes before a cycle, and a cycle before a terminal cause.

@@ -39,33 +39,6 @@ func wantNames(t *testing.T, what string, got []string, want ...string) {
 	coretest.Check(t, slices.Equal(got, want), "%s: got %q, want %q", what, got, want)
 }
 
-func TestSignalOfOperation(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
-		o := core.OperationFrom(ctx)
-		o.Raise("begun")
-		o.SetKey(key)
-		o.Raise("saved")
-		o.RaiseKey("indexed", "other")
-		return nil
-	}, core.Options{Name: "files", Sink: s}))
-	defer c.Close()
-	id, err := c.Enqueue(t.Context(), "a.txt")
-	if err == nil {
-		err = c.Flush(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved, indexed := newest(t, s, "saved"), newest(t, s, "indexed")
-	if saved.Operation != id || saved.Source != "files" || saved.Key != "a.txt" {
-		t.Errorf("got operation %v, source %q, key %q, want %v, files, a.txt", saved.Operation, saved.Source, saved.Key, id)
-	}
-	checkEqual(t, "key", indexed.Key, "other")
-	checkEqual(t, "key before SetKey", newest(t, s, "begun").Key, "")
-	checkEqual(t, "what the coordinator shows", newest(t, c, "saved"), saved)
-}
-
 // A signal without a cause has depth 0.
 func TestSignalDepthAndPath(t *testing.T) {
 	s := signals.NewSink(signals.SinkOptions{})

@@ -356,20 +356,6 @@ func TestForwardHeldByOperation(t *testing.T) {
 	})
 }
 
-// A handler that cancels the forward of a held fact does not leave the fact behind.
-func TestForwardHeldCancelledOnItsWay(t *testing.T) {
-	s, to := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-	var cancel func()
-	s.Subscribe("first", func(signals.Signal) { cancel() })
-	to.Subscribe("second", func(signals.Signal) { cancel() })
-	for _, name := range []string{"first", "second"} {
-		cancel = s.Forward(to, "*")
-		release := s.Hold(name, "", 0)
-		coretest.Check(t, !to.Has("*"), "%s: still held", name)
-		release()
-	}
-}
-
 // After cancel has returned no forward is under way, unless cancel was called from
 // inside of one.
 func TestForwardCancelWaits(t *testing.T) {

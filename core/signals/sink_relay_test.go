@@ -1,7 +1,6 @@
 package signals_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -51,22 +49,6 @@ func TestRelay(t *testing.T) {
 		again()
 		s.Raise("a.late")
 		wantNames(t, "at cancel", *got, "a.again  0s", "end a.again")
-	})
-}
-
-// A held signal of an operation is relayed, and its end is told, too.
-func TestRelayOfAnOperation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := signals.NewSink(signals.SinkOptions{})
-		got, cancel := relayTo(s, "busy")
-		defer cancel()
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
-			core.OperationFrom(ctx).Hold("busy", 0)
-			return nil
-		}, core.Options{Sink: s}))
-		checkError(t, "Do", c.Do(t.Context(), "k"), nil)
-		synctest.Wait() // the end is told after Do has returned
-		wantNames(t, "relayed", *got, "busy  0s", "end busy")
 	})
 }
 

@@ -112,19 +112,6 @@ func wantPanic(t *testing.T, want string, call func()) {
 	call()
 }
 
-// The signals of a coordinator's operations leave the sink when it is closed.
-func TestClosedCoordinatorsAreNotSeen(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	c := bodies(t, core.Options{Sink: s})
-	for range 5 {
-		c.Do(t.Context(), raise("a"))
-	}
-	checkEqual(t, "before Close", s.Count("a"), 5)
-	c.Close()
-	wantNames(t, "after Close", sensed(s, signals.Query{}), core.SignalClosed)
-	checkEqual(t, "stored after Close", s.Stats().Stored, 1)
-}
-
 // Reading is not needed to keep a sink within its age: raising is enough.
 func TestSinkAgesWhileRaising(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,18 +138,6 @@ func TestLongestAgeAndLease(t *testing.T) {
 		time.Sleep(time.Hour)
 		checkEqual(t, "signals after an hour", s.Count("a, b"), 2)
 	})
-}
-
-func TestSubscribeSeesLaterSignalsOnly(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	s.Raise("a")
-	var got []uint64
-	s.Subscribe("a", func(a signals.Signal) {
-		got = append(got, a.Seq)
-		checkEqual(t, "recorded before the handler is told", newest(t, s, "a").Seq, a.Seq)
-	})
-	s.Raise("a")
-	coretest.Check(t, len(got) == 1 && got[0] == newest(t, s, "a").Seq, "got %v", got)
 }
 
 // A handler that panics does not keep later ones from being called.
@@ -264,21 +239,6 @@ func TestSubscribeWhileDelivering(t *testing.T) {
 	checkEqual(t, "calls of the inner handler", inner, 0)
 	s.Raise("a")
 	checkEqual(t, "calls of the inner handler", inner, 1)
-}
-
-func TestHold(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{})
-	var got []string
-	s.Subscribe("update", func(u signals.Signal) { got = append(got, fmt.Sprint("heard ", u.Key, u.Held)) })
-	s.SubscribeRetracted("*", func(r signals.Retraction) {
-		got = append(got, fmt.Sprint("taken back ", r.Signal.Key, r.Signal.Held, r.Pattern))
-	})
-	release := s.Hold("update", "k", 0)
-	coretest.Check(t, s.Retract("update") == 0 && s.Forget(signals.Query{Pattern: "*"}) == 0 && s.Has("update"), "a held fact was retracted or forgotten by somebody else")
-	release()
-	release()
-	checkEqual(t, "held", s.Stats().Held, 0)
-	wantNames(t, "told", got, "heard ktrue", "taken back ktrue")
 }
 
 func TestHoldWithAPayload(t *testing.T) {
