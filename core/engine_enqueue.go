@@ -273,7 +273,9 @@ func (e *engine) closeIntake() (first bool) {
 	e.intake.closed = true
 	e.intake.mu.Unlock()
 	for _, o := range operationsOf(e.scheduler.All()) {
-		e.giveUpRoom(o)
+		if e.giveUpRoom(o) {
+			e.wakeLocked() // the next operation of its key may be able to start
+		}
 	}
 	return first
 }

@@ -232,29 +232,64 @@ func TestCostAboveTheBurst(t *testing.T) {
 	})
 }
 
-// Charge leaves a debt. After the end, and without a class, it does nothing. TestEngineModel charges and gives back.
+// Charge takes more or gives back, not above the burst. After the end it does nothing.
 func TestCharge(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{Classes: []core.Class{{Name: "api", CostRate: core.Rate{PerSecond: 10, Burst: 100}}}})
+		s := newStarts()
+		c := bodies(t, core.Options{MaxConcurrency: 2, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 5}, CostRate: core.Rate{PerSecond: 10, Burst: 100}}}})
+		api := c.Class("api")
 		var op *core.Operation
-		for _, view := range []*core.Coordinator[coretest.Body]{c, c.Class("api")} {
-			checkError(t, "Do", view.Do(t.Context(), func(ctx context.Context) error {
+		charge := func(calls, cost int) {
+			checkError(t, "Do", api.Do(t.Context(), func(ctx context.Context) error {
 				op = core.OperationFrom(ctx)
-				op.Charge(0, 150)
+				op.Charge(calls, cost)
 				return nil
 			}), nil)
 		}
+		used := func() [2]int64 { k := c.Stats().Classes[0]; return [2]int64{k.Calls.Used, k.Cost.Used} }
+		charge(0, 150)
+		checkEqual(t, "used", used(), [2]int64{1, 150})
 		op.Charge(9, 9)
 		(*core.Operation)(nil).Charge(9, 9)
-		checkEqual(t, "cost", c.Stats().Classes[0].Cost, core.RateStats{PerSecond: 10, Burst: 100, Used: 150, Debt: 50})
+		checkEqual(t, "used after the end", used(), [2]int64{1, 150})
+		g := newGate()
+		enqueue(t, api, func(ctx context.Context) error { op = core.OperationFrom(ctx); return g.body(ctx) })
+		synctest.Wait()
+		enqueue(t, api.Cost(10), s.body("in debt"))
+		synctest.Wait()
+		s.check(t)
+		op.Charge(0, -1000)
+		synctest.Wait()
+		s.check(t, "in debt 0")
+		checkEqual(t, "debt", c.Stats().Classes[0].Cost.Debt, 0)
+		enqueue(t, api.Cost(91), s.body("no more than the burst"))
+		synctest.Wait()
+		s.check(t)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		s.check(t, "no more than the burst 100")
+		g.open()
+		c.Do(t.Context(), func(ctx context.Context) error { core.OperationFrom(ctx).Charge(9, 9); return nil }) // no class
 	})
 }
 
-// SetClass removes a rate, and refuses what cannot change. TestEngineModel has new rates and limits.
+// A new rate counts from its beginning, for waiting items, too. Used tokens stay used.
 func TestSetClass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		s := newStarts()
 		c := bodies(t, core.Options{Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}, DeferOn: "down"}}})
+		api := c.Class("api")
+		for range 6 {
+			enqueue(t, api, s.body("item"))
+		}
+		synctest.Wait()
+		checkError(t, "SetClass", c.SetClass(core.Class{Name: "api", Rate: core.Rate{PerSecond: 10, Burst: 1}}), nil)
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		s.check(t, "item 0", "item 100", "item 200")
 		checkError(t, "SetClass", c.SetClass(core.Class{Name: "api", Limit: 1, DeferOn: "down"}), nil)
+		synctest.Wait()
+		s.check(t, "item 200", "item 200", "item 200")
 		checkEqual(t, "rate", c.Stats().Classes[0].Calls, core.RateStats{})
 		checkError(t, "unknown", c.SetClass(core.Class{Name: "Api"}), core.ErrUnknownClass)
 		for want, class := range map[string]core.Class{
@@ -326,38 +361,6 @@ func TestThrottledAndFree(t *testing.T) {
 	})
 }
 
-// While TrialOn matches, at most Trials of the class run. Deferred items do not all start at once.
-// After the trial, all may run.
-func TestTrials(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink, g := new(signals.Sink), newGate()
-		c := bodies(t, core.Options{MaxConcurrency: 9, Sink: sink,
-			Classes: []core.Class{{Name: "gpt", Limit: 8, DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3}}})
-		gpt := c.Class("gpt")
-		closes := sink.Hold("circuit.open.gpt", "", 0)
-		var last core.OperationID
-		for range 20 {
-			last = enqueue(t, gpt, g.body)
-		}
-		synctest.Wait()
-		checkExplained(t, c, last, `operation # is pending: deferred because of held signal "circuit.open.gpt"; 19 items before it go first`)
-		ends := sink.Hold("circuit.half_open.gpt", "", time.Minute)
-		closes()
-		synctest.Wait()
-		checkEqual(t, "on trial", c.Stats().Classes[0].Running, 3)
-		var gates []string
-		for _, g := range c.Gates() {
-			gates = append(gates, fmt.Sprint(g.Kind, " ", g.Class, " ", g.Pattern, " ", g.Closed))
-		}
-		checkSlice(t, "gates", gates, []string{"deferred gpt circuit.open.gpt false", "trial gpt circuit.half_open.gpt true"})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		checkEqual(t, "after the trial", c.Stats().Classes[0].Running, 8)
-		ends()
-		g.open()
-	})
-}
-
 // A view with a cost that is used at once allocates nothing more, with lane and class in any order.
 func TestCostAllocatesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -375,5 +378,27 @@ func TestCostAllocatesNothing(t *testing.T) {
 		results.Class("api").Cost(3).Do(t.Context(), 1)
 		results.Cost(4).Class("api").Do(t.Context(), 1)
 		checkEqual(t, "cost of results", results.Stats().Classes[0].Cost.Used, 7)
+	})
+}
+
+// When the intake ends while an item waits for room and for tokens of its key, the next item of the key starts at once.
+func TestEndOfIntakeLetsTheNextOfAKeyStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStarts()
+		c := keyedBodies(t, core.Options{
+			MaxConcurrency: 2, KeyCostRate: core.Rate{PerSecond: 1, Burst: 1}, Lanes: lanes(t, "hot, normal"),
+			Classes: []core.Class{{Name: "big", Depth: -1}},
+		})
+		enqueue(t, c.Cost(1), keyedBody{"ann", s.body("first")})
+		synctest.Wait()
+		big := c.Class("big").Lane("hot").Cost(1)
+		waits := call(t, do(big, keyedBody{"ann", s.body("never")}))
+		enqueue(t, c, keyedBody{"ann", s.body("next")})
+		synctest.Wait()
+		s.check(t, "first 0")
+		c.Complete()
+		checkError(t, "Do", waits(), core.ErrClosed)
+		synctest.Wait()
+		s.check(t, "next 0")
 	})
 }
