@@ -153,36 +153,29 @@ func TestCancelRunning(t *testing.T) {
 	})
 }
 
+// Do ends with its context. It returns the cause and cancels its operation with it, without waiting for the body.
 func TestDo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{})
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		checkError(t, "Do", c.Do(t.Context(), func(context.Context) error { return errOnPurpose }), errOnPurpose)
-
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
 		defer cancel()
 		var cause error
 		begun := time.Now()
-		err := c.Do(ctx, func(ctx context.Context) error {
+		checkError(t, "Do", c.Do(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
-			time.Sleep(time.Minute) // Do does not wait for it
+			time.Sleep(time.Minute)
 			return cause
-		})
-		checkError(t, "Do", err, errOnPurpose)
+		}), errOnPurpose)
 		checkEqual(t, "Do took", time.Since(begun), time.Second)
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
 		checkError(t, "the body's cause", cause, errOnPurpose)
-		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
-		checkError(t, "Do", c.Do(t.Context(), quick), core.ErrClosed)
 	})
 }
 
 func TestWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxFailed: 1})
-		checkError(t, "unknown", c.Wait(t.Context(), 1<<60), core.ErrUnknown)
-		checkError(t, "none", c.Wait(t.Context(), 0), core.ErrUnknown)
 		checkError(t, "of another coordinator", c.Wait(t.Context(), enqueue(t, bodies(t, core.Options{}), quick)), core.ErrUnknown)
 		failed := enqueue(t, c, func(context.Context) error { return errOnPurpose })
 		checkError(t, "failed", c.Wait(t.Context(), failed), errOnPurpose)

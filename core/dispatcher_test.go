@@ -54,9 +54,9 @@ func TestDispatcherCallsHandlersThatMatch(t *testing.T) {
 		j.check(t, "early timeout", "first timeout")
 		d.Pause()
 		d.Dispatch(named("error.db"))
-		d.Handle("error.db", j.noted("late "))
 		early()
 		d.Dispatch(named("Timeout"))
+		d.Handle("error.db", j.noted("late "))
 		d.Resume()
 		flushed(t, d)
 		j.check(t, "first error.db", "second error.db", "third error.db", "late error.db")
@@ -473,41 +473,35 @@ func reactorSubject(c core.Control, give func(signals.Signal), bodies *sync.Map,
 	}
 }
 
-func TestDispatcherLifecycle(t *testing.T) {
-	for name, opts := range map[string]core.Options{
-		"zero options":   {},
-		"one at a time":  {MaxConcurrency: 1},
-		"some of a name": {MaxPerKey: 3, MaxConcurrency: 4, MaxTracked: -1},
+func TestReactorLifecycle(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		opts  core.Options
+		names uint64 // of signals for a dispatcher; 0: a processor
+	}{
+		{"dispatcher, one name", core.Options{}, 1},
+		{"dispatcher, one at a time", core.Options{MaxConcurrency: 1}, 1 << 20},
+		{"dispatcher, some of a name", core.Options{MaxPerKey: 3, MaxConcurrency: 4, MaxTracked: -1}, 1},
+		{"dispatcher, many names", core.Options{MaxConcurrency: 4, MaxTracked: -1}, 1 << 20},
+		{"processor", core.Options{}, 0},
+		{"processor, one at a time", core.Options{MaxConcurrency: 1}, 0},
+		{"processor, no window", core.Options{MaxTracked: -1, EchoCapacity: -1}, 0},
 	} {
-		for _, names := range []uint64{1, 1 << 20} {
-			t.Run(fmt.Sprintf("%s, %d names", name, names), func(t *testing.T) {
-				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-					d := dispatcher(t, opts)
-					bodies := new(sync.Map)
-					d.Handle("job.*", runCarried(bodies))
-					return reactorSubject(d.Control, d.Dispatch, bodies, names)
-				})
+		t.Run(test.name, func(t *testing.T) {
+			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+				bodies := new(sync.Map)
+				if test.names == 0 {
+					p := processor(t, runCarried(bodies), test.opts)
+					return reactorSubject(p.Control, p.Process, bodies, 1)
+				}
+				d := dispatcher(t, test.opts)
+				d.Handle("job.*", runCarried(bodies))
+				return reactorSubject(d.Control, d.Dispatch, bodies, test.names)
 			})
-		}
+		})
 	}
 }
 
 func processor(_ testing.TB, h core.Handler, opts core.Options) *core.Processor {
 	return core.Must(core.NewProcessor(h, opts))
-}
-
-func TestProcessorLifecycle(t *testing.T) {
-	for name, opts := range map[string]core.Options{
-		"zero options":  {},
-		"one at a time": {MaxConcurrency: 1},
-		"no window":     {MaxTracked: -1, EchoCapacity: -1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				bodies := new(sync.Map)
-				p := processor(t, runCarried(bodies), opts)
-				return reactorSubject(p.Control, p.Process, bodies, 1)
-			})
-		})
-	}
 }

@@ -267,23 +267,8 @@ func (d *modelDriver) shape(pick func(...int) int) {
 			if d.opts.DropOldest || d.narrow {
 				l.Depth = pick(0, -1, 1, 2, 5)
 			}
-			rule := modelRule{maxDefer: d.opts.MaxDefer}
-			if pick(0, 1) == 1 {
-				rule.stop = fmt.Sprint("stop.", i)
-				l.CancelOn = rule.stop
-				d.names = append(d.names, rule.stop)
-			}
-			if pick(0, 1) == 1 {
-				rule.wait = fmt.Sprint("wait.", i)
-				l.DeferOn = rule.wait
-				d.names = append(d.names, rule.wait)
-				if seconds := pick(0, -1, 1, 20); seconds != 0 && d.opts.ResumeOn == "" {
-					l.MaxDefer = time.Duration(seconds) * time.Second
-					rule.maxDefer = l.MaxDefer
-				}
-			}
+			l.CancelOn, l.DeferOn, l.MaxDefer = d.gates(fmt.Sprint(i), pick)
 			d.opts.Lanes = append(d.opts.Lanes, l)
-			d.rules = append(d.rules, rule)
 			limits = append(limits, l.Limit)
 			depths = append(depths, cmp.Or(l.Depth, d.opts.MaxQueued))
 		}
@@ -295,26 +280,11 @@ func (d *modelDriver) shape(pick func(...int) int) {
 	for i := range max(0, pick(-1, -1, 1, 3)) {
 		classes = append(classes, pick(0, 1, 1, 2, 3))
 		c := core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1], Rate: d.someRate(), CostRate: d.someRate()}
-		rule := modelRule{maxDefer: d.opts.MaxDefer}
-		if pick(0, 0, 1) == 1 {
-			rule.stop = fmt.Sprint("stop.class.", i)
-			c.CancelOn = rule.stop
-			d.names = append(d.names, rule.stop)
-		}
-		if pick(0, 0, 1) == 1 {
-			rule.wait = fmt.Sprint("wait.class.", i)
-			c.DeferOn = rule.wait
-			d.names = append(d.names, rule.wait)
-			if seconds := pick(0, -1, 1, 20); seconds != 0 && d.opts.ResumeOn == "" {
-				c.MaxDefer = time.Duration(seconds) * time.Second
-				rule.maxDefer = c.MaxDefer
-			}
-		}
+		c.CancelOn, c.DeferOn, c.MaxDefer = d.gates(fmt.Sprint("class.", i), pick)
 		if pick(0, 0, 1) == 1 {
 			c.TrialOn, c.Trials = fmt.Sprint("trial.", i), pick(0, 1, 2)
 			d.names = append(d.names, c.TrialOn)
 		}
-		d.rules = append(d.rules, rule)
 		if d.opts.DropOldest || d.narrow {
 			c.Depth = pick(0, 0, -1, 1, 4)
 		}
@@ -335,6 +305,25 @@ func (d *modelDriver) shape(pick func(...int) int) {
 		d.opts.KeyRate, d.opts.KeyCostRate = d.someRate(), d.someRate()
 		d.board.SetKeyRates(time.Now().UnixNano(), d.opts.KeyRate, d.opts.KeyCostRate)
 	}
+}
+
+// gates draws the signals that hold up the items of a lane or a class.
+func (d *modelDriver) gates(of string, pick func(...int) int) (cancelOn, deferOn string, maxDefer time.Duration) {
+	rule := modelRule{maxDefer: d.opts.MaxDefer}
+	if pick(0, 0, 1) == 1 {
+		rule.stop = "stop." + of
+		d.names = append(d.names, rule.stop)
+	}
+	if pick(0, 0, 1) == 1 {
+		rule.wait = "wait." + of
+		d.names = append(d.names, rule.wait)
+		if seconds := pick(0, -1, 1, 20); seconds != 0 && d.opts.ResumeOn == "" {
+			maxDefer = time.Duration(seconds) * time.Second
+			rule.maxDefer = maxDefer
+		}
+	}
+	d.rules = append(d.rules, rule)
+	return rule.stop, rule.wait, maxDefer
 }
 
 func (d *modelDriver) someRate() (r core.Rate) {
@@ -602,9 +591,7 @@ func (d *modelDriver) refusal(o *modelOp) (reason string, isIt func(error) bool)
 	name := d.refusing(o)
 	switch {
 	case d.completed:
-		return "closed", func(err error) bool {
-			return errors.Is(err, core.ErrClosed)
-		}
+		return "closed", isClosed
 	case name != "":
 		return "refused", func(err error) bool {
 			var r *core.RefusedError
@@ -690,7 +677,7 @@ func (d *modelDriver) tryEnqueue() {
 	accepted := false
 	if want == nil && d.isFull(o) {
 		if accepted = d.force(o); !accepted {
-			want = func(err error) bool { return errors.Is(err, core.ErrFull) }
+			want = isFull
 		}
 	}
 	switch {
@@ -733,7 +720,7 @@ func (d *modelDriver) enqueue(do bool) {
 		}
 	default:
 		d.rejected++
-		call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrFull) }
+		call.returned, call.wantErr = true, isFull
 	}
 	d.start(call, func() (core.OperationID, error) {
 		if do {
@@ -887,7 +874,7 @@ func (d *modelDriver) enqueueInside(by *modelOp) {
 		d.accept(o)
 	case !d.force(o):
 		d.rejected++
-		want = func(err error) bool { return errors.Is(err, core.ErrFull) }
+		want = isFull
 	}
 	if want == nil && err != nil || want != nil && !want(err) {
 		d.fatalf("Enqueue in a body: got error %v", err)
@@ -1069,12 +1056,21 @@ func (d *modelDriver) wait(call *modelCall, fn func() error) {
 func (d *modelDriver) complete() {
 	d.completed = true
 	for _, o := range slices.Clone(d.board.Waiting) {
-		d.board.Remove(o, time.Now().UnixNano())
-		d.rejected++
-		for _, call := range d.calls {
-			if call.op == o {
-				call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrClosed) }
-			}
+		d.reject(o, isClosed)
+	}
+}
+
+func isClosed(err error) bool { return errors.Is(err, core.ErrClosed) }
+
+func isFull(err error) bool { return errors.Is(err, core.ErrFull) }
+
+// reject ends the wait of an item for room.
+func (d *modelDriver) reject(o *modelOp, want func(error) bool) {
+	d.board.Remove(o, time.Now().UnixNano())
+	d.rejected++
+	for _, call := range d.calls {
+		if call.op == o {
+			call.returned, call.wantErr = true, want
 		}
 	}
 }
@@ -1146,13 +1142,7 @@ func (d *modelDriver) turnAway() {
 		switch {
 		case d.refusing(o) == "":
 		case slices.Contains(d.board.Waiting, o):
-			d.board.Remove(o, time.Now().UnixNano())
-			d.rejected++
-			for _, call := range d.calls {
-				if call.op == o {
-					call.returned, call.wantErr = true, want
-				}
-			}
+			d.reject(o, want)
 		case !d.paused:
 			d.remove(o)
 			d.refused++

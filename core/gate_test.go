@@ -198,23 +198,26 @@ func TestSignalsOfAnOperationBeyondItsWindowCostNoMore(t *testing.T) {
 func TestGates(t *testing.T) {
 	c, sink := gated(t, core.Options{
 		CancelOn: "stop", DeferOn: "wait.*", ResumeOn: "go",
-		Lanes: []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "busy"}},
+		Lanes:   []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "busy"}},
+		Classes: []core.Class{{Name: "gpt", TrialOn: "half_open", Trials: 3}},
 	})
 	closed := func(want ...string) {
 		t.Helper()
 		var got []string
 		for _, g := range c.Gates() {
 			if g.Closed {
-				got = append(got, fmt.Sprint(g.Kind, " ", g.Lane, " ", g.Pattern, " ", g.Signal.Name))
+				got = append(got, fmt.Sprint(g.Kind, " ", g.Lane+g.Class, " ", g.Pattern, " ", g.Signal.Name))
 			}
 		}
 		checkSlice(t, "closed gates", got, want)
 	}
-	checkEqual(t, "gates", len(c.Gates()), 3)
+	checkEqual(t, "gates", len(c.Gates()), 4)
 	closed()
 	sink.Raise("wait.long")
 	release := sink.Hold("busy", "", 0)
-	closed("deferred  wait.* wait.long", "deferred slow busy busy")
+	sink.Raise("half_open")
+	closed("deferred  wait.* wait.long", "deferred slow busy busy", "trial gpt half_open half_open")
+	sink.Retract("half_open")
 	sink.Raise("go")
 	closed()
 	sink.Raise("stop")

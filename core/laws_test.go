@@ -40,7 +40,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 // calls.
 func TestLaw10AtRandom(t *testing.T) {
 	heard := int64(0)
-	seeds := long.Often(200, 8)
+	seeds := long.Often(120, 8)
 	for seed := range uint64(seeds) {
 		without := runLawScript(t, seed, nil)
 		if again := runLawScript(t, seed, nil); !slices.Equal(again, without) {

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,37 +218,11 @@ func TestMaxSuspended(t *testing.T) {
 	}
 }
 
-// A body that waits for its own coordinator is suspended by itself.
+// A body that waits for its own coordinator is suspended by itself. TestPairs has such waits of all kinds, at all limits.
 func TestWaitForOwnCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewResultCoordinator(func(ctx context.Context, body func(context.Context) (int, error)) (int, error) { return body(ctx) },
 			core.Options{Name: "numbers", MaxConcurrency: 1, Lanes: core.Must(core.ParseLanes("normal:1"))}))
-		var most, running atomic.Int64
-		var fibonacci func(n int) func(context.Context) (int, error)
-		fibonacci = func(n int) func(context.Context) (int, error) {
-			return func(ctx context.Context) (int, error) {
-				most.Store(max(most.Load(), running.Add(1)))
-				defer running.Add(-1)
-				if n < 2 {
-					return n, nil
-				}
-				running.Add(-1)
-				future, err := c.Submit(ctx, fibonacci(n-1))
-				if err != nil {
-					return 0, err
-				}
-				a, err := future.Wait(ctx)
-				if err != nil {
-					return 0, err
-				}
-				b, err := c.Do(ctx, fibonacci(n-2))
-				running.Add(1)
-				return a + b, err
-			}
-		}
-		if got, err := c.Do(t.Context(), fibonacci(10)); got != 55 || err != nil || most.Load() != 1 {
-			t.Errorf("got %d, %v with %d at once, want 55 with one", got, err, most.Load())
-		}
 		// The parent goes on before what was pending meanwhile.
 		g := newGate()
 		order := make(chan string, 2)
@@ -382,10 +355,10 @@ func TestWaitsEndWithTheirOperation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for name, wait := range map[string]func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error{
 			"Do, own": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
-				return a.Do(ctx, until)
+				return a.Do(ctx, untilCancelled)
 			},
 			"Do, other": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
-				return b.Do(ctx, until)
+				return b.Do(ctx, untilCancelled)
 			},
 			"Flush, other": func(a, b *core.Coordinator[coretest.Body], stay *gate, ctx context.Context) error {
 				enqueue(t, b, stay.body)
@@ -440,9 +413,6 @@ func TestWaitsEndWithTheirOperation(t *testing.T) {
 		}
 	})
 }
-
-// until is a body that waits until it is cancelled.
-func until(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func firstOf(c core.Inspector, status core.Status) core.OperationID {
 	for s := range c.Operations(core.OperationQuery{Status: status}) {

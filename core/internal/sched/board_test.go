@@ -37,7 +37,7 @@ func byNumber(a, b *placed) int { return cmp.Compare(a.id, b.id) }
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	for seed := range uint64(long.Often(50, 5)) {
+	for seed := range uint64(long.Often(150, 5)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
