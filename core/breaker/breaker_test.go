@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 const (
@@ -208,7 +209,7 @@ func (m *model) count(now time.Time) (calls, failures, inRow int) {
 // Whatever happens, a breaker is in the state, and allows the calls, that the model says.
 func TestModel(t *testing.T) {
 	states := map[breaker.State]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(long.Often(300, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		opts := breaker.Options{Threshold: 1 + rng.IntN(4), OpenFor: time.Duration(1 + rng.IntN(60)), Trials: 1 + rng.IntN(3)}
 		if rng.IntN(2) == 0 {
@@ -288,7 +289,7 @@ func TestAllocs(t *testing.T) {
 
 // A shadow has the states of a breaker in force, and allows every call.
 func TestShadow(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(long.Often(100, 50)) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		opts := breaker.Options{Threshold: 1 + random.IntN(3), OpenFor: time.Second, Trials: random.IntN(3)}
 		inForce := made(t, opts)

@@ -3,9 +3,10 @@ package bucket
 import (
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/long"
 )
 
 // A reference is the generic cell rate algorithm as textbooks explain it: a theoretical arrival
@@ -123,10 +124,7 @@ func near(t *testing.T, what string, got, want, now int64) {
 // A meter gives the answers of GCRA for every bucket, even with debts, refunds, pauses, and
 // changing rates and bursts.
 func TestMeterIsGCRA(t *testing.T) {
-	steps := 20_000
-	if os.Getenv("EPHEMERAL_LONG") != "" {
-		steps = 1_000_000
-	}
+	steps := long.Often(1_000_000, 5_000)
 	random := rand.New(rand.NewPCG(1, 2))
 	rate, now := 10.0, int64(0)
 	m, mark, g := Start(0, rate, 5), Mark{}, newReference(rate, 5)

@@ -188,27 +188,6 @@ func TestForwardRefusesBadInput(t *testing.T) {
 	checkEqual(t, "Stats().Raised", to.Stats().Raised, 0)
 }
 
-// Leaf signals are not forwarded, neither raised nor held ones. Terminal ones are.
-func TestForwardLeaf(t *testing.T) {
-	s := signals.NewSink(signals.SinkOptions{Propagation: signals.Propagation{Leaf: "logged, metric.*", Terminal: "done"}})
-	to := signals.NewSink(signals.SinkOptions{})
-	s.Forward(to, "*")
-	heard := 0
-	s.Subscribe("logged", func(signals.Signal) { heard++ })
-	s.Raise("logged")
-	s.Hold("metric.cpu", "", 0)()
-	s.Raise("done")
-	wantNames(t, "forwarded", sensed(to, signals.Query{}), "done")
-	coretest.Check(t, heard == 1 && s.Has("logged") && s.Stats().Blocked == 0, "heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
-
-	// A signal that is a leaf on the other sink arrives, and is not forwarded further.
-	from, end := signals.NewSink(signals.SinkOptions{}), signals.NewSink(signals.SinkOptions{})
-	from.Forward(s, "logged")
-	s.Forward(end, "*")
-	from.Raise("logged")
-	coretest.Check(t, s.Count("logged") == 2 && !end.Has("logged"), "arrived %d times, went on %v", s.Count("logged")-1, end.Has("logged"))
-}
-
 // The limits of the receiving sink apply. It counts the signals that it refuses, and does
 // not forward them.
 func TestForwardAppliesTheLimitsOfTheOther(t *testing.T) {
