@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -103,9 +104,9 @@ func histories(t *testing.T, seed uint64, flush bool) (found map[touch][]porcupi
 // When Flush has returned, a read on each node finds what was held before. Without Flush, the
 // checker finds reads of old values.
 func TestHistories(t *testing.T) {
-	seeds := uint64(3)
-	if testing.Short() {
-		seeds = 1
+	seeds := uint64(1)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 3
 	}
 	for seed := range seeds {
 		for _, flush := range []bool{true, false} {

@@ -223,7 +223,12 @@ func TestMovedFile(t *testing.T) {
 const fairEnv = "SQLITEWRITER_FAIR_CHILD"
 
 // fairRows is how many rows all processes write together.
-const fairRows = 1000
+var fairRows = func() int64 {
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		return 1000
+	}
+	return 300
+}()
 
 // fairChild writes rows with the number of the process until there are enough of them.
 func fairChild(env string) {

@@ -125,7 +125,7 @@ func (s *suite) has(key string, want []byte) {
 // same reports whether values are equal; with the option JSON, whether they are the same
 // JSON.
 func (s *suite) same(a, b []byte) bool {
-	if !s.opts.JSON || len(a) == 0 || len(b) == 0 {
+	if bytes.Equal(a, b) || !s.opts.JSON {
 		return bytes.Equal(a, b)
 	}
 	var x, y any
@@ -138,6 +138,9 @@ func (s *suite) lists(prefix string, want map[string][]byte) {
 	sorted := slices.Sorted(maps.Keys(want))
 	sorted = slices.DeleteFunc(sorted, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 	for _, values := range []bool{true, false} {
+		if values && len(prefix) > 1 {
+			continue // those of few prefixes are enough
+		}
 		keys := sorted[:0:0]
 		for item, err := range s.e.List(s.ctx, prefix, values) {
 			s.ok(err)
@@ -197,14 +200,20 @@ func (s *suite) values() {
 		texts = append(texts, []byte{}, []byte{0}, []byte(strings.Join(hostileKeys, "\r\n")), bytes.Repeat([]byte{0}, data.MaxValue))
 	}
 	for _, text := range texts {
+		keys, want := []string{"one", "two"}, map[string][]byte{"one": text, "two": text}
+		if len(text) > 1<<20 { // one takes long enough
+			keys = keys[:1]
+			delete(want, "two")
+			s.ok(s.e.Delete(s.ctx, "two"))
+		}
 		mine := bytes.Clone(text)
-		s.save(mine, "one", "two")
+		s.save(mine, keys...)
 		clear(mine) // the engine must have a copy
 		got, _, err := s.e.Load(s.ctx, "one")
 		s.ok(err)
 		clear(got) // the caller must have a copy, too
 		s.has("one", text)
-		s.lists("", map[string][]byte{"one": text, "two": text})
+		s.lists("", want)
 	}
 }
 

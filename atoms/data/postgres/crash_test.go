@@ -88,8 +88,11 @@ func TestServerCrash(t *testing.T) {
 		e := f.open()
 		f.exec("alter system set wal_writer_delay = '10s'")
 		f.exec("select pg_reload_conf()")
-		total := 0
-		for range 3 {
+		total, most := 0, 1
+		if mode == "off" || os.Getenv("EPHEMERAL_LONG") != "" {
+			most = 3
+		}
+		for round := 0; round < most && total == 0; round++ {
 			require.NoError(t, e.Clear(t.Context()))
 			f.exec("checkpoint")
 			total += lost(t, e, crash(t, e, restart))
