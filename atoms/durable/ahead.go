@@ -37,7 +37,7 @@ func ahead(most, slots int, turn, body int64) int {
 }
 
 // mayClaimAhead is how many items the pump claims before their slots are free.
-func (p *pump[T]) mayClaimAhead(s *session) int {
+func (p *pump) mayClaimAhead(s *session) int {
 	store, ok := p.queue.store.(interface{ Ahead(slots int) int })
 	if !ok || s.limited || p.dry || int64(time.Since(p.loop.share.began)) < p.noAhead.Load() {
 		return 0
@@ -46,7 +46,7 @@ func (p *pump[T]) mayClaimAhead(s *session) int {
 }
 
 // withdraw gives the item of a run back if its body does not start soon.
-func (p *pump[T]) withdraw(r *run) {
+func (p *pump) withdraw(r *run) {
 	time.AfterFunc(aheadFor, func() {
 		if r.state.CompareAndSwap(pending, withdrawn) {
 			p.noAhead.Store(int64(time.Since(p.loop.share.began) + aheadPause))

@@ -209,7 +209,7 @@ func (r *run) owed() tokens {
 }
 
 // gates are the classes that the signals of this process hold up now.
-func (q *queue[T]) gates() (gates []Gate) {
+func (q *queue) gates() (gates []Gate) {
 	for _, c := range q.opts.Classes {
 		switch {
 		case c.DeferOn != "" && q.opts.Sink.Has(c.DeferOn):
@@ -222,14 +222,14 @@ func (q *queue[T]) gates() (gates []Gate) {
 }
 
 // closed reports whether the signals of this process let no item of the class start.
-func (q *queue[T]) closed(class string) bool {
+func (q *queue) closed(class string) bool {
 	return class != "" && slices.ContainsFunc(q.opts.Classes, func(c Class) bool {
 		return c.Name == class && c.DeferOn != "" && q.opts.Sink.Has(c.DeferOn)
 	})
 }
 
 // note says why this process does not claim, for Explain: a text about the queue, or one for each class that is held up.
-func (q *queue[T]) note() string {
+func (q *queue) note() string {
 	if q.deferred() {
 		return "waits while " + q.opts.DeferOn + " is present"
 	}
@@ -256,7 +256,7 @@ func noteFor(note, class string) string {
 }
 
 // knows returns an error if the queue has no class of that name.
-func (q *queue[T]) knows(class string) error {
+func (q *queue) knows(class string) error {
 	if !slices.ContainsFunc(q.opts.Classes, func(c Class) bool { return c.Name == class }) {
 		return fmt.Errorf("durable: queue %q: class %q: %w", q.opts.Name, class, core.ErrUnknownClass)
 	}
@@ -407,7 +407,7 @@ func (c *classes) note(waits []ClassWait, more time.Duration, now time.Time) (th
 }
 
 // await lets the pump, which has claimed so many items, claim again when classes have room.
-func (p *pump[T]) await(waits []ClassWait, claimed int) {
+func (p *pump) await(waits []ClassWait, claimed int) {
 	now, more := time.Now(), batchWait
 	if claimed == 0 {
 		more = lossWait

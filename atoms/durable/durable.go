@@ -24,18 +24,19 @@ var ErrUnknown = errors.New("durable: unknown item")
 // Methods with a context call the store and return its errors. Call Close when the queue is no
 // longer used. The store belongs to the caller.
 type Queue[T any] struct {
-	queue *queue[T]
+	queue *queue
 	with  ItemOptions
 }
 
 // queue is shared by all views.
-type queue[T any] struct {
+type queue struct {
 	store   Store
-	key     func(T) string // nil: none
+	key     func(item any) string            // nil: none
+	empty   func() (to any, item func() any) // a new item: a pointer to it, and its value
 	opts    Options
 	policy  policy
 	waker   Waker // or nil
-	here    *core.Coordinator[*task[T]]
+	here    *core.Coordinator[*task]
 	inserts *groupcommit.Committer[*insertion]
 	flows   *flows
 	fenced  atomic.Uint64
@@ -56,9 +57,9 @@ type queue[T any] struct {
 	late map[[2]string]chan struct{} // by key or Unique id; see insertLate
 }
 
-type task[T any] struct {
+type task struct {
 	*run
-	value T
+	value any
 	wrong error // why it could not be decoded, though it is to be undone
 }
 
@@ -89,21 +90,25 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.BackoffFunc, opts.HaltOnDead},
+	q := &queue{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.BackoffFunc, opts.HaltOnDead},
 		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[[2]string]chan struct{}{}}
+	q.empty = func() (any, func() any) {
+		item := new(T)
+		return item, func() any { return *item }
+	}
 	if key != nil {
-		q.key = func(item T) string { return string(key(item)) }
+		q.key = func(item any) string { return string(key(as[T](item))) }
 	}
 	if w, ok := store.(Waker); ok && q.waker == nil {
 		q.waker = w
 	}
-	q.here, err = core.NewCoordinator(func(ctx context.Context, t *task[T]) error {
+	q.here, err = core.NewCoordinator(func(ctx context.Context, t *task) error {
 		core.OperationFrom(ctx).SetKey(t.item.Key)
 		if !t.begin() {
 			return errNotStarted
 		}
 		defer q.bodies.note(time.Now())
-		return q.attempt(ctx, t, func(ctx context.Context) error { return work(ctx, t.value) })
+		return q.attempt(ctx, t, func(ctx context.Context) error { return work(ctx, as[T](t.value)) })
 	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Sink: opts.Sink,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, OnDone: q.done})
 	if err != nil {
@@ -148,7 +153,7 @@ func (q *Queue[T]) Prepare(ctx context.Context, item T) (Insert, error) {
 	return q.queue.prepare(ctx, item, q.with)
 }
 
-func (q *queue[T]) prepare(ctx context.Context, item T, with ItemOptions) (Insert, error) {
+func (q *queue) prepare(ctx context.Context, item any, with ItemOptions) (Insert, error) {
 	var data []byte
 	var err error
 	if panicked := guard.Do("Options.Encode", func() { data, err = q.opts.Encode(item) }); panicked != nil || err != nil {
@@ -178,7 +183,7 @@ func (q *queue[T]) prepare(ctx context.Context, item T, with ItemOptions) (Inser
 }
 
 // lane returns the lane that ItemOptions.Lane names.
-func (q *queue[T]) lane(of string) (name string, rank int, err error) {
+func (q *queue) lane(of string) (name string, rank int, err error) {
 	if of == "" && len(q.opts.Lanes) == 0 {
 		return "", 0, nil
 	}
@@ -279,7 +284,7 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T, opts ...ItemOption
 	return ids, nil
 }
 
-func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) error {
+func (q *queue) insert(ctx context.Context, all []*insertion, _ []error) error {
 	var ins []Insert
 	for _, i := range all {
 		ins = append(ins, i.in...)
@@ -295,7 +300,7 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 
 // insertLate adds an item whose key or Unique id another transaction has. One call for each of them waits, outside
 // of the group, so that others go on; then the others try again together.
-func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
+func (q *queue) insertLate(ctx context.Context, i *insertion) error {
 	done := make(chan struct{})
 	q.mu.Lock()
 	var mine [][2]string
@@ -331,7 +336,7 @@ func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
 	return q.insert(ctx, []*insertion{i}, nil)
 }
 
-func (q *queue[T]) fail(what string, err error) error {
+func (q *queue) fail(what string, err error) error {
 	if guard.Is(err, groupcommit.ErrUndecided) {
 		err = fmt.Errorf("%w: %w", ErrUndecided, err)
 	}
@@ -342,7 +347,7 @@ func (q *queue[T]) fail(what string, err error) error {
 }
 
 // wake makes this process look for items. If others is true, it also wakes other processes.
-func (q *queue[T]) wake(others bool) {
+func (q *queue) wake(others bool) {
 	select {
 	case q.wakes <- struct{}{}:
 	default:
@@ -353,7 +358,7 @@ func (q *queue[T]) wake(others bool) {
 }
 
 // beatNow makes this process beat at once.
-func (q *queue[T]) beatNow() {
+func (q *queue) beatNow() {
 	select {
 	case q.beats <- struct{}{}:
 	default:
@@ -373,7 +378,7 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 	return states[0] != 0, nil
 }
 
-func (q *queue[T]) cancel(ctx context.Context, ids []ItemID, from State, reason string) ([]State, error) {
+func (q *queue) cancel(ctx context.Context, ids []ItemID, from State, reason string) ([]State, error) {
 	states, err := q.store.Cancel(ctx, q.opts.Name, ids, from, reason)
 	if err != nil {
 		return nil, err
@@ -400,18 +405,29 @@ func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err e
 
 // Decode returns the value that was enqueued as the item. If Options.Decode panics, that is the error. The item must have its Data, as the
 // items of [Queue.Items] do.
-func (q *Queue[T]) Decode(i Item) (T, error) { return q.queue.decode(i) }
+func (q *Queue[T]) Decode(i Item) (T, error) {
+	item, err := q.queue.decode(i)
+	return as[T](item), err
+}
 
-func (q *queue[T]) decode(i Item) (item T, err error) {
-	panicked := guard.Do("Options.Decode", func() { err = q.opts.Decode(i.Data, &item) })
+// as returns an item as a T: the zero T if it is a nil interface.
+func as[T any](item any) T {
+	t, _ := item.(T)
+	return t
+}
+
+func (q *queue) decode(i Item) (any, error) {
+	to, item := q.empty()
+	var err error
+	panicked := guard.Do("Options.Decode", func() { err = q.opts.Decode(i.Data, to) })
 	if err = cmp.Or(panicked, err); err != nil {
-		return item, q.fail(fmt.Sprintf("decode item %d, key %q, as %T", i.ID, i.Key, item), err)
+		err = q.fail(fmt.Sprintf("decode item %d, key %q, as %T", i.ID, i.Key, item()), err)
 	}
-	return item, nil
+	return item(), err
 }
 
 // text is what Options.Show says of an item.
-func (q *queue[T]) text(item T) string {
+func (q *queue) text(item any) string {
 	text, _ := guard.Value("Options.Show", func() string { return q.opts.Show(item) })
 	return clean(text)
 }
@@ -509,7 +525,7 @@ func (q *Queue[T]) Close() error {
 }
 
 // halt ends Run, or prevents its start. It returns a channel that is closed when Run has ended.
-func (q *queue[T]) halt() <-chan struct{} {
+func (q *queue) halt() <-chan struct{} {
 	q.begun.Do(func() { q.stop = sync.OnceFunc(func() { close(q.stopped) }) })
 	q.stop()
 	return q.stopped

@@ -52,8 +52,8 @@ func (x *ending) freed(e Ended) bool {
 
 // done ends the claim of an operation that has ended. It does so whatever happens before: else the
 // item, its key and its slot would never be free.
-func (q *queue[T]) done(o core.Snapshot) {
-	r := o.Item.(*task[T]).run
+func (q *queue) done(o core.Snapshot) {
+	r := o.Item.(*task).run
 	e := End{Kind: EndRetry, After: q.policy.maxBackoff, Err: "durable: what follows the attempt could not be decided"}
 	defer func() { q.finish(r, e) }()
 	e = q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
@@ -73,7 +73,7 @@ func (q *queue[T]) done(o core.Snapshot) {
 
 // finish lets the pump record the end of a claim. If the store cannot be reached, or refuses the
 // end, the pump tries again until the lease is lost or Run gives up.
-func (q *queue[T]) finish(r *run, e End) {
+func (q *queue) finish(r *run, e End) {
 	e.ID, e.Key, e.Token = r.item.ID, r.item.Key, r.item.Token
 	q.mu.Lock()
 	q.ends = append(q.ends, &ending{run: r, end: e, since: time.Now()})
@@ -87,7 +87,7 @@ func (q *queue[T]) finish(r *run, e End) {
 var kindOf = map[State]signals.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
 
 // tell raises the signal about the end of a claim.
-func (q *queue[T]) tell(r *run, e End, out Ended) {
+func (q *queue) tell(r *run, e End, out Ended) {
 	i := r.item
 	i.Data, i.State = nil, out.State
 	back := out.State == Ready && (e.Kind == EndSnoozed || e.Kind == EndParked)
@@ -120,7 +120,7 @@ func (q *queue[T]) tell(r *run, e End, out Ended) {
 // take takes ends of one session, at most one for each item, and returns the session, and when to
 // take again; zero: when there is something new. An end that was refused is taken alone. Without
 // ends, take returns the current session, or nil.
-func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, next time.Time) {
+func (p *pump) take(now time.Time, none bool) (s *session, some []*ending, next time.Time) {
 	p.queue.mu.Lock()
 	all := append(p.again, p.queue.ends...)
 	p.queue.ends = nil
@@ -152,7 +152,7 @@ func (p *pump[T]) take(now time.Time, none bool) (s *session, some []*ending, ne
 
 // refuse notes that a turn with these ends failed. The store may refuse one of them only, so each is tried
 // alone from now on, with pauses that get longer.
-func (p *pump[T]) refuse(some []*ending, err error) {
+func (p *pump) refuse(some []*ending, err error) {
 	for _, x := range some {
 		x.again, x.err = time.Now().Add(min(10*time.Millisecond<<min(x.refused, 20), p.loop.every)), err
 		p.others = p.others || x.refused > 0
@@ -163,7 +163,7 @@ func (p *pump[T]) refuse(some []*ending, err error) {
 
 // giveUp forgets the ends that were not recorded. When the node has left the store, their items are
 // free again.
-func (p *pump[T]) giveUp() {
+func (p *pump) giveUp() {
 	for _, x := range p.again {
 		p.gaveUp = errors.Join(p.gaveUp, fmt.Errorf("durable: queue %q: the end of item %d could not be recorded for %v, so the item may run again: %w", p.queue.opts.Name, x.end.ID, p.queue.opts.Lease, x.err))
 		p.leave(x.run)
@@ -172,7 +172,7 @@ func (p *pump[T]) giveUp() {
 }
 
 // leave frees the slot of a run.
-func (p *pump[T]) leave(r *run) {
+func (p *pump) leave(r *run) {
 	if r.release != nil {
 		r.release()
 	}

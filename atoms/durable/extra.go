@@ -20,7 +20,7 @@ type extra struct {
 }
 
 // extra returns the text of the options of an item that is enqueued with ctx; "": it has none.
-func (q *queue[T]) extra(ctx context.Context, with ItemOptions) string {
+func (q *queue) extra(ctx context.Context, with ItemOptions) string {
 	e := extra{with.MaxAttempts, with.Timeout, with.Metadata, nil}
 	if q.opts.Carrier != nil {
 		e.Carried, _ = guard.Value("Carrier.Inject", func() map[string]string { return q.opts.Carrier.Inject(ctx) })
@@ -49,7 +49,7 @@ func (i *Item) open() (e extra) {
 }
 
 // carry returns ctx for an attempt of the item.
-func (q *queue[T]) carry(ctx context.Context, i Item, carried map[string]string) context.Context {
+func (q *queue) carry(ctx context.Context, i Item, carried map[string]string) context.Context {
 	if q.opts.Carrier == nil {
 		return ctx
 	}

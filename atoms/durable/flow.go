@@ -494,7 +494,7 @@ func (f *Flow) Await(name, pattern string, d time.Duration) (s Step, err error) 
 var errNoFlow = Permanent(errors.New("durable: steps are for the body of an item, called with its context"))
 
 // attempt runs the body of an item: if it has a flow, with its steps.
-func (q *queue[T]) attempt(ctx context.Context, t *task[T], work func(ctx context.Context) error) error {
+func (q *queue) attempt(ctx context.Context, t *task, work func(ctx context.Context) error) error {
 	limit := cmp.Or(t.item.Timeout, q.opts.Timeout)
 	body := func(ctx context.Context) error { return timed(ctx, limit, work) }
 	if t.item.Flow > 0 {

@@ -105,7 +105,7 @@ func (q *Queue[T]) History(ctx context.Context, id ItemID) (Journal, error) {
 	return q.queue.history(ctx, id, true)
 }
 
-func (q *queue[T]) history(ctx context.Context, id ItemID, data bool) (Journal, error) {
+func (q *queue) history(ctx context.Context, id ItemID, data bool) (Journal, error) {
 	j, ok, err := q.store.Journal(ctx, q.opts.Name, id, data)
 	if err == nil && !ok {
 		err = ErrUnknown

@@ -22,7 +22,7 @@ func (q *Queue[T]) Inspect() Inspection { return stored[T]{q, q.queue} }
 // stored is a queue as an Inspection.
 type stored[T any] struct {
 	view  *Queue[T]
-	queue *queue[T]
+	queue *queue
 }
 
 func (q stored[T]) Name() string { return q.queue.opts.Name }

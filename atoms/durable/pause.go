@@ -71,7 +71,7 @@ func (q *Queue[T]) Resume(ctx context.Context, p Pause) error {
 	return err
 }
 
-func (q *queue[T]) checkPause(p Pause) error {
+func (q *queue) checkPause(p Pause) error {
 	var err error
 	switch {
 	case p.Class != "" && p.Key != "":

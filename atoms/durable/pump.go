@@ -24,9 +24,9 @@ import (
 //     looks again.
 //   - News: only the last turn that was begun says that there is nothing to claim, and only if nothing came since.
 //   - Lost answers: a turn counts as over when those before it are over. So no beat gives back what the answer of a turn brings.
-type pump[T any] struct {
-	loop    *loop[T]
-	queue   *queue[T]
+type pump struct {
+	loop    *loop
+	queue   *queue
 	quit    chan struct{} // is closed when all bodies have ended
 	last    time.Time     // when ends that are not recorded are given up; known when quit is closed
 	gaveUp  error         // names the items of these ends; known when run has returned
@@ -68,7 +68,7 @@ type turn struct {
 	err error
 }
 
-func (p *pump[T]) run() {
+func (p *pump) run() {
 	defer p.line.reach(p.queue.opts, nil)
 	defer p.refused.reach(p.queue.opts, nil)
 	for {
@@ -150,13 +150,13 @@ func (p *pump[T]) run() {
 }
 
 // woken notes that there may be something to claim.
-func (p *pump[T]) woken() {
+func (p *pump) woken() {
 	p.news++
 	p.more, p.dry = true, false
 }
 
 // another says whether one more turn may begin beside those at work. It is worth its commit only with many ends.
-func (p *pump[T]) another() bool {
+func (p *pump) another() bool {
 	if len(p.work) >= p.most || p.wait > 0 || p.work[0].s.inLine {
 		return false
 	}
@@ -166,7 +166,7 @@ func (p *pump[T]) another() bool {
 }
 
 // want says how much can be claimed.
-func (p *pump[T]) want(s *session, some []*ending) (want Want) {
+func (p *pump) want(s *session, some []*ending) (want Want) {
 	if s == nil || s != p.loop.session.Load() || s.ctx.Err() != nil || p.loop.running.Err() != nil || p.queue.deferred() || p.entry == barred || len(some) > 0 && some[0].refused > 0 {
 		return want
 	}
@@ -201,7 +201,7 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 }
 
 // begin begins a turn.
-func (p *pump[T]) begin(s *session, some []*ending, want Want) {
+func (p *pump) begin(s *session, some []*ending, want Want) {
 	t := &turn{s: s, some: some, want: want, number: p.loop.begunTurns.Add(1), by: &p.line, exits: p.entry != barred, began: time.Now()}
 	for _, other := range p.work {
 		t.beside, other.beside = true, true
@@ -240,7 +240,7 @@ func (p *pump[T]) begin(s *session, some []*ending, want Want) {
 }
 
 // end takes the answer of a turn.
-func (p *pump[T]) end(t *turn) {
+func (p *pump) end(t *turn) {
 	s, some, want, by, err := t.s, t.some, t.want, t.by, p.loop.answered(t.by, t.s, t.err)
 	if t.exits {
 		defer p.loop.share.exit(p.queue)
@@ -334,12 +334,12 @@ func (p *pump[T]) end(t *turn) {
 	}
 }
 
-func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.Has(q.opts.DeferOn) }
+func (q *queue) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.Has(q.opts.DeferOn) }
 
 // start runs an item that was claimed.
-func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
+func (p *pump) start(s *session, i Item, row int, alone bool) {
 	carried := i.open().Carried
-	t := &task[T]{run: &run{queue: p.queue.opts.Name, store: p.queue.store, item: i, session: s, row: row, alone: alone, maxResult: p.queue.opts.MaxResult, flows: p.queue.flows}}
+	t := &task{run: &run{queue: p.queue.opts.Name, store: p.queue.store, item: i, session: s, row: row, alone: alone, maxResult: p.queue.opts.MaxResult, flows: p.queue.flows}}
 	p.queue.metrics.claimed.Add(1)
 	p.queue.metrics.claims.add(i.Started.Sub(i.RunAt))
 	p.loop.share.add(alone)

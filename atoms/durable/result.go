@@ -117,7 +117,7 @@ func (q *Queue[T]) WaitAll(ctx context.Context, ids ...ItemID) error {
 }
 
 // hearEnds returns a channel that gets a value when items may have ended.
-func (q *queue[T]) hearEnds() (woken <-chan struct{}, cancel func()) {
+func (q *queue) hearEnds() (woken <-chan struct{}, cancel func()) {
 	ends := make(chan struct{}, 1)
 	var cancels []func()
 	if q.waker != nil {
@@ -138,7 +138,7 @@ func (q *queue[T]) hearEnds() (woken <-chan struct{}, cancel func()) {
 }
 
 // outcome waits until an item has ended, and returns the JSON of its result, or why there can be none.
-func (q *queue[T]) outcome(ctx context.Context, id ItemID, ends <-chan struct{}) ([]byte, error) {
+func (q *queue) outcome(ctx context.Context, id ItemID, ends <-chan struct{}) ([]byte, error) {
 	for {
 		if q.waker != nil {
 			q.waker.Wake(q.opts.Name + waitMark)
@@ -167,7 +167,7 @@ func (q *queue[T]) outcome(ctx context.Context, id ItemID, ends <-chan struct{})
 
 // hearWaiters makes the queue tell others about ends while somebody waits. The first time it tells them at once: the
 // item may have ended before.
-func (q *queue[T]) hearWaiters() (cancel func()) {
+func (q *queue) hearWaiters() (cancel func()) {
 	if q.waker == nil {
 		return func() {}
 	}
@@ -179,7 +179,7 @@ func (q *queue[T]) hearWaiters() (cancel func()) {
 }
 
 // tellWaiters says that items have ended.
-func (q *queue[T]) tellWaiters() {
+func (q *queue) tellWaiters() {
 	if q.waker != nil && time.Now().UnixNano() < q.awaited.Load() {
 		q.waker.Wake(q.opts.Name + endedMark)
 	}

@@ -62,10 +62,10 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	share, leave := shareOf(q.queue.store, q.queue, q.queue.opts.Lease, wake)
 	defer leave()
-	l := &loop[T]{queue: q.queue, running: ctx, share: share, every: min(q.queue.opts.Poll, q.queue.opts.Lease/3), prune: time.Now()}
+	l := &loop{queue: q.queue, running: ctx, share: share, every: min(q.queue.opts.Poll, q.queue.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.queue.opts, nil)
 	defer l.prunes.Wait()
-	p := &pump[T]{loop: l, queue: q.queue, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
+	p := &pump{loop: l, queue: q.queue, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -120,8 +120,8 @@ func Run(ctx context.Context, queues ...interface{ Run(context.Context) error })
 
 // A loop keeps this process a node of the store. It runs in the goroutine of Run, so a call
 // that hangs does not delay the ends of items.
-type loop[T any] struct {
-	queue   *queue[T]
+type loop struct {
+	queue   *queue
 	share   *share
 	running context.Context         // ends when no more items are to be claimed
 	session atomic.Pointer[session] // nil while there is none
@@ -155,7 +155,7 @@ func (l *line) reach(o Options, err error) {
 
 // call calls the store, with a time limit. If there is no answer for a quarter of the lease, the store counts as lost,
 // and a call does not hold up the end of Run for longer.
-func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error, limit time.Duration) error {
+func (l *loop) call(by *line, s *session, fn func(ctx context.Context) error, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if limit <= l.queue.opts.Lease/4 {
@@ -179,7 +179,7 @@ func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error,
 }
 
 // answered notes the result of a call.
-func (l *loop[T]) answered(by *line, s *session, err error) error {
+func (l *loop) answered(by *line, s *session, err error) error {
 	if guard.Is(err, ErrLeaseLost) && s != nil {
 		s.lose(ErrLeaseLost)
 	} else {
@@ -189,7 +189,7 @@ func (l *loop[T]) answered(by *line, s *session, err error) error {
 }
 
 // step makes the calls that are due. Only beats are made here: nothing delays them.
-func (l *loop[T]) step(stopping bool) {
+func (l *loop) step(stopping bool) {
 	if s := l.session.Load(); s != nil && s.ctx.Err() != nil {
 		l.session.Store(nil)
 		why := "the store has ended its lease"
@@ -222,7 +222,7 @@ func (l *loop[T]) step(stopping bool) {
 }
 
 // pruneAll deletes what ended long ago.
-func (l *loop[T]) pruneAll() {
+func (l *loop) pruneAll() {
 	defer l.pruning.Store(false)
 	var by line
 	defer by.reach(l.queue.opts, nil)
@@ -237,7 +237,7 @@ func (l *loop[T]) pruneAll() {
 
 func ignore[V any](_ V, err error) error { return err }
 
-func (l *loop[T]) join() {
+func (l *loop) join() {
 	node := Node{Queue: l.queue.opts.Name, Name: l.queue.opts.Node, Lease: l.queue.opts.Lease, MaxConcurrency: l.queue.opts.MaxConcurrency, MaxCluster: l.queue.opts.MaxCluster, Lanes: l.queue.opts.Lanes}
 	for _, c := range l.queue.opts.Classes {
 		node.Classes = append(node.Classes, c.limits())
@@ -259,7 +259,7 @@ func (l *loop[T]) join() {
 	}
 }
 
-func (l *loop[T]) doBeat(s *session, stopping bool) {
+func (l *loop) doBeat(s *session, stopping bool) {
 	sent, note, beaten := time.Now(), l.queue.note(), Beaten{}
 	doubt, over, known := l.doubt.Swap(false), l.overTurns.Load(), l.known()
 	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
@@ -310,7 +310,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 }
 
 // known is the claims that this process knows.
-func (l *loop[T]) known() map[ItemID]*run {
+func (l *loop) known() map[ItemID]*run {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	return maps.Clone(l.queue.runs)

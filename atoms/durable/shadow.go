@@ -145,7 +145,7 @@ type shadowed struct {
 }
 
 // claimed returns when an item that was claimed would start; zero: now. If it does not wait, none before it does.
-func (p *pump[T]) claimed(i Item) (until time.Time) {
+func (p *pump) claimed(i Item) (until time.Time) {
 	s := p.shadows[i.Class]
 	if i.Shadow > 0 {
 		until = time.Now().Add(i.Shadow)
@@ -164,7 +164,7 @@ func (p *pump[T]) claimed(i Item) (until time.Time) {
 
 // tellShadows makes signals say in which shadows items of this process begin to wait, and in which none does any more. It
 // returns when to look again; zero: after a claim.
-func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
+func (p *pump) tellShadows(now time.Time) (again time.Time) {
 	for class, s := range p.shadows {
 		waits := s.until.After(now)
 		if s.told != waits && !now.Before(s.quiet) {
@@ -186,7 +186,7 @@ func (p *pump[T]) tellShadows(now time.Time) (again time.Time) {
 }
 
 // late is how many items of a class run here that would still wait.
-func (p *pump[T]) late(class string, now time.Time) (n int) {
+func (p *pump) late(class string, now time.Time) (n int) {
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
 	for _, r := range p.queue.runs {
