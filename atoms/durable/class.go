@@ -269,9 +269,13 @@ func (q *queue) knows(class string) error {
 // as before, but not more than the new burst. A rate that is new starts with a full bucket. Items
 // that run go on. A Shadow with other values begins to count from zero. If there is no such class in Options, the error matches [core.ErrUnknownClass].
 func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
+	return q.queue.setClass(ctx, class)
+}
+
+func (q *queue) setClass(ctx context.Context, class Class) error {
 	what := fmt.Sprintf("SetClass of %q", class.Name)
-	err := q.queue.knows(class.Name)
-	for _, c := range q.queue.opts.Classes {
+	err := q.knows(class.Name)
+	for _, c := range q.opts.Classes {
 		if c.Name == class.Name && (class.DeferOn != "" && class.DeferOn != c.DeferOn || class.TrialOn != "" && class.TrialOn != c.TrialOn || class.Trials != 0 && class.Trials != c.Trials) {
 			err = fmt.Errorf("durable: %s: only Limit, Rate, CostRate and Shadow can change", what)
 		}
@@ -280,19 +284,23 @@ func (q *Queue[T]) SetClass(ctx context.Context, class Class) error {
 	if err = errors.Join(err, wrong); err != nil {
 		return err
 	}
-	err = q.queue.fail(what, q.queue.store.SetClass(ctx, q.queue.opts.Name, class))
-	q.queue.wake(true)
+	err = q.fail(what, q.store.SetClass(ctx, q.opts.Name, class))
+	q.wake(true)
 	return err
 }
 
 // ResetClass ends the effect of [Queue.SetClass]: what Options say counts again, namely those of
 // the process that was the last to begin [Queue.Run].
 func (q *Queue[T]) ResetClass(ctx context.Context, name string) error {
-	if err := q.queue.knows(name); err != nil {
+	return q.queue.resetClass(ctx, name)
+}
+
+func (q *queue) resetClass(ctx context.Context, name string) error {
+	if err := q.knows(name); err != nil {
 		return err
 	}
-	err := q.queue.fail(fmt.Sprintf("ResetClass of %q", name), q.queue.store.ResetClass(ctx, q.queue.opts.Name, name))
-	q.queue.wake(true)
+	err := q.fail(fmt.Sprintf("ResetClass of %q", name), q.store.ResetClass(ctx, q.opts.Name, name))
+	q.wake(true)
 	return err
 }
 

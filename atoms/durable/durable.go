@@ -393,13 +393,17 @@ func (q *queue) cancel(ctx context.Context, ids []ItemID, from State, reason str
 // run before later items of their keys. Again returns the number of items that it changed:
 // it changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
+	return q.queue.again(ctx, ids...)
+}
+
+func (q *queue) again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
-		got, err := q.queue.store.Again(ctx, q.queue.opts.Name, some, ^State(0))
+		got, err := q.store.Again(ctx, q.opts.Name, some, ^State(0))
 		if changed += len(got); err != nil {
-			return changed, q.queue.fail("try again", err)
+			return changed, q.fail("try again", err)
 		}
 	}
-	q.queue.wake(true)
+	q.wake(true)
 	return changed, nil
 }
 
@@ -435,15 +439,23 @@ func (q *queue) text(item any) string {
 // Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this
 // process.
 func (q *Queue[T]) Stats(ctx context.Context) (Stats, error) {
-	s, err := q.queue.store.Stats(ctx, q.queue.opts.Name)
-	s.Fenced = q.queue.fenced.Load()
-	return s, q.queue.fail("count items", err)
+	return q.queue.stats(ctx)
+}
+
+func (q *queue) stats(ctx context.Context) (Stats, error) {
+	s, err := q.store.Stats(ctx, q.opts.Name)
+	s.Fenced = q.fenced.Load()
+	return s, q.fail("count items", err)
 }
 
 // Explain says why an item waits, where it runs, or how it ended. If the queue has no such item,
 // the error is [ErrUnknown].
 func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) {
-	x, ok, err := q.queue.store.Explain(ctx, q.queue.opts.Name, id)
+	return q.queue.explain(ctx, id)
+}
+
+func (q *queue) explain(ctx context.Context, id ItemID) (Explanation, error) {
+	x, ok, err := q.store.Explain(ctx, q.opts.Name, id)
 	if err == nil && !ok {
 		err = ErrUnknown
 	}
@@ -451,13 +463,13 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	if x.Head != nil {
 		x.Head.open()
 	}
-	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.queue.opts.MaxAttempts)
+	x.MaxAttempts = cmp.Or(x.Item.MaxAttempts, q.opts.MaxAttempts)
 	for n := range x.Nodes {
 		x.Nodes[n].Note = noteFor(x.Nodes[n].Note, x.Item.Class)
 	}
-	q.queue.mu.Lock()
-	r := q.queue.runs[id]
-	q.queue.mu.Unlock()
+	q.mu.Lock()
+	r := q.runs[id]
+	q.mu.Unlock()
 	if r != nil && r.item.Token == x.Item.Token {
 		x.Pending, x.Item.Shadow = r.state.Load() == pending, r.item.Shadow
 	}
@@ -465,25 +477,29 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 		x.Attempts = append(x.Attempts, Attempt{i.Token, stateKind[i.State], i.Node, i.Started, i.Ended, ""})
 	}
 	if err == nil && x.Item.Flow > 0 {
-		if j, unread := q.queue.history(ctx, id, false); unread == nil {
+		if j, unread := q.history(ctx, id, false); unread == nil {
 			x.Flow = &j
 		}
 	}
 	if err == nil && x.Head != nil && x.Head.Flow > 0 {
-		if j, unread := q.queue.history(ctx, x.Head.ID, false); unread == nil {
+		if j, unread := q.history(ctx, x.Head.ID, false); unread == nil {
 			x.headWaits = j.Wait
 		}
 	}
-	return x, q.queue.fail(fmt.Sprintf("explain item %d", id), err)
+	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 
 // Prune deletes all items that ended longer ago than Options.Keep, and returns how many. Run
 // does that every minute, [MaxBatch] items at a time. Without Run, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
+	return q.queue.prune(ctx)
+}
+
+func (q *queue) prune(ctx context.Context) (pruned int, err error) {
 	for {
-		n, more, err := q.queue.store.Prune(ctx, q.queue.opts.Name, q.queue.opts.Keep, MaxBatch)
+		n, more, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
 		if pruned += n; err != nil || !more {
-			return pruned, q.queue.fail("prune", err)
+			return pruned, q.fail("prune", err)
 		}
 	}
 }

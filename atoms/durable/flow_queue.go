@@ -20,29 +20,29 @@ import (
 //
 //ephemeral:none
 func (q *Queue[T]) Signal(ctx context.Context, key, name string, payload any, uniqueID ...string) error {
-	return q.send(ctx, key, 0, name, payload, uniqueID)
+	return q.queue.send(ctx, key, 0, name, payload, uniqueID)
 }
 
 // SignalItem is [Queue.Signal] for the flow of one item, also if it has no key. If the queue has no such item, the error is [ErrUnknown].
 //
 //ephemeral:none
 func (q *Queue[T]) SignalItem(ctx context.Context, id ItemID, name string, payload any, uniqueID ...string) error {
-	return q.send(ctx, "", id, name, payload, uniqueID)
+	return q.queue.send(ctx, "", id, name, payload, uniqueID)
 }
 
-func (q *Queue[T]) send(ctx context.Context, key string, id ItemID, name string, payload any, uniqueID []string) error {
-	s, err := q.PrepareSignal(key, id, name, payload, uniqueID...)
+func (q *queue) send(ctx context.Context, key string, id ItemID, name string, payload any, uniqueID []string) error {
+	s, err := q.prepareSignal(key, id, name, payload, uniqueID...)
 	if err != nil {
 		return err
 	}
-	if inside(ctx, q.queue.store) {
-		return q.queue.fail("signal, inside a transaction that this would wait for", core.ErrWouldDeadlock)
+	if inside(ctx, q.store) {
+		return q.fail("signal, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
-	done, err := q.queue.store.Signal(ctx, q.queue.opts.Name, []Signal{s})
+	done, err := q.store.Signal(ctx, q.opts.Name, []Signal{s})
 	if err == nil && done[0].Woken {
-		q.queue.wake(true)
+		q.wake(true)
 	}
-	return q.queue.fail(fmt.Sprintf("send the signal %.80q", name), err)
+	return q.fail(fmt.Sprintf("send the signal %.80q", name), err)
 }
 
 // inside reports whether the caller is in a transaction that all other transactions of the store wait for.
@@ -55,6 +55,10 @@ func inside(ctx context.Context, store Store) bool {
 //
 //ephemeral:none
 func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any, uniqueID ...string) (Signal, error) {
+	return q.queue.prepareSignal(key, id, name, payload, uniqueID...)
+}
+
+func (q *queue) prepareSignal(key string, id ItemID, name string, payload any, uniqueID ...string) (Signal, error) {
 	s := Signal{Key: key, Item: id, Name: name, UniqueID: strings.Join(uniqueID, "")}
 	var err error
 	panicked := guard.Do("MarshalJSON", func() { s.Data, err = json.Marshal(payload) })
@@ -70,10 +74,10 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 		err = errors.New("durable: it needs a key or an item")
 	case name == "" || strings.ContainsAny(name, ",*?! "):
 		err = errors.New("durable: its name must be a name, and no pattern")
-	case len(s.Data) > q.queue.opts.MaxResult:
-		err = fmt.Errorf("durable: its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.queue.opts.MaxResult)
+	case len(s.Data) > q.opts.MaxResult:
+		err = fmt.Errorf("durable: its payload has %d bytes, more than %d: Options.MaxResult", len(s.Data), q.opts.MaxResult)
 	}
-	return s, q.queue.fail(fmt.Sprintf("signal %.80q", name), err)
+	return s, q.fail(fmt.Sprintf("signal %.80q", name), err)
 }
 
 // Signals returns the signals that the store keeps for a key, also those that a flow has taken, in the order of their commits. It begins after the
@@ -81,12 +85,16 @@ func (q *Queue[T]) PrepareSignal(key string, id ItemID, name string, payload any
 //
 //ephemeral:none
 func (q *Queue[T]) Signals(ctx context.Context, key string, after int64) iter.Seq2[Signal, error] {
+	return q.queue.signals(ctx, key, after)
+}
+
+func (q *queue) signals(ctx context.Context, key string, after int64) iter.Seq2[Signal, error] {
 	return func(yield func(Signal, error) bool) {
 		const page = 100
 		for more := true; more; {
-			some, err := q.queue.store.Signals(ctx, q.queue.opts.Name, key, after, page)
+			some, err := q.store.Signals(ctx, q.opts.Name, key, after, page)
 			if err != nil {
-				yield(Signal{}, q.queue.fail("read the signals of a key", err))
+				yield(Signal{}, q.fail("read the signals of a key", err))
 				return
 			}
 			for _, s := range some {

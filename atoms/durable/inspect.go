@@ -17,18 +17,15 @@ import (
 // state Dead or Halted only: they change no other items. If a discarded item was Halted, the next item
 // of its key can run. AgainAll is like [Queue.AgainAll] for these two states and Cancelled, DiscardAll like
 // [Queue.DiscardAll], and CancelAll like [Queue.CancelAll].
-func (q *Queue[T]) Inspect() Inspection { return stored[T]{q, q.queue} }
+func (q *Queue[T]) Inspect() Inspection { return stored{q.queue} }
 
 // stored is a queue as an Inspection.
-type stored[T any] struct {
-	view  *Queue[T]
-	queue *queue
-}
+type stored struct{ queue *queue }
 
-func (q stored[T]) Name() string { return q.queue.opts.Name }
+func (q stored) Name() string { return q.queue.opts.Name }
 
-func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
-	s, err := q.view.Stats(ctx)
+func (q stored) Status(ctx context.Context) (inspect.QueueStatus, error) {
+	s, err := q.queue.stats(ctx)
 	if err != nil {
 		return inspect.QueueStatus{}, err
 	}
@@ -49,18 +46,18 @@ func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	}}, nil
 }
 
-func (q stored[T]) Pause(ctx context.Context) error {
-	return q.view.Pause(ctx, Pause{})
+func (q stored) Pause(ctx context.Context) error {
+	return q.queue.pause(ctx, Pause{})
 }
 
-func (q stored[T]) Resume(ctx context.Context) error { return q.view.Resume(ctx, Pause{}) }
+func (q stored) Resume(ctx context.Context) error { return q.queue.resume(ctx, Pause{}) }
 
-func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
+func (q stored) Items(ctx context.Context, match inspect.ItemQuery) (page inspect.ItemPage, err error) {
 	query, err := q.query(match)
 	if err != nil {
 		return page, err
 	}
-	got, err := q.view.List(ctx, query)
+	got, err := q.queue.list(ctx, query)
 	for _, i := range got.Items {
 		page.Items = append(page.Items, q.stored(i))
 	}
@@ -69,7 +66,7 @@ func (q stored[T]) Items(ctx context.Context, match inspect.ItemQuery) (page ins
 }
 
 // query is the Query of a query of a page.
-func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
+func (q stored) query(match inspect.ItemQuery) (Query, error) {
 	query := Query{Key: match.Key, Lane: match.Lane, Class: match.Class, Err: match.Err, MinAge: match.MinAge, MaxAge: match.MaxAge, After: match.After, Limit: match.Limit}
 	switch match.State {
 	case "":
@@ -87,7 +84,7 @@ func (q stored[T]) query(match inspect.ItemQuery) (Query, error) {
 	return query, nil
 }
 
-func (q stored[T]) stored(i Item) inspect.StoredItem {
+func (q stored) stored(i Item) inspect.StoredItem {
 	text := ""
 	if q.queue.opts.Show != nil {
 		if item, err := q.queue.decode(i); err == nil {
@@ -98,8 +95,8 @@ func (q stored[T]) stored(i Item) inspect.StoredItem {
 		Enqueued: i.Enqueued, RunAt: i.RunAt, Started: i.Started, Ended: i.Ended, Node: i.Node, Err: i.Err, Note: i.Note}
 }
 
-func (q stored[T]) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
-	x, err := q.view.Explain(ctx, ItemID(id))
+func (q stored) Item(ctx context.Context, id int64) (d inspect.ItemDetail, ok bool, err error) {
+	x, err := q.queue.explain(ctx, ItemID(id))
 	if err != nil {
 		if guard.Is(err, ErrUnknown) {
 			err = nil
@@ -144,16 +141,16 @@ func (j *Journal) shown(i Item) (steps []inspect.ItemStep) {
 	return steps
 }
 
-func (q stored[T]) Count(ctx context.Context, match inspect.ItemQuery) (int, error) {
+func (q stored) Count(ctx context.Context, match inspect.ItemQuery) (int, error) {
 	query, err := q.query(match)
 	if err != nil {
 		return 0, err
 	}
-	return q.view.Count(ctx, query)
+	return q.queue.count(ctx, query)
 }
 
 // all does a change of many items.
-func (q stored[T]) all(match inspect.ItemQuery, do func(Query) (Progress, error)) (int, error) {
+func (q stored) all(match inspect.ItemQuery, do func(Query) (Progress, error)) (int, error) {
 	query, err := q.query(match)
 	if err != nil {
 		return 0, err
@@ -162,25 +159,25 @@ func (q stored[T]) all(match inspect.ItemQuery, do func(Query) (Progress, error)
 	return p.Changed, err
 }
 
-func (q stored[T]) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.view.AgainAll(ctx, m) })
+func (q stored) AgainAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.queue.againAll(ctx, m) })
 }
 
-func (q stored[T]) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.view.DiscardAll(ctx, m) })
+func (q stored) DiscardAll(ctx context.Context, match inspect.ItemQuery) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.queue.discardAll(ctx, m) })
 }
 
-func (q stored[T]) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
-	return q.all(match, func(m Query) (Progress, error) { return q.view.CancelAll(ctx, m, reason) })
+func (q stored) CancelAll(ctx context.Context, match inspect.ItemQuery, reason string) (int, error) {
+	return q.all(match, func(m Query) (Progress, error) { return q.queue.cancelAll(ctx, m, reason) })
 }
 
-func (q stored[T]) Again(ctx context.Context, id int64) (bool, error) {
+func (q stored) Again(ctx context.Context, id int64) (bool, error) {
 	changed, err := q.queue.store.Again(ctx, q.queue.opts.Name, []ItemID{ItemID(id)}, Dead|Halted)
 	q.queue.wake(true)
 	return len(changed) > 0, q.queue.fail("try again", err)
 }
 
-func (q stored[T]) Discard(ctx context.Context, id int64) (bool, error) {
+func (q stored) Discard(ctx context.Context, id int64) (bool, error) {
 	states, err := q.queue.cancel(ctx, []ItemID{ItemID(id)}, Dead|Halted, "discarded")
 	return err == nil && states[0] != 0, q.queue.fail("discard", err)
 }

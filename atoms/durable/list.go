@@ -28,25 +28,33 @@ type Page struct {
 // another order. For a State, a Lane, a Class or a Key, a page costs the same wherever it is. For other fields, and
 // if there are several, a page looks at up to [MaxLook] items.
 func (q *Queue[T]) List(ctx context.Context, match Query) (Page, error) {
+	return q.queue.list(ctx, match)
+}
+
+func (q *queue) list(ctx context.Context, match Query) (Page, error) {
 	match, err := match.resolved()
 	if err != nil {
 		return Page{}, err
 	}
-	page, err := q.queue.store.Items(ctx, q.queue.opts.Name, match)
+	page, err := q.store.Items(ctx, q.opts.Name, match)
 	for n := range page.Items {
 		page.Items[n].open()
 	}
-	return page, q.queue.fail("list items", err)
+	return page, q.fail("list items", err)
 }
 
 // Items walks the items that match selects, in the order of [Queue.List]. It ends after the first error. It
 // reads pages: later pages may show changes that were made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
+	return q.queue.items(ctx, match)
+}
+
+func (q *queue) items(ctx context.Context, match Query) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		page := match
 		for left := cmp.Or(match.Limit, math.MaxInt); left != 0; {
 			page.Limit = min(left, 100)
-			got, err := q.List(ctx, page)
+			got, err := q.list(ctx, page)
 			if err != nil {
 				yield(Item{}, err)
 				return
@@ -66,12 +74,16 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 
 // Count counts the items that match selects. It looks at all items that match State, Lane, Class and Key.
 func (q *Queue[T]) Count(ctx context.Context, match Query) (int, error) {
+	return q.queue.count(ctx, match)
+}
+
+func (q *queue) count(ctx context.Context, match Query) (int, error) {
 	match, err := match.resolved()
 	if err != nil {
 		return 0, err
 	}
-	n, err := q.queue.store.Count(ctx, q.queue.opts.Name, match)
-	return n, q.queue.fail("count items", err)
+	n, err := q.store.Count(ctx, q.opts.Name, match)
+	return n, q.fail("count items", err)
 }
 
 // resolved returns the query as a store gets it.

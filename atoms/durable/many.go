@@ -30,19 +30,27 @@ const manyBatch = 100
 // AgainAll is [Queue.Again] for all items that match selects, for example with Query{Dead: true}. An item that is dead
 // again meanwhile is not tried once more. See [Progress].
 func (q *Queue[T]) AgainAll(ctx context.Context, match Query, told ...func(Progress)) (Progress, error) {
+	return q.queue.againAll(ctx, match, told...)
+}
+
+func (q *queue) againAll(ctx context.Context, match Query, told ...func(Progress)) (Progress, error) {
 	const from = Dead | Halted | Cancelled
 	return q.many(ctx, "try again", match, from, told, func(ids []ItemID, states State) (int, error) {
-		changed, err := q.queue.store.Again(ctx, q.queue.opts.Name, ids, states)
-		q.queue.wake(true)
+		changed, err := q.store.Again(ctx, q.opts.Name, ids, states)
+		q.wake(true)
 		return len(changed), err
 	})
 }
 
 // CancelAll is [Queue.Cancel] for all items that match selects. See [Progress].
 func (q *Queue[T]) CancelAll(ctx context.Context, match Query, reason string, told ...func(Progress)) (Progress, error) {
+	return q.queue.cancelAll(ctx, match, reason, told...)
+}
+
+func (q *queue) cancelAll(ctx context.Context, match Query, reason string, told ...func(Progress)) (Progress, error) {
 	const from = Waiting | Running | Halted | Dead
 	return q.many(ctx, "cancel", match, from, told, func(ids []ItemID, states State) (n int, err error) {
-		done, err := q.queue.cancel(ctx, ids, states, cmp.Or(clean(reason), "cancelled"))
+		done, err := q.cancel(ctx, ids, states, cmp.Or(clean(reason), "cancelled"))
 		for _, state := range done {
 			n += min(1, int(state))
 		}
@@ -53,22 +61,30 @@ func (q *Queue[T]) CancelAll(ctx context.Context, match Query, reason string, to
 // DiscardAll gives up all dead and halted items that match selects, and changes no others: they become Cancelled, and
 // the keys of halted ones go on. See [Progress].
 func (q *Queue[T]) DiscardAll(ctx context.Context, match Query, told ...func(Progress)) (Progress, error) {
+	return q.queue.discardAll(ctx, match, told...)
+}
+
+func (q *queue) discardAll(ctx context.Context, match Query, told ...func(Progress)) (Progress, error) {
 	if match.State = match.states() & (Dead | Halted); match.State == 0 {
 		return Progress{}, nil
 	}
-	return q.CancelAll(ctx, match, "discarded", told...)
+	return q.cancelAll(ctx, match, "discarded", told...)
 }
 
 // MoveAll puts all items that match selects, and that wait, into a lane. Of a key, all items that wait and are in
 // other lanes must match, at most [MaxBatch]; if not, the error is [ErrOrder]. See [Progress].
 func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told ...func(Progress)) (Progress, error) {
-	name, rank, err := q.queue.lane(lane)
+	return q.queue.moveAll(ctx, match, lane, told...)
+}
+
+func (q *queue) moveAll(ctx context.Context, match Query, lane string, told ...func(Progress)) (Progress, error) {
+	name, rank, err := q.lane(lane)
 	if err != nil {
 		return Progress{}, err
 	}
 	keys := map[string]bool{}
 	move := func(ids []ItemID) (int, error) {
-		moved, err := q.queue.store.Move(ctx, q.queue.opts.Name, ids, name, rank)
+		moved, err := q.store.Move(ctx, q.opts.Name, ids, name, rank)
 		return len(moved), err
 	}
 	return q.manyItems(ctx, "move", match, Waiting, told, func(items []Item, states State) (n int, err error) {
@@ -81,7 +97,7 @@ func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told .
 				var whole []ItemID
 				of := match
 				of.Key, of.State, of.After, of.Limit = i.Key, states, "", MaxBatch+1
-				for i, failed := range q.Items(ctx, of) {
+				for i, failed := range q.items(ctx, of) {
 					whole, err = append(whole, i.ID), errors.Join(err, failed)
 				}
 				if len(whole) > MaxBatch {
@@ -99,12 +115,12 @@ func (q *Queue[T]) MoveAll(ctx context.Context, match Query, lane string, told .
 			some, err = move(free)
 			n += some
 		}
-		q.queue.wake(true)
+		q.wake(true)
 		return n, err
 	})
 }
 
-func (q *Queue[T]) many(ctx context.Context, what string, match Query, from State, told []func(Progress), do func(ids []ItemID, states State) (int, error)) (Progress, error) {
+func (q *queue) many(ctx context.Context, what string, match Query, from State, told []func(Progress), do func(ids []ItemID, states State) (int, error)) (Progress, error) {
 	done := map[ItemID]bool{} // an item that comes again in the order is left alone
 	return q.manyItems(ctx, what, match, from, told, func(items []Item, states State) (int, error) {
 		var ids []ItemID
@@ -121,13 +137,13 @@ func (q *Queue[T]) many(ctx context.Context, what string, match Query, from Stat
 	})
 }
 
-func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from State, told []func(Progress), do func(items []Item, states State) (int, error)) (p Progress, err error) {
+func (q *queue) manyItems(ctx context.Context, what string, match Query, from State, told []func(Progress), do func(items []Item, states State) (int, error)) (p Progress, err error) {
 	match, err = match.resolved()
 	if match.State &= from; err != nil || match.State == 0 {
 		return p, err
 	}
 	began, minAge, left := time.Now(), match.MinAge, cmp.Or(match.Limit, math.MaxInt)
-	p.Matched, err = q.Count(ctx, match)
+	p.Matched, err = q.count(ctx, match)
 	for err == nil {
 		for _, tell := range told {
 			tell(p)
@@ -138,7 +154,7 @@ func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from
 		start := time.Now()
 		match.Limit, match.MinAge = min(left, manyBatch), max(minAge, time.Since(began))
 		var page Page
-		if page, err = q.List(ctx, match); err != nil {
+		if page, err = q.list(ctx, match); err != nil {
 			break
 		}
 		left, match.After, p.Looked = left-len(page.Items), page.Next, p.Looked+len(page.Items)
@@ -156,5 +172,5 @@ func (q *Queue[T]) manyItems(ctx context.Context, what string, match Query, from
 		case <-time.After(3 * time.Since(start)):
 		}
 	}
-	return p, q.queue.fail(what, err)
+	return p, q.fail(what, err)
 }

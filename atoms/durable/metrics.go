@@ -94,7 +94,7 @@ type metrics struct {
 const metricsEvery = 2 * time.Second
 
 // Stats is as in [Inspection].
-func (q stored[T]) Stats() Metrics {
+func (q stored) Stats() Metrics {
 	m := &q.queue.metrics
 	m.mu.Lock()
 	now := time.Now()

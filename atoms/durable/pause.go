@@ -45,16 +45,20 @@ var ErrPauses = errors.New("durable: too many classes and keys of the queue are 
 // begin or commit after Pause has returned obey it. The end of For is found at the next Poll. [Queue.Explain], [Queue.Stats], status pages and
 // the command "ephemeral top" say what is paused, why, by whom and since when. If [MaxPauses] are paused, the error is [ErrPauses].
 func (q *Queue[T]) Pause(ctx context.Context, p Pause) error {
-	p.By, p.Reason, p.Since, p.Until = q.queue.opts.Node, clean(p.Reason), time.Time{}, time.Time{}
+	return q.queue.pause(ctx, p)
+}
+
+func (q *queue) pause(ctx context.Context, p Pause) error {
+	p.By, p.Reason, p.Since, p.Until = q.opts.Node, clean(p.Reason), time.Time{}, time.Time{}
 	if p.For > 0 {
 		p.For = max(p.For, time.Microsecond) // as exact as stores are
 	}
-	err := q.queue.checkPause(p)
+	err := q.checkPause(p)
 	if p.Class != "" {
-		err = errors.Join(err, q.queue.knows(p.Class))
+		err = errors.Join(err, q.knows(p.Class))
 	}
 	if err == nil {
-		err = q.queue.fail("pause "+p.what(), q.queue.store.Pause(ctx, q.queue.opts.Name, p, true))
+		err = q.fail("pause "+p.what(), q.store.Pause(ctx, q.opts.Name, p, true))
 	}
 	return err
 }
@@ -62,11 +66,15 @@ func (q *Queue[T]) Pause(ctx context.Context, p Pause) error {
 // Resume ends the Pause of the queue, of p.Class or of p.Key. It ends no other pauses, and reads no other fields of p. The class
 // need not be in Options any more.
 func (q *Queue[T]) Resume(ctx context.Context, p Pause) error {
+	return q.queue.resume(ctx, p)
+}
+
+func (q *queue) resume(ctx context.Context, p Pause) error {
 	p = Pause{Class: p.Class, Key: p.Key}
-	err := q.queue.checkPause(p)
+	err := q.checkPause(p)
 	if err == nil {
-		err = q.queue.fail("resume "+p.what(), q.queue.store.Pause(ctx, q.queue.opts.Name, p, false))
-		q.queue.wake(true)
+		err = q.fail("resume "+p.what(), q.store.Pause(ctx, q.opts.Name, p, false))
+		q.wake(true)
 	}
 	return err
 }

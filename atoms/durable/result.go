@@ -103,11 +103,15 @@ func Wait[R, T any](ctx context.Context, q *Queue[T], id ItemID) (result R, err 
 // each that is dead, halted or cancelled, and [ErrUnknown] for each that the queue has not, or no longer. If ctx ends first, it
 // returns the cause.
 func (q *Queue[T]) WaitAll(ctx context.Context, ids ...ItemID) error {
-	ends, cancel := q.queue.hearEnds()
+	return q.queue.waitAll(ctx, ids...)
+}
+
+func (q *queue) waitAll(ctx context.Context, ids ...ItemID) error {
+	ends, cancel := q.hearEnds()
 	defer cancel()
 	var errs []error
 	for _, id := range ids {
-		_, err := q.queue.outcome(ctx, id, ends)
+		_, err := q.outcome(ctx, id, ends)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

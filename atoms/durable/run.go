@@ -29,43 +29,47 @@ const (
 // tries for one Lease to record the ends that are left. Then it raises [SignalFenced] for each, gives
 // the items back, and returns an error with their IDs: they may run again.
 func (q *Queue[T]) Run(ctx context.Context) error {
+	return q.queue.run(ctx)
+}
+
+func (q *queue) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	first := false
-	q.queue.begun.Do(func() { first, q.queue.stop = true, stop })
+	q.begun.Do(func() { first, q.stop = true, stop })
 	if !first {
-		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.queue.opts.Name, core.ErrClosed)
+		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
 	}
-	defer close(q.queue.stopped)
-	defer q.queue.here.OnClosed(stop)()
+	defer close(q.stopped)
+	defer q.here.OnClosed(stop)()
 	turns := 1
-	if s, ok := q.queue.store.(interface {
+	if s, ok := q.store.(interface {
 		Connect() (turns int, release func())
 	}); ok {
 		var release func()
 		turns, release = s.Connect()
 		defer release()
 	}
-	wake := func() { q.queue.wake(false) }
-	if q.queue.waker != nil {
-		defer q.queue.waker.OnWake(q.queue.opts.Name, wake)()
+	wake := func() { q.wake(false) }
+	if q.waker != nil {
+		defer q.waker.OnWake(q.opts.Name, wake)()
 	}
-	defer q.queue.hearWaiters()()
-	gates := []string{q.queue.opts.DeferOn}
-	for _, c := range q.queue.opts.Classes {
+	defer q.hearWaiters()()
+	gates := []string{q.opts.DeferOn}
+	for _, c := range q.opts.Classes {
 		gates = append(gates, c.DeferOn, c.TrialOn)
 	}
 	for _, gate := range gates {
 		if gate != "" {
-			defer q.queue.opts.Sink.SubscribeRetracted(gate, func(signals.Retraction) { wake() })()
+			defer q.opts.Sink.SubscribeRetracted(gate, func(signals.Retraction) { wake() })()
 		}
 	}
-	share, leave := shareOf(q.queue.store, q.queue, q.queue.opts.Lease, wake)
+	share, leave := shareOf(q.store, q, q.opts.Lease, wake)
 	defer leave()
-	l := &loop{queue: q.queue, running: ctx, share: share, every: min(q.queue.opts.Poll, q.queue.opts.Lease/3), prune: time.Now()}
+	l := &loop{queue: q, running: ctx, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.queue.opts, nil)
 	defer l.prunes.Wait()
-	p := &pump{loop: l, queue: q.queue, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
+	p := &pump{loop: l, queue: q, most: turns, came: make(chan *turn, turns), more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -75,14 +79,14 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		l.step(false)
 		select {
 		case <-ctx.Done():
-		case <-q.queue.beats:
+		case <-q.beats:
 			l.beat = time.Time{}
 		case <-time.After(time.Until(l.beat)):
 		}
 	}
 	go func() {
-		q.queue.here.Stop(context.Background())
-		p.last = time.Now().Add(q.queue.opts.Lease)
+		q.here.Stop(context.Background())
+		p.last = time.Now().Add(q.opts.Lease)
 		close(p.quit)
 	}()
 	for {
@@ -90,7 +94,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		case <-ended:
 			if s := l.session.Swap(nil); s != nil {
 				s.fence.Stop()
-				l.call(&l.line, s, func(ctx context.Context) error { return q.queue.store.Leave(ctx, s.node) }, l.queue.opts.Lease/4)
+				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) }, l.queue.opts.Lease/4)
 				s.lose(nil)
 			}
 			return p.gaveUp
