@@ -279,8 +279,8 @@ func (s *suite) gates() {
 func (s *suite) pauses() {
 	n := s.join(s.a)
 	n.Classes = list(durable.Class{})
-	s.add("a", "a", "a", "b")
-	s.put("c", "", "d")
+	ids := s.add("a", "a", "a", "b")
+	inClass := s.put("c", "", "d")
 	pause := func(store durable.Store, p durable.Pause, on bool) {
 		s.Helper()
 		s.ok(store.Pause(s.ctx, s.queue, p, on))
@@ -303,7 +303,7 @@ func (s *suite) pauses() {
 	pause(s.a, durable.Pause{Class: "c", By: "web-1"}, true)
 	t, got := s.waits(n, endOf(a, durable.End{Kind: durable.EndDone, HandOver: true}))
 	s.equal("others", list[any](got, t.Ends[0].Next == nil, t.Ends[0].Promoted, len(t.Waits)), list[any](list("b"), true, true, 0))
-	s.equal("explained", list(about(a.ID), about(a.ID+1), about(a.ID+3), about(a.ID+4)), list(list("/a by web-2: down"), list("/a by web-2: down"), nil, list("c/ by web-1: ")))
+	s.equal("explained", list(about(a.ID), about(ids[1]), about(ids[3]), about(inClass[0])), list(list("/a by web-2: down"), list("/a by web-2: down"), nil, list("c/ by web-1: ")))
 	stats := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
 	s.equal("stats", list[any](stats.Paused, len(stats.Pauses), stats.Pauses[0].Key, stats.Pauses[1].Class), list[any](false, 2, "a", "c"))
 	pause(s.b, durable.Pause{Class: "c"}, false)

@@ -127,14 +127,17 @@ func classes(c ...durable.Class) func(*durable.Node) {
 }
 
 // put inserts an item of a class for each key.
-func (s *suite) put(class string, keys ...string) {
+func (s *suite) put(class string, keys ...string) (ids []durable.ItemID) {
 	s.Helper()
 	var items []durable.Insert
 	for _, key := range keys {
 		items = append(items, durable.Insert{Key: key, Class: class, Data: []byte(class + key)})
 	}
 	s.tick()
-	s.ok(ignore(s.a.Insert(s.ctx, s.queue, items)))
+	for _, in := range must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items)) {
+		ids = append(ids, in.ID)
+	}
+	return ids
 }
 
 // waits claims, and returns what is claimed and which classes have no room.
