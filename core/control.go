@@ -38,9 +38,12 @@ var (
 	_ signals.Sensor = (*signals.Sink)(nil)
 )
 
+// made is also how a recording finds the engine of a type with a Control.
+func (c Control) made() *engine { return c.engine.made() }
+
 // Inside reports whether the caller is an operation of this coordinator. It recognises the
 // operation's context and goroutine, as [ErrWouldDeadlock] says.
-func (c Control) Inside(ctx context.Context) bool { return c.engine.made().isOwn(ctx) }
+func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
 // raised reports whether an operation of this engine has raised s.
 func (e *engine) raised(s signals.Signal) bool {

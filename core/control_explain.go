@@ -13,7 +13,7 @@ import (
 // says why that one waits, and so on, across coordinators. It returns false if the id is
 // not in the window.
 func (c Control) Explain(id OperationID) (Explanation, bool) {
-	e := c.engine.made()
+	e := c.made()
 	o := e.find(id)
 	if o == nil {
 		return Explanation{}, false

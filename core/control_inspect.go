@@ -53,7 +53,7 @@ type GateStatus struct {
 // of classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a held signal closes
 // it.
 func (c Control) Gates() []GateStatus {
-	e := c.engine.made()
+	e := c.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	now := e.clock.Now()
@@ -86,15 +86,15 @@ func (c Control) Gates() []GateStatus {
 }
 
 // Name is [Options.Name].
-func (c Control) Name() string { return c.engine.made().name }
+func (c Control) Name() string { return c.made().name }
 
 // Sink is the sink that the operations raise their signals on: [Options.Sink], or
 // the coordinator's own.
-func (c Control) Sink() *signals.Sink { return c.engine.made().sink }
+func (c Control) Sink() *signals.Sink { return c.made().sink }
 
 // Stats returns the coordinator's counters.
 func (c Control) Stats() Stats {
-	e := c.engine.made()
+	e := c.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	e.intake.mu.Lock()
@@ -141,7 +141,7 @@ func (e *engine) laneStats() (stats []LaneStats) {
 // Lookup returns a snapshot of an operation. It returns false if the id is not in the
 // window.
 func (c Control) Lookup(id OperationID) (Snapshot, bool) {
-	e := c.engine.made()
+	e := c.made()
 	o := e.find(id)
 	if o == nil {
 		return Snapshot{}, false
@@ -159,7 +159,7 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 // while the loop's body runs. The cost grows with the operations it looks at before the
 // loop ends or the Limit of q is reached.
 func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
-	e := c.engine.made()
+	e := c.made()
 	return e.operations(q, func(*Operation) {})
 }
 
@@ -226,7 +226,7 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 // unpin counts. Ok is false if the operation is unknown, or if [Options.MaxTracked]
 // operations are pinned already.
 func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
-	e := c.engine.made()
+	e := c.made()
 	e.lockFresh()
 	defer e.mu.Unlock()
 	o := e.index.Get(id)
@@ -248,7 +248,7 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 // if the operation is unknown, or has not finished. To end an operation that has not
 // finished, use Cancel.
 func (c Control) Evict(id OperationID) bool {
-	e := c.engine.made()
+	e := c.made()
 	e.lockFresh()
 	defer e.unlock()
 	o := e.index.Get(id)
@@ -268,7 +268,7 @@ func (c Control) Evict(id OperationID) bool {
 // Flush and Drain may return before these calls, Close does not. A panic of fn is counted
 // in [Stats]. For cancel see [signals.Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
-	e := c.engine.made()
+	e := c.made()
 	need(fn != nil, "OnFinalized needs a function")
 	return hook.New(glob.Pattern{}, fn).Attach(&e.mu, &e.final)
 }
@@ -278,7 +278,7 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 // operations that have a matching signal. Within is the longest time since the
 // operation left.
 func (c Control) Echoes(q signals.Query) iter.Seq[Echo] {
-	e := c.engine.made()
+	e := c.made()
 	return func(yield func(Echo) bool) { slices.Values(e.findEchoes(q))(yield) }
 }
 
@@ -310,7 +310,7 @@ func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 //
 //ephemeral:pattern {pattern}
 func (c Control) Count(pattern string) int {
-	e := c.engine.made()
+	e := c.made()
 	e.lockFresh()
 	if !e.tabulated {
 		e.tabulated = true
@@ -332,7 +332,7 @@ func (e *engine) indexed(yield func(*signals.Owner) bool) {
 // Sense yields the signals of the operations in the window that q selects, in the order
 // in which they were raised; see [signals.Sensor].
 func (c Control) Sense(q signals.Query) iter.Seq[signals.Signal] {
-	e := c.engine.made()
+	e := c.made()
 	return func(yield func(signals.Signal) bool) { slices.Values(e.sense(q))(yield) }
 }
 
@@ -353,7 +353,7 @@ func (e *engine) sense(q signals.Query) []signals.Signal {
 //
 //ephemeral:pattern {pattern}
 func (c Control) Monitor(pattern string, span time.Duration) *signals.Monitor {
-	e := c.engine.made()
+	e := c.made()
 	return e.scope.Engine().Monitor(pattern, span, e.owners)
 }
 

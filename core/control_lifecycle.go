@@ -13,7 +13,7 @@ import (
 // Complete ends the intake: later items get [ErrClosed]. What was accepted still runs.
 // A coordinator with CancelOn, DeferOn, ResumeOn or DrainOn on a shared sink stays in
 // memory until it is drained or closed.
-func (c Control) Complete() { c.engine.made().complete() }
+func (c Control) Complete() { c.made().complete() }
 
 // Flush waits until all operations accepted so far are finished, while the intake stays
 // open. If ctx ends first, Flush returns the cause of ctx. While the coordinator is
@@ -21,7 +21,7 @@ func (c Control) Complete() { c.engine.made().complete() }
 // if it calls Flush on its goroutine or with its context. A goroutine that a body has
 // started gets ErrWouldDeadlock only if it passes the operation's context.
 func (c Control) Flush(ctx context.Context) error {
-	e := c.engine.made()
+	e := c.made()
 	return e.waitForAll(ctx, e.startFlush)
 }
 
@@ -30,7 +30,7 @@ func (c Control) Flush(ctx context.Context) error {
 // WaitIdle returns the cause of ctx. Inside an operation of the coordinator it returns
 // [ErrWouldDeadlock], as Flush does.
 func (c Control) WaitIdle(ctx context.Context) error {
-	e := c.engine.made()
+	e := c.made()
 	return e.waitForAll(ctx, func() *flush { return e.expect(e.unfinished(), nil) })
 }
 
@@ -56,7 +56,7 @@ func (c Control) drain(ctx context.Context, cancels bool) error {
 // Abort cancels all pending, running and suspended operations, as Cancel does. The intake stays
 // open.
 func (c Control) Abort(cause error) {
-	c.engine.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
+	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
 }
 
 // Close ends the intake, cancels pending and running operations with the cause [ErrClosed],
@@ -69,7 +69,7 @@ func (c Control) Abort(cause error) {
 // of a ForEach or Map that closes the coordinator whose body waits for that ForEach or Map. There, call
 // Complete and Abort, which do not wait.
 func (c Control) Close() error {
-	e := c.engine.made()
+	e := c.made()
 	if e.shut(e.errClosed) {
 		e.sink.RaiseKey(SignalClosed, e.name)
 	}
@@ -81,16 +81,16 @@ func (c Control) Close() error {
 
 // Pause stops further operations from starting. Running operations go on, and Enqueue
 // still accepts items. It raises [SignalPaused] if the coordinator was not paused.
-func (c Control) Pause() { c.engine.made().setPaused(true, SignalPaused) }
+func (c Control) Pause() { c.made().setPaused(true, SignalPaused) }
 
 // Resume ends a Pause. It raises [SignalResumed] if the coordinator was paused.
-func (c Control) Resume() { c.engine.made().setPaused(false, SignalResumed) }
+func (c Control) Resume() { c.made().setPaused(false, SignalResumed) }
 
 // SetMaxConcurrency changes how many operations may run at once. After an increase, more
 // may start at once. After a decrease, running operations go on, and none starts until
 // fewer than n run. It returns an error, and changes nothing, if n is less than 1.
 func (c Control) SetMaxConcurrency(n int) error {
-	e := c.engine.made()
+	e := c.made()
 	if n < 1 {
 		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
 	}
@@ -108,7 +108,7 @@ func (c Control) SetMaxConcurrency(n int) error {
 // with a full bucket. A shadow with the same limits goes on; another one begins to count from zero. Running operations go on. If SetClass returns an error, it has changed
 // nothing. If there is no such class, the error matches [ErrUnknownClass].
 func (c Control) SetClass(class Class) error {
-	e := c.engine.made()
+	e := c.made()
 	i, err := find(e.opts.Classes, class.Name, ErrUnknownClass, e.name)
 	if err != nil {
 		return err
@@ -139,5 +139,5 @@ func (c Control) SetClass(class Class) error {
 // if its body then returns an error, the operation counts as cancelled. Cancel does not
 // wait for the body. It returns false if the id is unknown or the operation has ended.
 func (c Control) Cancel(id OperationID, cause error) bool {
-	return c.engine.made().cancelByID(id, cause)
+	return c.made().cancelByID(id, cause)
 }

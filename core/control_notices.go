@@ -16,7 +16,7 @@ import (
 // Panics of fn are counted in [Stats]. For cancel see [signals.Sink.Subscribe]. OnPending panics if fn
 // is nil, if low is negative, or if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
-	e := c.engine.made()
+	e := c.made()
 	w := hook.NewWatermark("core: OnPending", high, low, fn, e.scope.Engine().Panics())
 	e.mu.Lock()
 	number := e.pendingMarks.Add(w)
@@ -41,7 +41,7 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 // [Stats]. For cancel see [signals.Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	need(fn != nil, "OnClosed needs a function")
-	e := c.engine.made()
+	e := c.made()
 	h := hook.New(glob.Pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()
 	late := e.detached

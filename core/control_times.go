@@ -28,7 +28,7 @@ type Times struct {
 // operation costs a few nanoseconds more, and the coordinator keeps 80 kB for itself or, if
 // it has them, for each lane and class.
 func (c Control) Times(within time.Duration) []Times {
-	e := c.engine.made()
+	e := c.made()
 	if within <= 0 || within > time.Hour {
 		within = time.Hour
 	}

@@ -89,7 +89,7 @@ func (d *Dispatcher) all() []*reaction {
 //ephemeral:pattern {pattern}
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
-	d.engine.made()
+	d.made()
 	r := &reaction{hook.New[signals.Signal](glob.Compile(pattern), nil), h}
 	d.mu.Lock()
 	number := d.reactions.Add(r)
@@ -113,7 +113,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // Close, and while [Options.CancelOn] refuses items, Dispatch only counts the signal as
 // rejected.
 func (d *Dispatcher) Dispatch(s signals.Signal) {
-	d.engine.made()
+	d.made()
 	if slices.ContainsFunc(d.all(), func(r *reaction) bool { return r.Pattern.Matches(s.Name) }) {
 		react(d.signals, s)
 	}

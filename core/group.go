@@ -34,7 +34,7 @@ func (t *groupTask[T]) of() *group { return t.group }
 // operations are cancelled with the cause of ctx.
 func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T] {
 	OperationFrom(ctx) // says what is wrong with a nil context
-	g := &Group[T]{c: c, group: group{engine: c.engine.made(), parent: ctx, stops: opts.StopOnError}}
+	g := &Group[T]{c: c, group: group{engine: c.made(), parent: ctx, stops: opts.StopOnError}}
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	g.after = context.AfterFunc(g.ctx, g.abort)
 	return g

@@ -145,9 +145,9 @@ func TestMapRefused(t *testing.T) {
 // With StopOnError, the first error in time ends Map, also if the items before it run for long.
 func TestMapStopsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		begun, started, causes := time.Now(), 0, []error{}
+		begun, started, causes := time.Now(), new(atomic.Int64), []error{}
 		work := func(ctx context.Context, n int) (int, error) {
-			started++
+			started.Add(1)
 			switch n {
 			case 0:
 				return n, nil
@@ -173,7 +173,7 @@ func TestMapStopsAtOnce(t *testing.T) {
 		}
 		checkSlice(t, "results", got, []string{"0 <nil>", "0 " + errOnPurpose.Error()})
 		checkEqual(t, "time", time.Since(begun), time.Second)
-		checkEqual(t, "started", started, 3)
+		checkEqual(t, "started", started.Load(), 3)
 		checkEqual(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{errOnPurpose}))
 	})
 }

@@ -103,6 +103,6 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 // that an operation of this processor has raised. After Complete, Drain or Close, and
 // while [Options.CancelOn] refuses items, Process only counts the signal as rejected.
 func (p *Processor) Process(s signals.Signal) {
-	p.engine.made()
+	p.made()
 	react(p.signals, s)
 }

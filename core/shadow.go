@@ -75,7 +75,7 @@ func (s *Limits) same(as *Limits) bool { return s == as || s != nil && as != nil
 // on, and another one begins to count from zero, with the operations that run now. If SetShadow returns an error, it has
 // changed nothing. For the shadow of a class, see [Control.SetClass].
 func (c Control) SetShadow(shadow *Limits) error {
-	e := c.engine.made()
+	e := c.made()
 	e.mu.Lock()
 	defer e.unlock()
 	made, err := shadow.stricter("SetShadow", Limits{Limit: e.slots.Limit})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,7 +201,11 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	ctx := t.Context()
 	fail := errors.New("after the commit")
 	var late bool
+	var fenced atomic.Bool
 	q := queue(t, s, func(ctx context.Context, item string) error {
+		if fenced.Load() {
+			return fail // somebody finds the lost item, and the test may be over
+		}
 		tx, err := s.pool.Begin(ctx)
 		require.NoError(t, err)
 		defer tx.Rollback(context.Background())
@@ -212,6 +217,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 		}
 		if err := Finish(ctx, tx); err != nil {
 			assert.ErrorIs(t, err, durable.ErrLeaseLost)
+			fenced.Store(true)
 			return err
 		}
 		require.NoError(t, tx.Commit(ctx))
