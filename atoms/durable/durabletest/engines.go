@@ -54,8 +54,8 @@ func Pages(t *testing.T, store durable.Store, queue string) {
 		}
 		slices.Sort(took)
 		t.Logf("%s: %d pages, median %v, nine of ten in %v, slowest %v, all items %v", c.name, len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1], all)
-		if c.q.Err == "" && took[len(took)/2] >= all/3 { // with Err, a page looks at 10,000 items
-			t.Errorf("%s: half of the pages took more than %v, a third of what all items take", c.name, took[len(took)/2])
+		if c.q.Err == "" && took[len(took)/2] >= all { // with Err, a page looks at 10,000 items
+			t.Errorf("%s: half of the pages took %v, as long as it takes to count all items", c.name, took[len(took)/2])
 		}
 	}
 }

@@ -49,12 +49,12 @@ func world(t *testing.T, load func() (*flow.World, error)) *flow.World {
 }
 
 // If two letters of a pattern, a lane or a class are swapped, the right name is suggested. The long form tries
-// the scenarios of the demo and the guide; the short form every third place of the small programs.
+// the demo and the guide as well; the short form every third place of the small programs.
 func TestSwappedLetters(t *testing.T) {
 	every, read := 3, loaded
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		every, read = 1, func() (*flow.World, error) {
-			return load(t.Context(), "./demo", "./demo/scenario/...", "./demo/filepipeline", "./bench/guide/...")
+			return load(t.Context(), "./demo/...", "./bench/guide/...")
 		}
 	}
 	w := world(t, read)

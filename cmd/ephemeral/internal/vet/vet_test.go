@@ -23,6 +23,7 @@ func TestRun(t *testing.T) {
 		return out.String(), errOut.String()
 	}
 	run(0, "./testdata/names")
+	run(0, "-tests", "../../../../demo/scenario/chain") // it imports a package that has tests
 	if out, _ := run(1, "./testdata/alone"); !strings.HasPrefix(out, "testdata/alone/main.go:16:") || strings.Count(out, "\n") != 1 {
 		t.Errorf("printed %q, want one finding", out)
 	}
