@@ -82,7 +82,7 @@ func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
 	if coretest.Race {
 		t.Skip("it measures memory")
 	}
-	items, allowed := 10_000, 160<<10
+	items, allowed := 20_000, 160<<10
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		items = 30_000 // shows also a pointer that is left of each item
 	}
