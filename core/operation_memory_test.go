@@ -98,7 +98,7 @@ func heap() int64 {
 
 // The memory of many pending items is given back when they are done, not when the coordinator is closed.
 func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
-	const items, allowed = 20_000, 256 << 10
+	const items, allowed = 50_000, 256 << 10
 	for _, test := range []struct {
 		name string
 		make func(core.Work[int], core.Options) (*core.Coordinator[int], error)
