@@ -166,10 +166,10 @@ func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 // operations does the work of Operations. After each snapshot it calls visit with the lock held.
 func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
 	// The loop is a function of its own: this one is copied into each instance of Coordinator.
-	return func(yield func(Snapshot) bool) { e.visit(q, visit, yield) }
+	return func(yield func(Snapshot) bool) { e.yieldOperations(q, visit, yield) }
 }
 
-func (e *engine) visit(q OperationQuery, visit func(*Operation), yield func(Snapshot) bool) {
+func (e *engine) yieldOperations(q OperationQuery, visit func(*Operation), yield func(Snapshot) bool) {
 	n := 0
 	for o := range e.walk(q.After, q.NewestFirst) {
 		e.mu.Lock()

@@ -138,6 +138,4 @@ func (c Control) SetClass(class Class) error {
 // operation does not run. The context of a running or suspended operation is cancelled;
 // if its body then returns an error, the operation counts as cancelled. Cancel does not
 // wait for the body. It returns false if the id is unknown or the operation has ended.
-func (c Control) Cancel(id OperationID, cause error) bool {
-	return c.made().cancelByID(id, cause)
-}
+func (c Control) Cancel(id OperationID, cause error) bool { return c.made().cancelByID(id, cause) }

@@ -297,3 +297,40 @@ func TestLaneOfNobody(t *testing.T) {
 		assert.Equal(t, "old", name)
 	})
 }
+
+// The type of the items may be an interface or a pointer: a nil item is one, too.
+func TestNilItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []any
+		saw := func(item any) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, item)
+		}
+		anys, err := durable.New(durable.Memory(), func(item any) string { saw(item); return "" },
+			func(_ context.Context, item any) error { saw(item); return nil }, durable.Options{})
+		require.NoError(t, err)
+		defer anys.Close()
+		pointers, err := durable.New[*int, string](durable.Memory(), nil,
+			func(_ context.Context, item *int) error { saw(item); return nil }, durable.Options{})
+		require.NoError(t, err)
+		defer pointers.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		_, err = anys.Enqueue(ctx, nil)
+		require.NoError(t, err)
+		id, err := pointers.Enqueue(ctx, nil)
+		require.NoError(t, err)
+		go anys.Run(ctx)
+		time.Sleep(time.Minute)
+		go pointers.Run(ctx)
+		time.Sleep(time.Minute)
+		x, err := pointers.Explain(ctx, id)
+		require.NoError(t, err)
+		assert.Equal(t, durable.Done, x.Item.State)
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, []any{nil, nil, (*int)(nil)}, got)
+	})
+}

@@ -14,15 +14,6 @@ import (
 // Pages checks that a page costs the same wherever it is, also for what is rare, in a queue that the engine has
 // filled with 200,000 items: most have ended, 200 are in a lane and of a key that are rare.
 func Pages(t *testing.T, store durable.Store, queue string) {
-	all := time.Hour // what it takes to read all items
-	for range 3 {
-		began := time.Now()
-		n, err := store.Count(t.Context(), queue, durable.Query{})
-		all = min(all, time.Since(began))
-		if err != nil || n != 200_000 {
-			t.Fatalf("got %d items and error %v, want 200000", n, err)
-		}
-	}
 	const most = 120 // pages of a list
 	for _, c := range []struct {
 		name  string
@@ -53,9 +44,10 @@ func Pages(t *testing.T, store durable.Store, queue string) {
 			t.Errorf("%s: got %d items, want %d", c.name, items, c.items)
 		}
 		slices.Sort(took)
-		t.Logf("%s: %d pages, median %v, nine of ten in %v, slowest %v, all items %v", c.name, len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1], all)
-		if c.q.Err == "" && took[len(took)/2] >= all { // with Err, a page looks at 10,000 items
-			t.Errorf("%s: half of the pages took %v, as long as it takes to count all items", c.name, took[len(took)/2])
+		t.Logf("%s: %d pages, median %v, nine of ten in %v, slowest %v", c.name, len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1])
+		// 8 ms on a machine that does nothing else; without an index, 36 ms and more. With Err, a page looks at 10,000 items.
+		if c.q.Err == "" && took[len(took)/2] >= 25*time.Millisecond {
+			t.Errorf("%s: half of the pages took more than %v", c.name, took[len(took)/2])
 		}
 	}
 }
