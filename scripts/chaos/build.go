@@ -128,7 +128,7 @@ var mutations = []mutation{
 	{name: "nolock-cancel", engine: "postgres", edits: [][3]string{{"postgres/postgres.go", `"select pg_catalog.pg_advisory_xact_lock(h) from (select distinct "`, `"select h from (select distinct "`}}},
 	{name: "notoken", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where state = 4"}}},
 	{name: "nostate", engine: "postgres", edits: [][3]string{{turnSQL, "where current = token and state = 4", "where current = token"}}},
-	{name: "nolimit", engine: "postgres", edits: [][3]string{{turnSQL, "perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2))", "perform 1"}}},
+	{name: "nolimit", engine: "postgres", edits: [][3]string{{turnSQL, "perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{s}' || p_queue, 2))", "perform 1"}}},
 	{name: "noclass", engine: "postgres", edits: [][3]string{{turnSQL, "select pg_catalog.array_agg(c.room), ", "select pg_catalog.array_agg(1000::bigint), "}}},
 	{name: "nocost", engine: "postgres", edits: [][3]string{{turnSQL, "v_price > 0 and v_left[v_c] <", "v_price < 0 and v_left[v_c] <"}}},
 	{name: "nokeyrate", engine: "postgres", edits: [][3]string{{turnSQL, "least(k.full_at, p_now + p_every * p_burst * interval '1 microsecond') - ", "p_now - "}}},

@@ -67,7 +67,7 @@ func (s *Store) Charge(ctx context.Context, queue, class string, calls, cost int
 
 // lockQueue takes the lock of the queue, as turns do that count.
 func (p *pipeline) lockQueue(queue string) {
-	p.do("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 2))", queue)
+	p.do("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{s}' || $1::text, 2))", queue)
 }
 
 // change changes what claims go by, and then waits for the turns under way, which lock the rows of their nodes.

@@ -26,7 +26,8 @@ func fence(t *testing.T, part, without string, holds func(t *testing.T, s *Store
 		}
 		for _, text := range Migrations(s.opts.Schema) { // functions have statements, too
 			if at := strings.Index(text, "create function"); at >= 0 {
-				exec(t, s, strings.ReplaceAll(text[at:], "create function", "create or replace function"))
+				text = strings.ReplaceAll(text[at:], s.in, "{s}")
+				exec(t, s, strings.ReplaceAll(text, "create function", "create or replace function"))
 			}
 		}
 		assert.False(t, holds(t, s))
@@ -122,10 +123,28 @@ func TestLockOfTheKey(t *testing.T) {
 	})
 }
 
+// Two queues of one name, in two schemas, do not wait for each other.
+func TestLocksBelongToASchema(t *testing.T) {
+	fence(t, "'{s}' || ", "", func(t *testing.T, s *Store) bool {
+		other := open(t)
+		other.edit = s.edit
+		item := []durable.Insert{{Key: "ada", Unique: "order 1", Data: []byte("1")}}
+		n, m := node(t, s, time.Hour, 1), node(t, other, time.Hour, 1)
+		locks := meanwhile(t, s, func(p *pipeline) { p.insert("q", item, new([]durable.Inserted)) }, func() {
+			_, err := other.Insert(t.Context(), "q", item)
+			assert.NoError(t, err)
+		})
+		turns := meanwhile(t, s, func(p *pipeline) {
+			p.turn(n, nil, durable.Want{Max: 1}, false, new(durable.Turned), new(bool))
+		}, func() { assert.Len(t, claim(t, other, m, 1), 1) })
+		return !locks && !turns
+	})
+}
+
 // Two transactions count what runs at the same moment. Without the lock of the queue both
 // find room for one.
 func TestLockOfTheQueue(t *testing.T) {
-	fence(t, "pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2))", "1", func(t *testing.T, s *Store) bool {
+	fence(t, "pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{s}' || p_queue, 2))", "1", func(t *testing.T, s *Store) bool {
 		n := node(t, s, time.Hour, 1)
 		insert(t, s, "", "")
 		var first durable.Turned

@@ -297,7 +297,7 @@ const hashes = "select distinct h from (select " + keyHash + " as h from pg_cata
 // keyHash is the number of the lock of a key. Two keys may share one. Without uniqueHash, the lock of a Unique id, a
 // call would find only when it waits that another transaction has added the id.
 const (
-	hashOf     = "pg_catalog.hashtextextended($1::text || pg_catalog.chr(1) || "
+	hashOf     = "pg_catalog.hashtextextended('{s}' || $1::text || pg_catalog.chr(1) || "
 	keyHash    = hashOf + "key, 1)"
 	uniqueHash = hashOf + "unique_id, 3)"
 )

@@ -333,7 +333,7 @@ begin
 		and (select d.own from {s}.durable_shadow as d where d.queue = p_queue and d.name = p_name) is not distinct from p_shadow then
 		return;
 	end if;
-	perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
+	perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{s}' || p_queue, 2));
 	v_now := pg_catalog.clock_timestamp();
 	insert into {s}.durable_class (queue, name, since, seen) values (p_queue, p_name, v_now, v_now) on conflict do nothing;
 	select * into c from {s}.durable_class as d where d.queue = p_queue and d.name = p_name;
@@ -389,7 +389,7 @@ begin
 	end if;
 	for n in 1 .. pg_catalog.cardinality(p_keys) loop
 		item := null; duplicate := false; other_key := false; busy := false; v_key := p_keys[n]; v_unique := p_uniques[n];
-		if p_nowait and array[pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_key, 1), pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || v_unique, 3)] && v_busy then
+		if p_nowait and array[pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || v_key, 1), pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || v_unique, 3)] && v_busy then
 			item := 0; busy := true;
 			return next;
 			continue;
@@ -602,7 +602,7 @@ declare
 	v_item bigint; v_key text; v_step text; v_wrong text; v_detail text;
 	v_seq bigint; v_old boolean; v_taker bigint;
 begin
-	perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from (
+	perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || key, 1) as h from (
 		select key from pg_catalog.unnest(p_keys) as key union all select i.key from {s}.durable_item as i where i.id = any(p_items) and i.queue || '' = p_queue
 	) as k where key <> '' order by h) as hashes;
 	-- Items without keys, and those that a claim or Prune changes without the lock of the key.
@@ -723,11 +723,11 @@ begin
 	end if;
 	-- Locks: keys, the queue, the node, and then rows.
 	if p_wait < 0 then
-		perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes;
+		perform pg_catalog.pg_advisory_xact_lock(h) from (select distinct pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes;
 		perform from {s}.durable_item as i where i.id = any(p_ids) order by i.id for update;
 	elsif v_ends > 0 then
 		select pg_catalog.array_agg(h) into v_busy
-		from (select distinct pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes
+		from (select distinct pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || key, 1) as h from pg_catalog.unnest(p_keys) as key where key <> '' order by h) as hashes
 		where not pg_catalog.pg_try_advisory_xact_lock(h);
 		if p_wait > 0 and v_busy is not null then
 			v_timeout := pg_catalog.current_setting('lock_timeout');
@@ -743,7 +743,7 @@ begin
 		end if;
 	end if;
 	if p_most > 0 and (p_cluster > 0 or 0 < any(p_limits)) or v_counted or v_shadowed or p_calls is not null then
-		perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(p_queue, 2));
+		perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{s}' || p_queue, 2));
 	end if;
 	if p_most > 0 or true = any(p_hands) then
 		select * into v_node from {s}.durable_node as n where n.id = p_node and n.expires > pg_catalog.clock_timestamp() for key share;
@@ -772,7 +772,7 @@ begin
 			select e.*, i.token as current, i.state, i.cancel, i.flow
 			from unnest(p_ids, p_tokens, p_keys, p_kinds, p_afters, p_errs, p_hands) with ordinality as e (id, token, key, kind, after, err, hand, place)
 			join {s}.durable_item as i on i.id = e.id
-			where i.queue || '' = p_queue and (v_busy is null or e.key = '' or not pg_catalog.hashtextextended(p_queue || pg_catalog.chr(1) || e.key, 1) = any(v_busy))
+			where i.queue || '' = p_queue and (v_busy is null or e.key = '' or not pg_catalog.hashtextextended('{s}' || p_queue || pg_catalog.chr(1) || e.key, 1) = any(v_busy))
 			order by i.id for update of i skip locked
 		),
 		changed as (
