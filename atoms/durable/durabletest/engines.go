@@ -14,7 +14,7 @@ import (
 // Pages checks that a page costs the same wherever it is, also for what is rare, in a queue that the engine has
 // filled with 200,000 items: most have ended, 200 are in a lane and of a key that are rare.
 func Pages(t *testing.T, store durable.Store, queue string) {
-	const most = 120 // pages of a list
+	const most, turns = 40, 3 // pages of a list; how often each is read
 	for _, c := range []struct {
 		name  string
 		q     durable.Query
@@ -29,12 +29,17 @@ func Pages(t *testing.T, store durable.Store, queue string) {
 		var took []time.Duration
 		items := 0
 		for c.q.Limit = 100; ; {
-			began := time.Now()
-			page, err := store.Items(t.Context(), queue, c.q)
-			took = append(took, time.Since(began))
-			if err != nil {
-				t.Fatal(err)
+			var page durable.Page
+			fastest := time.Hour // what else the machine does makes a turn slower
+			for range turns {
+				began := time.Now()
+				var err error
+				if page, err = store.Items(t.Context(), queue, c.q); err != nil {
+					t.Fatal(err)
+				}
+				fastest = min(fastest, time.Since(began))
 			}
+			took = append(took, fastest)
 			items += len(page.Items)
 			if c.q.After = page.Next; page.Next == "" || len(took) == most {
 				break

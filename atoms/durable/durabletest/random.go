@@ -22,7 +22,7 @@ import (
 func (s *suite) random() {
 	seeds, steps := uint64(3), 80
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		seeds, steps = 10, 150
+		seeds, steps = 10, 100
 	}
 	for seed := range seeds {
 		d := &differ{suite: &suite{T: s.T, ctx: s.ctx, a: s.a, b: s.b, queue: fmt.Sprint(s.queue, " of seed ", seed)}, rand: rand.New(rand.NewPCG(seed, seed)),

@@ -85,7 +85,7 @@ func newer(schema string) []string {
 func TestIndexIsBuiltBesideTheWork(t *testing.T) {
 	items := 20_000
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		items = 1_000_000
+		items = 300_000
 	}
 	old := open(t)
 	schema, pool := old.opts.Schema, old.pool

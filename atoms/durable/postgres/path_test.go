@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/signals"
 )
@@ -32,12 +31,8 @@ do $do$ declare f record; begin
 	end loop;
 end $do$`
 
-// A schema that comes first in search_path has functions with the names of those of PostgreSQL. None is called.
-func TestShadowedFunctions(t *testing.T) {
-	if coretest.Race {
-		t.Skip("the code is that of TestStore")
-	}
-	t.Setenv("EPHEMERAL_LONG", "") // the short form has all statements
+// shadowed puts a schema first in search_path whose functions have the names of those of PostgreSQL, and fail.
+func shadowed(t *testing.T) func(c *pgxpool.Config) {
 	schema := newSchema(t) + "_shadow"
 	pool := connect(t)
 	_, err := pool.Exec(t.Context(), strings.ReplaceAll(shadows, "SCHEMA", schema))
@@ -46,22 +41,24 @@ func TestShadowedFunctions(t *testing.T) {
 		_, err := pool.Exec(context.Background(), "drop schema "+schema+" cascade")
 		require.NoError(t, err)
 	})
-	shadowed := func(c *pgxpool.Config) {
-		c.ConnConfig.RuntimeParams["search_path"] = schema + ", pg_catalog"
+	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema + ", pg_catalog" }
+}
+
+// A schema that comes first in search_path has functions with the names of those of PostgreSQL. None is called.
+// TestStore has such a schema, too.
+func TestShadowedFunctions(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the code is that of TestStore")
 	}
+	shadowed := shadowed(t)
 	s := open(t, shadowed)
-	_, err = s.pool.Exec(t.Context(), "select now()")
+	_, err := s.pool.Exec(t.Context(), "select now()")
 	require.ErrorContains(t, err, "a shadow was called")
 	_, err = s.pool.Exec(t.Context(), "select count(*)")
 	require.Error(t, err)
 	newer, err := openWith(t.Context(), connect(t, shadowed), Options{Schema: s.opts.Schema}, newer)
 	require.NoError(t, err)
 	require.NoError(t, newer.buildOnce(t.Context()))
-	durabletest.Run(t, func(t testing.TB) durable.Store {
-		s, err := Open(t.Context(), connect(t, shadowed), Options{Schema: s.opts.Schema})
-		require.NoError(t, err)
-		return s
-	})
 	q := queue(t, s, func(ctx context.Context, item string) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return Finish(ctx, tx) })
 	}, durable.Options{})

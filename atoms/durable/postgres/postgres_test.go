@@ -21,7 +21,7 @@ import (
 )
 
 // The modes are those of programs beside and behind PgBouncer. The program has no rights but those
-// that the README lists.
+// that the README lists. In one mode, functions of PostgreSQL have shadows.
 func TestStore(t *testing.T) {
 	for name, mode := range map[string]pgx.QueryExecMode{"statements are cached": pgx.QueryExecModeCacheStatement, "exec": pgx.QueryExecModeExec, "simple": pgx.QueryExecModeSimpleProtocol} {
 		t.Run(name, func(t *testing.T) {
@@ -37,8 +37,12 @@ func TestStore(t *testing.T) {
 				grant select, insert, update, delete on all tables in schema {s} to ROLE; grant usage on all sequences in schema {s} to ROLE;
 				grant execute on all functions in schema {s} to ROLE`, "ROLE", schema))
 			t.Cleanup(func() { exec(t, owner, "drop owned by "+schema+"; drop role "+schema) })
+			configure := func(*pgxpool.Config) {}
+			if mode == pgx.QueryExecModeSimpleProtocol {
+				configure = shadowed(t)
+			}
 			durabletest.Run(t, func(t testing.TB) durable.Store {
-				s, err := Open(t.Context(), connect(t, func(c *pgxpool.Config) {
+				s, err := Open(t.Context(), connect(t, configure, func(c *pgxpool.Config) {
 					c.ConnConfig.DefaultQueryExecMode = mode
 					c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 						_, err := conn.Exec(ctx, "set role "+schema)

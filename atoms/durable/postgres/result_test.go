@@ -32,7 +32,7 @@ func TestDiscardBesideWork(t *testing.T) {
 	lots, many, span := 2, 400, 100*time.Millisecond // of a lot
 	long := os.Getenv("EPHEMERAL_LONG") != ""
 	if long {
-		lots, many, span = 5, 2500, 600*time.Millisecond
+		lots, many, span = 3, 2500, 500*time.Millisecond
 	}
 	s := open(t, func(c *pgxpool.Config) { c.MaxConns = 16 })
 	var done atomic.Int64
