@@ -98,6 +98,40 @@ func TestStressSparseArrivals(t *testing.T) {
 	checkAllSucceeded(t, c, 2*n)
 }
 
+// One item waits for the next, which arrives when the worker of the first looks for arrivals for the last time. If
+// nobody sees it, both wait for ever.
+func TestStressHandOver(t *testing.T) {
+	met := make(chan struct{})
+	c := coordinator(t, func(ctx context.Context, second bool) error {
+		if second {
+			close(met)
+			return nil
+		}
+		select {
+		case <-met:
+		case <-ctx.Done():
+		}
+		return nil
+	}, core.Options{MaxConcurrency: 2})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	random := rand.New(rand.NewPCG(3, 0))
+	for range stressed(200_000) {
+		met = make(chan struct{})
+		accepted(t)(c.TryEnqueue(ctx, false))
+		for range random.IntN(1 << random.IntN(15)) {
+			runtime.KeepAlive(random)
+		}
+		accepted(t)(c.TryEnqueue(ctx, true))
+		if err := c.Flush(ctx); err != nil {
+			t.Fatalf("an item waits, and there is room: %v", err)
+		}
+		for range random.IntN(1 << random.IntN(15)) {
+			runtime.KeepAlive(random)
+		}
+	}
+}
+
 // Many producers wait for little room, or drop each other's items from a queue that workers empty at the same time.
 func TestStressManyProducers(t *testing.T) {
 	for queue := 1; queue <= 4; queue++ {

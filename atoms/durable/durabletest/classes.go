@@ -48,7 +48,7 @@ type rateForm struct {
 func (s *suite) rates() {
 	forms := list(rateForm{200, 0.5, 3})
 	if os.Getenv("EPHEMERAL_LONG") != "" {
-		forms = append(forms, rateForm{100, 2, 0}, rateForm{1000, 2, 0})
+		forms = append(forms, rateForm{100, 2, 0}, rateForm{400, 2, 0})
 	}
 	for n, f := range forms {
 		share := 0.0
